@@ -1,0 +1,13 @@
+"""TensorFlow-native reinforcement learning.
+
+The packages are the rooms of the library; import what you need from them, either
+from the package (`from tfrl.agents import DqnAgent`) or from TF-Agents' module paths
+(`from tfrl.agents.dqn import dqn_agent`). Importing `tfrl` itself imports nothing
+heavy: packages load on first use.
+"""
+
+import lazy_loader
+
+__version__ = "0.1.0"
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

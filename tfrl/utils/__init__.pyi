@@ -1,0 +1,11 @@
+from . import actions as actions
+from . import checkpointing as checkpointing
+from . import common as common
+from . import composite as composite
+from . import nest_utils as nest_utils
+from . import numpy_storage as numpy_storage
+from . import optimizers as optimizers
+from . import seeds as seeds
+from . import summaries as summaries
+from . import value_ops as value_ops
+from . import variables as variables

@@ -1,0 +1,102 @@
+"""Actions against their specs: clipping, scaling, indexing, probabilities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfrl.utils import nest_utils
+
+
+def clip_to_spec(value: tf.Tensor, spec: Any) -> tf.Tensor:
+    """Clips `value` to the bounds of `spec`."""
+    return tf.clip_by_value(value, spec.minimum, spec.maximum)
+
+
+def spec_means_and_magnitudes(action_spec: Any) -> tuple[Any, Any]:
+    """Returns the middle and the half-width of each bounded spec in the nest."""
+    means = tf.nest.map_structure(
+        lambda spec: (np.asarray(spec.maximum) + spec.minimum) / 2.0, action_spec
+    )
+    magnitudes = tf.nest.map_structure(
+        lambda spec: (np.asarray(spec.maximum) - spec.minimum) / 2.0, action_spec
+    )
+    return means, magnitudes
+
+
+def scale_to_spec(tensor: tf.Tensor, spec: Any) -> tf.Tensor:
+    """Maps `tensor`, shape `[B] + spec.shape` in [-1, 1], onto the bounds of `spec`."""
+    tensor = tf.reshape(tensor, [-1, *spec.shape.as_list()])
+    means, magnitudes = spec_means_and_magnitudes(spec)
+    scaled = tf.cast(means, tensor.dtype) + tf.cast(magnitudes, tensor.dtype) * tensor
+    return tf.cast(scaled, spec.dtype)
+
+
+def index_with_actions(
+    q_values: tf.Tensor, actions: tf.Tensor, multi_dim_actions: bool = False
+) -> tf.Tensor:
+    """Picks `q_values[..., action]` for each action.
+
+    Args:
+      q_values: `[B, ..., num_actions]`, or `[B, ..., n1, ..., nk]` for
+        `multi_dim_actions`.
+      actions: `[B, ...]`, integers; `[B, ..., k]` for `multi_dim_actions`.
+      multi_dim_actions: whether an action is a vector that indexes `k` dimensions.
+
+    Returns:
+      `[B, ...]`, the chosen values.
+
+    Raises:
+      ValueError: the outer dimensions of the two do not agree.
+    """
+    if not multi_dim_actions:
+        if actions.shape.rank is not None and actions.shape.rank + 1 != (
+            q_values.shape.rank
+        ):
+            raise ValueError(
+                "actions: expected one dimension less than q_values of shape "
+                f"{q_values.shape}, got shape {actions.shape}; index the last dimension "
+                "of q_values with one action per outer entry."
+            )
+        return tf.gather(q_values, actions, batch_dims=actions.shape.rank)
+    return tf.gather_nd(q_values, actions, batch_dims=actions.shape.rank - 1)
+
+
+def log_probability(distributions: Any, actions: Any, action_spec: Any) -> tf.Tensor:
+    """Log-probability of each action of the nest, summed over all but outer dims."""
+    nest_utils.assert_same_structure(distributions, actions)
+    outer_rank = nest_utils.get_outer_rank(actions, action_spec)
+    return tf.add_n(
+        [
+            _sum_inner(distribution.log_prob(action), outer_rank)
+            for distribution, action in zip(
+                tf.nest.flatten(distributions), tf.nest.flatten(actions), strict=True
+            )
+        ]
+    )
+
+
+def entropy(
+    distributions: Any, action_spec: Any, outer_rank: int | None = None
+) -> tf.Tensor | None:
+    """Entropy of a nest of independent action distributions, per outer entry.
+
+    Distributions without an analytic entropy are left out; None if all are.
+    `outer_rank` is the number of outer dimensions, found from the mode if None.
+    """
+    if outer_rank is None:
+        modes = tf.nest.map_structure(lambda d: d.mode(), distributions)
+        outer_rank = nest_utils.get_outer_rank(modes, action_spec)
+    entropies = []
+    for distribution in tf.nest.flatten(distributions):
+        try:
+            entropies.append(_sum_inner(distribution.entropy(), outer_rank))
+        except NotImplementedError:
+            continue
+    return tf.add_n(entropies) if entropies else None
+
+
+def _sum_inner(values: tf.Tensor, outer_rank: int) -> tf.Tensor:
+    return tf.reduce_sum(values, axis=list(range(outer_rank, values.shape.rank)))

@@ -1,0 +1,218 @@
+"""TF-Agents' `common`: the helpers that users' code calls by this module's name.
+
+What belongs together lives in a module of its own (`actions`, `checkpointing`,
+`summaries`, `variables`) and is re-exported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfrl.losses.huber import huber_loss, squared_loss
+from tfrl.utils.actions import (
+    clip_to_spec,
+    entropy,
+    index_with_actions,
+    log_probability,
+    scale_to_spec,
+    spec_means_and_magnitudes,
+)
+from tfrl.utils.checkpointing import Checkpointer
+from tfrl.utils.summaries import (
+    generate_tensor_summaries,
+    summarize_scalar_dict,
+    summarize_tensor_dict,
+)
+from tfrl.utils.variables import (
+    check_matching_networks,
+    check_no_shared_variables,
+    create_variable,
+    deduped_network_variables,
+    extract_shared_variables,
+    maybe_copy_target_network_with_checks,
+    soft_variables_update,
+)
+
+__all__ = [
+    "AggregatedLosses",
+    "Checkpointer",
+    "Periodically",
+    "aggregate_losses",
+    "check_matching_networks",
+    "check_no_shared_variables",
+    "clip_to_spec",
+    "create_variable",
+    "deduped_network_variables",
+    "element_wise_huber_loss",
+    "element_wise_squared_loss",
+    "entropy",
+    "extract_shared_variables",
+    "function",
+    "generate_tensor_summaries",
+    "get_contiguous_sub_episodes",
+    "get_episode_mask",
+    "index_with_actions",
+    "log_probability",
+    "maybe_copy_target_network_with_checks",
+    "replicate",
+    "scale_to_spec",
+    "soft_variables_update",
+    "spec_means_and_magnitudes",
+    "summarize_scalar_dict",
+    "summarize_tensor_dict",
+    "transpose_batch_time",
+]
+
+
+def function(*args: Any, **kwargs: Any) -> Any:
+    """`tf.function`, under the name that TF-Agents' users write."""
+    return tf.function(*args, **kwargs)
+
+
+def element_wise_squared_loss(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """`(x - y)^2`, element by element."""
+    return squared_loss(y - x)
+
+
+def element_wise_huber_loss(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """The Huber loss of `y - x` with delta 1, element by element."""
+    return huber_loss(y - x)
+
+
+class Periodically(tf.Module):
+    """Calls `body` at every `period`-th call: at calls p, 2p, 3p, ...
+
+    Args:
+      body: a callable without arguments.
+      period: a positive integer, an integer tensor or variable, or None for never.
+
+    Raises:
+      TypeError: `body` cannot be called.
+      ValueError: `period` is not positive.
+    """
+
+    def __init__(
+        self,
+        body: Callable[[], Any],
+        period: int | tf.Variable | tf.Tensor | None,
+        name: str = "periodically",
+    ) -> None:
+        super().__init__(name=name)
+        if not callable(body):
+            raise TypeError(f"body: expected a callable, got {type(body).__name__}.")
+        if isinstance(period, int) and period < 1:
+            raise ValueError(
+                f"period: expected a positive number of calls, got {period}; "
+                "None means never."
+            )
+        self._body = body
+        self._period = period
+        self._counter = create_variable(f"{name}/counter", 0)
+
+    def variables(self) -> list[tf.Variable]:
+        """The counter."""
+        return [self._counter]
+
+    def __call__(self) -> None:
+        if self._period is None:
+            return
+        if isinstance(self._period, int) and self._period == 1:
+            self._body()
+            return
+        self._counter.assign_add(1)
+        due = self._counter % tf.cast(self._period, self._counter.dtype) == 0
+        tf.cond(due, self._run_body, lambda: tf.constant(False))
+
+    def _run_body(self) -> tf.Tensor:
+        self._body()
+        return tf.constant(True)
+
+
+class AggregatedLosses(NamedTuple):
+    """Scalar losses: their total, the weighted mean and the regularisation part."""
+
+    total_loss: tf.Tensor | None
+    weighted: tf.Tensor | None
+    regularization: tf.Tensor | None
+
+
+def aggregate_losses(
+    per_example_loss: tf.Tensor | None = None,
+    sample_weight: Any = None,
+    global_batch_size: Any = None,
+    regularization_loss: Any = None,
+) -> AggregatedLosses:
+    """Reduces losses per example and regularisation losses to one scalar.
+
+    Args:
+      per_example_loss: `[B]` or `[B, T, ...]`; the mean is taken over all dimensions.
+      sample_weight: a scalar, `[B]` or `[B, T, ...]`, expanded on the right. A weight
+        of zero removes its example even where the loss is not finite.
+      global_batch_size: what to divide by instead of `B` times the replicas.
+      regularization_loss: a scalar or a list, divided by the number of replicas.
+
+    Raises:
+      ValueError: `per_example_loss` is a scalar.
+    """
+    weighted = regularization = None
+    if per_example_loss is not None:
+        if per_example_loss.shape.rank == 0:
+            raise ValueError(
+                "per_example_loss: expected one loss per example, shape [B] or "
+                "[B, T, ...], got a scalar; use an element-wise loss function such as "
+                "tf.math.squared_difference."
+            )
+        if sample_weight is not None:
+            weight = tf.cast(sample_weight, per_example_loss.dtype)
+            missing = per_example_loss.shape.rank - weight.shape.rank
+            if weight.shape.rank > 0:
+                weight = weight[(..., *[tf.newaxis] * missing)]
+            per_example_loss = tf.math.multiply_no_nan(per_example_loss, weight)
+        per_example_loss = tf.reduce_mean(
+            per_example_loss, axis=list(range(1, per_example_loss.shape.rank))
+        )
+        weighted = tf.nn.compute_average_loss(
+            per_example_loss, global_batch_size=global_batch_size
+        )
+    if regularization_loss is not None and not _is_empty(regularization_loss):
+        regularization = tf.nn.scale_regularization_loss(regularization_loss)
+    parts = [loss for loss in (weighted, regularization) if loss is not None]
+    return AggregatedLosses(
+        tf.add_n(parts) if parts else None, weighted, regularization
+    )
+
+
+def _is_empty(losses: Any) -> bool:
+    return isinstance(losses, list | tuple) and not losses
+
+
+def transpose_batch_time(x: tf.Tensor) -> tf.Tensor:
+    """Swaps the first two dimensions: `[B, T, ...]` to `[T, B, ...]` and back."""
+    return tf.transpose(x, [1, 0, *range(2, x.shape.rank)]) if x.shape.rank > 1 else x
+
+
+def replicate(tensor: tf.Tensor, outer_shape: Any) -> tf.Tensor:
+    """Repeats `tensor` along new outer dimensions of shape `outer_shape`."""
+    outer_shape = tf.convert_to_tensor(outer_shape, tf.int32)
+    return tf.broadcast_to(tensor, tf.concat([outer_shape, tf.shape(tensor)], axis=0))
+
+
+def get_episode_mask(time_steps: Any) -> tf.Tensor:
+    """1.0 for each step that is not the last of its episode, float32 `[B, T]`."""
+    return tf.cast(~time_steps.is_last(), tf.float32)
+
+
+def get_contiguous_sub_episodes(next_time_steps_discount: tf.Tensor) -> tf.Tensor:
+    """Masks what follows the first termination in each row, float32 `[B, T]`.
+
+    Args:
+      next_time_steps_discount: the environment's discounts, `[B, T]`.
+
+    Returns:
+      Rows of ones, up to and including the first discount of zero, then zeros.
+    """
+    goes_on = tf.cast(next_time_steps_discount != 0, tf.float32)
+    return tf.math.cumprod(goes_on, axis=1, exclusive=True)

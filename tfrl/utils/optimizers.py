@@ -1,0 +1,163 @@
+"""One way to apply gradients, whichever kind of optimizer the user brought.
+
+Agents hold an `OptimizerAdapter` and call `apply`; which optimizer is behind it, and
+how its slot variables get into checkpoints, is settled here once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfrl.utils import variables as variables_lib
+
+
+class OptimizerAdapter(tf.Module):
+    """Applies gradients to a fixed list of variables.
+
+    Keras 3 optimizers and `tf.compat.v1.train` optimizers are accepted. All slot
+    variables are created here, before any trace, and are tracked for checkpoints.
+
+    A plain `keras.optimizers.Adam` keeps its own slots and step counter but updates
+    them with TensorFlow's fused kernel, which gives the same numbers in less time.
+    A Keras optimizer already bound to other variables is cloned, since it can serve
+    only one list.
+
+    Args:
+      optimizer: the optimizer.
+      trainable_variables: the variables it will update.
+
+    Raises:
+      TypeError: `optimizer` is neither kind.
+      ValueError: there is no variable to train.
+    """
+
+    def __init__(self, optimizer: Any, trainable_variables: Iterable[Any]) -> None:
+        super().__init__(name="optimizer")
+        self._variables = list(trainable_variables)
+        if not self._variables:
+            raise ValueError(
+                "trainable_variables: expected at least one variable to train, got none; "
+                "give the agent a network with trainable layers."
+            )
+        if isinstance(optimizer, keras.optimizers.Optimizer):
+            self.optimizer = _bind_keras_optimizer(optimizer, self._variables)
+            self._apply = (
+                self._apply_fused_adam
+                if _is_plain_adam(self.optimizer)
+                else self._apply_keras
+            )
+        elif isinstance(optimizer, tf.compat.v1.train.Optimizer):
+            self.optimizer = optimizer
+            # Slots are made now, outside any trace; as a list they are tracked, which
+            # the optimizer's own bookkeeping does not do for Keras variables.
+            optimizer._create_slots(variables_lib.as_tf_variables(self._variables))
+            self.slots = list(optimizer.variables())
+            self._apply = self._apply_v1
+        else:
+            raise TypeError(
+                "optimizer: expected a Keras 3 optimizer (keras.optimizers.Adam(1e-3)) "
+                f"or a tf.compat.v1.train optimizer, got {type(optimizer).__name__}."
+            )
+
+    def variables(self) -> list[tf.Variable]:
+        """The variables an update changes besides the trained ones: slots, counters."""
+        if isinstance(self.optimizer, keras.optimizers.Optimizer):
+            own = self.optimizer.variables
+        else:
+            own = self.slots
+        return variables_lib.as_tf_variables(own)
+
+    def apply(self, gradients: Sequence[tf.Tensor | None]) -> None:
+        """Updates the variables with `gradients`, one each; None leaves one alone.
+
+        Raises:
+          ValueError: every gradient is None.
+        """
+        pairs = [
+            (gradient, variable)
+            for gradient, variable in zip(gradients, self._variables, strict=True)
+            if gradient is not None
+        ]
+        if not pairs:
+            raise ValueError(
+                "gradients: expected at least one that is not None for the variables "
+                f"{[v.name for v in self._variables]}; the loss does not depend on them."
+            )
+        self._apply(pairs)
+
+    def _apply_keras(self, pairs: list[tuple[tf.Tensor, Any]]) -> None:
+        self.optimizer.apply_gradients(pairs)
+
+    def _apply_v1(self, pairs: list[tuple[tf.Tensor, Any]]) -> None:
+        self.optimizer.apply_gradients(
+            [(gradient, variables_lib.as_tf_variable(v)) for gradient, v in pairs]
+        )
+
+    def _apply_fused_adam(self, pairs: list[tuple[tf.Tensor, Any]]) -> None:
+        """Kingma and Ba (2015), algorithm 1, through the fused kernel."""
+        if tf.distribute.in_cross_replica_context() or tf.distribute.has_strategy():
+            self._apply_keras(pairs)
+            return
+        adam = self.optimizer
+        step = tf.cast(adam.iterations.value + 1, tf.float32)
+        learning_rate = tf.cast(adam.learning_rate, tf.float32)
+        for gradient, variable in pairs:
+            index = adam._get_variable_index(variable)
+            tf.raw_ops.ResourceApplyAdam(
+                var=variables_lib.as_tf_variable(variable).handle,
+                m=adam._momentums[index].value.handle,
+                v=adam._velocities[index].value.handle,
+                beta1_power=tf.pow(adam.beta_1, step),
+                beta2_power=tf.pow(adam.beta_2, step),
+                lr=learning_rate,
+                beta1=adam.beta_1,
+                beta2=adam.beta_2,
+                epsilon=adam.epsilon,
+                grad=tf.convert_to_tensor(gradient),
+            )
+        adam.iterations.value.assign_add(1)
+
+
+def clip_gradient_norms(
+    gradients: Sequence[tf.Tensor | None], max_norm: float | None
+) -> list[tf.Tensor | None]:
+    """Clips each gradient to norm `max_norm` (None: not at all), keeping the Nones."""
+    if max_norm is None:
+        return list(gradients)
+    return [g if g is None else tf.clip_by_norm(g, max_norm) for g in gradients]
+
+
+def _bind_keras_optimizer(
+    optimizer: keras.optimizers.Optimizer, variables: list[Any]
+) -> keras.optimizers.Optimizer:
+    variables = [v for v in variables if isinstance(v, keras.Variable)] or variables
+    if optimizer.built:
+        bound = {id(v) for v in optimizer._trainable_variables}
+        if bound == {id(v) for v in variables}:
+            return optimizer
+        optimizer = type(optimizer).from_config(optimizer.get_config())
+    optimizer.build(variables)
+    return optimizer
+
+
+def _is_plain_adam(optimizer: keras.optimizers.Optimizer) -> bool:
+    """Whether the fused kernel computes exactly what this optimizer would."""
+    if type(optimizer) is not keras.optimizers.Adam:
+        return False
+    extras = (
+        "amsgrad",
+        "clipnorm",
+        "clipvalue",
+        "global_clipnorm",
+        "weight_decay",
+        "use_ema",
+        "loss_scale_factor",
+        "gradient_accumulation_steps",
+    )
+    return not any(getattr(optimizer, extra, None) for extra in extras) and all(
+        tf.as_dtype(v.dtype) == tf.float32 for v in optimizer._trainable_variables
+    )

@@ -1,0 +1,167 @@
+"""Variables of networks: finding, comparing, copying and softly updating them.
+
+A Keras 3 variable wraps a `tf.Variable`; the functions here take either kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+
+def as_tf_variable(variable: Any) -> tf.Variable:
+    """Returns the `tf.Variable` behind a Keras variable, or the variable itself."""
+    return variable.value if isinstance(variable, keras.Variable) else variable
+
+
+def as_tf_variables(variables: Iterable[Any]) -> list[tf.Variable]:
+    """Returns the `tf.Variable`s behind `variables`, each once, in order."""
+    unique = {id(v): v for v in map(as_tf_variable, variables)}
+    return list(unique.values())
+
+
+def create_variable(
+    name: str,
+    initial_value: Any = 0,
+    shape: Sequence[int] = (),
+    dtype: tf.DType = tf.int64,
+    trainable: bool = False,
+    initializer: Any = None,
+) -> tf.Variable:
+    """Creates a `tf.Variable`, from `initial_value` or from `initializer(shape)`."""
+    if initializer is not None:
+        value = initializer(shape, dtype=dtype)
+    else:
+        value = tf.broadcast_to(tf.cast(initial_value, dtype), shape)
+    return tf.Variable(value, trainable=trainable, dtype=dtype, name=name)
+
+
+def soft_variables_update(
+    source_variables: Iterable[Any],
+    target_variables: Iterable[Any],
+    tau: float | tf.Tensor = 1.0,
+    tau_non_trainable: float | tf.Tensor | None = None,
+    sort_variables_by_name: bool = False,
+) -> None:
+    """Moves each target towards its source: `t <- (1 - tau) t + tau s`.
+
+    Args:
+      source_variables: variables to read.
+      target_variables: variables to update, in the same order and of the same shapes.
+      tau: step in [0, 1]; 0 changes nothing, 1 copies.
+      tau_non_trainable: the step for variables that are not trainable, such as
+        batch-normalisation statistics; `tau` if None.
+      sort_variables_by_name: pair the variables by sorted name instead of by order.
+
+    Raises:
+      ValueError: a tau outside [0, 1], or lists of different lengths.
+    """
+    tau_non_trainable = tau if tau_non_trainable is None else tau_non_trainable
+    _check_tau("tau", tau)
+    _check_tau("tau_non_trainable", tau_non_trainable)
+    sources, targets = list(source_variables), list(target_variables)
+    if sort_variables_by_name:
+        sources.sort(key=lambda v: v.name)
+        targets.sort(key=lambda v: v.name)
+    if len(sources) != len(targets):
+        raise ValueError(
+            "source_variables and target_variables: expected lists of the same length, "
+            f"got {len(sources)} and {len(targets)}; pass the variables of two networks "
+            "of the same architecture, both built."
+        )
+    for source, target in zip(sources, targets, strict=True):
+        step = tau if target.trainable else tau_non_trainable
+        if isinstance(step, int | float) and step == 0:
+            continue
+        source, target = as_tf_variable(source), as_tf_variable(target)
+        if isinstance(step, int | float) and step == 1:
+            target.assign(source)
+        else:
+            target.assign_add(tf.cast(step, target.dtype) * (source - target))
+
+
+def _check_tau(name: str, tau: Any) -> None:
+    if isinstance(tau, int | float) and not 0 <= tau <= 1:
+        raise ValueError(
+            f"{name}: expected a number in [0, 1], got {tau}; 0 keeps the target, "
+            "1 copies the source."
+        )
+
+
+def extract_shared_variables(
+    variables_1: Iterable[Any], variables_2: Iterable[Any]
+) -> list[Any]:
+    """Returns the members of `variables_1` that `variables_2` holds too."""
+    ids = {id(as_tf_variable(v)) for v in variables_2}
+    return [v for v in variables_1 if id(as_tf_variable(v)) in ids]
+
+
+def deduped_network_variables(network: Any, *others: Any) -> list[Any]:
+    """Returns the variables of `network` that none of the `others` holds."""
+    shared = {id(as_tf_variable(v)) for other in others for v in other.variables}
+    return [v for v in network.variables if id(as_tf_variable(v)) not in shared]
+
+
+def check_no_shared_variables(network_1: Any, network_2: Any) -> None:
+    """Raises a ValueError if the networks share a trainable variable."""
+    shared = extract_shared_variables(
+        network_1.trainable_variables, network_2.trainable_variables
+    )
+    if shared:
+        raise ValueError(
+            f"networks {network_1.name!r} and {network_2.name!r}: expected no trainable "
+            f"variables in common, but they share {[v.name for v in shared]}; give each "
+            "network layers of its own."
+        )
+
+
+def check_matching_networks(network_1: Any, network_2: Any) -> None:
+    """Raises a ValueError unless both networks take and hold the same things.
+
+    Compared are the input specs, the state specs, and the number, shapes and dtypes of
+    the variables.
+    """
+    _check_equal("input_tensor_spec", network_1, network_2)
+    _check_equal("state_spec", network_1, network_2)
+    shapes_1, shapes_2 = (
+        [(tuple(v.shape), tf.as_dtype(v.dtype).name) for v in network.variables]
+        for network in (network_1, network_2)
+    )
+    if shapes_1 != shapes_2:
+        raise ValueError(
+            f"networks {network_1.name!r} and {network_2.name!r}: expected variables of "
+            f"the same shapes and dtypes, got {shapes_1} and {shapes_2}; build both with "
+            "the same arguments."
+        )
+
+
+def _check_equal(attribute: str, network_1: Any, network_2: Any) -> None:
+    values = getattr(network_1, attribute), getattr(network_2, attribute)
+    if values[0] != values[1]:
+        raise ValueError(
+            f"networks {network_1.name!r} and {network_2.name!r}: expected the same "
+            f"{attribute}, got {values[0]} and {values[1]}; build both with the same "
+            "specs."
+        )
+
+
+def maybe_copy_target_network_with_checks(
+    network: Any,
+    target_network: Any = None,
+    name: str = "TargetNetwork",
+    input_spec: Any = None,
+) -> Any:
+    """Returns a built target for `network`: `target_network`, or a fresh copy.
+
+    Raises:
+      ValueError: the two share trainable variables or do not match.
+    """
+    if target_network is None:
+        target_network = network.copy(name=name)
+    target_network.create_variables(input_spec)
+    check_no_shared_variables(network, target_network)
+    check_matching_networks(network, target_network)
+    return target_network

@@ -1,0 +1,438 @@
+"""Specs of NumPy arrays: shape, dtype, name, and optionally inclusive bounds.
+
+Environments describe what they take and give with these. This module needs NumPy alone,
+so that environment workers and the replay server start without TensorFlow; the
+counterparts for tensors are in `tfrl.specs.tensor_spec`.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import tree
+
+_MAX_INT64 = np.iinfo(np.int64).max
+
+
+class ArraySpec:
+    """The shape, dtype and name of a NumPy array or scalar.
+
+    Two specs are equal if shape and dtype are; the name does not count.
+    """
+
+    __slots__ = ("_dtype", "_name", "_shape")
+
+    def __init__(self, shape: Iterable[Any], dtype: Any, name: str | None = None):
+        """Describes an array.
+
+        Args:
+          shape: The dimensions; None in a place stands for any length.
+          dtype: Whatever `np.dtype` takes, or a `tf.DType`.
+          name: What the array means, for messages and signatures.
+
+        Raises:
+          TypeError: If `shape` is not an iterable of integers or `dtype` is no dtype.
+        """
+        self._shape = _as_shape(shape)
+        self._dtype = np.dtype(getattr(dtype, "as_numpy_dtype", dtype))
+        self._name = name
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The dimensions, a tuple."""
+        return self._shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The NumPy dtype."""
+        return self._dtype
+
+    @property
+    def name(self) -> str | None:
+        """The name, or None."""
+        return self._name
+
+    def check_array(self, array: Any) -> bool:
+        """Whether `array`, an array or a scalar, has the shape and dtype of the spec.
+
+        Lists and tuples never conform: nothing is converted.
+        """
+        if isinstance(array, np.ndarray | np.generic):
+            return self._dtype == array.dtype and self._matches_shape(array.shape)
+        if isinstance(array, numbers.Number):
+            return self._shape == () and self._dtype == np.dtype(type(array))
+        return False
+
+    @staticmethod
+    def from_array(array: Any, name: str | None = None) -> ArraySpec:
+        """Returns the spec of an array or a number.
+
+        Raises:
+          ValueError: If `array` is neither.
+        """
+        if isinstance(array, np.ndarray | np.generic):
+            return ArraySpec(array.shape, array.dtype, name)
+        if isinstance(array, numbers.Number):
+            return ArraySpec((), type(array), name)
+        raise ValueError(
+            f"array: got {array!r} of type {type(array).__name__}, expected a NumPy "
+            "array or a number; convert it with np.asarray first."
+        )
+
+    @staticmethod
+    def from_spec(spec: Any) -> ArraySpec:
+        """Returns an `ArraySpec`, without bounds, of any spec's shape, dtype, name."""
+        return ArraySpec(spec.shape, spec.dtype, spec.name)
+
+    def replace(
+        self, shape: Any = None, dtype: Any = None, name: str | None = None
+    ) -> ArraySpec:
+        """Returns a copy with the given fields changed; None keeps a field."""
+        return ArraySpec(
+            self.shape if shape is None else shape,
+            self.dtype if dtype is None else dtype,
+            self.name if name is None else name,
+        )
+
+    def _matches_shape(self, shape: tuple[int, ...]) -> bool:
+        return len(shape) == len(self._shape) and all(
+            mine is None or mine == other
+            for mine, other in zip(self._shape, shape, strict=True)
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"ArraySpec(shape={self.shape}, dtype={self.dtype!r}, name={self.name!r})"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ArraySpec):
+            return NotImplemented
+        return self.shape == other.shape and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ArraySpec, (self.shape, self.dtype, self.name)
+
+
+class BoundedArraySpec(ArraySpec):
+    """An `ArraySpec` with bounds that its values may reach but not pass.
+
+    The bounds are inclusive, so `BoundedArraySpec((), np.int32, 0, 2)` admits 0, 1 and
+    2. They broadcast against the shape, and equality compares them, too.
+    """
+
+    __slots__ = ("_maximum", "_minimum")
+
+    def __init__(
+        self,
+        shape: Iterable[Any],
+        dtype: Any,
+        minimum: Any = None,
+        maximum: Any = None,
+        name: str | None = None,
+    ):
+        """Describes a bounded array.
+
+        Args:
+          shape: The dimensions.
+          dtype: An integer, floating or boolean dtype.
+          minimum: The least values, broadcastable to `shape`; None for the dtype's.
+            An infinite bound of a floating dtype becomes its largest finite number.
+          maximum: Likewise, the greatest values.
+          name: What the array means, for messages and signatures.
+
+        Raises:
+          ValueError: If a bound does not broadcast to `shape`, is NaN, or lies outside
+            of what `dtype` can hold, or if a minimum is above its maximum.
+          TypeError: If `shape` or `dtype` is not one, or the dtype has no order.
+        """
+        super().__init__(shape, dtype, name)
+        low, high = dtype_limits(self._dtype)
+        self._minimum = self._as_bound("minimum", low if minimum is None else minimum)
+        self._maximum = self._as_bound("maximum", high if maximum is None else maximum)
+        if np.any(self._minimum > self._maximum):
+            raise ValueError(
+                f"minimum: got {self._minimum} with maximum {self._maximum}, expected "
+                "no minimum above its maximum; did you swap them?"
+            )
+
+    @classmethod
+    def from_spec(cls, spec: Any, name: str | None = None) -> BoundedArraySpec:
+        """Returns a bounded spec of `spec`: its bounds, or else its dtype's limits."""
+        return BoundedArraySpec(
+            spec.shape,
+            spec.dtype,
+            getattr(spec, "minimum", None),
+            getattr(spec, "maximum", None),
+            spec.name if name is None else name,
+        )
+
+    @property
+    def minimum(self) -> np.ndarray:
+        """The least values, inclusive: a read-only array broadcastable to `shape`."""
+        return self._minimum
+
+    @property
+    def maximum(self) -> np.ndarray:
+        """The greatest values, inclusive: read-only, broadcastable to `shape`."""
+        return self._maximum
+
+    @property
+    def num_values(self) -> Any:
+        """How many values each element of a discrete spec has; None for other specs.
+
+        An int64 array of the spec's shape. A 64-bit range with more values than int64
+        can count gives the largest int64.
+        """
+        if not is_discrete(self):
+            return None
+        # The difference of two 64-bit integers fits into 64 bits without a sign.
+        span = self._maximum.astype(np.uint64) - self._minimum.astype(np.uint64)
+        count = np.minimum(span, np.uint64(_MAX_INT64 - 1)).astype(np.int64) + 1
+        return np.broadcast_to(count, self.shape) + np.int64(0)
+
+    def check_array(self, array: Any) -> bool:
+        """Whether `array` has the spec's shape and dtype and is within the bounds."""
+        return super().check_array(array) and bool(
+            np.all(array >= self._minimum) and np.all(array <= self._maximum)
+        )
+
+    def replace(
+        self,
+        shape: Any = None,
+        dtype: Any = None,
+        minimum: Any = None,
+        maximum: Any = None,
+        name: str | None = None,
+    ) -> BoundedArraySpec:
+        """Returns a copy with the given fields changed; None keeps a field."""
+        return BoundedArraySpec(
+            self.shape if shape is None else shape,
+            self.dtype if dtype is None else dtype,
+            self.minimum if minimum is None else minimum,
+            self.maximum if maximum is None else maximum,
+            self.name if name is None else name,
+        )
+
+    def _as_bound(self, which: str, value: Any) -> np.ndarray:
+        """Returns `value` as a read-only array of the spec's dtype, or raises."""
+        bound = np.array(value)
+        try:
+            # A dimension of any length takes one bound for all of it.
+            np.broadcast_to(bound, [1 if d is None else d for d in self._shape])
+        except ValueError as error:
+            raise ValueError(
+                f"{which}: got a bound of shape {bound.shape}, expected one that "
+                f"broadcasts to the spec's shape {self._shape}; give one number, or "
+                f"one for each element ({error})."
+            ) from error
+        low, high = dtype_limits(self._dtype)
+        if is_continuous(self):
+            converted, valid = _as_finite_floats(bound, self._dtype, low, high)
+        else:
+            valid = bool(np.all((bound >= low) & (bound <= high)))
+            converted = bound.astype(self._dtype) if valid else bound
+        if not valid:
+            raise ValueError(
+                f"{which}: got {bound}, expected numbers within the range [{low}, "
+                f"{high}] of {self._dtype}; choose a wider dtype or tighter bounds."
+            )
+        converted.setflags(write=False)
+        return converted
+
+    def __repr__(self) -> str:
+        return (
+            f"BoundedArraySpec(shape={self.shape}, dtype={self.dtype!r}, "
+            f"name={self.name!r}, minimum={self.minimum}, maximum={self.maximum})"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, BoundedArraySpec):
+            return False
+        return (
+            super().__eq__(other)
+            and bool(np.all(self.minimum == other.minimum))
+            and bool(np.all(self.maximum == other.maximum))
+        )
+
+    # Bounds may broadcast in different ways and be equal, so they stay out of the hash.
+    __hash__ = ArraySpec.__hash__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fields = (self.shape, self.dtype, self.minimum, self.maximum, self.name)
+        return BoundedArraySpec, fields
+
+
+def is_bounded(spec: Any) -> bool:
+    """Whether `spec` is a `BoundedArraySpec`."""
+    return isinstance(spec, BoundedArraySpec)
+
+
+def is_discrete(spec: Any) -> bool:
+    """Whether the dtype is an integer (booleans are neither discrete nor continuous)."""
+    return np.issubdtype(spec.dtype, np.integer)
+
+
+def is_continuous(spec: Any) -> bool:
+    """Whether the dtype is a floating one, bfloat16 included."""
+    return np.issubdtype(spec.dtype, np.floating) or spec.dtype.name == "bfloat16"
+
+
+def sample_bounded_spec(
+    spec: BoundedArraySpec, rng: np.random.RandomState | np.random.Generator
+) -> np.ndarray:
+    """Draws an array uniformly from `spec`, integers with both bounds included.
+
+    Where a floating range is too wide for its dtype to hold the width, both bounds are
+    halved, so every sample is finite.
+    """
+    if is_continuous(spec):
+        low, high = (np.asarray(b, np.float64) for b in (spec.minimum, spec.maximum))
+        too_wide = high / 2 - low / 2 > np.finfo(np.float64).max / 2
+        scale = np.where(too_wide, 0.5, 1.0)
+        sample = rng.uniform(low * scale, high * scale, spec.shape)
+        return np.asarray(sample).astype(spec.dtype)
+    return np.asarray(_sample_integers(spec, rng)).astype(spec.dtype)
+
+
+def sample_spec_nest(
+    structure: Any,
+    rng: np.random.RandomState | np.random.Generator,
+    outer_dims: Sequence[int] = (),
+) -> Any:
+    """Draws a nest of arrays for a nest of specs; unbounded ones over their dtype.
+
+    Args:
+      structure: A nest of specs of numbers or booleans.
+      rng: A NumPy `RandomState` or `Generator`; equal states give equal samples.
+      outer_dims: Dimensions to put before each spec's shape.
+
+    Raises:
+      TypeError: If a spec's dtype cannot be sampled, such as strings.
+    """
+
+    def sample(spec: ArraySpec) -> np.ndarray:
+        bounded = BoundedArraySpec.from_spec(spec)
+        shape = tuple(outer_dims) + bounded.shape
+        return sample_bounded_spec(bounded.replace(shape=shape), rng)
+
+    return tree.map_structure(sample, structure)
+
+
+def check_arrays_nest(arrays: Any, spec: Any) -> bool:
+    """Whether a nest of arrays has the structure of, and conforms to, a nest of specs."""
+    try:
+        assert_arrays_spec_nest(arrays, spec)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def assert_arrays_spec_nest(arrays: Any, spec: Any) -> None:
+    """Raises unless a nest of arrays conforms to a nest of specs.
+
+    Raises:
+      TypeError: If the nests differ in their types, or `spec` holds other things than
+        `ArraySpec`s.
+      ValueError: If the nests differ in structure, or an array breaks its spec.
+    """
+    tree.assert_same_structure(arrays, spec)
+
+    def check(path: tuple[Any, ...], array: Any, leaf: Any) -> None:
+        where = "/".join(map(str, path)) or "the array"
+        if not isinstance(leaf, ArraySpec):
+            raise TypeError(
+                f"{where}: got {leaf!r} of type {type(leaf).__name__} for its spec, "
+                "expected an ArraySpec; convert tensor specs with "
+                "tensor_spec.to_array_spec."
+            )
+        if not leaf.check_array(array):
+            raise ValueError(
+                f"{where}: the value {_describe(array)} does not match spec: {leaf}; "
+                "give an array of that shape and dtype, within the bounds if any."
+            )
+
+    tree.map_structure_with_path(check, arrays, spec)
+
+
+def add_outer_dims_nest(structure: Any, outer_dims: Sequence[int]) -> Any:
+    """Returns the nest of specs with `outer_dims` put before each spec's shape."""
+    return tree.map_structure(
+        lambda spec: spec.replace(shape=tuple(outer_dims) + spec.shape), structure
+    )
+
+
+def _as_shape(shape: Iterable[Any]) -> tuple[Any, ...]:
+    try:
+        return tuple(None if dim is None else operator.index(dim) for dim in shape)
+    except TypeError as error:
+        raise TypeError(
+            f"shape: got {shape!r}, expected an iterable of integers; write (3,) for a "
+            "vector of three and () for a scalar."
+        ) from error
+
+
+def dtype_limits(dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """Returns the least and the greatest finite value of an ordered dtype."""
+    if np.issubdtype(dtype, np.integer):
+        return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    if dtype == np.bool_:
+        return False, True
+    if np.issubdtype(dtype, np.floating):
+        return np.finfo(dtype).min, np.finfo(dtype).max
+    if dtype.name == "bfloat16":
+        # Known to NumPy only through ml_dtypes, which made it, so it is there.
+        import ml_dtypes
+
+        return ml_dtypes.finfo(dtype).min, ml_dtypes.finfo(dtype).max
+    raise TypeError(
+        f"dtype: got {dtype}, expected an integer, floating or boolean one, since only "
+        "these have bounds and can be sampled; use ArraySpec, without bounds."
+    )
+
+
+def _as_finite_floats(
+    bound: np.ndarray, dtype: np.dtype[Any], low: Any, high: Any
+) -> tuple[np.ndarray, bool]:
+    """Returns `bound` in `dtype` with infinities replaced, and whether it is valid.
+
+    A finite number that `dtype` can only round to infinity is not valid, nor is NaN.
+    """
+    with np.errstate(over="ignore"):
+        converted = np.array(bound, dtype)
+    infinite = np.isinf(converted)
+    valid = not np.any(np.isnan(converted)) and bool(
+        np.all(np.isinf(bound.astype(np.longdouble)) == infinite)
+    )
+    converted[converted == -np.inf] = low
+    converted[converted == np.inf] = high
+    return converted, valid
+
+
+def _sample_integers(
+    spec: BoundedArraySpec, rng: np.random.RandomState | np.random.Generator
+) -> Any:
+    dtype = np.dtype(np.int8) if spec.dtype == np.bool_ else spec.dtype
+    low, high = spec.minimum.astype(dtype), spec.maximum.astype(dtype)
+    if isinstance(rng, np.random.Generator):
+        return rng.integers(low, high, spec.shape, dtype=dtype.type, endpoint=True)
+    # Python's integers hold the exclusive end even where the dtype cannot.
+    end = high.astype(object) + 1
+    if low.size == 1 and high.size == 1:
+        low, end = low.item(), high.item() + 1
+    return rng.randint(low, end, spec.shape, dtype=dtype.type)
+
+
+def _describe(value: Any) -> str:
+    if not isinstance(value, np.ndarray | np.generic):
+        return f"{value!r} of type {type(value).__name__}"
+    head = f"of shape {value.shape} and dtype {value.dtype}"
+    return f"{value!r} {head}" if math.prod(value.shape) <= 16 else head

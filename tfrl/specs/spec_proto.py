@@ -1,0 +1,151 @@
+"""Nests of tensor specs in files: TensorFlow's `StructuredValue`, as text.
+
+The same format as SavedModels use for their signatures, and TF-Agents for its
+`policy_specs.pbtxt`, so either library reads what the other wrote. Bounds are kept.
+Named tuples are stored by name and fields; what is read back is a named tuple class of
+that name and those fields, equal to the original for `tf.nest`.
+"""
+
+from __future__ import annotations
+
+import collections
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tensorflow as tf
+from google.protobuf import text_format
+from tensorflow.core.protobuf import struct_pb2
+
+from tfrl.specs import array_spec
+from tfrl.specs.bounded_tensor_spec import BoundedTensorSpec
+
+
+def to_proto(spec: Any) -> struct_pb2.StructuredValue:
+    """Encodes a nest of specs, of tensors or arrays, as a `StructuredValue`.
+
+    Raises:
+      TypeError: If the nest holds something that is neither a dense spec, a list, a
+        tuple nor a mapping.
+    """
+    value = struct_pb2.StructuredValue()
+    _encode(spec, value)
+    return value
+
+
+def from_proto(spec_proto: struct_pb2.StructuredValue) -> Any:
+    """Decodes a `StructuredValue` into a nest of tensor specs.
+
+    Raises:
+      ValueError: If it holds a kind of value that no nest of specs has.
+    """
+    kind = spec_proto.WhichOneof("kind")
+    if kind not in _DECODERS:
+        raise ValueError(
+            f"spec_proto: got a value of kind {kind!r}, expected a nest of tensor "
+            "specs; write the file with tensor_spec.to_pbtxt_file."
+        )
+    return _DECODERS[kind](getattr(spec_proto, kind))
+
+
+def from_packed_proto(spec_packed_proto: Any) -> Any:
+    """Decodes a `StructuredValue` that was packed into a protobuf `Any`."""
+    spec_proto = struct_pb2.StructuredValue()
+    spec_packed_proto.Unpack(spec_proto)
+    return from_proto(spec_proto)
+
+
+def to_pbtxt_file(output_path: str, spec: Any) -> None:
+    """Writes a nest of specs to a text file, making its folder if there is none."""
+    folder = os.path.dirname(output_path)
+    if folder:
+        tf.io.gfile.makedirs(folder)
+    with tf.io.gfile.GFile(output_path, "w") as file:
+        file.write(text_format.MessageToString(to_proto(spec)))
+
+
+def from_pbtxt_file(spec_path: str) -> Any:
+    """Reads a nest of tensor specs from a file that `to_pbtxt_file` wrote."""
+    with tf.io.gfile.GFile(spec_path, "r") as file:
+        return from_proto(text_format.Parse(file.read(), struct_pb2.StructuredValue()))
+
+
+def _encode(spec: Any, value: struct_pb2.StructuredValue) -> None:
+    """Writes `spec` into the empty `value`."""
+    if isinstance(spec, Mapping):
+        value.dict_value.SetInParent()
+        for key, item in spec.items():
+            _encode(item, value.dict_value.fields[key])
+    elif isinstance(spec, list):
+        value.list_value.SetInParent()
+        for item in spec:
+            _encode(item, value.list_value.values.add())
+    elif isinstance(spec, tuple) and hasattr(spec, "_fields"):
+        value.named_tuple_value.name = type(spec).__name__
+        for key, item in zip(spec._fields, spec, strict=True):
+            _encode(item, value.named_tuple_value.values.add(key=key).value)
+    elif isinstance(spec, tuple):
+        value.tuple_value.SetInParent()
+        for item in spec:
+            _encode(item, value.tuple_value.values.add())
+    elif isinstance(spec, tf.TensorSpec | array_spec.ArraySpec):
+        _encode_leaf(spec, value)
+    else:
+        raise TypeError(
+            f"spec: got {spec!r} of type {type(spec).__name__} in the nest, expected "
+            "TensorSpecs or ArraySpecs in lists, tuples and mappings; describe an "
+            "array with ArraySpec.from_array."
+        )
+
+
+def _encode_leaf(spec: Any, value: struct_pb2.StructuredValue) -> None:
+    bounded = hasattr(spec, "minimum")
+    proto = value.bounded_tensor_spec_value if bounded else value.tensor_spec_value
+    proto.shape.CopyFrom(tf.TensorShape(spec.shape).as_proto())
+    proto.dtype = tf.as_dtype(spec.dtype).as_datatype_enum
+    proto.name = spec.name or ""
+    if bounded:
+        proto.minimum.CopyFrom(tf.make_tensor_proto(spec.minimum))
+        proto.maximum.CopyFrom(tf.make_tensor_proto(spec.maximum))
+
+
+def _decode_list(proto: Any) -> list[Any]:
+    return [from_proto(item) for item in proto.values]
+
+
+def _decode_tuple(proto: Any) -> tuple[Any, ...]:
+    return tuple(_decode_list(proto))
+
+
+def _decode_dict(proto: Any) -> dict[str, Any]:
+    return {key: from_proto(item) for key, item in proto.fields.items()}
+
+
+def _decode_named_tuple(proto: Any) -> Any:
+    kind = collections.namedtuple(proto.name, [pair.key for pair in proto.values])  # type: ignore[misc]
+    return kind(*[from_proto(pair.value) for pair in proto.values])
+
+
+def _decode_tensor_spec(proto: Any) -> tf.TensorSpec:
+    shape = tf.TensorShape(proto.shape)
+    return tf.TensorSpec(shape, tf.as_dtype(proto.dtype), proto.name or None)
+
+
+def _decode_bounded_tensor_spec(proto: Any) -> BoundedTensorSpec:
+    return BoundedTensorSpec(
+        tf.TensorShape(proto.shape),
+        tf.as_dtype(proto.dtype),
+        tf.make_ndarray(proto.minimum),
+        tf.make_ndarray(proto.maximum),
+        proto.name or None,
+    )
+
+
+_DECODERS: dict[str | None, Callable[[Any], Any]] = {
+    "list_value": _decode_list,
+    "tuple_value": _decode_tuple,
+    "dict_value": _decode_dict,
+    "named_tuple_value": _decode_named_tuple,
+    "tensor_spec_value": _decode_tensor_spec,
+    "bounded_tensor_spec_value": _decode_bounded_tensor_spec,
+}

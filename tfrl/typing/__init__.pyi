@@ -1,0 +1,1 @@
+from . import types as types

@@ -1,0 +1,17 @@
+from . import policy_step as policy_step
+from . import time_step as time_step
+from . import trajectory as trajectory
+from .policy_step import PolicyStep as PolicyStep
+from .time_step import StepType as StepType
+from .time_step import TimeStep as TimeStep
+from .time_step import restart as restart
+from .time_step import termination as termination
+from .time_step import time_step_spec as time_step_spec
+from .time_step import transition as transition
+from .time_step import truncation as truncation
+from .trajectory import Trajectory as Trajectory
+from .trajectory import Transition as Transition
+from .trajectory import from_episode as from_episode
+from .trajectory import from_transition as from_transition
+from .trajectory import to_n_step_transition as to_n_step_transition
+from .trajectory import to_transition as to_transition

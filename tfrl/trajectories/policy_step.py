@@ -1,0 +1,71 @@
+"""What a policy says: the action, its next state, and side information."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+# A nest of tensors, arrays or specs; for `policy.distribution` also of distributions.
+ActionType = Any
+
+
+class PolicyStep(NamedTuple):
+    """What `policy.action()` and `policy.distribution()` return.
+
+    Attributes:
+      action: a nest of actions, or of action distributions, `[B, ...]`.
+      state: the policy state to hand to the next call, `()` for stateless policies.
+      info: auxiliary data about the action, e.g. its log-probability, `()` if none.
+    """
+
+    action: ActionType = ()
+    state: Any = ()
+    info: Any = ()
+
+    def replace(self, **kwargs: Any) -> PolicyStep:
+        """Returns a copy with the given fields replaced."""
+        return self._replace(**kwargs)
+
+
+class CommonFields:
+    """Names of the `PolicyStep.info` fields that more than one module knows."""
+
+    LOG_PROBABILITY = "log_probability"
+
+
+class PolicyInfo(NamedTuple):
+    """The `PolicyStep.info` of a policy that emits log-probabilities and no more."""
+
+    log_probability: Any
+
+
+def set_log_probability(info: Any, log_probability: Any) -> Any:
+    """Returns `info` with the field `log_probability` set.
+
+    An empty `info` (`()` or None) becomes a `PolicyInfo`. A mapping is copied, never
+    changed in place; a namedtuple must have the field. Any other `info` has no place
+    for it and is returned as it is.
+    """
+    if info is None or (isinstance(info, tuple) and not info):
+        return PolicyInfo(log_probability=log_probability)
+    if isinstance(info, Mapping):
+        # The copy keeps the mapping's own type (OrderedDict, defaultdict).
+        changed: Any = copy.copy(info)
+        changed[CommonFields.LOG_PROBABILITY] = log_probability
+        return changed
+    if hasattr(info, "_replace"):
+        return info._replace(**{CommonFields.LOG_PROBABILITY: log_probability})
+    return info
+
+
+def get_log_probability(info: Any, default_log_probability: Any = None) -> Any:
+    """Returns the field `log_probability` of `info`, or the default without it.
+
+    An `info` that is neither a mapping nor a namedtuple has no fields: None.
+    """
+    if isinstance(info, Mapping):
+        return info.get(CommonFields.LOG_PROBABILITY, default_log_probability)
+    if hasattr(info, "_fields"):
+        return getattr(info, CommonFields.LOG_PROBABILITY, default_log_probability)
+    return None

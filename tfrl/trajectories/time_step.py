@@ -1,0 +1,319 @@
+"""What an environment says: `TimeStep`, and one constructor for each kind of step.
+
+An episode is FIRST, MID, ..., MID, LAST. A termination is a LAST step with discount 0,
+a truncation (a time limit) a LAST step that keeps its discount, so that learners
+bootstrap from its observation. Importing this module does not import TensorFlow: the
+constructors make NumPy arrays unless the observation is made of tensors.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NamedTuple
+
+import numpy as np
+import tree
+
+from tfrl.specs import array_spec
+
+
+def _constant(value: int) -> np.ndarray:
+    constant = np.asarray(value, dtype=np.int32)
+    # Every time step of a NumPy environment shares these three arrays.
+    constant.setflags(write=False)
+    return constant
+
+
+class StepType:
+    """Where a `TimeStep` stands in its episode; the constants are int32 arrays `[]`.
+
+    `StepType(1)` returns the constant with that value, and raises ValueError if there
+    is none.
+    """
+
+    FIRST = _constant(0)
+    MID = _constant(1)
+    LAST = _constant(2)
+
+    def __new__(cls, value: Any) -> Any:
+        for constant in (cls.FIRST, cls.MID, cls.LAST):
+            if value == constant:
+                return constant
+        raise ValueError(
+            f"StepType: got {value!r}, expected 0 (FIRST), 1 (MID) or 2 (LAST); use "
+            "one of the constants, such as StepType.FIRST."
+        )
+
+
+class TimeStep(NamedTuple):
+    """One step of an environment, in the field order of dm_env.
+
+    Attributes:
+      step_type: int32 values of `StepType`, `[]` or `[B]`.
+      reward: the reward for the action that led here, float32; 0 at a FIRST step.
+      discount: float32 in [0, 1]; 0 at a termination, so that nothing is bootstrapped.
+      observation: a nest of arrays or tensors.
+    """
+
+    step_type: Any
+    reward: Any
+    discount: Any
+    observation: Any
+
+    def is_first(self) -> Any:
+        """Whether each step is FIRST: a bool tensor for tensors, else NumPy."""
+        return equals_step_type(self.step_type, StepType.FIRST)
+
+    def is_mid(self) -> Any:
+        """Whether each step is MID: a bool tensor for tensors, else NumPy."""
+        return equals_step_type(self.step_type, StepType.MID)
+
+    def is_last(self) -> Any:
+        """Whether each step is LAST: a bool tensor for tensors, else NumPy."""
+        return equals_step_type(self.step_type, StepType.LAST)
+
+
+def restart(
+    observation: Any, batch_size: Any = None, reward_spec: Any = None
+) -> TimeStep:
+    """Returns the FIRST step of an episode: reward 0, discount 1.
+
+    Args:
+      observation: a nest of arrays or of tensors.
+      batch_size: None for an unbatched step; else the size of the outer dimension, a
+        number or integer tensor, or a shape for several outer dimensions.
+      reward_spec: a nest of specs that the zero reward follows; float32 `[]` if None.
+    """
+    outer_shape = _outer_shape(batch_size)
+    if not _holds_tensors(observation):
+        return TimeStep(
+            _fill_array(outer_shape, StepType.FIRST),
+            _map_reward_spec(
+                lambda shape, dtype: np.zeros((*outer_shape, *shape), dtype),
+                reward_spec,
+            ),
+            np.ones(outer_shape, np.float32),
+            observation,
+        )
+
+    import tensorflow as tf
+
+    return TimeStep(
+        tf.fill(outer_shape, tf.constant(StepType.FIRST)),
+        _map_reward_spec(
+            lambda shape, dtype: tf.zeros(_join(outer_shape, shape), dtype),
+            reward_spec,
+        ),
+        tf.ones(outer_shape, tf.float32),
+        observation,
+    )
+
+
+def transition(
+    observation: Any, reward: Any, discount: Any = 1.0, outer_dims: Any = None
+) -> TimeStep:
+    """Returns a MID step.
+
+    Args:
+      observation: a nest of arrays or of tensors.
+      reward: a nest of numbers, arrays or tensors; NumPy ones become float32.
+      discount: a number or `[B]`. With tensors a scalar is broadcast to the outer
+        shape; with arrays it stays as it is.
+      outer_dims: the outer shape; if None, `[]` for a scalar (first) reward and else
+        its first dimension. A vector reward that is not batched needs `()` here.
+
+    Raises:
+      ValueError: if reward or discount holds a NaN.
+    """
+    return _step(StepType.MID, observation, reward, discount, outer_dims)
+
+
+def termination(observation: Any, reward: Any, outer_dims: Any = None) -> TimeStep:
+    """Returns a LAST step with discount 0: nothing follows it in the environment.
+
+    For arguments and errors see `transition`.
+    """
+    last = _step(StepType.LAST, observation, reward, 0.0, outer_dims)
+    if _is_tensor(last.discount):
+        return last
+    return last._replace(discount=np.zeros(last.step_type.shape, np.float32))
+
+
+def truncation(
+    observation: Any, reward: Any, discount: Any = 1.0, outer_dims: Any = None
+) -> TimeStep:
+    """Returns a LAST step that keeps `discount`: an episode cut off by a time limit.
+
+    Learners bootstrap from `observation`. For arguments and errors see `transition`.
+    """
+    return _step(StepType.LAST, observation, reward, discount, outer_dims)
+
+
+def time_step_spec(observation_spec: Any = None, reward_spec: Any = None) -> TimeStep:
+    """Returns the `TimeStep` of specs for an environment's observations and rewards.
+
+    Args:
+      observation_spec: a nest of array specs or of tensor specs. None stands for an
+        unknown time step, whose four fields are `()`.
+      reward_spec: a nest of specs of the same kind; a float32 scalar if None.
+
+    Raises:
+      TypeError: if one argument holds array specs and the other tensor specs.
+    """
+    if observation_spec is None:
+        return TimeStep(step_type=(), reward=(), discount=(), observation=())
+    use_tensors = _holds_tensor_specs(observation_spec, reward_spec)
+    scalar: Any = array_spec.ArraySpec
+    bounded: Any = array_spec.BoundedArraySpec
+    if use_tensors:
+        from tfrl.specs import tensor_spec
+
+        scalar = tensor_spec.TensorSpec
+        bounded = tensor_spec.BoundedTensorSpec
+    if reward_spec is None:
+        reward_spec = scalar((), np.float32, name="reward")
+    return TimeStep(
+        step_type=scalar((), np.int32, name="step_type"),
+        reward=reward_spec,
+        discount=bounded((), np.float32, minimum=0.0, maximum=1.0, name="discount"),
+        observation=observation_spec,
+    )
+
+
+def equals_step_type(step_type: Any, constant: np.ndarray) -> Any:
+    """Compares elementwise: a bool tensor for a tensor, a NumPy bool for the rest."""
+    if _is_tensor(step_type):
+        import tensorflow as tf
+
+        return tf.equal(step_type, constant)
+    return np.equal(step_type, constant)
+
+
+def _step(
+    step_type: np.ndarray, observation: Any, reward: Any, discount: Any, outer_dims: Any
+) -> TimeStep:
+    """A MID or LAST step, of arrays or of tensors as the observation is."""
+    if _holds_tensors(observation):
+        return _tensor_step(step_type, observation, reward, discount, outer_dims)
+    reward = tree.map_structure(lambda r: _as_array(r, "reward"), reward)
+    if outer_dims is None:
+        outer_dims = tree.flatten(reward)[0].shape[:1]
+    return TimeStep(
+        _fill_array(_outer_shape(outer_dims), step_type),
+        reward,
+        _as_array(discount, "discount"),
+        observation,
+    )
+
+
+def _tensor_step(
+    step_type: np.ndarray, observation: Any, reward: Any, discount: Any, outer_dims: Any
+) -> TimeStep:
+    import tensorflow as tf
+
+    reward = tf.nest.map_structure(
+        lambda r: r if tf.is_tensor(r) else tf.constant(r, tf.float32), reward
+    )
+    if outer_dims is None:
+        first_reward = tf.nest.flatten(reward)[0]
+        static = first_reward.shape[:1]
+        # A static shape where there is one keeps the result's shape static too.
+        outer_dims = (
+            static.as_list()
+            if static.is_fully_defined()
+            else tf.shape(first_reward)[:1]
+        )
+    outer_shape = _outer_shape(outer_dims)
+    discount = tf.convert_to_tensor(discount, dtype=tf.float32)
+    if discount.shape.rank == 0:
+        discount = tf.fill(outer_shape, discount)
+    step_types = tf.fill(outer_shape, tf.constant(step_type))
+    return TimeStep(step_types, reward, discount, observation)
+
+
+def _as_array(value: Any, field: str) -> np.ndarray:
+    array = np.asarray(value, dtype=np.float32)
+    if np.isnan(array).any():
+        raise ValueError(
+            f"time_step.{field}: got {value!r}, which holds a NaN (None counts as "
+            f"one), expected finite numbers; give the environment's own {field}."
+        )
+    return array
+
+
+def _fill_array(outer_shape: Any, step_type: np.ndarray) -> np.ndarray:
+    # The shared constant for an unbatched step: no array is made on the hot path.
+    return np.full(outer_shape, step_type) if len(outer_shape) else step_type
+
+
+def _map_reward_spec(make: Any, reward_spec: Any) -> Any:
+    """Applies `make(shape, dtype)` to each reward spec; None is a float32 scalar."""
+    if reward_spec is None:
+        return make((), np.float32)
+    return tree.map_structure(lambda s: make(tuple(s.shape), _np_dtype(s)), reward_spec)
+
+
+def _np_dtype(spec: Any) -> Any:
+    # A tf.DType says its NumPy type itself, and needs no TensorFlow to be asked.
+    return getattr(spec.dtype, "as_numpy_dtype", spec.dtype)
+
+
+def _outer_shape(dims: Any) -> Any:
+    """None, a number or a shape as a tuple; a tensor, or one inside, as a tensor."""
+    if dims is None:
+        return ()
+    if _is_tensor(dims):
+        return dims if dims.shape.rank else dims[None]
+    if isinstance(dims, (tuple, list)) and any(map(_is_tensor, dims)):
+        import tensorflow as tf
+
+        return tf.stack(dims)
+    return tuple(int(d) for d in np.atleast_1d(np.asarray(dims, np.int64)))
+
+
+def _join(outer_shape: Any, inner_shape: tuple[int, ...]) -> Any:
+    if isinstance(outer_shape, tuple):
+        return outer_shape + inner_shape
+    import tensorflow as tf
+
+    return tf.concat([outer_shape, tf.constant(inner_shape, outer_shape.dtype)], 0)
+
+
+def _holds_tensors(nest: Any) -> bool:
+    """Whether the first leaf is a tensor: it decides for the whole time step."""
+    if isinstance(nest, np.ndarray):
+        return False
+    leaves = tree.flatten(nest)
+    return bool(leaves) and _is_tensor(leaves[0])
+
+
+def _is_tensor(value: Any) -> bool:
+    # Whoever holds a tensor has imported TensorFlow, so we need not.
+    tf = sys.modules.get("tensorflow")
+    return (
+        tf is not None
+        and not isinstance(value, (np.ndarray, np.generic, float, int))
+        and tf.is_tensor(value)
+    )
+
+
+def _holds_tensor_specs(observation_spec: Any, reward_spec: Any) -> bool:
+    """Whether the specs are tensor specs; TypeError if they are of both kinds."""
+    kinds = {
+        field: _is_tensor_spec(leaves[0])
+        for field, spec in (("observation", observation_spec), ("reward", reward_spec))
+        if spec is not None and (leaves := tree.flatten(spec))
+    }
+    if len(set(kinds.values())) == 2:
+        raise TypeError(
+            "time_step_spec: observation_spec and reward_spec must both be array specs "
+            f"or both be tensor specs, got {observation_spec} and {reward_spec}; "
+            "convert one of them with tensor_spec.from_spec or "
+            "tensor_spec.to_nest_array_spec."
+        )
+    return any(kinds.values())
+
+
+def _is_tensor_spec(spec: Any) -> bool:
+    tf = sys.modules.get("tensorflow")
+    return tf is not None and isinstance(spec, tf.TypeSpec)

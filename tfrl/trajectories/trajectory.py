@@ -264,8 +264,8 @@ def to_n_step_transition(trajectory: Trajectory, gamma: Any) -> Transition:
         reward   = r_0 + g d_0 r_1 + ... + g^(k-1) d_0 ... d_(k-2) r_(k-1)
         discount = g^(k-1) d_0 ... d_(k-1)
 
-    in `next_time_step`, which ends at `observation[k]`, `step_type[k]`. The discount is one `g` short, because
-    the loss multiplies the next value by `g` itself. `k` is
+    in `next_time_step`, which ends at `observation[k]`, `step_type[k]`. The discount is
+    one `g` short, because the loss multiplies the next value by `g` itself. `k` is
 
     - `N` where all frames belong to one episode,
     - less where a LAST step is met: the window ends there. At a termination the

@@ -1,0 +1,26 @@
+"""Elementwise losses of an error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+
+def squared_loss(error: Any) -> tf.Tensor:
+    """`x^2`, without a half, in the shape of `error`."""
+    return tf.math.square(error)
+
+
+def huber_loss(error: Any, delta: float = 1.0) -> tf.Tensor:
+    """Quadratic near 0 and linear beyond `delta`, in the shape of `error`.
+
+        x^2 / 2                    where |x| <= delta
+        delta (|x| - delta / 2)    elsewhere
+
+    Huber, "Robust Estimation of a Location Parameter", 1964. With `delta = 1` its
+    gradient is the clipped error of Mnih et al., 2015.
+    """
+    size = tf.abs(error)
+    quadratic = tf.minimum(size, delta)
+    return 0.5 * tf.square(quadratic) + delta * (size - quadratic)

@@ -1,0 +1,195 @@
+"""Returns and advantages over sequences, time-major `[T]` or `[T, B]`.
+
+All are targets: no gradient flows through them. In step `t` (0-based) the agent leaves
+the state whose value is `v_tm1[t]`, receives `r_t[t]` and `discount_t[t]`, and reaches
+the state whose value is `v_t[t]`. Within an episode `v_t[t] == v_tm1[t + 1]`; at its
+end, or where the sequence is cut, they differ: `v_t` is the value of the observation
+that was reached, `v_tm1` that of the next episode's first one. `continues_t` says which
+is which, so that a truncation bootstraps its own last observation and nothing leaks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.losses.shapes import check_ranks, check_same_shape
+
+
+def discounted_returns(r_t: Any, discount_t: Any, v_final: Any = None) -> tf.Tensor:
+    """The return from each step on: `G_t = r_t + discount_t G_(t+1)`, `G_T = v_final`.
+
+    Sutton and Barto, "Reinforcement Learning: An Introduction", 2018, equation 3.9. A
+    discount of 0 ends an episode within the sequence.
+
+    Args:
+      r_t: rewards, `[T]` or `[T, B]`.
+      discount_t: discounts, like `r_t`.
+      v_final: value of the state after the last step, `[]` or `[B]`; 0 if None.
+
+    Returns:
+      Returns, like `r_t`.
+    """
+    r_t, discount_t = _as_sequences(r_t=r_t, discount_t=discount_t)
+    if v_final is not None:
+        r_t = _add_to_last(r_t, discount_t[-1] * _as_final(v_final, r_t))
+    return tf.stop_gradient(_solve_backwards(r_t, discount_t))
+
+
+def discounted_return(r_t: Any, discount_t: Any, v_final: Any = None) -> tf.Tensor:
+    """The return of the whole sequence, `[]` or `[B]`; see `discounted_returns`."""
+    r_t, discount_t = _as_sequences(r_t=r_t, discount_t=discount_t)
+    worth = tf.math.cumprod(discount_t, axis=0, exclusive=True)
+    total = tf.reduce_sum(worth * r_t, axis=0)
+    if v_final is not None:
+        total += tf.reduce_prod(discount_t, axis=0) * _as_final(v_final, r_t)
+    return tf.stop_gradient(total)
+
+
+def n_step_returns(
+    r_t: Any, discount_t: Any, v_t: Any, n: int, continues_t: Any = None
+) -> tf.Tensor:
+    """Each step's return over at most `n` steps, then the value of the state reached.
+
+        G_t = r_t + discount_t r_(t+1) + ... + (product of k discounts) v_(t+k-1)
+
+    Sutton and Barto 2018, equation 7.1. `k` is `n`, or fewer where the sequence ends or
+    `continues_t` is 0.
+
+    Args:
+      r_t: rewards, `[T]` or `[T, B]`.
+      discount_t: discounts, like `r_t`.
+      v_t: values of the states reached, like `r_t`.
+      n: a positive number.
+      continues_t: 1 where step `t + 1` continues the episode of step `t`, else 0, like
+        `r_t`; all 1 if None.
+    """
+    if n < 1:
+        raise ValueError(
+            f"n: got {n}, expected a positive number of steps; use n=1 for TD(0)."
+        )
+    r_t, discount_t, v_t = _as_sequences(r_t=r_t, discount_t=discount_t, v_t=v_t)
+    continues_t = _as_continues(continues_t, r_t)
+    # After k rounds: the k-step return of each step. Nothing follows the last one.
+    one_step = r_t + discount_t * v_t
+    result = one_step
+    for _ in range(n - 1):
+        following = tf.concat([result[1:], v_t[-1:]], axis=0)
+        onward = continues_t * following + (1 - continues_t) * v_t
+        result = r_t + discount_t * onward
+    return tf.stop_gradient(result)
+
+
+def lambda_returns(
+    r_t: Any, discount_t: Any, v_t: Any, lambda_: Any = 1.0, continues_t: Any = None
+) -> tf.Tensor:
+    """The mixture of all n-step returns: TD(lambda)'s target.
+
+        G_t = r_t + discount_t ((1 - l_t) v_t + l_t G_(t+1)),    G_T = v_(T-1)
+
+    Sutton and Barto 2018, equation 12.18, with `l_t = lambda_ continues_t`.
+
+    Args:
+      r_t: rewards, `[T]` or `[T, B]`.
+      discount_t: discounts, like `r_t`.
+      v_t: values of the states reached, like `r_t`.
+      lambda_: in [0, 1], a number or like `r_t`; 0 is TD(0), 1 the whole return.
+      continues_t: 1 where step `t + 1` continues the episode of step `t`, else 0, like
+        `r_t`; all 1 if None.
+    """
+    r_t, discount_t, v_t = _as_sequences(r_t=r_t, discount_t=discount_t, v_t=v_t)
+    mix = tf.cast(lambda_, r_t.dtype) * _as_continues(continues_t, r_t)
+    increments = r_t + discount_t * (1 - mix) * v_t
+    increments = _add_to_last(increments, discount_t[-1] * mix[-1] * v_t[-1])
+    return tf.stop_gradient(_solve_backwards(increments, discount_t * mix))
+
+
+def generalized_advantage_estimation(
+    v_tm1: Any,
+    r_t: Any,
+    discount_t: Any,
+    v_t: Any,
+    lambda_: Any = 1.0,
+    continues_t: Any = None,
+) -> tf.Tensor:
+    """GAE: the discounted sum of TD errors.
+
+        A_t = delta_t + discount_t l_t A_(t+1),    A_T = 0
+        delta_t = r_t + discount_t v_t - v_tm1
+
+    Schulman et al., "High-Dimensional Continuous Control Using Generalized Advantage
+    Estimation", 2016, equation 16, with `l_t = lambda_ continues_t`.
+
+    Args:
+      v_tm1: values of the states that are left, `[T]` or `[T, B]`.
+      r_t: rewards, like `v_tm1`.
+      discount_t: discounts, like `v_tm1`.
+      v_t: values of the states reached, like `v_tm1`: at a truncation that of its last
+        observation.
+      lambda_: in [0, 1], a number or like `v_tm1`.
+      continues_t: 1 where step `t + 1` continues the episode of step `t`, else 0, like
+        `v_tm1`; all 1 if None.
+
+    Returns:
+      Advantages, like `v_tm1`. `A + v_tm1` are the lambda returns.
+    """
+    v_tm1, r_t, discount_t, v_t = _as_sequences(
+        v_tm1=v_tm1, r_t=r_t, discount_t=discount_t, v_t=v_t
+    )
+    mix = tf.cast(lambda_, r_t.dtype) * _as_continues(continues_t, r_t)
+    delta_t = r_t + discount_t * v_t - v_tm1
+    return tf.stop_gradient(_solve_backwards(delta_t, discount_t * mix))
+
+
+def _solve_backwards(increments: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:
+    """Solves `x_t = increments_t + factors_t x_(t+1)`, `x_T = 0`, along axis 0.
+
+    Each round puts the recurrence into itself, which doubles its stride: log2(T) rounds
+    of whole-array operations instead of T steps (Hillis and Steele, 1986).
+    """
+
+    def double(stride: Any, x: Any, factors: Any) -> tuple[Any, Any, Any]:
+        x += factors * _shift(x, stride)
+        return 2 * stride, x, factors * _shift(factors, stride)
+
+    num_steps = increments.shape[0]
+    stride, x = 1, increments
+    if num_steps is None:
+        num_steps = tf.shape(increments)[0]
+        return tf.while_loop(
+            lambda stride, *_: stride < num_steps, double, (stride, x, factors)
+        )[1]
+    while stride < num_steps:
+        stride, x, factors = double(stride, x, factors)
+    return x
+
+
+def _shift(x: tf.Tensor, stride: Any) -> tf.Tensor:
+    """`x[t + stride]` at `t`, and 0 beyond the end."""
+    return tf.concat([x[stride:], tf.zeros_like(x[:stride])], axis=0)
+
+
+def _add_to_last(x: tf.Tensor, addend: tf.Tensor) -> tf.Tensor:
+    return tf.concat([x[:-1], (x[-1] + addend)[tf.newaxis]], axis=0)
+
+
+def _as_sequences(**sequences: Any) -> list[tf.Tensor]:
+    tensors = {name: tf.convert_to_tensor(s) for name, s in sequences.items()}
+    check_ranks((1, 2), **tensors)
+    check_same_shape(**tensors)
+    return list(tensors.values())
+
+
+def _as_final(v_final: Any, r_t: tf.Tensor) -> tf.Tensor:
+    v_final = tf.convert_to_tensor(v_final, dtype=r_t.dtype)
+    check_same_shape(r_t_of_one_step=r_t[-1], v_final=v_final)
+    return v_final
+
+
+def _as_continues(continues_t: Any, r_t: tf.Tensor) -> tf.Tensor:
+    if continues_t is None:
+        return tf.ones_like(r_t)
+    continues_t = tf.cast(continues_t, r_t.dtype)
+    check_same_shape(r_t=r_t, continues_t=continues_t)
+    return continues_t

@@ -1,0 +1,29 @@
+"""Shape checks for the top of a loss."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+
+def check_ranks(ranks: tuple[int, ...], **tensors: tf.Tensor) -> None:
+    """Raises ValueError unless every tensor has one of `ranks`."""
+    for name, tensor in tensors.items():
+        if tensor.shape.rank not in ranks:
+            raise ValueError(
+                f"{name}: got rank {tensor.shape.rank} (shape {tensor.shape}), "
+                f"expected rank {' or '.join(map(str, ranks))}; add or remove outer dimensions."
+            )
+
+
+def check_same_shape(**tensors: tf.Tensor) -> None:
+    """Raises ValueError unless all tensors can have one shape: nothing broadcasts.
+
+    A `[B, 1]` beside a `[B]` would otherwise become a `[B, B]` in silence.
+    """
+    (first_name, first), *others = tensors.items()
+    for name, tensor in others:
+        if not first.shape.is_compatible_with(tensor.shape):
+            raise ValueError(
+                f"{name}: got shape {tensor.shape}, expected {first.shape} as "
+                f"{first_name} has; reshape one of them, nothing is broadcast."
+            )

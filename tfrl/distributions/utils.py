@@ -1,0 +1,218 @@
+"""Distributions as specs, and back: what a distribution is made from.
+
+`Params` holds the class and the constructor's arguments of a distribution, of those it
+contains, and of bijectors and linear operators in them. `DistributionSpecV2` is a
+`Params` with specs in the place of tensors.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+import tree
+
+from tfrl.specs import tensor_spec
+
+
+def __getattr__(name: str) -> Any:
+    # By this module's name too, without TFP for those who do not ask for it.
+    if name == "SquashToSpecNormal":
+        from tfrl.distributions import squash_to_spec
+
+        return squash_to_spec.SquashToSpecNormal
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def scale_distribution_to_spec(distribution: Any, spec: Any) -> Any:
+    """Squashes a normal distribution into the bounds of `spec`."""
+    from tfrl.distributions import squash_to_spec
+
+    return squash_to_spec.SquashToSpecNormal(distribution, spec)
+
+
+@dataclasses.dataclass
+class Params:
+    """What an object with `parameters` was made from, recursively.
+
+    Attributes:
+      type_: Its class.
+      params: The arguments that are not defaults; a `Params` where an argument is such
+        an object itself.
+    """
+
+    type_: type[Any]
+    params: dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class DistributionSpecV2:
+    """Describes a distribution.
+
+    Attributes:
+      event_shape: The shape of one sample.
+      dtype: Of the samples.
+      parameters: What it is made from, with `tf.TypeSpec`s in the place of tensors.
+
+    Raises:
+      TypeError: If there are tensors among the parameters.
+    """
+
+    event_shape: tf.TensorShape
+    dtype: tf.DType
+    parameters: Params
+
+    def __post_init__(self) -> None:
+        _check_no_tensors(self.parameters)
+
+    @property
+    def event_spec(self) -> tf.TensorSpec:
+        """The spec of one sample."""
+        return tf.TensorSpec(self.event_shape, self.dtype)
+
+
+def get_parameters(value: Any) -> Params:
+    """Returns what a distribution, bijector or linear operator was made from.
+
+    Raises:
+      TypeError: If it does not tell.
+    """
+    parameters = getattr(value, "parameters", None)
+    if not isinstance(parameters, Mapping):
+        raise TypeError(
+            f"value: got {value!r} whose parameters are {parameters!r}, expected an "
+            "object with a dictionary of them; value.parameters is not available or "
+            "is not a dict: pass a distribution, bijector or linear operator."
+        )
+    signature = inspect.signature(type(value).__init__)
+    defaults = {name: p.default for name, p in signature.parameters.items()}
+
+    def convert(leaf: Any) -> Any:
+        has_parameters = isinstance(getattr(leaf, "parameters", None), Mapping)
+        return get_parameters(leaf) if has_parameters else leaf
+
+    return Params(
+        type(value),
+        {
+            name: tf.nest.map_structure(convert, argument)
+            for name, argument in parameters.items()
+            if not _is_same(argument, defaults.get(name))
+        },
+    )
+
+
+def _is_same(argument: Any, default: Any) -> bool:
+    if argument is default:
+        return True
+    return isinstance(argument, str | bool) and argument == default
+
+
+def make_from_parameters(value: Params) -> Any:
+    """Makes the object that `get_parameters` described."""
+
+    def convert(leaf: Any) -> Any:
+        return make_from_parameters(leaf) if isinstance(leaf, Params) else leaf
+
+    return value.type_(
+        **{k: tf.nest.map_structure(convert, v) for k, v in value.params.items()}
+    )
+
+
+def parameters_to_dict(value: Params, tensors_only: bool = False) -> dict[str, Any]:
+    """Returns nested dictionaries of the arguments, without the classes.
+
+    An argument that is a nest gets a key for each leaf: `name:path/to/leaf`.
+
+    Args:
+      value: What `get_parameters` returned.
+      tensors_only: Whether to leave out all but tensors and `tf.TypeSpec`s.
+    """
+    entries: dict[str, Any] = {}
+    for name, argument in value.params.items():
+        for path, leaf in tree.flatten_with_path(argument):
+            key = f"{name}:{'/'.join(map(str, path))}" if path else name
+            if isinstance(leaf, Params):
+                entries[key] = parameters_to_dict(leaf, tensors_only)
+            elif (
+                not tensors_only or tf.is_tensor(leaf) or isinstance(leaf, tf.TypeSpec)
+            ):
+                entries[key] = leaf
+    return entries
+
+
+def spec_from_distribution(
+    distribution: Any, num_outer_dims: int = 0
+) -> DistributionSpecV2:
+    """Describes a distribution, its parameters without their outer dimensions."""
+
+    def to_specs(params: Params) -> Params:
+        return Params(
+            params.type_,
+            {k: tf.nest.map_structure(to_spec, v) for k, v in params.params.items()},
+        )
+
+    def to_spec(leaf: Any) -> Any:
+        if isinstance(leaf, Params):
+            return to_specs(leaf)
+        if not tf.is_tensor(leaf):
+            return leaf
+        # A parameter without a batch is shared by all of it.
+        return tf.TensorSpec(leaf.shape[num_outer_dims:], leaf.dtype)
+
+    return DistributionSpecV2(
+        event_shape=distribution.event_shape,
+        dtype=distribution.dtype,
+        parameters=to_specs(get_parameters(distribution)),
+    )
+
+
+def assert_specs_are_compatible(
+    network_output_spec: Any, spec: Any, message_prefix: str
+) -> None:
+    """Checks that what `network.create_variables` returned fits a nest of specs.
+
+    Args:
+      network_output_spec: The nest of output specs.
+      spec: The nest that is wanted.
+      message_prefix: What the error message starts with.
+
+    Raises:
+      ValueError: If structure, shapes or dtypes differ.
+    """
+
+    def event_spec(leaf: Any) -> Any:
+        if isinstance(leaf, DistributionSpecV2):
+            return leaf.event_spec
+        return tensor_spec.from_spec(leaf)
+
+    events = tf.nest.map_structure(event_spec, network_output_spec)
+    message = (
+        f"{message_prefix}: the network emits\n{events}\nbut expected is\n{spec}; "
+        "build the network for that spec."
+    )
+    try:
+        tf.nest.assert_same_structure(events, spec)
+    except (ValueError, TypeError) as error:
+        raise ValueError(message) from error
+    for event, wanted in zip(
+        tf.nest.flatten(events), tf.nest.flatten(spec), strict=True
+    ):
+        if event.dtype != wanted.dtype or not event.shape.is_compatible_with(
+            wanted.shape
+        ):
+            raise ValueError(message)
+
+
+def _check_no_tensors(parameters: Params) -> None:
+    for leaf in tf.nest.flatten(parameters.params):
+        if isinstance(leaf, Params):
+            _check_no_tensors(leaf)
+        elif tf.is_tensor(leaf):
+            raise TypeError(
+                f"parameters: got the tensor {leaf} in {parameters}, expected "
+                "tf.TypeSpecs: Saw a `Tensor` value in parameters; use "
+                "spec_from_distribution."
+            )

@@ -1,0 +1,5 @@
+"""Small Keras layers that networks need and Keras does not have."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,33 @@
+"""A layer that adds a learned vector to its input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+
+class BiasLayer(keras.layers.Layer):
+    """Adds a bias: `[B, ..., n]` in, `[B, ..., n]` out; `[B]` gets one number."""
+
+    def __init__(self, bias_initializer: Any = "zeros", **kwargs: Any):
+        super().__init__(**kwargs)
+        self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.supports_masking = True
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        size = 1 if len(input_shape) == 1 else input_shape[-1]
+        self.bias = self.add_weight(
+            name="bias", shape=(size,), initializer=self.bias_initializer
+        )
+
+    def call(self, inputs: tf.Tensor) -> tf.Tensor:
+        return inputs + tf.convert_to_tensor(self.bias)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        return input_shape
+
+    def get_config(self) -> dict[str, Any]:
+        initializer = keras.initializers.serialize(self.bias_initializer)
+        return {**super().get_config(), "bias_initializer": initializer}

@@ -1,0 +1,173 @@
+"""ActorDistributionNetwork: observations to distributions over actions."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfrl.networks import (
+    categorical_projection_network,
+    encoding_network,
+    network,
+    normal_projection_network,
+    utils,
+)
+from tfrl.specs import tensor_spec
+
+
+def _categorical_projection_net(
+    action_spec: Any,
+    logits_init_output_factor: float = 0.1,
+    *,
+    seed: int | None = None,
+) -> network.DistributionNetwork:
+    return categorical_projection_network.CategoricalProjectionNetwork(
+        action_spec, logits_init_output_factor=logits_init_output_factor, seed=seed
+    )
+
+
+def _normal_projection_net(
+    action_spec: Any,
+    init_action_stddev: float = 0.35,
+    init_means_output_factor: float = 0.1,
+    seed_stream_class: Any = None,
+    seed: int | None = None,
+) -> network.DistributionNetwork:
+    return normal_projection_network.NormalProjectionNetwork(
+        action_spec,
+        init_means_output_factor=init_means_output_factor,
+        # What softplus maps to the standard deviation.
+        std_bias_initializer_value=float(np.log(np.expm1(init_action_stddev))),
+        scale_distribution=False,
+        seed=seed,
+        seed_stream_class=seed_stream_class,
+    )
+
+
+class ActorDistributionNetwork(network.DistributionNetwork):
+    """Maps observations `[B, ...]` to a nest of distributions over actions.
+
+    An `EncodingNetwork` and one projection network for each action: a Categorical for a
+    discrete action, a normal distribution for a continuous one.
+    """
+
+    def __init__(
+        self,
+        input_tensor_spec: Any,
+        output_tensor_spec: Any,
+        preprocessing_layers: Any = None,
+        preprocessing_combiner: keras.layers.Layer | None = None,
+        conv_layer_params: Sequence[Any] | None = None,
+        fc_layer_params: Sequence[int] | None = (200, 100),
+        dropout_layer_params: Sequence[Any] | None = None,
+        activation_fn: utils.Activation = keras.activations.relu,
+        kernel_initializer: Any = None,
+        seed_stream_class: Any = None,
+        seed: int | None = None,
+        batch_squash: bool = True,
+        dtype: Any = tf.float32,
+        discrete_projection_net: Callable[..., Any] = _categorical_projection_net,
+        continuous_projection_net: Callable[..., Any] = _normal_projection_net,
+        name: str | None = "ActorDistributionNetwork",
+    ):
+        """Makes the network; see `EncodingNetwork` for what is not listed.
+
+        Args:
+          input_tensor_spec: The nest of observation specs.
+          output_tensor_spec: The nest of bounded action specs.
+          preprocessing_layers: As for `EncodingNetwork`.
+          preprocessing_combiner: As for `EncodingNetwork`.
+          conv_layer_params: As for `EncodingNetwork`.
+          fc_layer_params: As for `EncodingNetwork`.
+          dropout_layer_params: As for `EncodingNetwork`.
+          activation_fn: As for `EncodingNetwork`.
+          kernel_initializer: Of the encoder; by default Glorot uniform.
+          seed_stream_class: Passed to a continuous projection that takes it.
+          seed: Seeds all initialisers and dropout; None follows `tf.random.set_seed`.
+          batch_squash: As for `EncodingNetwork`.
+          dtype: Of the encoder.
+          discrete_projection_net: From an action spec, and a `seed` if it takes one, to
+            the projection network of a discrete action.
+          continuous_projection_net: The same for a continuous action.
+          name: The network's name.
+        """
+        seeds = utils.SeedStream(seed)
+        output_tensor_spec = tensor_spec.from_spec(output_tensor_spec)
+        encoder = encoding_network.EncodingNetwork(
+            input_tensor_spec,
+            preprocessing_layers=preprocessing_layers,
+            preprocessing_combiner=preprocessing_combiner,
+            conv_layer_params=conv_layer_params,
+            fc_layer_params=fc_layer_params,
+            dropout_layer_params=dropout_layer_params,
+            activation_fn=activation_fn,
+            kernel_initializer=kernel_initializer or "glorot_uniform",
+            batch_squash=batch_squash,
+            dtype=dtype,
+            seed=seeds(),
+        )
+
+        def project(spec: Any) -> Any:
+            if tensor_spec.is_discrete(spec):
+                make_projection = discrete_projection_net
+            else:
+                make_projection = continuous_projection_net
+            offered = {"seed": seeds(), "seed_stream_class": seed_stream_class}
+            accepted = inspect.signature(make_projection).parameters
+            return make_projection(
+                spec, **{k: v for k, v in offered.items() if k in accepted}
+            )
+
+        projections = tf.nest.map_structure(project, output_tensor_spec)
+        super().__init__(
+            input_tensor_spec=input_tensor_spec,
+            state_spec=(),
+            output_spec=tf.nest.map_structure(lambda p: p.output_spec, projections),
+            name=name,
+        )
+        self._encoder = encoder
+        self._keep("_output_tensor_spec", output_tensor_spec)
+        self._projection_networks = tf.nest.flatten(projections)
+
+    @property
+    def output_tensor_spec(self) -> Any:
+        """The nest of action specs."""
+        return self._output_tensor_spec
+
+    def call(
+        self,
+        observation: Any,
+        step_type: Any = None,
+        network_state: Any = (),
+        training: bool = False,
+        mask: tf.Tensor | None = None,
+    ) -> tuple[Any, Any]:
+        """Returns the nest of distributions and the network state.
+
+        Args:
+          observation: The nest of observations, `[B, ...]` or `[B, T, ...]`.
+          step_type: Not used.
+          network_state: Returned as it is.
+          training: Whether dropout is on.
+          mask: Which actions are valid, for discrete actions.
+        """
+        encoding, network_state = self._encoder(
+            observation, step_type, network_state, training=training
+        )
+        if not tf.is_tensor(mask):
+            # Keras fills in a nest of Nones for nested observations.
+            mask = None
+        outer_rank = utils.outer_rank(observation, self.input_tensor_spec)
+        distributions = [
+            projection(encoding, outer_rank, training=training, mask=mask)[0]
+            for projection in self._projection_networks
+        ]
+        return (
+            tf.nest.pack_sequence_as(self._output_tensor_spec, distributions),
+            network_state,
+        )

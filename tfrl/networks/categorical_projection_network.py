@@ -1,0 +1,122 @@
+"""CategoricalProjectionNetwork: a hidden state to a distribution over integers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfrl.networks import network, utils
+from tfrl.specs import distribution_spec, tensor_spec
+
+
+class CategoricalProjectionNetwork(network.DistributionNetwork):
+    """Predicts the logits of a `tfp.distributions.Categorical` over `sample_spec`.
+
+    The distribution's dtype is the spec's; where the spec does not start at 0 it is a
+    `ShiftedCategorical`.
+    """
+
+    def __init__(
+        self,
+        sample_spec: Any,
+        logits_init_output_factor: float = 0.1,
+        name: str | None = "CategoricalProjectionNetwork",
+        *,
+        seed: int | None = None,
+    ):
+        """Makes the layer of logits.
+
+        Args:
+          sample_spec: The bounded integer spec of the actions, with equally many
+            actions in each dimension.
+          logits_init_output_factor: The scale of the `VarianceScaling` of the kernel.
+          name: The network's name.
+          seed: Seeds the kernel; None follows `tf.random.set_seed`.
+
+        Raises:
+          ValueError: If the spec is not such a one.
+        """
+        num_actions = _check_spec(sample_spec)
+        self._output_shape = (*sample_spec.shape, num_actions)
+        super().__init__(
+            input_tensor_spec=None,
+            state_spec=(),
+            output_spec=_distribution_spec(sample_spec, self._output_shape),
+            name=name,
+        )
+        self._projection_layer = keras.layers.Dense(
+            int(np.prod(self._output_shape)),
+            kernel_initializer=keras.initializers.VarianceScaling(
+                scale=logits_init_output_factor, seed=utils.SeedStream(seed)()
+            ),
+            name="logits",
+        )
+
+    def call(
+        self,
+        inputs: tf.Tensor,
+        outer_rank: int = 1,
+        training: bool = False,
+        mask: tf.Tensor | None = None,
+    ) -> tuple[Any, tuple[()]]:
+        """Returns the distribution, and no state.
+
+        Args:
+          inputs: The hidden state, `outer_shape + [n]`.
+          outer_rank: How many outer dimensions it has.
+          training: Not used.
+          mask: Which actions are valid, `outer_shape + [num_actions]`; the others get
+            the lowest finite logit.
+        """
+        squash = utils.BatchSquash(outer_rank)
+        inputs = utils.flatten_inner(squash.flatten(inputs))
+        if inputs.dtype != tf.float32:
+            inputs = tf.cast(inputs, tf.float32)
+        logits = self._projection_layer(inputs)
+        if len(self._output_shape) > 1:
+            logits = tf.reshape(logits, [-1, *self._output_shape])
+        logits = squash.unflatten(logits)
+        if mask is not None:
+            # One mask serves all dimensions of an action.
+            for _ in range(logits.shape.rank - mask.shape.rank):
+                mask = tf.expand_dims(mask, -2)
+            logits = tf.where(tf.cast(mask, tf.bool), logits, logits.dtype.min)
+        return self.output_spec.build_distribution(logits=logits), ()
+
+
+def _check_spec(spec: Any) -> int:
+    """Returns the number of actions in each dimension."""
+    if not (tensor_spec.is_bounded(spec) and tensor_spec.is_discrete(spec)):
+        raise ValueError(
+            f"sample_spec: got {spec}, but sample_spec "
+            "must be bounded and must be discrete; use a NormalProjectionNetwork for "
+            "continuous actions."
+        )
+    sizes = np.unique(np.asarray(spec.maximum, np.int64) - spec.minimum + 1)
+    if len(sizes) > 1 or sizes[0] <= 0:
+        raise ValueError(
+            f"sample_spec: got {sizes} actions in its dimensions, expected the same "
+            "number, at least 1: Bounds on discrete actions must be the same for all "
+            "dimensions; split the action into a nest of specs."
+        )
+    return int(sizes[0])
+
+
+def _distribution_spec(spec: Any, logits_shape: tuple[int, ...]) -> Any:
+    def build(logits: tf.Tensor) -> Any:
+        if not np.any(spec.minimum):
+            import tensorflow_probability as tfp
+
+            return tfp.distributions.Categorical(logits=logits, dtype=spec.dtype)
+        from tfrl.distributions import shifted_categorical
+
+        return shifted_categorical.ShiftedCategorical(
+            logits=logits, dtype=spec.dtype, shift=spec.minimum
+        )
+
+    return distribution_spec.DistributionSpec(
+        build, {"logits": tf.TensorSpec(logits_shape, tf.float32)}, sample_spec=spec
+    )

@@ -1,0 +1,200 @@
+"""EncodingNetwork: observations to a flat hidden state.
+
+preprocessing layers -> combiner -> convolutions -> flatten -> dense layers and dropout,
+each of them optional.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+import tree
+
+from tfrl.networks import network, utils
+
+CONV_TYPE_2D = "2d"
+CONV_TYPE_1D = "1d"
+
+
+class EncodingNetwork(network.Network):
+    """Encodes nested observations `[B, ...]` or `[B, T, ...]` as `[B(, T), n]`.
+
+    Integer observations, uint8 images above all, are cast to `dtype` where the
+    preprocessing ends; they are not scaled.
+    """
+
+    def __init__(
+        self,
+        input_tensor_spec: Any,
+        preprocessing_layers: Any = None,
+        preprocessing_combiner: keras.layers.Layer | None = None,
+        conv_layer_params: Sequence[Any] | None = None,
+        fc_layer_params: Sequence[int] | None = None,
+        dropout_layer_params: Sequence[Any] | None = None,
+        activation_fn: utils.Activation = keras.activations.relu,
+        weight_decay_params: Sequence[float | None] | None = None,
+        kernel_initializer: Any = None,
+        batch_squash: bool = True,
+        dtype: Any = tf.float32,
+        name: str | None = "EncodingNetwork",
+        conv_type: str = CONV_TYPE_2D,
+        *,
+        seed: int | None = None,
+    ):
+        """Makes the layers; the given ones are copied, never changed.
+
+        Args:
+          input_tensor_spec: The nest of observation specs.
+          preprocessing_layers: A nest of Keras layers or Networks, of the structure of
+            the specs or a shallower one whose layers then take sub-nests.
+          preprocessing_combiner: A layer from the flat list of what the preprocessing
+            returns to one tensor, `keras.layers.Concatenate()` say. Needed for several.
+          conv_layer_params: `(filters, kernel_size, strides[, dilation_rate])` each.
+          fc_layer_params: The units of each dense layer.
+          dropout_layer_params: For each dense layer None, a rate, or a dictionary of
+            arguments to `PermanentVariableRateDropout`.
+          activation_fn: The activation of convolutions and dense layers.
+          weight_decay_params: For each dense layer None or its L2 coefficient.
+          kernel_initializer: For all kernels; by default `VarianceScaling` with scale 2
+            over the fan-in, truncated normal.
+          batch_squash: Whether to fold outer dimensions into one for the layers.
+          dtype: Of convolutions and dense layers.
+          name: The network's name.
+          conv_type: '2d' or '1d'.
+          seed: Seeds the initialisers and dropout; None follows `tf.random.set_seed`.
+
+        Raises:
+          ValueError: If the lists differ in length, the preprocessing does not fit the
+            specs, or a combiner is missing.
+        """
+        super().__init__(input_tensor_spec=input_tensor_spec, name=name)
+        seeds = utils.SeedStream(seed)
+        self._keep("_preprocessing_nest", preprocessing_layers)
+        flat_layers = (
+            []
+            if preprocessing_layers is None
+            else tf.nest.flatten(preprocessing_layers)
+        )
+        self._check_preprocessing(len(flat_layers), preprocessing_combiner)
+        self._preprocessing_layers = [_fresh(layer, seeds) for layer in flat_layers]
+        self._preprocessing_combiner = (
+            None
+            if preprocessing_combiner is None
+            else _fresh(preprocessing_combiner, seeds)
+        )
+        dtype = utils.dtype_name(dtype)
+        self._conv_layers = utils.conv_layers(
+            conv_layer_params,
+            activation_fn=activation_fn,
+            kernel_initializer=kernel_initializer,
+            seeds=seeds,
+            conv_type=conv_type,
+            dtype=dtype,
+        )
+        self._dense_layers = utils.dense_layers(
+            fc_layer_params,
+            dropout_layer_params=dropout_layer_params,
+            weight_decay_params=weight_decay_params,
+            activation_fn=activation_fn,
+            kernel_initializer=kernel_initializer,
+            seeds=seeds,
+            dtype=dtype,
+        )
+        self._batch_squash = batch_squash
+        self._encoding_dtype = keras.dtype_policies.get(dtype).compute_dtype
+
+    def call(
+        self,
+        observation: Any,
+        step_type: Any = None,
+        network_state: Any = (),
+        training: bool = False,
+    ) -> tuple[tf.Tensor, Any]:
+        """Returns the encoding and the network state as it was given."""
+        del step_type
+        observation, squash = self.squash(observation)
+        encoding = self._preprocess(observation, training)
+        if encoding.dtype.is_integer or encoding.dtype.is_bool:
+            encoding = tf.cast(encoding, self._encoding_dtype)
+        for layer in self._conv_layers:
+            encoding = layer(encoding)
+        encoding = utils.flatten_inner(encoding)
+        for layer in self._dense_layers:
+            encoding = layer(encoding, training=training)
+        return squash.unflatten(encoding), network_state
+
+    def squash(self, observation: Any) -> tuple[Any, utils.BatchSquash]:
+        """Folds the outer dimensions, unless `batch_squash=False`.
+
+        Networks around this one fold before and unfold after their own layers, so that
+        those see `[B, n]` too.
+        """
+        rank = utils.outer_rank(observation, self.input_tensor_spec)
+        squash = utils.BatchSquash(rank if self._batch_squash else 1)
+        return tf.nest.map_structure(squash.flatten, observation), squash
+
+    def _check_preprocessing(self, num_layers: int, combiner: Any) -> None:
+        spec = self.input_tensor_spec
+        num_inputs = len(tf.nest.flatten(spec))
+        if num_layers:
+            num_inputs = num_layers
+            if tf.nest.is_nested(spec):
+                self._split(spec)
+            elif num_layers > 1:
+                raise ValueError(
+                    f"preprocessing_layers: got {num_layers} layers, expected one for "
+                    f"the single observation {spec}; pass one layer."
+                )
+        if num_inputs > 1 and combiner is None:
+            raise ValueError(
+                f"preprocessing_combiner: got None for {num_inputs} inputs, expected a "
+                "preprocessing_combiner layer when there is more than one; pass "
+                "keras.layers.Concatenate(), say."
+            )
+
+    def _split(self, observation: Any) -> list[Any]:
+        """Cuts a nest into the part of each preprocessing layer."""
+        if not tf.nest.is_nested(observation):
+            return [observation]
+        try:
+            parts: list[Any] = tree.flatten_up_to(
+                self._preprocessing_nest, observation, check_types=False
+            )
+        except (ValueError, TypeError) as error:
+            raise ValueError(
+                "preprocessing_layers: their nest does not lie over the one of "
+                f"input_tensor_spec {self.input_tensor_spec}, expected the same "
+                f"structure or a shallower one; rearrange them ({error})."
+            ) from error
+        return parts
+
+    def _preprocess(self, observation: Any, training: bool) -> tf.Tensor:
+        if self._preprocessing_layers:
+            parts = [
+                utils.call_layer(layer, part, training)
+                for layer, part in zip(
+                    self._preprocessing_layers, self._split(observation), strict=True
+                )
+            ]
+        else:
+            parts = tf.nest.flatten(observation)
+        if self._preprocessing_combiner is None:
+            return parts[0]
+        return utils.call_layer(self._preprocessing_combiner, parts, training)
+
+
+def _fresh(layer: keras.layers.Layer, seeds: utils.SeedStream) -> keras.layers.Layer:
+    """Copies a layer, so that networks made with the same one share no weights."""
+    if isinstance(layer, keras.layers.Layer) and layer.weights:
+        warnings.warn(
+            f"{layer.name}: got a layer that has weights already, expected a new one; "
+            "its copy in the network starts with weights of its own.",
+            stacklevel=4,
+        )
+    copied = utils.copy_layer(layer)
+    utils.seed_layer(copied, seeds)
+    return copied

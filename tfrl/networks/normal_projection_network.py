@@ -1,0 +1,199 @@
+"""NormalProjectionNetwork: a hidden state to a distribution over continuous actions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfrl.keras_layers import bias_layer
+from tfrl.networks import network, utils
+from tfrl.specs import distribution_spec
+
+
+def tanh_squash_to_spec(inputs: tf.Tensor, spec: Any) -> tf.Tensor:
+    """Maps any numbers into the bounds of `spec` by a tanh, which stays inside them."""
+    means = (spec.maximum + spec.minimum) / 2.0
+    magnitudes = (spec.maximum - spec.minimum) / 2.0
+    return means + magnitudes * tf.tanh(inputs)
+
+
+class NormalProjectionNetwork(network.DistributionNetwork):
+    """Predicts a `MultivariateNormalDiag`, or a `Normal` where actions are scalars.
+
+    By default the mean is squashed into the bounds of the spec and the standard
+    deviations are variables that do not depend on the input.
+    """
+
+    def __init__(
+        self,
+        sample_spec: Any,
+        activation_fn: utils.Activation = None,
+        init_means_output_factor: float = 0.1,
+        std_bias_initializer_value: float = 0.0,
+        mean_transform: Callable[[tf.Tensor, Any], tf.Tensor] | None = (
+            tanh_squash_to_spec
+        ),
+        std_transform: Callable[[tf.Tensor], tf.Tensor] | None = tf.nn.softplus,
+        state_dependent_std: bool = False,
+        scale_distribution: bool = False,
+        seed: int | None = None,
+        seed_stream_class: Any = None,
+        name: str | None = "NormalProjectionNetwork",
+    ):
+        """Makes the layers of means and standard deviations.
+
+        Args:
+          sample_spec: The bounded float spec of the actions.
+          activation_fn: Of the two layers.
+          init_means_output_factor: The scale of the `VarianceScaling` of kernels.
+          std_bias_initializer_value: The bias of standard deviations at the start,
+            before `std_transform`.
+          mean_transform: From `(means, sample_spec)` to the means; None leaves them.
+          std_transform: From biases or outputs to standard deviations; None leaves
+            them.
+          state_dependent_std: Whether standard deviations depend on the input.
+          scale_distribution: Whether samples are squashed into the bounds, not only
+            means: the distribution is then a `SquashToSpecNormal` and `mean_transform`
+            is not applied.
+          seed: Seeds the kernels; None follows `tf.random.set_seed`.
+          seed_stream_class: A class as `tfp.util.SeedStream` to draw the kernels' seeds
+            from, in place of our own.
+          name: The network's name.
+
+        Raises:
+          ValueError: If `sample_spec` is not one spec of floats.
+        """
+        _check_spec(sample_spec)
+        super().__init__(
+            input_tensor_spec=None,
+            state_spec=(),
+            output_spec=_distribution_spec(sample_spec, scale_distribution),
+            name=name,
+        )
+        self._keep("_sample_spec", sample_spec)
+        self._mean_transform = None if scale_distribution else mean_transform
+        self._std_transform = std_transform
+        num_actions = int(np.prod(sample_spec.shape))
+        seeds = _seed_stream(seed, seed_stream_class)
+
+        def dense(name: str, bias: float) -> keras.layers.Layer:
+            return keras.layers.Dense(
+                num_actions,
+                activation=activation_fn,
+                kernel_initializer=keras.initializers.VarianceScaling(
+                    scale=init_means_output_factor, seed=seeds()
+                ),
+                bias_initializer=keras.initializers.Constant(bias),
+                name=name,
+            )
+
+        self._means_layer = dense("means_projection_layer", 0.0)
+        self._state_dependent_std = state_dependent_std
+        if state_dependent_std:
+            self._stds_layer = dense(
+                "stddev_projection_layer", std_bias_initializer_value
+            )
+        else:
+            self._stds_layer = bias_layer.BiasLayer(
+                keras.initializers.Constant(std_bias_initializer_value)
+            )
+
+    def call(
+        self,
+        inputs: tf.Tensor,
+        outer_rank: int = 1,
+        training: bool = False,
+        mask: tf.Tensor | None = None,
+    ) -> tuple[Any, tuple[()]]:
+        """Returns the distribution, and no state.
+
+        Args:
+          inputs: The hidden state, `outer_shape + [n]`.
+          outer_rank: How many outer dimensions it has.
+          training: Not used.
+          mask: Has to be None.
+
+        Raises:
+          ValueError: If the dtype of `inputs` is not the one of the actions.
+          NotImplementedError: If there is a mask.
+        """
+        if mask is not None:
+            raise NotImplementedError(
+                f"{self.name}: got an action mask {mask}, expected None; continuous "
+                "actions have no mask: drop the constraint splitter."
+            )
+        spec = self._sample_spec
+        if inputs.dtype != spec.dtype:
+            raise ValueError(
+                f"{self.name}: inputs have dtype {inputs.dtype.name}, expected "
+                f"{spec.dtype.name}: Inputs to NormalProjectionNetwork must match the "
+                "sample_spec.dtype; cast the action spec or the encoding."
+            )
+        squash = utils.BatchSquash(outer_rank)
+        inputs = utils.flatten_inner(squash.flatten(inputs))
+        means = self._means_layer(inputs)
+        stds = self._stds_layer(
+            inputs if self._state_dependent_std else tf.zeros_like(means)
+        )
+        if spec.shape.rank != 1:
+            means = tf.reshape(means, [-1, *spec.shape])
+            stds = tf.reshape(stds, [-1, *spec.shape])
+        if self._mean_transform is not None:
+            means = self._mean_transform(means, spec)
+        if self._std_transform is not None:
+            stds = self._std_transform(stds)
+        loc = squash.unflatten(tf.cast(means, spec.dtype))
+        scale = squash.unflatten(tf.cast(stds, spec.dtype))
+        return self.output_spec.build_distribution(loc=loc, scale=scale), ()
+
+
+def _check_spec(spec: Any) -> None:
+    if len(tf.nest.flatten(spec)) != 1:
+        raise ValueError(
+            f"sample_spec: got the nest {spec}, expected one spec: Normal Projection "
+            "network only supports single spec samples; make one for each."
+        )
+    if not spec.dtype.is_floating:
+        raise ValueError(
+            f"sample_spec: got {spec}, expected a floating dtype; use a "
+            "CategoricalProjectionNetwork for discrete actions."
+        )
+
+
+def _seed_stream(seed: int | None, seed_stream_class: Any) -> Callable[[], int]:
+    if seed_stream_class is None:
+        return utils.SeedStream(seed)
+    stream = seed_stream_class(seed=seed, salt="normal_projection_network")
+    own = utils.SeedStream(seed)
+
+    def draw() -> int:
+        drawn = stream()
+        return own() if drawn is None else int(drawn) % (2**31 - 1)
+
+    return draw
+
+
+def _distribution_spec(spec: Any, scale_distribution: bool) -> Any:
+    def build(loc: tf.Tensor, scale: tf.Tensor) -> Any:
+        import tensorflow_probability as tfp
+
+        if spec.shape.rank == 0:
+            distribution = tfp.distributions.Normal(loc=loc, scale=scale)
+        else:
+            distribution = tfp.distributions.MultivariateNormalDiag(
+                loc=loc, scale_diag=scale
+            )
+        if not scale_distribution:
+            return distribution
+        from tfrl.distributions import utils as distribution_utils
+
+        return distribution_utils.scale_distribution_to_spec(distribution, spec)
+
+    parameter = tf.TensorSpec(spec.shape, spec.dtype)
+    return distribution_spec.DistributionSpec(
+        build, {"loc": parameter, "scale": parameter}, sample_spec=spec
+    )

@@ -1,0 +1,134 @@
+"""QNetwork: observations to one value for each discrete action."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfrl.networks import encoding_network, network, utils
+
+
+def validate_specs(action_spec: Any, observation_spec: Any = None) -> None:
+    """Checks that there is one action, a bounded integer of shape `()` or `(1,)`.
+
+    Raises:
+      ValueError: If there is anything else.
+    """
+    del observation_spec  # Any will do.
+    flat_action_spec = tf.nest.flatten(action_spec)
+    if len(flat_action_spec) != 1:
+        raise ValueError(
+            f"action_spec: got {len(flat_action_spec)} actions, expected one: Network "
+            "only supports action_specs with a single action; choose one, or enumerate "
+            "their combinations."
+        )
+    spec = flat_action_spec[0]
+    if tuple(spec.shape) not in ((), (1,)):
+        raise ValueError(
+            f"action_spec: got shape {tuple(spec.shape)}, expected () or (1,): Network "
+            "only supports action_specs with shape in [(), (1,)]; enumerate the "
+            "combinations of actions."
+        )
+    bounded = hasattr(spec, "minimum") and hasattr(spec, "maximum")
+    if not bounded or not tf.as_dtype(spec.dtype).is_integer:
+        raise ValueError(
+            f"action_spec: got {spec}, expected a bounded integer; a network of one "
+            "value an action needs discrete actions: use an actor network for others."
+        )
+    if np.any(np.asarray(spec.maximum) < np.asarray(spec.minimum)):
+        raise ValueError(
+            f"action_spec: got bounds [{spec.minimum}, {spec.maximum}], expected at "
+            "least one action between them; exchange them."
+        )
+
+
+class QNetwork(network.Network):
+    """Maps observations `[B, ...]` to action values, float `[B, num_actions]`.
+
+    An `EncodingNetwork` and a dense layer of `maximum - minimum + 1` units.
+    """
+
+    def __init__(
+        self,
+        input_tensor_spec: Any,
+        action_spec: Any,
+        preprocessing_layers: Any = None,
+        preprocessing_combiner: keras.layers.Layer | None = None,
+        conv_layer_params: Sequence[Any] | None = None,
+        fc_layer_params: Sequence[int] | None = (75, 40),
+        dropout_layer_params: Sequence[Any] | None = None,
+        activation_fn: utils.Activation = keras.activations.relu,
+        kernel_initializer: Any = None,
+        batch_squash: bool = True,
+        dtype: Any = tf.float32,
+        q_layer_activation_fn: utils.Activation = None,
+        name: str | None = "QNetwork",
+        *,
+        seed: int | None = None,
+    ):
+        """Makes the network; see `EncodingNetwork` for what is not listed.
+
+        Args:
+          input_tensor_spec: The nest of observation specs.
+          action_spec: The spec of one discrete action.
+          preprocessing_layers: As for `EncodingNetwork`.
+          preprocessing_combiner: As for `EncodingNetwork`.
+          conv_layer_params: As for `EncodingNetwork`.
+          fc_layer_params: As for `EncodingNetwork`.
+          dropout_layer_params: As for `EncodingNetwork`.
+          activation_fn: As for `EncodingNetwork`.
+          kernel_initializer: As for `EncodingNetwork`; not for the last layer.
+          batch_squash: As for `EncodingNetwork`.
+          dtype: Of all layers.
+          q_layer_activation_fn: The activation of the last layer.
+          name: The network's name.
+          seed: Seeds the initialisers and dropout; None follows `tf.random.set_seed`.
+
+        Raises:
+          ValueError: If `action_spec` is not one discrete action.
+        """
+        validate_specs(action_spec, input_tensor_spec)
+        super().__init__(input_tensor_spec=input_tensor_spec, name=name)
+        seeds = utils.SeedStream(seed)
+        spec = tf.nest.flatten(action_spec)[0]
+        self._encoder = encoding_network.EncodingNetwork(
+            input_tensor_spec,
+            preprocessing_layers=preprocessing_layers,
+            preprocessing_combiner=preprocessing_combiner,
+            conv_layer_params=conv_layer_params,
+            fc_layer_params=fc_layer_params,
+            dropout_layer_params=dropout_layer_params,
+            activation_fn=activation_fn,
+            kernel_initializer=kernel_initializer,
+            batch_squash=batch_squash,
+            dtype=dtype,
+            seed=seeds(),
+        )
+        self._q_value_layer = keras.layers.Dense(
+            int(np.max(np.asarray(spec.maximum, np.int64) - spec.minimum)) + 1,
+            activation=q_layer_activation_fn,
+            kernel_initializer=keras.initializers.RandomUniform(
+                -0.03, 0.03, seed=seeds()
+            ),
+            bias_initializer=keras.initializers.Constant(-0.2),
+            dtype=utils.dtype_name(dtype),
+            name="q_values",
+        )
+
+    def call(
+        self,
+        observation: Any,
+        step_type: Any = None,
+        network_state: Any = (),
+        training: bool = False,
+    ) -> tuple[tf.Tensor, Any]:
+        """Returns the action values `[B(, T), num_actions]` and the network state."""
+        observation, squash = self._encoder.squash(observation)
+        encoding, network_state = self._encoder(
+            observation, step_type, network_state, training=training
+        )
+        return squash.unflatten(self._q_value_layer(encoding)), network_state

@@ -1,0 +1,386 @@
+"""What networks are built from: seeded layers, and `[B, T]` folded into `[B]`.
+
+Keras initialisers ignore `tf.random.set_seed` and repeat their numbers when one
+instance serves two layers, so every layer made here gets an initialiser of its own with
+a seed from a `SeedStream`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfrl.keras_layers import permanent_variable_rate_dropout
+
+Activation = Callable[[tf.Tensor], tf.Tensor] | str | None
+
+
+class SeedStream:
+    """Hands out independent integer seeds, determined by the first.
+
+    With `seed=None` the stream follows `tf.random.set_seed`; without that either, it
+    starts from the system's entropy.
+    """
+
+    def __init__(self, seed: int | None = None):
+        if seed is None:
+            with tf.init_scope():
+                drawn = tf.random.uniform([], maxval=tf.int64.max, dtype=tf.int64)
+            seed = int(drawn)
+        self._sequence = np.random.SeedSequence(int(seed) & (2**63 - 1))
+
+    def __call__(self) -> int:
+        """Returns the next seed, in `[0, 2**31)`."""
+        (child,) = self._sequence.spawn(1)
+        return int(child.generate_state(1)[0]) >> 1
+
+
+class BatchSquash:
+    """Folds the outer dimensions of a tensor into one, and unfolds them again.
+
+    `flatten` turns `[B, T, ...]` into `[B * T, ...]` and remembers the outer
+    dimensions; `unflatten` puts them back onto a tensor whose inner dimensions may be
+    others. With one outer dimension both return their argument itself.
+    """
+
+    def __init__(self, batch_dims: int):
+        """Takes the number of outer dimensions, which may be 0.
+
+        Raises:
+          ValueError: If `batch_dims` is negative.
+        """
+        if batch_dims < 0:
+            raise ValueError(
+                f"BatchSquash: batch_dims is {batch_dims}, expected 0 or more; the "
+                "tensors have fewer dimensions than their spec: add a batch dimension."
+            )
+        self._batch_dims = batch_dims
+        self._outer_shape: Any = None
+
+    def flatten(self, tensor: tf.Tensor) -> tf.Tensor:
+        """Returns `tensor` with its outer dimensions folded into one."""
+        if self._batch_dims == 1:
+            return tensor
+        shape = _known_shape(tensor)
+        self._outer_shape = shape[: self._batch_dims]
+        outer = tensor.shape[: self._batch_dims]
+        size = math.prod(outer) if outer.is_fully_defined() else -1
+        return _reshape(tensor, [size, *shape[self._batch_dims :]])
+
+    def unflatten(self, tensor: tf.Tensor) -> tf.Tensor:
+        """Returns `tensor` with its first dimension unfolded as `flatten` found it.
+
+        Raises:
+          ValueError: If `flatten` was not called before.
+        """
+        if self._batch_dims == 1:
+            return tensor
+        if self._outer_shape is None:
+            raise ValueError(
+                "BatchSquash.unflatten: no outer dimensions are known yet, expected "
+                "an earlier flatten; call flatten on the inputs first."
+            )
+        return _reshape(tensor, [*self._outer_shape, *_known_shape(tensor)[1:]])
+
+
+def _known_shape(tensor: tf.Tensor) -> list[Any]:
+    """The dimensions of `tensor`, as Python numbers wherever they are known."""
+    sizes: list[Any] = tensor.shape.as_list()
+    if None in sizes:
+        dynamic = tf.shape(tensor)
+        sizes = [dynamic[i] if size is None else size for i, size in enumerate(sizes)]
+    return sizes
+
+
+def _reshape(tensor: tf.Tensor, shape: list[Any]) -> tf.Tensor:
+    """Reshapes with -1 for the one dimension that is unknown, so the rest is static."""
+    unknown = [i for i, size in enumerate(shape) if not isinstance(size, int)]
+    if len(unknown) == 1 and -1 not in shape[: unknown[0]] + shape[unknown[0] + 1 :]:
+        shape[unknown[0]] = -1
+    return tf.reshape(tensor, shape)
+
+
+def outer_rank(tensors: Any, specs: Any) -> int:
+    """The number of dimensions that `tensors` have before those of their `specs`."""
+    tensor = tf.nest.flatten(tensors)[0]
+    spec = tf.nest.flatten(specs)[0]
+    return int(tensor.shape.rank - spec.shape.rank)
+
+
+def flatten_inner(tensor: tf.Tensor) -> tf.Tensor:
+    """Returns `[B, ...]` as `[B, n]`; what is `[B, n]` already passes untouched."""
+    if tensor.shape.rank == 2:
+        return tensor
+    if tensor.shape.rank == 1:
+        return tensor[:, tf.newaxis]
+    inner = tensor.shape[1:]
+    if inner.is_fully_defined():
+        return tf.reshape(tensor, [-1, math.prod(inner)])
+    return tf.reshape(tensor, [tf.shape(tensor)[0], -1])
+
+
+def dtype_name(dtype: Any) -> Any:
+    """The name Keras knows a `tf.DType` by; other dtypes and policies pass."""
+    return dtype.name if isinstance(dtype, tf.DType) else dtype
+
+
+def call_layer(layer: Any, inputs: Any, training: Any = False) -> Any:
+    """Applies a stateless Keras layer or Network; returns the output alone."""
+    outputs = layer(inputs, training=training)
+    is_network = hasattr(layer, "state_spec") and hasattr(layer, "create_variables")
+    return outputs[0] if is_network else outputs
+
+
+def check_single_floating_network_output(
+    output_spec: Any, expected_output_shape: tuple[int, ...], label: str
+) -> None:
+    """Checks that a network's output is one floating tensor of the shape.
+
+    Raises:
+      ValueError: If it is anything else.
+    """
+    expected_output_shape = tuple(int(x) for x in expected_output_shape)
+    if not (
+        isinstance(output_spec, tf.TensorSpec)
+        and output_spec.shape == expected_output_shape
+        and output_spec.dtype.is_floating
+    ):
+        raise ValueError(
+            f"Expected {label} to emit a floating point tensor with inner dims "
+            f"{expected_output_shape}; but saw network output spec: {output_spec}. "
+            "Build the network for this action spec."
+        )
+
+
+def mlp_layers(
+    conv_layer_params: Sequence[Any] | None = None,
+    fc_layer_params: Sequence[int] | None = None,
+    dropout_layer_params: Sequence[Any] | None = None,
+    activation_fn: Activation = keras.activations.relu,
+    kernel_initializer: Any = None,
+    weight_decay_params: Sequence[float | None] | None = None,
+    name: str | None = None,
+    *,
+    seed: int | None = None,
+) -> list[keras.layers.Layer]:
+    """Makes 2D convolutions, a Flatten, and dense layers with dropout between them.
+
+    Args:
+      conv_layer_params: `(filters, kernel_size, strides)` for each convolution.
+      fc_layer_params: The number of units of each dense layer.
+      dropout_layer_params: For each dense layer None, a rate, or a dictionary of
+        arguments to `PermanentVariableRateDropout`.
+      activation_fn: The activation of every layer.
+      kernel_initializer: For all kernels; by default `VarianceScaling` with scale 2
+        over the fan-in, truncated normal.
+      weight_decay_params: For each dense layer None or its L2 coefficient.
+      name: What the layers' names start with.
+      seed: Seeds the initialisers; None follows `tf.random.set_seed`.
+
+    Raises:
+      ValueError: If the lists for dense layers differ in length.
+    """
+    seeds = SeedStream(seed)
+    prefix = f"{name}_" if name else None
+    return [
+        *conv_layers(
+            conv_layer_params,
+            activation_fn=activation_fn,
+            kernel_initializer=kernel_initializer,
+            seeds=seeds,
+            prefix=prefix,
+        ),
+        keras.layers.Flatten(),
+        *dense_layers(
+            fc_layer_params,
+            dropout_layer_params=dropout_layer_params,
+            weight_decay_params=weight_decay_params,
+            activation_fn=activation_fn,
+            kernel_initializer=kernel_initializer,
+            seeds=seeds,
+            prefix=prefix,
+        ),
+    ]
+
+
+def conv_layers(
+    conv_layer_params: Sequence[Any] | None,
+    *,
+    activation_fn: Activation,
+    kernel_initializer: Any,
+    seeds: SeedStream,
+    conv_type: str = "2d",
+    dtype: Any = None,
+    prefix: str | None = None,
+) -> list[keras.layers.Layer]:
+    """Makes one convolution for each `(filters, kernel, strides[, dilation])`."""
+    layer_types = {"1d": keras.layers.Conv1D, "2d": keras.layers.Conv2D}
+    if conv_type not in layer_types:
+        raise ValueError(
+            f"conv_type: got {conv_type!r}, expected '1d' or '2d'; choose by the rank "
+            "of the observations."
+        )
+    layers = []
+    for i, params in enumerate(conv_layer_params or ()):
+        if len(params) not in (3, 4):
+            raise ValueError(
+                f"conv_layer_params[{i}]: got {params!r}, expected 3 or 4 elements; "
+                "write (filters, kernel_size, strides[, dilation_rate])."
+            )
+        filters, kernel_size, strides, *dilation = params
+        layers.append(
+            layer_types[conv_type](
+                filters=filters,
+                kernel_size=kernel_size,
+                strides=strides,
+                dilation_rate=dilation[0] if dilation else 1,
+                activation=activation_fn,
+                kernel_initializer=_kernel_initializer(kernel_initializer, seeds()),
+                dtype=dtype,
+                name=f"{prefix}conv{conv_type}_{i}" if prefix else None,
+            )
+        )
+    return layers
+
+
+def dense_layers(
+    fc_layer_params: Sequence[int] | None,
+    *,
+    dropout_layer_params: Sequence[Any] | None,
+    weight_decay_params: Sequence[float | None] | None,
+    activation_fn: Activation,
+    kernel_initializer: Any,
+    seeds: SeedStream,
+    dtype: Any = None,
+    prefix: str | None = None,
+) -> list[keras.layers.Layer]:
+    """Makes the dense layers, each followed by its dropout if it has one."""
+    units = list(fc_layer_params or ())
+    dropouts = _one_each(dropout_layer_params, units, "dropout_layer_params")
+    decays = _one_each(weight_decay_params, units, "weight_decay_params")
+    layers: list[keras.layers.Layer] = []
+    for i, (num_units, dropout, decay) in enumerate(
+        zip(units, dropouts, decays, strict=True)
+    ):
+        layers.append(
+            keras.layers.Dense(
+                num_units,
+                activation=activation_fn,
+                kernel_initializer=_kernel_initializer(kernel_initializer, seeds()),
+                kernel_regularizer=(
+                    None if decay is None else keras.regularizers.L2(decay)
+                ),
+                dtype=dtype,
+                name=f"{prefix}dense{i}" if prefix else None,
+            )
+        )
+        dropout_seed = seeds()
+        if dropout:
+            arguments = dropout if isinstance(dropout, dict) else {"rate": dropout}
+            layers.append(
+                permanent_variable_rate_dropout.PermanentVariableRateDropout(
+                    **{"seed": dropout_seed, **arguments}
+                )
+            )
+    return layers
+
+
+def _one_each(params: Sequence[Any] | None, units: list[int], name: str) -> list[Any]:
+    if params is None:
+        return [None] * len(units)
+    if len(params) != len(units):
+        raise ValueError(
+            f"{name}: got {len(params)} entries, expected {len(units)}, one for each "
+            "entry of fc_layer_params; put None where a layer has none."
+        )
+    return list(params)
+
+
+def _kernel_initializer(initializer: Any, seed: int) -> Any:
+    if initializer is None:
+        return keras.initializers.VarianceScaling(
+            scale=2.0, mode="fan_in", distribution="truncated_normal", seed=seed
+        )
+    return clone_initializer(initializer, seed)
+
+
+def clone_initializer(initializer: Any, seed: int | None = None) -> Any:
+    """Copies a Keras initialiser, so that two layers do not draw the same numbers.
+
+    Args:
+      initializer: An initialiser, or a name, configuration or function that
+        `keras.initializers.get` takes.
+      seed: The seed of the copy. A seed that the initialiser was itself given is mixed
+        with it: it keeps its say, and layers still differ. None keeps what was given.
+    """
+    if isinstance(initializer, str | dict):
+        initializer = keras.initializers.get(initializer)
+    if not isinstance(initializer, keras.initializers.Initializer):
+        return initializer
+    config = initializer.get_config()
+    if seed is not None and "seed" in config:
+        own = config["seed"]
+        config["seed"] = SeedStream(own)() ^ seed if isinstance(own, int) else seed
+    return type(initializer).from_config(config)
+
+
+def seed_layer(layer: keras.layers.Layer, seeds: SeedStream) -> None:
+    """Seeds whatever in an unbuilt layer was left to Keras' own entropy.
+
+    That is every initialiser and random generator without an explicit seed, here and in
+    the sub-layers. Weights that exist, and seeds that were given, stay as they are.
+    """
+    for part in layer._flatten_layers():
+        if not part.built:
+            for name, value in list(vars(part).items()):
+                if _is_unseeded(value):
+                    setattr(part, name, clone_initializer(value, seeds()))
+        generator = getattr(part, "seed_generator", None)
+        if generator is not None and getattr(part, "seed", 0) is None:
+            generator.state.assign([seeds(), 0])
+
+
+def _is_unseeded(value: Any) -> bool:
+    return (
+        isinstance(value, keras.initializers.Initializer)
+        and value.get_config().get("seed", 0) is None
+    )
+
+
+def copy_layer(layer: keras.layers.Layer) -> keras.layers.Layer:
+    """Makes a new, unbuilt layer with the arguments of `layer` and none of its weights.
+
+    Raises:
+      TypeError: If `layer` is not a Keras layer.
+    """
+    if not isinstance(layer, keras.layers.Layer):
+        raise TypeError(
+            f"layer: got {layer!r} of type {type(layer).__name__}, expected a "
+            "keras.layers.Layer; wrap a function in keras.layers.Lambda."
+        )
+    if hasattr(layer, "create_variables") and hasattr(layer, "copy"):
+        return layer.copy()
+    if isinstance(layer, keras.Model):
+        return keras.models.clone_model(layer)
+    if isinstance(layer, keras.layers.Lambda):
+        # Its configuration holds byte code, which loses what the function closes over.
+        return type(layer)(
+            layer.function,
+            output_shape=layer._output_shape,
+            mask=layer.mask,
+            arguments=layer.arguments,
+            name=layer.name,
+        )
+    config = layer.get_config()
+    for key in config:
+        value = getattr(layer, key, None)
+        if inspect.isfunction(value):
+            # A plain function, an activation say, cannot be looked up by its name.
+            config[key] = value
+    return type(layer).from_config(config)

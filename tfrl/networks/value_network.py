@@ -1,0 +1,89 @@
+"""ValueNetwork: observations to one value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfrl.networks import encoding_network, network, utils
+
+
+class ValueNetwork(network.Network):
+    """Maps observations `[B, ...]` to values, float `[B]`.
+
+    An `EncodingNetwork` and a dense layer of one unit.
+    """
+
+    def __init__(
+        self,
+        input_tensor_spec: Any,
+        preprocessing_layers: Any = None,
+        preprocessing_combiner: keras.layers.Layer | None = None,
+        conv_layer_params: Sequence[Any] | None = None,
+        fc_layer_params: Sequence[int] | None = (75, 40),
+        dropout_layer_params: Sequence[Any] | None = None,
+        activation_fn: utils.Activation = keras.activations.relu,
+        kernel_initializer: Any = None,
+        batch_squash: bool = True,
+        dtype: Any = tf.float32,
+        name: str | None = "ValueNetwork",
+        *,
+        seed: int | None = None,
+    ):
+        """Makes the network; see `EncodingNetwork` for what is not listed.
+
+        Args:
+          input_tensor_spec: The nest of observation specs.
+          preprocessing_layers: As for `EncodingNetwork`.
+          preprocessing_combiner: As for `EncodingNetwork`.
+          conv_layer_params: As for `EncodingNetwork`.
+          fc_layer_params: As for `EncodingNetwork`.
+          dropout_layer_params: As for `EncodingNetwork`.
+          activation_fn: As for `EncodingNetwork`.
+          kernel_initializer: Of the encoder; by default Glorot uniform.
+          batch_squash: As for `EncodingNetwork`.
+          dtype: Of the encoder. The value is float32.
+          name: The network's name.
+          seed: Seeds the initialisers and dropout; None follows `tf.random.set_seed`.
+        """
+        super().__init__(input_tensor_spec=input_tensor_spec, name=name)
+        seeds = utils.SeedStream(seed)
+        self._encoder = encoding_network.EncodingNetwork(
+            input_tensor_spec,
+            preprocessing_layers=preprocessing_layers,
+            preprocessing_combiner=preprocessing_combiner,
+            conv_layer_params=conv_layer_params,
+            fc_layer_params=fc_layer_params,
+            dropout_layer_params=dropout_layer_params,
+            activation_fn=activation_fn,
+            kernel_initializer=kernel_initializer or "glorot_uniform",
+            batch_squash=batch_squash,
+            dtype=dtype,
+            seed=seeds(),
+        )
+        self._value_layer = keras.layers.Dense(
+            1,
+            kernel_initializer=keras.initializers.RandomUniform(
+                -0.03, 0.03, seed=seeds()
+            ),
+            dtype="float32",
+            name="value",
+        )
+
+    def call(
+        self,
+        observation: Any,
+        step_type: Any = None,
+        network_state: Any = (),
+        training: bool = False,
+    ) -> tuple[tf.Tensor, Any]:
+        """Returns the values `[B(, T)]` and the network state."""
+        observation, squash = self._encoder.squash(observation)
+        encoding, network_state = self._encoder(
+            observation, step_type, network_state, training=training
+        )
+        value = tf.squeeze(self._value_layer(encoding), -1)
+        return squash.unflatten(value), network_state

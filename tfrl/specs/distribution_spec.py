@@ -1,0 +1,66 @@
+"""DistributionSpec: how to make a distribution from its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+
+class DistributionSpec:
+    """Describes a distribution by a builder, its parameters and its samples."""
+
+    def __init__(
+        self,
+        builder: Callable[..., Any],
+        input_params_spec: Any,
+        sample_spec: Any,
+        **distribution_parameters: Any,
+    ):
+        """Takes the parts.
+
+        Args:
+          builder: From the parameters by name to the distribution.
+          input_params_spec: The nest of specs of the parameters.
+          sample_spec: The spec of the samples.
+          **distribution_parameters: Further arguments of every call of `builder`.
+        """
+        self._builder = builder
+        self._input_params_spec = input_params_spec
+        self._sample_spec = sample_spec
+        self._distribution_parameters = distribution_parameters
+
+    @property
+    def builder(self) -> Callable[..., Any]:
+        """Makes the distribution from its parameters by name."""
+        return self._builder
+
+    @property
+    def input_params_spec(self) -> Any:
+        """The nest of specs of the parameters."""
+        return self._input_params_spec
+
+    @property
+    def sample_spec(self) -> Any:
+        """The spec of the samples."""
+        return self._sample_spec
+
+    @property
+    def distribution_parameters(self) -> dict[str, Any]:
+        """The arguments that every distribution gets."""
+        return self._distribution_parameters
+
+    def build_distribution(self, **distribution_parameters: Any) -> Any:
+        """Makes a distribution.
+
+        Raises:
+          ValueError: If the structure of the parameters is not the one of their specs.
+        """
+        given = {
+            name: distribution_parameters.get(name) for name in self._input_params_spec
+        }
+        tf.nest.assert_same_structure(given, self._input_params_spec)
+        return self._builder(
+            **{**self._distribution_parameters, **distribution_parameters}
+        )

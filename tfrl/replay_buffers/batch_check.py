@@ -1,0 +1,67 @@
+"""Checks that what is written into a buffer fits its spec, and says what does not."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+import tree
+
+
+class BatchCheck:
+    """Turns a batch of items into tensors that match a spec, or raises a ValueError."""
+
+    def __init__(self, data_spec: Any, batch_size: int | None) -> None:
+        """Notes what to expect: each leaf `[batch_size, *spec shape]`.
+
+        Args:
+          data_spec: A nest of `tf.TensorSpec`s.
+          batch_size: The outer dimension of every leaf; None allows any.
+        """
+        self._data_spec = data_spec
+        self._leaves = [
+            _Leaf(
+                "/".join(map(str, path)),
+                spec.dtype,
+                tf.TensorShape([batch_size, *spec.shape]),
+            )
+            for path, spec in tree.flatten_with_path(data_spec)
+        ]
+
+    def __call__(self, items: Any) -> Any:
+        """Returns `items` as tensors."""
+        try:
+            tf.nest.assert_same_structure(items, self._data_spec)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                "items: got another structure than the buffer's data_spec; pass items "
+                f"nested as data_spec is. {error}"
+            ) from error
+        checked = [
+            leaf.checked(item)
+            for leaf, item in zip(self._leaves, tf.nest.flatten(items), strict=True)
+        ]
+        return tf.nest.pack_sequence_as(self._data_spec, checked)
+
+
+class _Leaf(NamedTuple):
+    """What is expected at one place in the nest of items."""
+
+    path: str
+    dtype: tf.DType
+    shape: tf.TensorShape
+
+    def checked(self, item: Any) -> tf.Tensor:
+        if getattr(item, "dtype", self.dtype) != self.dtype:
+            raise ValueError(
+                f"items at '{self.path}': got dtype {tf.as_dtype(item.dtype).name}, "
+                f"expected {self.dtype.name}. Cast the items or change data_spec."
+            )
+        tensor = tf.convert_to_tensor(item, self.dtype)
+        if not tensor.shape.is_compatible_with(self.shape):
+            raise ValueError(
+                f"items at '{self.path}': got shape {tensor.shape}, expected "
+                f"{self.shape}: a batch of the buffer's size, then the shape in "
+                "data_spec. Reshape the items or make a buffer that fits them."
+            )
+        return tensor

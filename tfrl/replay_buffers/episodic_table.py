@@ -1,0 +1,156 @@
+"""A table of rows that grow: each holds one episode, of any length."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+import tree
+
+from tfrl.replay_buffers import table
+
+
+class EpisodicTable(tf.Module):
+    """`capacity` rows, each a sequence of items that match `tensor_spec`.
+
+    Rows are TensorLists, kept in one variable `[capacity]` of dtype variant for each
+    leaf, a *slot*. Adding a frame copies references to the episode's frames, not the
+    frames themselves.
+    """
+
+    def __init__(
+        self, tensor_spec: Any, capacity: int, name_prefix: str = "EpisodicTable"
+    ) -> None:
+        """Creates empty rows.
+
+        Args:
+          tensor_spec: A nest of `tf.TensorSpec`s with fully defined shapes.
+          capacity: The number of rows.
+          name_prefix: What the variables' names begin with.
+
+        Raises:
+          ValueError: If a leaf is no `tf.TensorSpec` of fully defined shape.
+        """
+        super().__init__(name=name_prefix)
+        names = table.slot_names(tensor_spec)
+        # Set past tf.Module's tracking, which would wrap lists and tuples.
+        object.__setattr__(self, "_tensor_spec", tensor_spec)
+        object.__setattr__(self, "_slots", tree.unflatten_as(tensor_spec, names))
+        self._capacity = int(capacity)
+        self._names = tuple(names)
+        self._specs = dict(zip(names, tree.flatten(tensor_spec), strict=True))
+        self._storage = {
+            name: tf.Variable(
+                _empty_lists(spec, self._capacity),
+                trainable=False,
+                name=f"{name_prefix}/{name}",
+            )
+            for name, spec in self._specs.items()
+        }
+
+    @property
+    def slots(self) -> Any:
+        """The slots' names, in the structure of the spec."""
+        return self._slots
+
+    def variables(self) -> list[tf.Variable]:
+        """Returns the variables in the order of the flattened spec."""
+        return [self._storage[name] for name in self._names]
+
+    def get_episode_lists(self, rows: Any = None) -> Any:
+        """Returns the TensorLists at `rows` (by default all), one for each row and leaf."""
+        rows = tf.range(self._capacity) if rows is None else tf.convert_to_tensor(rows)
+        return tf.nest.map_structure(
+            lambda name: tf.gather(self._storage[name], rows), self._slots
+        )
+
+    def get_episode_values(self, row: Any) -> Any:
+        """Returns the frames at one row, each leaf `[T, *leaf shape]`."""
+        return self.stack(self.get_episode_lists(row))
+
+    def stack(self, lists: Any) -> Any:
+        """Returns the frames in the lists of one row, each leaf `[T, *leaf shape]`."""
+        return tf.nest.map_structure(_stack, lists, self._tensor_spec)
+
+    def append(self, row: Any, values: Any) -> Any:
+        """Adds frames, each leaf `[T, *leaf shape]`, at the end of one row."""
+        lists = tf.nest.map_structure(
+            lambda value, spec: tf.raw_ops.TensorListFromTensor(
+                tensor=value, element_shape=_shape(spec)
+            )[tf.newaxis],
+            values,
+            self._tensor_spec,
+        )
+        return self.extend(tf.reshape(row, [1]), lists)
+
+    def add(self, rows: Any, values: Any) -> Any:
+        """Adds one frame to each of `rows`; each leaf is `[number of rows, ...]`."""
+        rows = tf.convert_to_tensor(rows)
+        return self._update(
+            rows,
+            tf.nest.map_structure(
+                lambda lists, value: tf.raw_ops.TensorListPushBackBatch(
+                    input_handles=lists, tensor=value
+                ),
+                self.get_episode_lists(rows),
+                values,
+            ),
+        )
+
+    def extend(self, rows: Any, episode_lists: Any) -> Any:
+        """Adds the frames of one TensorList for each row and leaf to `rows`."""
+        rows = tf.convert_to_tensor(rows)
+        return self._update(
+            rows,
+            tf.nest.map_structure(
+                lambda old, new, spec: tf.raw_ops.TensorListConcatLists(
+                    input_a=old, input_b=new, element_dtype=spec.dtype
+                ),
+                self.get_episode_lists(rows),
+                episode_lists,
+                self._tensor_spec,
+            ),
+        )
+
+    def clear(self) -> Any:
+        """Empties all rows."""
+        return self.clear_rows(tf.range(self._capacity))
+
+    def clear_rows(self, rows: Any) -> Any:
+        """Empties `rows`."""
+        rows = tf.convert_to_tensor(rows)
+        return self._update(
+            rows,
+            tf.nest.map_structure(
+                lambda spec: _empty_lists(spec, tf.size(rows)), self._tensor_spec
+            ),
+        )
+
+    def _update(self, rows: tf.Tensor, lists: Any) -> Any:
+        """Returns the op that puts `lists` at `rows` (None if eager)."""
+        return tf.group(
+            *(
+                self._storage[name].scatter_update(tf.IndexedSlices(new, rows))
+                for name, new in zip(self._names, tf.nest.flatten(lists), strict=True)
+            )
+        )
+
+
+def _shape(spec: tf.TensorSpec) -> tf.Tensor:
+    return tf.constant(spec.shape.as_list(), tf.int64)
+
+
+def _empty_lists(spec: tf.TensorSpec, number: Any) -> tf.Tensor:
+    empty = tf.raw_ops.EmptyTensorList(
+        element_shape=_shape(spec), max_num_elements=-1, element_dtype=spec.dtype
+    )
+    return tf.fill([number], empty)
+
+
+def _stack(tensor_list: tf.Tensor, spec: tf.TensorSpec) -> tf.Tensor:
+    stacked = tf.raw_ops.TensorListStack(
+        input_handle=tensor_list,
+        element_shape=tf.constant(spec.shape.as_list(), tf.int32),
+        element_dtype=spec.dtype,
+    )
+    return tf.ensure_shape(stacked, [None, *spec.shape])

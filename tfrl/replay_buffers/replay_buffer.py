@@ -1,0 +1,223 @@
+"""The interface of replay buffers, and the checks that they share."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+import tree
+
+
+class BufferInfo(NamedTuple):
+    """What a buffer says about a sample besides its items.
+
+    Attributes:
+      ids: The running numbers of the frames, int64, shaped like one leaf of the items.
+      probabilities: How likely each item or sequence was to be drawn, float32 `[B]` or
+        `[]`; `()` where nothing was drawn at random.
+    """
+
+    ids: Any
+    probabilities: Any
+
+
+class ReplayBuffer(tf.Module):
+    """Stores nests of tensors and gives them back, one by one or in sequences.
+
+    Subclasses write `_num_frames`, `_add_batch`, `_get_next`, `_as_dataset`,
+    `_single_deterministic_pass_dataset`, `_gather_all` and `_clear`.
+    """
+
+    def __init__(
+        self, data_spec: Any, capacity: int, stateful_dataset: bool = False
+    ) -> None:
+        """Keeps what describes the buffer.
+
+        Args:
+          data_spec: A nest of specs that describes one item.
+          capacity: How many items the buffer can hold.
+          stateful_dataset: Whether its datasets run operations that have state.
+        """
+        super().__init__()
+        # Set past tf.Module's tracking, which would wrap lists and tuples.
+        object.__setattr__(self, "_data_spec", data_spec)
+        self._capacity = capacity
+        self._stateful_dataset = stateful_dataset
+
+    @property
+    def data_spec(self) -> Any:
+        """The nest of specs of one item."""
+        return self._data_spec
+
+    @property
+    def capacity(self) -> int:
+        """How many items the buffer can hold."""
+        return self._capacity
+
+    @property
+    def stateful_dataset(self) -> bool:
+        """Whether the buffer's datasets run operations that have state."""
+        return self._stateful_dataset
+
+    def num_frames(self) -> Any:
+        """Returns how many items the buffer holds now."""
+        return self._num_frames()
+
+    def add_batch(self, items: Any) -> Any:
+        """Adds a batch of items, each leaf `[B, *spec shape]`."""
+        return self._add_batch(items)
+
+    def get_next(
+        self,
+        sample_batch_size: int | None = None,
+        num_steps: int | None = None,
+        time_stacked: bool = True,
+    ) -> Any:
+        """Returns items drawn at random.
+
+        Args:
+          sample_batch_size: How many items to draw (`B`); None draws one and leaves the
+            batch dimension out.
+          num_steps: How many successive frames make one item (`T`); None gives single
+            frames without a time dimension (whole episodes in an episodic buffer).
+          time_stacked: Whether the frames are stacked, `[B, T, ...]`; otherwise a tuple
+            of `T` items `[B, ...]` is returned.
+
+        Returns:
+          `(items, BufferInfo)`.
+        """
+        check_count("sample_batch_size", sample_batch_size)
+        check_count("num_steps", num_steps)
+        return self._get_next(sample_batch_size, num_steps, time_stacked)
+
+    def as_dataset(
+        self,
+        sample_batch_size: int | None = None,
+        num_steps: int | None = None,
+        num_parallel_calls: int | None = None,
+        sequence_preprocess_fn: Callable[[Any], Any] | None = None,
+        single_deterministic_pass: bool = False,
+    ) -> tf.data.Dataset:
+        """Returns a `tf.data.Dataset` of samples from the buffer.
+
+        The dataset is endless and reads the buffer afresh for every element: each
+        `next(iterator)` sees everything that was written before it. That, and the
+        promise that the same seed gives the same samples, holds as long as elements are
+        made one at a time: whoever sets `num_parallel_calls`, or adds `.prefetch(...)`,
+        gets samples drawn some steps earlier and in an order that depends on timing.
+
+        Inside a tf.function a dataset's reads are invisible to automatic control
+        dependencies, so chain them to the writes:
+
+        ```python
+        replay_buffer.add_batch(items)
+        with tf.control_dependencies([replay_buffer.num_frames()]):
+            experience, info = next(iterator)
+        ```
+
+        An iterator cannot be checkpointed; make a new one from the restored buffer.
+
+        Args:
+          sample_batch_size: How many items make one element; see `get_next`.
+          num_steps: How many successive frames make one item; see `get_next`.
+          num_parallel_calls: How many elements are made at the same time; None makes
+            them one after another.
+          sequence_preprocess_fn: Applied to the items of each element.
+          single_deterministic_pass: Whether to go once through the frames in the order
+            of their writing, rather than drawing at random for ever. Writing to the
+            buffer during the pass may spoil frames that are still to come.
+
+        Returns:
+          A dataset of `(items, BufferInfo)`.
+
+        Raises:
+          ValueError: If an argument is no positive number, or the data spec contains
+            lists, which tf.data takes for tensors.
+          NotImplementedError: If the buffer does not support an argument.
+        """
+        check_count("sample_batch_size", sample_batch_size)
+        check_count("num_steps", num_steps)
+        _check_no_lists(self._data_spec)
+        make = (
+            self._single_deterministic_pass_dataset
+            if single_deterministic_pass
+            else self._as_dataset
+        )
+        dataset = make(
+            sample_batch_size, num_steps, sequence_preprocess_fn, num_parallel_calls
+        )
+        # Left to itself, tf.data injects prefetching and parallel calls: then elements
+        # are older than the last write, and out of order inside a graph.
+        options = tf.data.Options()
+        options.autotune.enabled = False
+        return dataset.with_options(options)
+
+    def gather_all(self) -> Any:
+        """Returns all items in the buffer, `[B, T, ...]`, the oldest first."""
+        return self._gather_all()
+
+    def clear(self) -> Any:
+        """Empties the buffer."""
+        return self._clear()
+
+    def _num_frames(self) -> Any:
+        raise NotImplementedError(f"{type(self).__name__}.num_frames")
+
+    def _add_batch(self, items: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__}.add_batch")
+
+    def _get_next(
+        self, sample_batch_size: int | None, num_steps: int | None, time_stacked: bool
+    ) -> Any:
+        raise NotImplementedError(f"{type(self).__name__}.get_next")
+
+    def _as_dataset(
+        self,
+        sample_batch_size: int | None,
+        num_steps: int | None,
+        sequence_preprocess_fn: Callable[[Any], Any] | None,
+        num_parallel_calls: int | None,
+    ) -> tf.data.Dataset:
+        raise NotImplementedError(f"{type(self).__name__}.as_dataset")
+
+    def _single_deterministic_pass_dataset(
+        self,
+        sample_batch_size: int | None,
+        num_steps: int | None,
+        sequence_preprocess_fn: Callable[[Any], Any] | None,
+        num_parallel_calls: int | None,
+    ) -> tf.data.Dataset:
+        raise NotImplementedError(
+            f"{type(self).__name__}.as_dataset(single_deterministic_pass=True)"
+        )
+
+    def _gather_all(self) -> Any:
+        raise NotImplementedError(f"{type(self).__name__}.gather_all")
+
+    def _clear(self) -> Any:
+        raise NotImplementedError(f"{type(self).__name__}.clear")
+
+
+def check_count(name: str, value: Any, optional: bool = True) -> None:
+    """Raises a ValueError unless `value` is a positive whole number (or None)."""
+    if value is None and optional:
+        return
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+        raise ValueError(
+            f"{name}: got {value!r}, expected a positive Python integer"
+            f"{' or None' if optional else ''}."
+        )
+
+
+def _check_no_lists(data_spec: Any) -> None:
+    def visit(node: Any) -> None:
+        if isinstance(node, list):
+            raise ValueError(
+                "data_spec contains a list, which tf.data takes for one tensor. "
+                "Convert any lists to tuples: [a, b, c] becomes (a, b, c). The spec "
+                f"is\n  {data_spec}"
+            )
+
+    tree.traverse(visit, data_spec)

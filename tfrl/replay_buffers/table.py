@@ -1,0 +1,117 @@
+"""A table of rows in `tf.Variable`s: one variable for each leaf of a nest.
+
+Rows are written by `scatter_update` and read by `gather`, so the cost of an access does
+not grow with the number of rows, and both compile under XLA.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+import tree
+
+
+class Table(tf.Module):
+    """`capacity` rows, each holding one nest of tensors that matches `tensor_spec`.
+
+    The variables have shape `[capacity, ...]` and start as zeros. Each leaf is a
+    *slot*. Slots are called by the names of their specs if every spec has one of its
+    own, else by their paths in the nest (`'1/0'`).
+    """
+
+    def __init__(self, tensor_spec: Any, capacity: int, scope: str = "Table") -> None:
+        """Creates the variables.
+
+        Args:
+          tensor_spec: A nest of `tf.TensorSpec`s with fully defined shapes.
+          capacity: The number of rows.
+          scope: What the variables' names begin with.
+
+        Raises:
+          ValueError: If a leaf is no `tf.TensorSpec` of fully defined shape.
+        """
+        super().__init__(name=scope)
+        names = slot_names(tensor_spec)
+        # Set past tf.Module's tracking, which would wrap lists and tuples.
+        object.__setattr__(self, "_slots", tree.unflatten_as(tensor_spec, names))
+        self._storage = {
+            name: _create_storage(name, spec, int(capacity), scope)
+            for name, spec in zip(names, tree.flatten(tensor_spec), strict=True)
+        }
+
+    @property
+    def slots(self) -> Any:
+        """The slots' names, in the structure of the spec."""
+        return self._slots
+
+    def variables(self) -> list[tf.Variable]:
+        """Returns the variables in the order of the flattened spec."""
+        return [self._storage[name] for name in tree.flatten(self._slots)]
+
+    def read(self, rows: Any, slots: Any = None) -> Any:
+        """Returns the values at `rows`.
+
+        Args:
+          rows: A row's number, or an integer tensor of any shape `[...]` of them.
+          slots: A nest of slot names to read; by default all of them.
+
+        Returns:
+          A nest like `slots` (or the spec) of tensors `[..., *leaf shape]`.
+        """
+        rows = tf.convert_to_tensor(rows)
+        return tf.nest.map_structure(
+            lambda name: tf.gather(self._storage[name], rows),
+            self._slots if slots is None else slots,
+        )
+
+    def write(self, rows: Any, values: Any, slots: Any = None) -> Any:
+        """Writes `values` at `rows` and returns the op that does (None if eager).
+
+        Args:
+          rows: A row's number, or an integer tensor of any shape `[...]` of them.
+          values: A nest like `slots` (or the spec) of tensors `[..., *leaf shape]`.
+          slots: A nest of slot names to write; by default all of them.
+
+        Raises:
+          ValueError: If `values` and the slots differ in structure.
+        """
+        slots = self._slots if slots is None else slots
+        tf.nest.assert_same_structure(slots, values)
+        rows = tf.convert_to_tensor(rows)
+        writes = []
+        for name, value in zip(
+            tree.flatten(slots), tf.nest.flatten(values), strict=True
+        ):
+            variable = self._storage[name]
+            updates = tf.convert_to_tensor(value, variable.dtype)
+            writes.append(variable.scatter_update(tf.IndexedSlices(updates, rows)))
+        return tf.group(*writes)
+
+
+def slot_names(tensor_spec: Any) -> list[str]:
+    """Returns the names of a spec's slots; see `Table`."""
+    leaves = tree.flatten_with_path(tensor_spec)
+    for path, spec in leaves:
+        if not isinstance(spec, tf.TensorSpec) or not spec.shape.is_fully_defined():
+            raise ValueError(
+                f"data_spec{list(path) or ''}: got {spec!r}; storage needs a "
+                "tf.TensorSpec with a fully defined shape. Convert other specs with "
+                "tensor_spec.from_spec and leave batch and time dimensions out."
+            )
+    names = [spec.name for _, spec in leaves]
+    if all(names) and len(set(names)) == len(names):
+        return names
+    return ["/".join(map(str, path)) or "slot" for path, _ in leaves]
+
+
+def _create_storage(
+    name: str, spec: tf.TensorSpec, capacity: int, scope: str
+) -> tf.Variable:
+    return tf.Variable(
+        lambda: tf.zeros([capacity, *spec.shape], spec.dtype),
+        trainable=False,
+        name=f"{scope}/{name}",
+        shape=[capacity, *spec.shape],
+        dtype=spec.dtype,
+    )

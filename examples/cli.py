@@ -1,0 +1,112 @@
+"""What the examples' command lines share: flags, configuration, and clear errors."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import ml_collections
+from absl import app, flags
+from ml_collections import config_flags
+
+from tfrl.train import run, run_directory
+from tfrl.utils import checkpointing
+
+Config = ml_collections.ConfigDict
+
+_CONFIGS = pathlib.Path(__file__).resolve().parent.parent / "configs"
+
+_ENV = flags.DEFINE_string("env", None, "Gymnasium environment, such as CartPole-v1.")
+_NUM_ITERATIONS = flags.DEFINE_integer("num_iterations", None, "Length of the run.")
+_SEED = flags.DEFINE_integer("seed", None, "Seed of everything random.")
+_LOGDIR = flags.DEFINE_string(
+    "logdir", None, "Folder of the outputs; logs/ALGORITHM_ENVIRONMENT_SEED by default."
+)
+_OVERWRITE = flags.DEFINE_bool(
+    "overwrite", False, "Remove the outputs of an earlier run in --logdir, start anew."
+)
+_TRACEBACK = flags.DEFINE_bool("traceback", False, "Show where an error came from.")
+
+
+def define_config(name: str) -> Any:
+    """Defines `--config`, by default `configs/NAME.py`, and `--config.FIELD=VALUE`."""
+    return config_flags.DEFINE_config_file(
+        "config", str(_CONFIGS / f"{name}.py"), "The configuration file."
+    )
+
+
+def read_config(flag: Any) -> Config:
+    """The configuration, with the plain flags in the place of its fields."""
+    config = flag.value
+    for name, plain in (
+        ("env", _ENV),
+        ("num_iterations", _NUM_ITERATIONS),
+        ("seed", _SEED),
+    ):
+        if plain.value is not None:
+            config[name] = plain.value
+    return config
+
+
+def make_directory(
+    algorithm: str, config: Config
+) -> run_directory.RunDirectory:
+    """The folder of this run, by default one of its own for each seed."""
+    name = re.sub(r"[^\w.-]", "-", f"{algorithm}_{config.env}_{config.seed}")
+    return run_directory.RunDirectory(
+        _LOGDIR.value or pathlib.Path("logs", name),
+        {"algorithm": algorithm, **config.to_dict()},
+        overwrite=_OVERWRITE.value,
+    )
+
+
+def report(result: run.RunResult, directory: run_directory.RunDirectory) -> None:
+    """Prints how a run ended; an interrupted one exits with status 130."""
+    if not result.finished:
+        sys.exit(130)
+    if result.last_return is not None:
+        print(
+            f"Finished {result.iteration:,} iterations, "
+            f"{result.iterations_per_second:,.0f} a second. Mean return of the last "
+            f"evaluation: {result.last_return:.1f}, of the best: "
+            f"{result.best_return:.1f}."
+        )
+    print(f"Outputs: {directory.path}")
+
+
+def start(main: Callable[[], None]) -> None:
+    """Runs `main` after parsing the flags; what the user can mend is no traceback."""
+
+    def guarded(arguments: list[str]) -> None:
+        try:
+            if len(arguments) > 1:
+                raise ValueError(
+                    f"arguments: got {' '.join(arguments[1:])!r}, expected flags only; "
+                    "write --name=value, and see --help."
+                )
+            main()
+        except (
+            ArithmeticError,
+            LookupError,
+            NotImplementedError,
+            OSError,
+            TypeError,
+            ValueError,
+            checkpointing.CheckpointError,
+        ) as error:
+            if _TRACEBACK.value:
+                traceback.print_exc()
+            print(f"error: {error}", file=sys.stderr)
+            print("(--traceback shows where, --help the flags)", file=sys.stderr)
+            sys.exit(2)
+
+    try:
+        app.run(guarded)
+    except (AttributeError, KeyError) as error:
+        # A --config.FIELD that the configuration does not have.
+        print(f"error: {error.args[0] if error.args else error}", file=sys.stderr)
+        sys.exit(2)

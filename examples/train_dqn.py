@@ -1,0 +1,123 @@
+"""Trains (double) DQN on any Gymnasium environment with discrete actions.
+
+    python -m examples.train_dqn
+    python -m examples.train_dqn --env=Acrobot-v1 --seed=3 --config.learning_rate=5e-4
+
+The settings are in configs/dqn.py. Interrupt it, or kill it, and run the same command
+again to go on. Watch it with `tensorboard --logdir=logs`, and play the best policy with
+`python -m examples.play --logdir=logs/dqn_CartPole-v1_0`.
+"""
+
+import keras
+import tensorflow as tf
+
+from examples import cli
+from tfrl import train
+from tfrl.agents.dqn import dqn_agent
+from tfrl.environments import suite_gym, tf_py_environment, vector_py_environment
+from tfrl.eval import evaluate
+from tfrl.networks import q_network
+from tfrl.replay_buffers import tf_uniform_replay_buffer
+
+_CONFIG = cli.define_config("dqn")
+
+
+def main() -> None:
+    config = cli.read_config(_CONFIG)
+    environment = make_environment(config.env, config.num_envs, config.seed)
+    agent = make_agent(config, environment)
+    agent.initialize()
+    replay_buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer(
+        agent.collect_data_spec,
+        batch_size=environment.batch_size,
+        max_length=config.replay_capacity // environment.batch_size,
+        seed=config.seed,
+    )
+    loop = train.OffPolicyLoop(
+        environment,
+        agent,
+        replay_buffer,
+        collect_steps_per_iteration=config.collect_steps_per_iteration,
+        train_steps_per_iteration=config.train_steps_per_iteration,
+        initial_collect_steps=config.initial_collect_steps,
+        sample_batch_size=config.batch_size,
+        sampling=config.sampling,
+        seed=config.seed,
+    )
+
+    # All episodes of an evaluation run side by side, from starts of their own.
+    eval_environment = make_environment(config.env, config.num_eval_episodes, 0)
+    evaluator = evaluate.Evaluator(
+        eval_environment, agent.policy, config.num_eval_episodes, seed=config.seed
+    )
+
+    def evaluate_policy(iteration: int) -> evaluate.EvaluationResult:
+        eval_environment.seed(10_000_000 + 1_000 * iteration)
+        return evaluator.run()
+
+    directory = cli.make_directory("dqn", config)
+    run = train.Run(
+        loop,
+        directory,
+        num_iterations=config.num_iterations,
+        evaluate=evaluate_policy,
+        eval_interval=config.eval_interval,
+        log_interval=config.log_interval,
+        checkpoint_interval=config.checkpoint_interval,
+        video_environment=make_environment(config.env, 1, 1),
+        title=f"DQN on {config.env}, seed {config.seed}",
+    )
+    cli.report(run.run(), directory)
+
+
+def make_environment(
+    name: str, num_envs: int, seed: int
+) -> tf_py_environment.TFPyEnvironment:
+    """One environment, or `num_envs` of them stepped together."""
+    if num_envs == 1:
+        py_environment = suite_gym.load(name)
+    else:
+        py_environment = vector_py_environment.load(name, num_envs)
+    py_environment.seed(seed)
+    return tf_py_environment.TFPyEnvironment(py_environment)
+
+
+def make_agent(
+    config: cli.Config, environment: tf_py_environment.TFPyEnvironment
+) -> dqn_agent.DqnAgent:
+    """The agent, with a decaying learning rate and a decaying epsilon."""
+    network = q_network.QNetwork(
+        environment.observation_spec(),
+        environment.action_spec(),
+        fc_layer_params=tuple(config.fc_layer_params),
+        seed=config.seed,
+    )
+    train_step = tf.Variable(0, dtype=tf.int64, name="train_step")
+    epsilon = keras.optimizers.schedules.PolynomialDecay(
+        config.initial_epsilon,
+        config.epsilon_decay_iterations * config.train_steps_per_iteration,
+        config.final_epsilon,
+    )
+    learning_rate = keras.optimizers.schedules.PolynomialDecay(
+        config.learning_rate,
+        config.num_iterations * config.train_steps_per_iteration,
+        config.final_learning_rate,
+    )
+    make = dqn_agent.DdqnAgent if config.double_q else dqn_agent.DqnAgent
+    return make(
+        environment.time_step_spec(),
+        environment.action_spec(),
+        q_network=network,
+        optimizer=keras.optimizers.Adam(learning_rate),
+        epsilon_greedy=lambda: epsilon(train_step),
+        n_step_update=config.n_step_update,
+        target_update_tau=config.target_update_tau,
+        target_update_period=config.target_update_period,
+        gamma=config.gamma,
+        train_step_counter=train_step,
+        seed=config.seed,
+    )
+
+
+if __name__ == "__main__":
+    cli.start(main)

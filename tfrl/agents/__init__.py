@@ -1,0 +1,5 @@
+"""The algorithms: one folder each, all with the `TFAgent` interface."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,9 @@
+from . import data_converter as data_converter
+from . import dqn as dqn
+from . import reinforce as reinforce
+from . import tf_agent as tf_agent
+from .dqn import DdqnAgent as DdqnAgent
+from .dqn import DqnAgent as DqnAgent
+from .reinforce import ReinforceAgent as ReinforceAgent
+from .tf_agent import LossInfo as LossInfo
+from .tf_agent import TFAgent as TFAgent

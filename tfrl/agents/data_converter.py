@@ -1,0 +1,285 @@
+"""Turns whatever experience a user has into what an algorithm learns from.
+
+Every converter takes a `Trajectory` or a `Transition` (or a named tuple with the same
+fields), checks it against the agent's specs, drops further dictionary entries, and
+returns the one form its agent asked for. Transitions that are none, because they start
+at a boundary or cross a cut, come back with `time_step.step_type == LAST`, and every
+loss masks those.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.trajectories import policy_step, time_step as ts, trajectory
+from tfrl.utils import nest_utils
+
+
+class DataContext(tf.Module):
+    """The specs of an agent's data, as trajectories and as transitions.
+
+    Args:
+      time_step_spec: a `TimeStep` of tensor specs.
+      action_spec: a nest of tensor specs.
+      info_spec: a nest of tensor specs, the policy's info.
+      policy_state_spec: a nest of tensor specs, the policy's state.
+      use_half_transition: whether transitions have a dummy next observation.
+    """
+
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: Any,
+        info_spec: Any,
+        policy_state_spec: Any = (),
+        use_half_transition: bool = False,
+    ) -> None:
+        super().__init__()
+        self.time_step_spec = time_step_spec
+        self.action_spec = action_spec
+        self.info_spec = info_spec
+        self.policy_state_spec = policy_state_spec
+        self.trajectory_spec = trajectory.Trajectory(
+            step_type=time_step_spec.step_type,
+            observation=time_step_spec.observation,
+            action=action_spec,
+            policy_info=info_spec,
+            next_step_type=time_step_spec.step_type,
+            reward=time_step_spec.reward,
+            discount=time_step_spec.discount,
+        )
+        next_time_step_spec = time_step_spec
+        if use_half_transition:
+            next_time_step_spec = time_step_spec._replace(
+                observation=tf.TensorSpec((), tf.float32, name="observation")
+            )
+        self.transition_spec = trajectory.Transition(
+            time_step=time_step_spec,
+            action_step=policy_step.PolicyStep(
+                action=action_spec, state=policy_state_spec, info=info_spec
+            ),
+            next_time_step=next_time_step_spec,
+        )
+
+
+class AsTrajectory(tf.Module):
+    """Converts to a `Trajectory` `[B, T, ...]` (`[B, ...]` for one outer dimension).
+
+    Args:
+      data_context: the specs.
+      sequence_length: the `T` to insist on, or None.
+      num_outer_dims: 1 or 2.
+    """
+
+    def __init__(
+        self,
+        data_context: DataContext,
+        sequence_length: int | None = None,
+        num_outer_dims: int = 2,
+    ) -> None:
+        super().__init__()
+        self._spec = data_context.trajectory_spec
+        self._sequence_length = sequence_length
+        self._num_outer_dims = num_outer_dims
+
+    def __call__(self, value: Any) -> trajectory.Trajectory:
+        if _has_fields_of(value, trajectory.Transition):
+            time_step, action_step, next_time_step = value
+            value = trajectory.Trajectory(
+                step_type=time_step.step_type,
+                observation=time_step.observation,
+                action=action_step.action,
+                policy_info=action_step.info,
+                next_step_type=next_time_step.step_type,
+                reward=next_time_step.reward,
+                discount=next_time_step.discount,
+            )
+        return _checked_trajectory(
+            value, self._spec, self._sequence_length, self._num_outer_dims
+        )
+
+
+class AsTransition(tf.Module):
+    """Converts to a `Transition` `[B, T-1, ...]`, or `[B, ...]` squeezed.
+
+    Args:
+      data_context: the specs.
+      squeeze_time_dim: insist on `T = 2` and drop the time dimension.
+      prepend_t0_to_next_time_step: put the first observation before the next ones, so
+        that a sequence model sees all `T` frames there.
+    """
+
+    def __init__(
+        self,
+        data_context: DataContext,
+        squeeze_time_dim: bool = False,
+        prepend_t0_to_next_time_step: bool = False,
+    ) -> None:
+        super().__init__()
+        self._context = data_context
+        self._squeeze_time_dim = squeeze_time_dim
+        self._prepend_t0 = prepend_t0_to_next_time_step
+
+    def __call__(self, value: Any) -> trajectory.Transition:
+        if not _has_fields_of(value, trajectory.Transition):
+            length = 2 if self._squeeze_time_dim else None
+            frames = _checked_trajectory(value, self._context.trajectory_spec, length)
+            value = trajectory.to_transition(frames)
+            if self._squeeze_time_dim:
+                value = _squeeze_time(value)
+        value = _checked_transition(
+            value, self._context.transition_spec, 1 if self._squeeze_time_dim else 2
+        )
+        if not self._prepend_t0:
+            return value
+        observations = tf.nest.map_structure(
+            lambda now, later: tf.concat([now[:, :1], later], axis=1),
+            value.time_step.observation,
+            value.next_time_step.observation,
+        )
+        return value._replace(
+            next_time_step=value.next_time_step._replace(observation=observations)
+        )
+
+
+class AsHalfTransition(tf.Module):
+    """Converts to a `Transition` whose next observation is a dummy of zeros.
+
+    Args:
+      data_context: the specs, made with `use_half_transition=True`.
+      squeeze_time_dim: insist on `T = 1` and drop the time dimension.
+    """
+
+    def __init__(
+        self, data_context: DataContext, squeeze_time_dim: bool = False
+    ) -> None:
+        super().__init__()
+        self._context = data_context
+        self._squeeze_time_dim = squeeze_time_dim
+
+    def __call__(self, value: Any) -> trajectory.Transition:
+        if not _has_fields_of(value, trajectory.Transition):
+            length = 1 if self._squeeze_time_dim else None
+            frames = _checked_trajectory(value, self._context.trajectory_spec, length)
+            zeros = tf.zeros_like(frames.discount)
+            value = trajectory.Transition(
+                ts.TimeStep(
+                    step_type=frames.step_type,
+                    reward=tf.nest.map_structure(tf.zeros_like, frames.reward),
+                    discount=zeros,
+                    observation=frames.observation,
+                ),
+                policy_step.PolicyStep(frames.action, (), frames.policy_info),
+                ts.TimeStep(
+                    step_type=frames.next_step_type,
+                    reward=frames.reward,
+                    discount=frames.discount,
+                    observation=zeros,
+                ),
+            )
+            if self._squeeze_time_dim:
+                value = _squeeze_time(value)
+        return _checked_transition(
+            value, self._context.transition_spec, 1 if self._squeeze_time_dim else 2
+        )
+
+
+class AsNStepTransition(tf.Module):
+    """Converts to an n-step `Transition` `[B, ...]`.
+
+    See `trajectory.to_n_step_transition` for returns and discounts; a window never
+    crosses an episode's end.
+
+    Args:
+      data_context: the specs.
+      gamma: the discount factor inside the window.
+      n: the number of steps; a `Trajectory` must then have `T = n + 1`. None takes any.
+    """
+
+    def __init__(
+        self, data_context: DataContext, gamma: float, n: int | None = None
+    ) -> None:
+        super().__init__()
+        self._context = data_context
+        self._gamma = gamma
+        self._n = n
+
+    def __call__(self, value: Any) -> trajectory.Transition:
+        if not _has_fields_of(value, trajectory.Transition):
+            length = None if self._n is None else self._n + 1
+            frames = _checked_trajectory(value, self._context.trajectory_spec, length)
+            value = trajectory.to_n_step_transition(frames, gamma=self._gamma)
+        return _checked_transition(value, self._context.transition_spec, 1)
+
+
+def _has_fields_of(value: Any, kind: Any) -> bool:
+    return getattr(value, "_fields", None) == kind._fields
+
+
+def _squeeze_time(value: Any) -> Any:
+    return tf.nest.map_structure(lambda t: tf.squeeze(t, axis=1), value)
+
+
+def _checked_trajectory(
+    value: Any,
+    spec: trajectory.Trajectory,
+    sequence_length: int | None,
+    num_outer_dims: int = 2,
+) -> trajectory.Trajectory:
+    """Returns `value` as a pruned `Trajectory`, or says what is wrong with it."""
+    if not _has_fields_of(value, trajectory.Trajectory):
+        raise TypeError(
+            "experience: expected a Trajectory or a Transition, got "
+            f"{type(value).__name__}; build one with tfrl.trajectories.trajectory."
+        )
+    value = trajectory.Trajectory(*value)
+    _check_outer_dims(value, spec, num_outer_dims)
+    value = nest_utils.prune_extra_keys(spec, value)
+    if sequence_length is not None:
+        for path, tensor in nest_utils.flatten_with_joined_paths(value):
+            if tensor.shape[1] not in (None, sequence_length):
+                raise ValueError(
+                    f"experience.{path}: expected the time dimension T = "
+                    f"{sequence_length} of a tensor [B, T, ...], got shape "
+                    f"{tuple(tensor.shape)}; sample with num_steps={sequence_length} "
+                    "(the agent's train_sequence_length)."
+                )
+    return value
+
+
+def _checked_transition(
+    value: Any, spec: trajectory.Transition, num_outer_dims: int
+) -> trajectory.Transition:
+    """Returns `value` as a pruned `Transition`, or says what is wrong with it."""
+    value = trajectory.Transition(
+        ts.TimeStep(*value.time_step),
+        policy_step.PolicyStep(*value.action_step),
+        ts.TimeStep(*value.next_time_step),
+    )
+    # A policy's state has no time dimension, so it is set aside for the check.
+    state = value.action_step.state
+    if tf.nest.flatten(state):
+        _check_outer_dims(state, spec.action_step.state, 1)
+    stateless_spec = spec._replace(action_step=spec.action_step._replace(state=()))
+    stateless = value._replace(action_step=value.action_step._replace(state=()))
+    _check_outer_dims(stateless, stateless_spec, num_outer_dims)
+    pruned = nest_utils.prune_extra_keys(stateless_spec, stateless)
+    return pruned._replace(action_step=pruned.action_step._replace(state=state))
+
+
+def _check_outer_dims(value: Any, spec: Any, num_outer_dims: int) -> None:
+    if nest_utils.is_batched_nested_tensors(
+        value, spec, num_outer_dims=num_outer_dims, allow_extra_fields=True
+    ):
+        return
+    dims = {1: "[B]", 2: "[B, T]"}[num_outer_dims]
+    shapes = tf.nest.map_structure(lambda t: tuple(t.shape), value)
+    expected = tf.nest.map_structure(lambda s: tuple(s.shape), spec)
+    raise ValueError(
+        f"experience: expected {num_outer_dims} outer dimension(s), every tensor of "
+        f"shape {dims} + spec.shape, got shapes\n  {shapes}\nfor spec shapes\n  "
+        f"{expected}\nAdd or remove an outer dimension, for instance with "
+        "tf.nest.map_structure(lambda t: t[:, tf.newaxis], experience)."
+    )

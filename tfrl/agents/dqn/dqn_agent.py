@@ -1,0 +1,392 @@
+"""Deep Q-learning, and its double form.
+
+The loss of one transition (s, a, r, s') is L(y - Q(s, a)) with the target
+
+    DQN:         y = r + gamma * d * max_a' Q_target(s', a')
+    Double DQN:  y = r + gamma * d * Q_target(s', argmax_a' Q(s', a'))
+
+where d is the environment's discount: 0 at a termination, 1 at a time limit. Mnih et
+al., "Human-level control through deep reinforcement learning" (2015), algorithm 1; van
+Hasselt et al., "Deep reinforcement learning with double Q-learning" (2016), equation 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfrl.agents import data_converter, tf_agent
+from tfrl.networks import network as network_lib
+from tfrl.networks import utils as network_utils
+from tfrl.policies import (
+    boltzmann_policy,
+    epsilon_greedy_policy,
+    greedy_policy,
+    q_policy,
+    tf_policy,
+)
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import time_step as ts
+from tfrl.utils import common, optimizers, summaries, variables
+
+
+class DqnLossInfo(NamedTuple):
+    """Details of the loss, per example and before weighting.
+
+    Attributes:
+      td_loss: `[B]`, the loss of each transition, zero where masked; summed over time
+        for a recurrent network.
+      td_error: `[B]` (`[B, T-1]` for a recurrent network), target minus prediction.
+    """
+
+    td_loss: tf.Tensor
+    td_error: tf.Tensor
+
+
+def compute_td_targets(
+    next_q_values: tf.Tensor, rewards: tf.Tensor, discounts: tf.Tensor
+) -> tf.Tensor:
+    """Returns `rewards + discounts * next_q_values`, without gradient."""
+    return tf.stop_gradient(rewards + discounts * next_q_values)
+
+
+class DqnAgent(tf_agent.TFAgent):
+    """A DQN agent.
+
+    Args:
+      time_step_spec: a `TimeStep` of specs.
+      action_spec: one scalar bounded integer spec with minimum 0.
+      q_network: a `Network` (or Keras layer) that maps observations to `[B, n]` values.
+      optimizer: what updates its weights.
+      observation_and_action_constraint_splitter: splits an observation into what the
+        network sees and a mask `[B, n]` of the valid actions.
+      epsilon_greedy: the probability of a random action when collecting: a number, a
+        tensor or variable, or a callable evaluated at each step.
+      n_step_update: number of steps in the return; `train` then takes `T = n + 1`.
+      boltzmann_temperature: collect with softmax(Q / temperature) instead; give
+        `epsilon_greedy=None` then.
+      emit_log_probability: whether policies add the action's log-probability.
+      target_q_network: the target network; a fresh copy of `q_network` if None.
+      target_update_tau: step of the target's soft update; 1 copies.
+      target_update_period: train steps between updates of the target.
+      td_errors_loss_fn: an element-wise loss of (targets, predictions); Huber if None.
+      gamma: the discount factor.
+      reward_scale_factor: multiplies the rewards.
+      gradient_clipping: the norm each variable's gradient is clipped to.
+      debug_summaries: see `TFAgent`.
+      summarize_grads_and_vars: see `TFAgent`.
+      train_step_counter: see `TFAgent`.
+      training_data_spec: see `TFAgent`.
+      name: the module's name.
+      seed: seed of the policies' own random streams, which are used where a call gives
+        no seed.
+
+    Raises:
+      ValueError: an action spec that is not one scalar from 0 up, a network that does
+        not give one value per action, both kinds of exploration at once, a target that
+        shares variables with the network or does not match it.
+      NotImplementedError: n-step updates with a recurrent network.
+    """
+
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: Any,
+        q_network: Any,
+        optimizer: Any,
+        observation_and_action_constraint_splitter: Callable | None = None,
+        epsilon_greedy: Any = 0.1,
+        n_step_update: int = 1,
+        boltzmann_temperature: Any = None,
+        emit_log_probability: bool = False,
+        target_q_network: Any = None,
+        target_update_tau: float = 1.0,
+        target_update_period: int = 1,
+        td_errors_loss_fn: Callable | None = None,
+        gamma: float = 1.0,
+        reward_scale_factor: float = 1.0,
+        gradient_clipping: float | None = None,
+        debug_summaries: bool = False,
+        summarize_grads_and_vars: bool = False,
+        train_step_counter: tf.Variable | None = None,
+        training_data_spec: Any = None,
+        name: str | None = None,
+        *,
+        seed: int | None = None,
+    ) -> None:
+        tf_agent.check_time_step_spec(time_step_spec)
+        time_step_spec = tensor_spec.from_spec(time_step_spec)
+        action_spec = tensor_spec.from_spec(action_spec)
+        num_actions = _check_action_spec(action_spec)
+        _check_exploration(epsilon_greedy, boltzmann_temperature)
+
+        self._splitter = observation_and_action_constraint_splitter
+        input_spec, _ = self._split(time_step_spec.observation)
+        q_network = network_lib.as_network(q_network, input_spec)
+        q_network.create_variables(input_spec)
+        if target_q_network is not None:
+            target_q_network = network_lib.as_network(target_q_network, input_spec)
+        target_q_network = common.maybe_copy_target_network_with_checks(
+            q_network, target_q_network, "TargetQNetwork", input_spec
+        )
+        for net, label in (
+            (q_network, "q_network"),
+            (target_q_network, "target_q_network"),
+        ):
+            network_utils.check_single_floating_network_output(
+                net.create_variables(), (num_actions,), label=label
+            )
+        recurrent = bool(tf.nest.flatten(q_network.state_spec))
+        if recurrent and n_step_update != 1:
+            raise NotImplementedError(
+                "n_step_update: expected 1 with a recurrent q_network, got "
+                f"{n_step_update}; recurrent networks learn from one-step targets."
+            )
+        greedy, collect = _make_policies(
+            q_policy.QPolicy(
+                time_step_spec,
+                action_spec,
+                q_network=q_network,
+                emit_log_probability=emit_log_probability,
+                observation_and_action_constraint_splitter=self._splitter,
+            ),
+            epsilon_greedy,
+            boltzmann_temperature,
+            seed,
+        )
+        super().__init__(
+            time_step_spec,
+            action_spec,
+            greedy,
+            collect,
+            train_sequence_length=None if recurrent else n_step_update + 1,
+            training_data_spec=training_data_spec,
+            debug_summaries=debug_summaries,
+            summarize_grads_and_vars=summarize_grads_and_vars,
+            train_step_counter=train_step_counter,
+            name=name,
+        )
+        self._q_network = q_network
+        self._target_q_network = target_q_network
+        self._optimizer = optimizers.OptimizerAdapter(
+            optimizer, q_network.trainable_variables
+        )
+        self._td_errors_loss_fn = td_errors_loss_fn or common.element_wise_huber_loss
+        self._gamma = gamma
+        self._reward_scale_factor = reward_scale_factor
+        self._gradient_clipping = gradient_clipping
+        self._target_update_tau = target_update_tau
+        self._update_target = common.Periodically(
+            self._move_target, target_update_period, "update_target"
+        )
+        self._recurrent = recurrent
+        # A recurrent network keeps the time dimension; otherwise the n steps are folded
+        # into one, and nothing below depends on n.
+        self._as_transition = (
+            data_converter.AsTransition(self.data_context, squeeze_time_dim=False)
+            if recurrent
+            else data_converter.AsNStepTransition(
+                self.data_context, gamma=gamma, n=n_step_update
+            )
+        )
+
+    def _initialize(self) -> None:
+        common.soft_variables_update(
+            self._q_network.variables, self._target_q_network.variables, tau=1.0
+        )
+
+    def _move_target(self) -> None:
+        common.soft_variables_update(
+            self._q_network.variables,
+            self._target_q_network.variables,
+            tau=self._target_update_tau,
+            tau_non_trainable=1.0,
+        )
+
+    def _variables(self) -> list[tf.Variable]:
+        return variables.as_tf_variables(
+            [
+                *self._q_network.variables,
+                *self._target_q_network.variables,
+                *self._optimizer.variables(),
+                *self._update_target.variables(),
+            ]
+        )
+
+    def _train(
+        self, experience: Any, weights: tf.Tensor | None = None
+    ) -> tf_agent.LossInfo:
+        with tf.GradientTape() as tape:
+            loss_info = self._loss(experience, weights=weights, training=True)
+        tf.debugging.check_numerics(loss_info.loss, "DQN loss is not finite")
+        trained = self._q_network.trainable_variables
+        gradients = optimizers.clip_gradient_norms(
+            tape.gradient(loss_info.loss, trained), self._gradient_clipping
+        )
+        if self.summarize_grads_and_vars:
+            pairs = list(zip(gradients, trained, strict=True))
+            summaries.add_variables_summaries(pairs, self.train_step_counter)
+            summaries.add_gradients_summaries(pairs, self.train_step_counter)
+        self._optimizer.apply(gradients)
+        self.train_step_counter.assign_add(1)
+        self._update_target()
+        return loss_info
+
+    def _loss(
+        self,
+        experience: Any,
+        weights: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tf_agent.LossInfo:
+        time_step, action_step, next_time_step = self._as_transition(experience)
+        q_values = self._q_values(time_step, training)
+        predictions = common.index_with_actions(q_values, action_step.action)
+        next_q_values = self._next_q_values(next_time_step)
+        targets = compute_td_targets(
+            next_q_values,
+            rewards=self._reward_scale_factor * next_time_step.reward,
+            discounts=self._gamma * next_time_step.discount,
+        )
+        # Boundaries count in the mean with a loss of zero: dividing by the number of
+        # valid transitions instead would give those of a boundary-rich batch more
+        # weight.
+        valid = tf.cast(~time_step.is_last(), tf.float32)
+        td_error = tf.math.multiply_no_nan(targets - predictions, valid)
+        td_loss = tf.math.multiply_no_nan(
+            self._td_errors_loss_fn(targets, predictions), valid
+        )
+        if self._recurrent:
+            td_loss = tf.reduce_sum(td_loss, axis=1)
+        losses = common.aggregate_losses(
+            per_example_loss=td_loss,
+            sample_weight=weights,
+            regularization_loss=self._q_network.losses,
+        )
+        self._summarize(losses, td_loss, td_error, predictions, next_q_values)
+        return tf_agent.LossInfo(losses.total_loss, DqnLossInfo(td_loss, td_error))
+
+    def _q_values(self, time_step: ts.TimeStep, training: bool = False) -> tf.Tensor:
+        """Q of each action, `[B, n]`."""
+        observation, _ = self._split(time_step.observation)
+        q_values, _ = self._q_network(
+            observation, step_type=time_step.step_type, training=training
+        )
+        return q_values
+
+    def _target_q_values(self, time_step: ts.TimeStep) -> tf.Tensor:
+        """Q of each action by the target network, `[B, n]`."""
+        observation, _ = self._split(time_step.observation)
+        q_values, _ = self._target_q_network(
+            observation, step_type=time_step.step_type
+        )
+        return q_values
+
+    def _next_q_values(self, next_time_step: ts.TimeStep) -> tf.Tensor:
+        """Q_target of its own best valid action, `[B]`."""
+        target_q_values = self._target_q_values(next_time_step)
+        return tf.reduce_max(self._mask(target_q_values, next_time_step), axis=-1)
+
+    def _mask(self, q_values: tf.Tensor, time_step: ts.TimeStep) -> tf.Tensor:
+        """Gives invalid actions the lowest value there is."""
+        _, mask = self._split(time_step.observation)
+        if mask is None:
+            return q_values
+        return tf.where(tf.cast(mask, tf.bool), q_values, q_values.dtype.min)
+
+    def _split(self, observation: Any) -> tuple[Any, Any]:
+        """The network's part of the observation, and the action mask or None."""
+        return (observation, None) if self._splitter is None else self._splitter(
+            observation
+        )
+
+    def _summarize(
+        self,
+        losses: common.AggregatedLosses,
+        td_loss: tf.Tensor,
+        td_error: tf.Tensor,
+        q_values: tf.Tensor,
+        next_q_values: tf.Tensor,
+    ) -> None:
+        if not self.summaries_enabled:
+            return
+        summaries.summarize_scalar_dict(
+            {
+                "td_loss": losses.weighted,
+                "reg_loss": losses.regularization,
+                "total_loss": losses.total_loss,
+            },
+            step=self.train_step_counter,
+        )
+        if self.debug_summaries:
+            summaries.summarize_tensor_dict(
+                {
+                    "td_error": td_error,
+                    "td_loss": td_loss,
+                    "q_values": q_values,
+                    "next_q_values": next_q_values,
+                    "diff_q_values": q_values - next_q_values,
+                },
+                step=self.train_step_counter,
+            )
+
+
+class DdqnAgent(DqnAgent):
+    """A Double DQN agent: the online network picks the action, the target rates it."""
+
+    def _next_q_values(self, next_time_step: ts.TimeStep) -> tf.Tensor:
+        online = self._mask(self._q_values(next_time_step), next_time_step)
+        best_actions = tf.argmax(online, axis=-1, output_type=tf.int32)
+        return common.index_with_actions(
+            self._target_q_values(next_time_step), best_actions
+        )
+
+
+def _check_action_spec(action_spec: Any) -> int:
+    """Returns the number of actions of a spec that DQN can handle."""
+    specs = tf.nest.flatten(action_spec)
+    if len(specs) != 1 or specs[0].shape.rank != 0 or not specs[0].dtype.is_integer:
+        raise ValueError(
+            "action_spec: DQN expects one scalar integer action, got "
+            f"{action_spec}; for continuous actions discretise them with "
+            "tfrl.environments.wrappers.ActionDiscretizeWrapper."
+        )
+    (spec,) = specs
+    if spec.minimum != 0:
+        raise ValueError(
+            f"action_spec: DQN expects actions that count from 0, got minimum "
+            f"{spec.minimum}; shift them with "
+            "tfrl.environments.wrappers.ActionOffsetWrapper."
+        )
+    return int(spec.maximum) + 1
+
+
+def _check_exploration(epsilon_greedy: Any, boltzmann_temperature: Any) -> None:
+    if epsilon_greedy is not None and boltzmann_temperature is not None:
+        raise ValueError(
+            "epsilon_greedy and boltzmann_temperature: expected one of them, got "
+            f"{epsilon_greedy} and {boltzmann_temperature}; give None for the other."
+        )
+    if epsilon_greedy is None and boltzmann_temperature is None:
+        raise ValueError(
+            "epsilon_greedy and boltzmann_temperature: expected one of them, got None "
+            "for both; epsilon_greedy=0.0 collects without exploring."
+        )
+
+
+def _make_policies(
+    policy: q_policy.QPolicy,
+    epsilon_greedy: Any,
+    boltzmann_temperature: Any,
+    seed: int | None,
+) -> tuple[tf_policy.TFPolicy, tf_policy.TFPolicy]:
+    """Returns the greedy policy and the one that collects."""
+    greedy = greedy_policy.GreedyPolicy(policy)
+    if boltzmann_temperature is not None:
+        return greedy, boltzmann_policy.BoltzmannPolicy(
+            policy, temperature=boltzmann_temperature, seed=seed
+        )
+    return greedy, epsilon_greedy_policy.EpsilonGreedyPolicy(
+        policy, epsilon=epsilon_greedy, seed=seed
+    )

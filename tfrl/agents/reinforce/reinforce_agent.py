@@ -1,0 +1,387 @@
+"""REINFORCE, with an optional state-value baseline.
+
+The loss over whole episodes is
+
+    L = -1/N sum_t A_t log pi(a_t | s_t),    A_t = G_t - V(s_t)  (G_t without a baseline)
+
+where N counts episodes and G_t is the discounted return from t on. Williams, "Simple
+statistical gradient-following algorithms for connectionist reinforcement learning"
+(1992), section 5; Sutton and Barto, "Reinforcement learning: an introduction" (2018),
+section 13.4, for the baseline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tfrl.agents import data_converter, tf_agent
+from tfrl.losses import returns as returns_lib
+from tfrl.networks import network as network_lib
+from tfrl.policies import actor_policy, greedy_policy
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import time_step as ts
+from tfrl.trajectories import trajectory
+from tfrl.utils import common, optimizers, summaries, variables
+
+AdvantageFnType = Callable[[tf.Tensor, tf.Tensor | None], tf.Tensor]
+
+
+class ReinforceAgentLossInfo(NamedTuple):
+    """The scalar parts of the loss."""
+
+    policy_gradient_loss: tf.Tensor
+    policy_network_regularization_loss: tf.Tensor
+    entropy_regularization_loss: tf.Tensor
+    value_estimation_loss: tf.Tensor
+    value_network_regularization_loss: tf.Tensor
+
+
+class ReinforceAgent(tf_agent.TFAgent):
+    """A REINFORCE agent.
+
+    `train` takes whole episodes, `[B, T, ...]`, one after another in each row. Frames of
+    episodes that are not complete are masked, and so are the resets between episodes.
+
+    Args:
+      time_step_spec: a `TimeStep` of specs.
+      action_spec: a nest of bounded specs.
+      actor_network: a `Network` that maps observations to action distributions.
+      optimizer: what updates all weights; it is split where the optimizer can hold only
+        one list.
+      value_network: a `Network` that maps observations to values `[B]`, the baseline.
+        With one, the return of an episode that a time limit cut short bootstraps the
+        value of its last observation, which is in the boundary frame that follows.
+      value_estimation_loss_coef: weight of the baseline's squared error.
+      advantage_fn: `A(returns, value_predictions)`; the predictions are None without a
+        value network.
+      use_advantage_loss: False is short for `advantage_fn=lambda returns, _: returns`.
+      gamma: the discount factor.
+      normalize_returns: normalise the advantages of all valid frames to mean 0 and
+        standard deviation 1.
+      gradient_clipping: the norm each variable's gradient is clipped to.
+      debug_summaries: see `TFAgent`.
+      summarize_grads_and_vars: see `TFAgent`.
+      entropy_regularization: weight of the entropy bonus.
+      train_step_counter: see `TFAgent`.
+      name: the module's name.
+      seed: seed of the policies' own random streams, which are used where a call gives
+        no seed.
+    """
+
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: Any,
+        actor_network: Any,
+        optimizer: Any,
+        value_network: Any = None,
+        value_estimation_loss_coef: float = 0.2,
+        advantage_fn: AdvantageFnType | None = None,
+        use_advantage_loss: bool = True,
+        gamma: float = 1.0,
+        normalize_returns: bool = True,
+        gradient_clipping: float | None = None,
+        debug_summaries: bool = False,
+        summarize_grads_and_vars: bool = False,
+        entropy_regularization: float | None = None,
+        train_step_counter: tf.Variable | None = None,
+        name: str | None = None,
+        *,
+        seed: int | None = None,
+    ) -> None:
+        tf_agent.check_time_step_spec(time_step_spec)
+        time_step_spec = tensor_spec.from_spec(time_step_spec)
+        action_spec = tensor_spec.from_spec(action_spec)
+        observation_spec = time_step_spec.observation
+        actor_network = network_lib.as_network(actor_network, observation_spec)
+        actor_network.create_variables(observation_spec)
+        if value_network is not None:
+            value_network = network_lib.as_network(value_network, observation_spec)
+            value_network.create_variables(observation_spec)
+        collect_policy = actor_policy.ActorPolicy(
+            time_step_spec, action_spec, actor_network=actor_network, seed=seed
+        )
+        super().__init__(
+            time_step_spec,
+            action_spec,
+            greedy_policy.GreedyPolicy(collect_policy),
+            collect_policy,
+            train_sequence_length=None,
+            debug_summaries=debug_summaries,
+            summarize_grads_and_vars=summarize_grads_and_vars,
+            train_step_counter=train_step_counter,
+            name=name,
+        )
+        self._actor_network = actor_network
+        self._value_network = value_network
+        self._value_estimation_loss_coef = value_estimation_loss_coef
+        if advantage_fn is None:
+            use_baseline = use_advantage_loss and value_network is not None
+            advantage_fn = _subtract_values if use_baseline else _keep_returns
+        self._advantage_fn = advantage_fn
+        self._gamma = gamma
+        self._normalize_returns = normalize_returns
+        self._gradient_clipping = gradient_clipping
+        self._entropy_regularization = entropy_regularization
+        self._optimizer = optimizers.OptimizerAdapter(optimizer, self._trained())
+        self._as_trajectory = data_converter.AsTrajectory(self.data_context)
+
+    def _networks(self) -> list[Any]:
+        return [n for n in (self._actor_network, self._value_network) if n is not None]
+
+    def _trained(self) -> list[Any]:
+        unique = {id(v): v for n in self._networks() for v in n.trainable_variables}
+        return list(unique.values())
+
+    def _variables(self) -> list[tf.Variable]:
+        weights = [v for network in self._networks() for v in network.variables]
+        return variables.as_tf_variables([*weights, *self._optimizer.variables()])
+
+    def _train(
+        self, experience: Any, weights: tf.Tensor | None = None
+    ) -> tf_agent.LossInfo:
+        with tf.GradientTape() as tape:
+            loss_info = self._loss(experience, weights=weights, training=True)
+        tf.debugging.check_numerics(loss_info.loss, "REINFORCE loss is not finite")
+        trained = self._trained()
+        gradients = optimizers.clip_gradient_norms(
+            tape.gradient(loss_info.loss, trained), self._gradient_clipping
+        )
+        if self.summarize_grads_and_vars:
+            pairs = list(zip(gradients, trained, strict=True))
+            summaries.add_variables_summaries(pairs, self.train_step_counter)
+            summaries.add_gradients_summaries(pairs, self.train_step_counter)
+        self._optimizer.apply(gradients)
+        self.train_step_counter.assign_add(1)
+        return loss_info
+
+    def _loss(
+        self,
+        experience: Any,
+        weights: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tf_agent.LossInfo:
+        frames = self._as_trajectory(experience)
+        returns = self._returns(frames)
+        return self.total_loss(frames, returns, weights=weights, training=training)
+
+    def _returns(self, frames: trajectory.Trajectory) -> tf.Tensor:
+        """G_t for every frame, float32 `[B, T]`; an episode's end stops the sum."""
+        rewards = frames.reward
+        discounts = self._gamma * frames.discount
+        if self._value_network is not None:
+            rewards += discounts * self._values_at_truncations(frames)
+        goes_on = tf.cast(~frames.is_last() & ~_is_cut(frames), tf.float32)
+        returns = returns_lib.discounted_returns(
+            common.transpose_batch_time(rewards),
+            common.transpose_batch_time(goes_on * discounts),
+        )
+        return tf.stop_gradient(common.transpose_batch_time(returns))
+
+    def _values_at_truncations(self, frames: trajectory.Trajectory) -> tf.Tensor:
+        """V of the observation after each frame that a time limit ended, else 0.
+
+        That observation stands in the boundary frame that follows; the last frame of a
+        row has none and gets 0, as does a termination, whose discount is 0 anyway.
+        """
+        values, _ = self._value_network(frames.observation, step_type=frames.step_type)
+        next_values = tf.pad(values[:, 1:], [[0, 0], [0, 1]])
+        followed = tf.pad(frames.is_boundary()[:, 1:], [[0, 0], [0, 1]])
+        return tf.where(frames.is_last() & followed, next_values, 0.0)
+
+    def total_loss(
+        self,
+        experience: trajectory.Trajectory,
+        returns: tf.Tensor,
+        weights: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tf_agent.LossInfo:
+        """Returns the loss of frames `[B, T, ...]` with their returns `[B, T]`.
+
+        Raises:
+          tf.errors.InvalidArgumentError: no episode in it is complete.
+        """
+        num_episodes = tf.reduce_sum(
+            tf.cast(experience.is_last() & ~experience.is_boundary(), tf.float32)
+        )
+        tf.debugging.assert_greater(
+            num_episodes,
+            0.0,
+            message=(
+                "experience: REINFORCE learns from whole episodes, and none of this "
+                "experience is complete (no next_step_type is LAST); collect until an "
+                "episode ends, in a buffer that holds all of it."
+            ),
+        )
+        valid = _in_complete_episode(experience)
+        weights = valid if weights is None else valid * weights
+        values = None
+        if self._value_network is not None:
+            values, _ = self._value_network(
+                experience.observation,
+                step_type=experience.step_type,
+                training=training,
+            )
+        advantages = tf.stop_gradient(self._advantage_fn(returns, values))
+        if self._normalize_returns:
+            advantages = _normalize(advantages, valid)
+        distribution = self._distribution(experience)
+        policy_gradient_loss = self.policy_gradient_loss(
+            distribution,
+            experience.action,
+            experience.is_boundary(),
+            advantages,
+            num_episodes,
+            weights,
+        )
+        zero = tf.constant(0.0)
+        losses = ReinforceAgentLossInfo(
+            policy_gradient_loss=policy_gradient_loss,
+            policy_network_regularization_loss=_regularization(self._actor_network),
+            entropy_regularization_loss=self.entropy_regularization_loss(
+                distribution, weights
+            ),
+            value_estimation_loss=zero
+            if values is None
+            else self.value_estimation_loss(values, returns, num_episodes, weights),
+            value_network_regularization_loss=zero
+            if values is None
+            else _regularization(self._value_network),
+        )
+        total = tf.add_n(list(losses))
+        self._summarize(losses, total, returns, advantages)
+        return tf_agent.LossInfo(total, losses)
+
+    def _distribution(self, frames: trajectory.Trajectory) -> Any:
+        """The policy's action distributions at all frames, batch shape `[B, T]`."""
+        time_steps = ts.TimeStep(
+            step_type=frames.step_type,
+            reward=tf.nest.map_structure(tf.zeros_like, frames.reward),
+            discount=tf.zeros_like(frames.discount),
+            observation=frames.observation,
+        )
+        batch_size = frames.discount.shape[0] or tf.shape(frames.discount)[0]
+        state = self.collect_policy.get_initial_state(batch_size)
+        return self.collect_policy.distribution(time_steps, policy_state=state).action
+
+    def policy_gradient_loss(
+        self,
+        actions_distribution: Any,
+        actions: Any,
+        is_boundary: tf.Tensor,
+        returns: tf.Tensor,
+        num_episodes: Any,
+        weights: tf.Tensor | None = None,
+    ) -> tf.Tensor:
+        """`-1/N sum_t w_t A_t log pi(a_t | s_t)`, leaving out boundaries.
+
+        Args:
+          actions_distribution: a nest of distributions of batch shape `[B, T]`.
+          actions: a nest of actions, `[B, T, ...]`.
+          is_boundary: bool `[B, T]`.
+          returns: returns or advantages, float32 `[B, T]`.
+          num_episodes: N.
+          weights: float32 `[B, T]`, or None.
+        """
+        log_probability = common.log_probability(
+            actions_distribution, actions, self.action_spec
+        )
+        weights = tf.cast(~is_boundary, tf.float32) * (1.0 if weights is None else weights)
+        weighted = tf.math.multiply_no_nan(log_probability * returns, weights)
+        return -tf.reduce_sum(weighted) / num_episodes
+
+    def entropy_regularization_loss(
+        self, actions_distribution: Any, weights: tf.Tensor | None = None
+    ) -> tf.Tensor:
+        """Minus the mean weighted entropy, times the coefficient; 0 without one."""
+        if not self._entropy_regularization:
+            return tf.constant(0.0)
+        entropy = common.entropy(actions_distribution, self.action_spec)
+        if entropy is None:
+            raise ValueError(
+                "entropy_regularization: the actor network's distribution has no "
+                "analytic entropy; give entropy_regularization=None."
+            )
+        entropy = tf.cast(entropy, tf.float32) * (1.0 if weights is None else weights)
+        return -self._entropy_regularization * tf.reduce_mean(entropy)
+
+    def value_estimation_loss(
+        self,
+        value_preds: tf.Tensor,
+        returns: tf.Tensor,
+        num_episodes: Any,
+        weights: tf.Tensor | None = None,
+    ) -> tf.Tensor:
+        """The squared error of the baseline, summed, per episode, times its weight."""
+        error = tf.math.squared_difference(returns, value_preds)
+        if weights is not None:
+            error = tf.math.multiply_no_nan(error, weights)
+        return self._value_estimation_loss_coef * tf.reduce_sum(error) / num_episodes
+
+    def _summarize(
+        self,
+        losses: ReinforceAgentLossInfo,
+        total: tf.Tensor,
+        returns: tf.Tensor,
+        advantages: tf.Tensor,
+    ) -> None:
+        if not self.summaries_enabled:
+            return
+        summaries.summarize_scalar_dict(
+            {**losses._asdict(), "total_loss": total}, step=self.train_step_counter
+        )
+        if self.debug_summaries:
+            summaries.summarize_tensor_dict(
+                {"returns": returns, "advantages": advantages},
+                step=self.train_step_counter,
+            )
+
+
+def _subtract_values(returns: tf.Tensor, values: tf.Tensor | None) -> tf.Tensor:
+    return returns - values
+
+
+def _keep_returns(returns: tf.Tensor, values: tf.Tensor | None) -> tf.Tensor:
+    return returns
+
+
+def _regularization(network: Any) -> tf.Tensor:
+    losses = network.losses
+    return tf.nn.scale_regularization_loss(losses) if losses else tf.constant(0.0)
+
+
+def _is_cut(frames: trajectory.Trajectory) -> tf.Tensor:
+    """Whether the frame after each one, if any, belongs to something else."""
+    cut = frames.next_step_type[:, :-1] != frames.step_type[:, 1:]
+    return tf.pad(cut, [[0, 0], [0, 1]])
+
+
+def _in_complete_episode(frames: trajectory.Trajectory) -> tf.Tensor:
+    """1.0 for each frame whose episode reaches its end, float32 `[B, T]`.
+
+    Each row is divided into segments, which end at an episode's last frame and at every
+    cut; a segment counts if its last frame ends an episode.
+    """
+    ends_episode = frames.is_last()
+    ends_segment = tf.cast(ends_episode | _is_cut(frames), tf.int32)
+    segment = tf.cumsum(ends_segment, axis=1, exclusive=True)
+    batch_size, length = tf.unstack(tf.shape(segment))
+    segment += tf.range(batch_size)[:, tf.newaxis] * length
+    complete = tf.math.unsorted_segment_max(
+        tf.cast(ends_episode, tf.int32), segment, batch_size * length
+    )
+    inside = tf.cast(tf.gather(complete, segment), tf.bool)
+    return tf.cast(inside & ~frames.is_boundary(), tf.float32)
+
+
+def _normalize(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """Brings the values under the mask to mean 0 and standard deviation 1."""
+    count = tf.reduce_sum(mask)
+    mean = tf.reduce_sum(tf.math.multiply_no_nan(values, mask)) / count
+    squares = tf.math.squared_difference(values, mean)
+    variance = tf.reduce_sum(tf.math.multiply_no_nan(squares, mask)) / count
+    return (values - mean) / (tf.sqrt(variance) + np.finfo(np.float32).eps)

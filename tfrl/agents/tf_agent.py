@@ -1,0 +1,276 @@
+"""What every agent is: two policies, a loss, and a train step."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfrl.agents import data_converter
+from tfrl.policies import tf_policy
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import time_step as ts
+
+
+class LossInfo(NamedTuple):
+    """A scalar loss, and the algorithm's own details in `extra`."""
+
+    loss: tf.Tensor
+    extra: Any
+
+
+class TFAgent(tf.Module, abc.ABC):
+    """Base class of all agents.
+
+    A subclass builds its networks and policies, passes the policies to this
+    constructor, and writes `_train`, `_loss`, `_variables` and, if it has anything to
+    prepare, `_initialize`. Everything public here checks and calls those.
+
+    What `train` changes is listed by `variables()`, and nothing else is touched: a
+    checkpoint of the agent is complete.
+
+    Args:
+      time_step_spec: a `TimeStep` of specs, as the environment's `time_step_spec()`.
+      action_spec: a nest of bounded specs.
+      policy: the policy to deploy and evaluate.
+      collect_policy: the policy that explores.
+      train_sequence_length: the `T` of the experience that `train` expects, or None if
+        any will do. This is the `num_steps` to ask of a replay buffer.
+      num_outer_dims: 2 for experience `[B, T, ...]`, 1 for `[B, ...]`.
+      training_data_spec: the structure that `train` expects; that of the collected
+        data if None.
+      debug_summaries: write histograms of what the loss is made of.
+      summarize_grads_and_vars: write histograms of gradients and variables.
+      enable_summaries: False silences all summaries.
+      train_step_counter: an integer variable that `train` increments; an int64 variable
+        of the agent's own if None.
+
+    Raises:
+      TypeError: `time_step_spec` is not a `TimeStep`.
+      ValueError: `num_outer_dims` is neither 1 nor 2.
+    """
+
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: Any,
+        policy: tf_policy.TFPolicy,
+        collect_policy: tf_policy.TFPolicy,
+        train_sequence_length: int | None,
+        num_outer_dims: int = 2,
+        training_data_spec: Any = None,
+        debug_summaries: bool = False,
+        summarize_grads_and_vars: bool = False,
+        enable_summaries: bool = True,
+        train_step_counter: tf.Variable | None = None,
+        *,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name=name)
+        check_time_step_spec(time_step_spec)
+        if num_outer_dims not in (1, 2):
+            raise ValueError(
+                f"num_outer_dims: expected 1 (experience [B, ...]) or 2 ([B, T, ...]), "
+                f"got {num_outer_dims}."
+            )
+        self._time_step_spec = tensor_spec.from_spec(time_step_spec)
+        self._action_spec = tensor_spec.from_spec(action_spec)
+        self._policy = policy
+        self._collect_policy = collect_policy
+        self._train_sequence_length = train_sequence_length
+        self._num_outer_dims = num_outer_dims
+        self._debug_summaries = debug_summaries
+        self._summarize_grads_and_vars = summarize_grads_and_vars
+        self._enable_summaries = enable_summaries
+        self._collect_data_context = data_converter.DataContext(
+            self._time_step_spec, self._action_spec, collect_policy.info_spec
+        )
+        self._training_data_spec = (
+            None
+            if training_data_spec is None
+            else tensor_spec.from_spec(training_data_spec)
+        )
+        self._data_context = self._make_data_context()
+        if train_step_counter is None:
+            train_step_counter = tf.Variable(0, dtype=tf.int64, name="train_step")
+        self._train_step_counter = train_step_counter
+
+    def _make_data_context(self) -> data_converter.DataContext:
+        """The context of the training data: collected data, fields overridden."""
+        spec = self._training_data_spec
+        if spec is None:
+            return self._collect_data_context
+        collected = self._collect_data_context.trajectory_spec
+        field = {
+            name: getattr(spec, name, getattr(collected, name))
+            for name in collected._fields
+        }
+        return data_converter.DataContext(
+            ts.TimeStep(
+                step_type=field["step_type"],
+                reward=field["reward"],
+                discount=field["discount"],
+                observation=field["observation"],
+            ),
+            field["action"],
+            field["policy_info"],
+        )
+
+    def initialize(self) -> None:
+        """Brings what needs it into its first state, such as target networks."""
+        self._initialize()
+
+    def preprocess_sequence(self, experience: Any) -> Any:
+        """Turns collected sequences into training data; the identity by default."""
+        return self._preprocess_sequence(experience)
+
+    def train(
+        self, experience: Any, weights: tf.Tensor | None = None, **kwargs: Any
+    ) -> LossInfo:
+        """Does one update.
+
+        Args:
+          experience: a `Trajectory` `[B, T, ...]` with `T = train_sequence_length`, or
+            a `Transition`, of the structure `training_data_spec`. Further entries of
+            dictionaries are ignored.
+          weights: a scalar or `[B]`, the weight of each example in the loss.
+          **kwargs: what the algorithm takes besides.
+
+        Returns:
+          The loss before the update.
+
+        Raises:
+          ValueError, TypeError: the experience is not what the algorithm can use.
+        """
+        return self._checked(self._train(experience, weights=weights, **kwargs))
+
+    def loss(
+        self,
+        experience: Any,
+        weights: tf.Tensor | None = None,
+        training: bool = False,
+        **kwargs: Any,
+    ) -> LossInfo:
+        """Returns the loss that `train` would minimise, and changes nothing."""
+        return self._checked(
+            self._loss(experience, weights=weights, training=training, **kwargs)
+        )
+
+    def _checked(self, loss_info: Any) -> LossInfo:
+        if not isinstance(loss_info, LossInfo):
+            raise TypeError(
+                f"{type(self).__name__}: expected its _train and _loss to return a "
+                f"LossInfo(loss, extra), got {type(loss_info).__name__}."
+            )
+        return loss_info
+
+    def variables(self) -> list[tf.Variable]:
+        """All that `train` changes: weights, targets, optimizer slots, counters."""
+        return [*self._variables(), self._train_step_counter]
+
+    def post_process_policy(self) -> tf_policy.TFPolicy:
+        """The policy to deploy after training; `policy` unless an agent says more."""
+        return self.policy
+
+    @property
+    def time_step_spec(self) -> ts.TimeStep:
+        """The `TimeStep` of specs that the policies take."""
+        return self._time_step_spec
+
+    @property
+    def action_spec(self) -> Any:
+        """The nest of bounded specs that the policies give."""
+        return self._action_spec
+
+    @property
+    def data_context(self) -> data_converter.DataContext:
+        """The specs of the training data."""
+        return self._data_context
+
+    @property
+    def collect_data_context(self) -> data_converter.DataContext:
+        """The specs of the collected data."""
+        return self._collect_data_context
+
+    @property
+    def policy(self) -> tf_policy.TFPolicy:
+        """The policy to evaluate and deploy."""
+        return self._policy
+
+    @property
+    def collect_policy(self) -> tf_policy.TFPolicy:
+        """The policy that collects experience."""
+        return self._collect_policy
+
+    @property
+    def collect_data_spec(self) -> Any:
+        """The `Trajectory` of specs that `collect_policy` produces."""
+        return self._collect_data_context.trajectory_spec
+
+    @property
+    def training_data_spec(self) -> Any:
+        """The structure of specs that `train` takes, without outer dimensions."""
+        if self._training_data_spec is not None:
+            return self._training_data_spec
+        return self.collect_data_spec
+
+    @property
+    def train_sequence_length(self) -> int | None:
+        """The `T` that `train` takes, or None for any."""
+        return self._train_sequence_length
+
+    @property
+    def summaries_enabled(self) -> bool:
+        """Whether any summary is written."""
+        return self._enable_summaries
+
+    @property
+    def debug_summaries(self) -> bool:
+        """Whether histograms of the loss's parts are written."""
+        return self._debug_summaries and self._enable_summaries
+
+    @property
+    def summarize_grads_and_vars(self) -> bool:
+        """Whether histograms of gradients and variables are written."""
+        return self._summarize_grads_and_vars and self._enable_summaries
+
+    @property
+    def train_step_counter(self) -> tf.Variable:
+        """The number of updates so far."""
+        return self._train_step_counter
+
+    def _initialize(self) -> None:
+        """Override where there is something to prepare."""
+
+    def _preprocess_sequence(self, experience: Any) -> Any:
+        return experience
+
+    @abc.abstractmethod
+    def _train(
+        self, experience: Any, weights: tf.Tensor | None = None, **kwargs: Any
+    ) -> LossInfo:
+        """Does one update, increments the counter and returns the loss."""
+
+    @abc.abstractmethod
+    def _loss(
+        self,
+        experience: Any,
+        weights: tf.Tensor | None = None,
+        training: bool = False,
+        **kwargs: Any,
+    ) -> LossInfo:
+        """Returns the loss."""
+
+    @abc.abstractmethod
+    def _variables(self) -> list[tf.Variable]:
+        """All that `_train` changes, but for the train step counter."""
+
+
+def check_time_step_spec(time_step_spec: Any) -> None:
+    """Raises a TypeError unless `time_step_spec` is a `TimeStep`."""
+    if not isinstance(time_step_spec, ts.TimeStep):
+        raise TypeError(
+            "time_step_spec: expected a TimeStep of specs, got "
+            f"{type(time_step_spec).__name__}; pass environment.time_step_spec()."
+        )

@@ -1,0 +1,57 @@
+"""The plot of a run: evaluated and collected returns over environment steps."""
+
+from __future__ import annotations
+
+import csv
+import os
+import pathlib
+
+
+def plot_learning_curve(
+    metrics_csv: str | os.PathLike, output: str | os.PathLike, title: str = ""
+) -> None:
+    """Draws `metrics.csv` as a PNG (or what `output`'s ending says).
+
+    Plotted are the columns `evaluation_return` (with a band of one standard deviation,
+    `evaluation_return_std`) and `average_return` over `environment_steps`; cells that
+    are empty are left out.
+    """
+    # Only here: matplotlib takes a while to import, and a worker needs none of it.
+    from matplotlib import figure
+
+    with open(metrics_csv, newline="") as file:
+        rows = list(csv.DictReader(file))
+    axes_figure = figure.Figure(figsize=(7, 4.2), layout="constrained")
+    axes = axes_figure.add_subplot()
+    steps, collected = _columns(rows, "environment_steps", "average_return")
+    axes.plot(
+        steps, collected, color="0.6", linewidth=1, label="collecting, last 10 episodes"
+    )
+    steps, evaluated, spread = _columns(
+        rows, "environment_steps", "evaluation_return", "evaluation_return_std"
+    )
+    low = [mean - std for mean, std in zip(evaluated, spread, strict=True)]
+    high = [mean + std for mean, std in zip(evaluated, spread, strict=True)]
+    axes.fill_between(steps, low, high, color="tab:blue", alpha=0.15, linewidth=0)
+    axes.plot(
+        steps,
+        evaluated,
+        color="tab:blue",
+        marker="o",
+        markersize=3,
+        label="evaluation, mean ± standard deviation",
+    )
+    axes.set(xlabel="environment steps", ylabel="return", title=title)
+    axes.grid(alpha=0.3)
+    axes.legend(loc="best", frameon=False)
+    path = pathlib.Path(output)
+    temporary = path.with_name(f".{path.name}.tmp{path.suffix}")
+    axes_figure.savefig(temporary, dpi=150)
+    temporary.replace(path)
+
+
+def _columns(rows: list[dict[str, str]], *names: str) -> list[list[float]]:
+    """The named columns of the rows in which none of them is empty or NaN."""
+    values = [[float(row.get(name) or "nan") for name in names] for row in rows]
+    complete = [row for row in values if all(value == value for value in row)]
+    return [list(column) for column in zip(*complete, strict=True)] or [[] for _ in names]

@@ -1,0 +1,280 @@
+"""What the training loops share: their state, their call, and what a checkpoint holds.
+
+A loop runs whole iterations (collect, add, sample, train) inside one `tf.function`
+call. Between calls it is a plain object whose state a checkpoint saves: the agent, the
+buffer, the metrics, the counters, and the environment where it can be saved.
+"""
+
+from __future__ import annotations
+
+import abc
+import pickle
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfrl.agents import tf_agent
+from tfrl.environments import tf_environment
+from tfrl.metrics import tf_metrics
+from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
+from tfrl.utils import nest_utils, seeds
+
+
+class IterationInfo(NamedTuple):
+    """What one call of a loop brought.
+
+    Attributes:
+      iteration: iterations done in all.
+      train_steps: updates of the agent in all.
+      environment_steps: steps of all environments in all.
+      episodes: episodes finished in all.
+      average_return: mean return of the last 10 finished episodes.
+      loss: mean loss of the call's updates.
+    """
+
+    iteration: int
+    train_steps: int
+    environment_steps: int
+    episodes: int
+    average_return: float
+    loss: float
+
+
+class Loop(tf.Module, abc.ABC):
+    """Base of the training loops. A subclass writes `_iterations`.
+
+    Args:
+      environment: a `TFEnvironment`.
+      agent: the agent; it must be of the environment's specs.
+      replay_buffer: where the experience goes; of the agent's `collect_data_spec` and
+        the environment's batch size.
+      observers: callables that take each batched `Trajectory` `[B, ...]`, such as
+        metrics. They run inside the compiled call.
+      seed: seed of all that is random in the loop. The random numbers of step n are a
+        function of the seed and n alone, so they do not depend on how the iterations
+        are divided into calls. None draws a seed.
+
+    Raises:
+      ValueError: specs or batch sizes that do not go together.
+    """
+
+    def __init__(
+        self,
+        environment: tf_environment.TFEnvironment,
+        agent: tf_agent.TFAgent,
+        replay_buffer: replay_buffer_lib.ReplayBuffer,
+        observers: Sequence[Callable[[Any], Any]],
+        seed: int | None,
+    ) -> None:
+        super().__init__()
+        _check_specs(environment, agent, replay_buffer)
+        self._environment = environment
+        self._agent = agent
+        self._replay_buffer = replay_buffer
+        self._average_return = tf_metrics.AverageReturnMetric(
+            batch_size=environment.batch_size
+        )
+        self._episodes = tf_metrics.NumberOfEpisodes()
+        self._environment_steps = tf_metrics.EnvironmentSteps()
+        self._observers = [
+            self._average_return,
+            self._episodes,
+            self._environment_steps,
+            *observers,
+        ]
+        if seed is None:
+            seed = int(seeds.next_seed(seeds.make_generator())[0])
+        self._seed = tf.Variable(seed, dtype=tf.int64, trainable=False, name="seed")
+        self._iteration = tf.Variable(0, dtype=tf.int64, trainable=False)
+        # Steps of the batched environment, from which the random numbers derive.
+        self._step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
+        self._position = _Position(self)
+
+    @property
+    def agent(self) -> tf_agent.TFAgent:
+        """The agent that is trained."""
+        return self._agent
+
+    @property
+    def environment(self) -> tf_environment.TFEnvironment:
+        """The environment that experience comes from."""
+        return self._environment
+
+    @property
+    def iteration(self) -> int:
+        """Iterations done in all."""
+        return int(self._iteration)
+
+    def checkpoint_items(self, include_replay_buffer: bool = True) -> dict[str, Any]:
+        """What to save so that a run goes on where it was, by name.
+
+        The environment and the policy's state are included where the environment can
+        give its state; otherwise a restored loop begins a new episode, which the buffer
+        shows as a cut, never as a transition.
+        """
+        items = {
+            "agent": self._agent,
+            "average_return": self._average_return,
+            "episodes": self._episodes,
+            "environment_steps": self._environment_steps,
+            "observers": [o for o in self._observers if isinstance(o, tf.Module)],
+            "seed": self._seed,
+            "iteration": self._iteration,
+            "step": self._step,
+            "position": self._position,
+        }
+        if include_replay_buffer:
+            items["replay_buffer"] = self._replay_buffer
+        return items
+
+    def run(self, num_iterations: int) -> IterationInfo:
+        """Does `num_iterations` iterations in one compiled call.
+
+        Raises:
+          Exception: whatever the environment raised, as it raised it.
+        """
+        with self._environment.reraise():
+            self._start()
+            time_step, policy_state, loss = self._call(
+                *self._position.get(), tf.constant(num_iterations, tf.int64)
+            )
+        self._position.set(time_step, policy_state)
+        self._iteration.assign_add(num_iterations)
+        return self.info(float(loss))
+
+    def info(self, loss: float = float("nan")) -> IterationInfo:
+        """The counters and the average return as they are now."""
+        return IterationInfo(
+            iteration=self.iteration,
+            train_steps=int(self._agent.train_step_counter),
+            environment_steps=int(self._environment_steps.result()),
+            episodes=int(self._episodes.result()),
+            average_return=float(self._average_return.result()),
+            loss=loss,
+        )
+
+    def trace_count(self) -> int:
+        """How often the compiled call was traced; 1 once warm."""
+        return self._call.experimental_get_tracing_count()
+
+    def _start(self) -> None:
+        """Prepares the first call, or the first after a restore."""
+        if self._position.is_set:
+            return
+        self._position.set(
+            self._environment.reset(),
+            self._agent.collect_policy.get_initial_state(self._environment.batch_size),
+        )
+
+    @tf.function(autograph=False)
+    def _call(self, time_step: Any, policy_state: Any, num_iterations: Any) -> Any:
+        return self._iterations(time_step, policy_state, num_iterations)
+
+    @abc.abstractmethod
+    def _iterations(
+        self, time_step: Any, policy_state: Any, num_iterations: tf.Tensor
+    ) -> tuple[Any, Any, tf.Tensor]:
+        """Does the iterations; returns time step, policy state and the mean loss."""
+
+    def _observe(self, frame: Any) -> None:
+        for observer in self._observers:
+            observer(frame)
+
+    def _step_seed(self) -> tf.Tensor:
+        """The stateless seed of the current step, int64 `[2]`; advances the step."""
+        step = self._step.assign_add(1, read_value=True)
+        return tf.stack([self._seed.read_value(), tf.cast(step, tf.int64)])
+
+
+class _Position(tf.train.experimental.PythonState):
+    """Where the loop stands: time step and policy state, and the environment's state.
+
+    A checkpoint holds them as bytes; they are None where the environment has no state
+    to give.
+    """
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._time_step: Any = None
+        self._policy_state: Any = None
+
+    @property
+    def is_set(self) -> bool:
+        return self._time_step is not None
+
+    def get(self) -> tuple[Any, Any]:
+        return self._time_step, self._policy_state
+
+    def set(self, time_step: Any, policy_state: Any) -> None:
+        self._time_step, self._policy_state = time_step, policy_state
+
+    def serialize(self) -> bytes:
+        if not self.is_set:
+            return pickle.dumps(None)
+        try:
+            environment_state = self._loop.environment.get_state()
+        except (AttributeError, NotImplementedError):
+            return pickle.dumps(None)
+        position = tf.nest.map_structure(lambda t: t.numpy(), self.get())
+        return pickle.dumps((position, environment_state))
+
+    def deserialize(self, string_value: bytes) -> None:
+        state = pickle.loads(string_value)
+        if state is None:
+            self._time_step = self._policy_state = None
+            return
+        position, environment_state = state
+        self._loop.environment.set_state(environment_state)
+        self.set(*tf.nest.map_structure(tf.convert_to_tensor, position))
+
+
+def _check_specs(
+    environment: tf_environment.TFEnvironment,
+    agent: tf_agent.TFAgent,
+    replay_buffer: replay_buffer_lib.ReplayBuffer,
+) -> None:
+    """Raises a ValueError unless the three fit together."""
+    pairs = (
+        (
+            "environment.time_step_spec()",
+            environment.time_step_spec(),
+            agent.time_step_spec,
+        ),
+        ("environment.action_spec()", environment.action_spec(), agent.action_spec),
+        ("replay_buffer.data_spec", replay_buffer.data_spec, agent.collect_data_spec),
+    )
+    for name, given, expected in pairs:
+        difference = _first_difference(given, expected)
+        if difference:
+            raise ValueError(
+                f"{name}: does not match the agent: {difference}; build the agent from "
+                "the environment's specs and the buffer from agent.collect_data_spec."
+            )
+    buffer_batch_size = getattr(replay_buffer, "batch_size", environment.batch_size)
+    if buffer_batch_size != environment.batch_size:
+        raise ValueError(
+            f"replay_buffer: expected batch_size={environment.batch_size}, the "
+            f"environment's, got {buffer_batch_size}; build it with "
+            "batch_size=environment.batch_size."
+        )
+
+
+def _first_difference(given: Any, expected: Any) -> str | None:
+    """The first path where two nests of specs differ in structure, shape or dtype."""
+    try:
+        nest_utils.assert_same_structure(given, expected)
+    except (TypeError, ValueError) as error:
+        return str(error).splitlines()[0]
+    for (path, ours), (_, theirs) in zip(
+        nest_utils.flatten_with_joined_paths(given),
+        nest_utils.flatten_with_joined_paths(expected),
+        strict=True,
+    ):
+        if (ours.shape, ours.dtype) != (theirs.shape, theirs.dtype):
+            return (
+                f"{path or 'the spec'} has shape {tuple(ours.shape)} and dtype "
+                f"{ours.dtype.name}, expected {tuple(theirs.shape)} and "
+                f"{theirs.dtype.name}"
+            )
+    return None

@@ -1,0 +1,216 @@
+"""The loop of agents that learn from replay, such as DQN and its kin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import tensorflow as tf
+
+from tfrl.agents import tf_agent
+from tfrl.environments import tf_environment
+from tfrl.policies import random_tf_policy, tf_policy
+from tfrl.replay_buffers import tf_uniform_replay_buffer
+from tfrl.train import loop
+from tfrl.trajectories import trajectory
+
+
+class OffPolicyLoop(loop.Loop):
+    """Collects a few steps, trains on replayed batches, over and over, in one call.
+
+    An iteration is `collect_steps_per_iteration` steps of the batched environment, each
+    added to the buffer, then `train_steps_per_iteration` updates. All batches of an
+    iteration are drawn at once after its last step was added: nothing changes the
+    buffer between them, so this is the same algorithm as drawing them one by one.
+
+    Args:
+      environment: see `Loop`.
+      agent: see `Loop`.
+      replay_buffer: a `TFUniformReplayBuffer`.
+      observers: see `Loop`.
+      collect_steps_per_iteration: steps of the batched environment; each is
+        `environment.batch_size` environment steps.
+      train_steps_per_iteration: updates of the agent.
+      initial_collect_steps: environment steps collected before the first iteration,
+        if the buffer is empty then.
+      initial_collect_policy: the policy of those; uniformly random if None.
+      sample_batch_size: examples in an update.
+      sampling: "dataset" takes the batches from the buffer's `as_dataset` pipeline;
+        "variables" gathers them from the buffer's variables in the loop itself, which
+        is faster and draws from the same distribution.
+      seed: see `Loop`.
+
+    Raises:
+      ValueError: a number that is not positive, an unknown `sampling`, a buffer or an
+        initial collection too small for one sample, or specs that do not match.
+    """
+
+    def __init__(
+        self,
+        environment: tf_environment.TFEnvironment,
+        agent: tf_agent.TFAgent,
+        replay_buffer: tf_uniform_replay_buffer.TFUniformReplayBuffer,
+        observers: Sequence[Callable[[Any], Any]] = (),
+        *,
+        collect_steps_per_iteration: int = 1,
+        train_steps_per_iteration: int = 1,
+        initial_collect_steps: int = 1000,
+        initial_collect_policy: tf_policy.TFPolicy | None = None,
+        sample_batch_size: int = 64,
+        sampling: Literal["dataset", "variables"] = "dataset",
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(environment, agent, replay_buffer, observers, seed)
+        for name, value in (
+            ("collect_steps_per_iteration", collect_steps_per_iteration),
+            ("train_steps_per_iteration", train_steps_per_iteration),
+            ("initial_collect_steps", initial_collect_steps),
+            ("sample_batch_size", sample_batch_size),
+        ):
+            if value < 1:
+                raise ValueError(f"{name}: expected at least 1, got {value}.")
+        if sampling not in ("dataset", "variables"):
+            raise ValueError(
+                f"sampling: expected 'dataset' or 'variables', got {sampling!r}."
+            )
+        self._num_steps = agent.train_sequence_length or 2
+        self._initial_steps = -(-initial_collect_steps // environment.batch_size)
+        _check_initial_collection(
+            initial_collect_steps, self._initial_steps, self._num_steps, environment
+        )
+        self._collect_steps = collect_steps_per_iteration
+        self._train_steps = train_steps_per_iteration
+        self._batch_size = sample_batch_size
+        self._initial_policy = initial_collect_policy or random_tf_policy.RandomTFPolicy(
+            environment.time_step_spec(), environment.action_spec()
+        )
+        self._iterator = None
+        if sampling == "dataset":
+            self._iterator = iter(
+                replay_buffer.as_dataset(
+                    sample_batch_size=sample_batch_size * train_steps_per_iteration,
+                    num_steps=self._num_steps,
+                )
+            )
+
+    def _start(self) -> None:
+        super()._start()
+        # A buffer with contents was filled by the user, or comes from a checkpoint.
+        if self._replay_buffer.num_frames() == 0:
+            time_step, _ = self._position.get()
+            self._position.set(*self._initial_call(time_step))
+
+    @tf.function(autograph=False)
+    def _initial_call(self, time_step: Any) -> tuple[Any, Any]:
+        batch_size = self._environment.batch_size
+        time_step, _, _ = self._collect(
+            self._initial_policy,
+            time_step,
+            self._initial_policy.get_initial_state(batch_size),
+            self._initial_steps,
+        )
+        return time_step, self._agent.collect_policy.get_initial_state(batch_size)
+
+    def _iterations(
+        self, time_step: Any, policy_state: Any, num_iterations: tf.Tensor
+    ) -> tuple[Any, Any, tf.Tensor]:
+        def iteration(
+            i: tf.Tensor, time_step: Any, policy_state: Any, loss_sum: tf.Tensor
+        ) -> tuple[Any, ...]:
+            time_step, policy_state, added = self._collect(
+                self._agent.collect_policy, time_step, policy_state, self._collect_steps
+            )
+            loss = self._train(added)
+            return i + 1, time_step, policy_state, loss_sum + loss
+
+        _, time_step, policy_state, loss_sum = tf.while_loop(
+            lambda i, *_: i < num_iterations,
+            iteration,
+            (tf.constant(0, tf.int64), time_step, policy_state, tf.constant(0.0)),
+        )
+        return time_step, policy_state, loss_sum / tf.cast(num_iterations, tf.float32)
+
+    def _collect(
+        self,
+        policy: tf_policy.TFPolicy,
+        time_step: Any,
+        policy_state: Any,
+        num_steps: int,
+    ) -> tuple[Any, Any, tf.Tensor]:
+        """Takes `num_steps` steps of the batched environment and adds them.
+
+        Returns the time step and policy state reached, and a tensor that is there once
+        the last step was added.
+        """
+
+        def step(
+            i: Any, time_step: Any, policy_state: Any, added: Any
+        ) -> tuple[Any, ...]:
+            del added
+            action_step = policy.action(
+                time_step, policy_state, seed=self._step_seed()
+            )
+            next_time_step = self._environment.step(action_step.action)
+            frame = trajectory.from_transition(time_step, action_step, next_time_step)
+            self._observe(frame)
+            added = self._replay_buffer.add_batch(frame)
+            return i + 1, next_time_step, action_step.state, added
+
+        if num_steps == 1:
+            return step(0, time_step, policy_state, None)[1:]
+        return tf.while_loop(
+            lambda i, *_: i < num_steps,
+            step,
+            (tf.constant(0), time_step, policy_state, tf.constant(-1, tf.int64)),
+        )[1:]
+
+    def _train(self, added: tf.Tensor) -> tf.Tensor:
+        """Updates the agent with freshly drawn batches; returns the mean loss."""
+        experience = self._sample(added)
+        if self._train_steps == 1:
+            return self._agent.train(experience).loss
+        batches = tf.nest.map_structure(
+            lambda t: tf.reshape(
+                t, [self._train_steps, self._batch_size, *t.shape[1:]]
+            ),
+            experience,
+        )
+
+        def update(i: tf.Tensor, loss_sum: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            batch = tf.nest.map_structure(lambda t: t[i], batches)
+            return i + 1, loss_sum + self._agent.train(batch).loss
+
+        _, loss_sum = tf.while_loop(
+            lambda i, _: i < self._train_steps,
+            update,
+            (tf.constant(0), tf.constant(0.0)),
+        )
+        return loss_sum / self._train_steps
+
+    def _sample(self, added: tf.Tensor) -> Any:
+        """Draws `[train_steps * batch, T, ...]` after all that was added so far."""
+        if self._iterator is None:
+            experience, _ = self._replay_buffer.sample(
+                self._batch_size * self._train_steps, self._num_steps
+            )
+            return experience
+        # The pipeline reads the buffer's variables out of this graph's sight, so it is
+        # told explicitly to wait for the last write.
+        with tf.control_dependencies([added]):
+            experience, _ = next(self._iterator)
+        return experience
+
+
+def _check_initial_collection(
+    initial_collect_steps: int,
+    batched_steps: int,
+    num_steps: int,
+    environment: tf_environment.TFEnvironment,
+) -> None:
+    if batched_steps < num_steps:
+        raise ValueError(
+            f"initial_collect_steps: expected at least {num_steps} steps of each of the "
+            f"{environment.batch_size} environment(s), "
+            f"{num_steps * environment.batch_size} in all, so that a first sample can be "
+            f"drawn, got {initial_collect_steps}."
+        )

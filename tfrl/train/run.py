@@ -1,0 +1,348 @@
+"""A run: a loop driven to its end, with evaluation, logs, checkpoints and outputs."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.environments import tf_environment
+from tfrl.eval import evaluate as evaluate_lib
+from tfrl.loggers import aggregators, csv, tf_summary
+from tfrl.policies import policy_saver
+from tfrl.train import learning_curve, progress, run_directory, video
+from tfrl.train import loop as loop_lib
+from tfrl.utils import checkpointing
+
+_LARGEST_BUFFER_TO_SAVE = 10**9  # Bytes.
+_SECONDS_PER_CALL = 0.5
+
+
+@dataclasses.dataclass(frozen=True)
+class RunResult:
+    """How a run ended.
+
+    Attributes:
+      iteration: iterations done in all.
+      finished: False if the run was interrupted.
+      resumed_at: the iteration it went on from, or None for a fresh start.
+      best_return: the best mean return of an evaluation, or None without one.
+      last_return: the mean return of this session's last evaluation, or None.
+      iterations_per_second: of this session's training, evaluations not counted.
+    """
+
+    iteration: int
+    finished: bool
+    resumed_at: int | None
+    best_return: float | None
+    last_return: float | None
+    iterations_per_second: float
+
+
+class Run:
+    """Drives a loop to `num_iterations` and writes the outputs of a `RunDirectory`.
+
+    A run that was interrupted, or killed, goes on from its last checkpoint when it is
+    run again. On SIGINT (Ctrl-C) or SIGTERM it stops after the call under way, which
+    takes about half a second, and saves a checkpoint; a second Ctrl-C stops it at once.
+
+    Args:
+      loop: the loop.
+      directory: where the outputs go.
+      num_iterations: where training ends.
+      evaluate: called with the iteration; evaluates the agent's policy. The best policy
+        by its mean return is saved in `policy/`; without it, the last one is.
+      eval_interval: iterations between evaluations; there is one before the first
+        iteration and one after the last, too.
+      log_interval: iterations between rows of metrics.csv.
+      checkpoint_interval: iterations between checkpoints; there is one after every
+        evaluation, too.
+      checkpoint_replay_buffer: whether checkpoints hold the replay buffer; None says
+        yes up to 1 GB. Without it, a resumed run collects initial experience anew.
+      video_environment: an unbatched environment to film the saved policy in.
+      title: the title of the learning curve.
+
+    Raises:
+      ValueError: an interval or number that is not positive.
+    """
+
+    def __init__(
+        self,
+        loop: loop_lib.Loop,
+        directory: run_directory.RunDirectory,
+        *,
+        num_iterations: int,
+        evaluate: Callable[[int], evaluate_lib.EvaluationResult] | None = None,
+        eval_interval: int = 1000,
+        log_interval: int = 1000,
+        checkpoint_interval: int = 10000,
+        checkpoint_replay_buffer: bool | None = None,
+        video_environment: tf_environment.TFEnvironment | None = None,
+        title: str = "",
+    ) -> None:
+        for name, value in (
+            ("num_iterations", num_iterations),
+            ("eval_interval", eval_interval),
+            ("log_interval", log_interval),
+            ("checkpoint_interval", checkpoint_interval),
+        ):
+            if value < 1:
+                raise ValueError(f"{name}: expected at least 1, got {value}.")
+        self._loop = loop
+        self._directory = directory
+        self._num_iterations = num_iterations
+        self._evaluate = evaluate
+        self._eval_interval = eval_interval
+        self._log_interval = log_interval
+        self._checkpoint_interval = checkpoint_interval
+        self._video_environment = video_environment
+        self._title = title
+        self._best_return = tf.Variable(float("-inf"), trainable=False)
+        self._seconds = tf.Variable(0.0, dtype=tf.float64, trainable=False)
+        self._last_return: float | None = None
+        self._saver = policy_saver.PolicySaver(
+            loop.agent.policy,
+            batch_size=None,
+            train_step=loop.agent.train_step_counter,
+        )
+        if checkpoint_replay_buffer is None:
+            size = _bytes_of(loop.checkpoint_items()["replay_buffer"])
+            checkpoint_replay_buffer = size <= _LARGEST_BUFFER_TO_SAVE
+        self._checkpointer = checkpointing.Checkpointer(
+            directory.checkpoints,
+            max_to_keep=3,
+            best_return=self._best_return,
+            seconds=self._seconds,
+            **loop.checkpoint_items(checkpoint_replay_buffer),
+        )
+
+    def run(self) -> RunResult:
+        """Trains to the end, or until interrupted.
+
+        Raises:
+          Exception: whatever the environment raised; the checkpoints stay as they are.
+        """
+        first = self._loop.iteration
+        resumed_at = first if self._checkpointer.checkpoint_exists else None
+        _recover_directory(self._directory.policy)
+        bar = progress.Progress(first, self._num_iterations)
+        try:
+            if first >= self._num_iterations:
+                bar.note(
+                    f"This run is finished: {first:,} iterations done. Its outputs are "
+                    f"in {self._directory.path}; start anew with --overwrite."
+                )
+                self._write_outputs()
+                return self._result(resumed_at, 0.0)
+            if resumed_at is not None:
+                bar.note(
+                    f"Resumed at iteration {first:,}, environment step "
+                    f"{self._loop.info().environment_steps:,}, from "
+                    f"{self._checkpointer.restored_path}."
+                )
+            return self._train(bar, resumed_at)
+        finally:
+            bar.close()
+
+    def _train(self, bar: progress.Progress, resumed_at: int | None) -> RunResult:
+        first = self._loop.iteration
+        self._directory.forget_after(-1 if resumed_at is None else first)
+        logger = aggregators.Dispatcher(
+            [
+                csv.CSVLogger(self._directory.metrics_csv),
+                tf_summary.TFSummaryLogger(
+                    str(self._directory.tensorboard), label="", steps_key="iteration"
+                ),
+            ]
+        )
+        training_seconds, loss = 0.0, _Mean()
+        with contextlib.closing(logger), _interrupt_flag() as interrupted:
+            if resumed_at is None:
+                self._at_stop(bar, logger, loss)
+            speed = _Speed()
+            while self._loop.iteration < self._num_iterations and not interrupted():
+                size = min(speed.call_size(), self._next_stop() - self._loop.iteration)
+                started = time.monotonic()
+                info = self._loop.run(size)
+                elapsed = time.monotonic() - started
+                speed.measured(size, elapsed)
+                training_seconds += elapsed
+                self._seconds.assign_add(elapsed)
+                loss.add(info.loss, size)
+                bar.update(info)
+                self._at_stop(bar, logger, loss)
+            if interrupted():
+                path = self._checkpointer.save(self._loop.iteration)
+                bar.note(
+                    f"Interrupted at iteration {self._loop.iteration:,}; saved {path}. "
+                    "Run the same command again to go on from there."
+                )
+        self._write_outputs()
+        done = self._loop.iteration - first
+        return self._result(resumed_at, done / max(training_seconds, 1e-9))
+
+    def _next_stop(self) -> int:
+        """The next iteration at which there is something to do besides training."""
+        iteration = self._loop.iteration
+        intervals = (self._eval_interval, self._log_interval, self._checkpoint_interval)
+        stops = [(iteration // interval + 1) * interval for interval in intervals]
+        return min(*stops, self._num_iterations)
+
+    def _at_stop(
+        self, bar: progress.Progress, logger: aggregators.Dispatcher, loss: _Mean
+    ) -> None:
+        """Evaluates, logs and saves what is due at this iteration."""
+        iteration = self._loop.iteration
+        at_end = iteration == self._num_iterations
+        evaluates = at_end or iteration % self._eval_interval == 0
+        result = None
+        if evaluates and self._evaluate is not None:
+            result = self._evaluate(iteration)
+            self._last_return = result.mean
+        if evaluates or iteration % self._log_interval == 0:
+            logger.write(self._row(loss, result))
+        if result is not None and result.mean >= float(self._best_return):
+            self._best_return.assign(result.mean)
+            self._save_policy()
+        if result is not None:
+            bar.evaluated(result.mean, float(self._best_return))
+        if at_end and self._evaluate is None:
+            self._save_policy()
+        if (evaluates or iteration % self._checkpoint_interval == 0) and iteration:
+            self._checkpointer.save(iteration)
+
+    def _row(
+        self, loss: _Mean, result: evaluate_lib.EvaluationResult | None
+    ) -> dict[str, Any]:
+        """The values of one row of metrics.csv; what was not measured is empty."""
+        info = self._loop.info()
+        return {
+            "iteration": info.iteration,
+            "environment_steps": info.environment_steps,
+            "train_steps": info.train_steps,
+            "episodes": info.episodes,
+            "training_seconds": round(float(self._seconds), 3),
+            "loss": loss.take(),
+            "average_return": info.average_return if info.episodes else "",
+            "evaluation_return": "" if result is None else result.mean,
+            "evaluation_return_std": "" if result is None else result.std,
+            "evaluation_length": "" if result is None else float(result.lengths.mean()),
+        }
+
+    def _save_policy(self) -> None:
+        target = self._directory.policy
+        temporary = target.with_name(target.name + ".new")
+        shutil.rmtree(temporary, ignore_errors=True)
+        self._saver.save(str(temporary))
+        _replace_directory(temporary, target)
+
+    def _write_outputs(self) -> None:
+        """Draws the learning curve and films the saved policy."""
+        if self._directory.metrics_csv.exists():
+            learning_curve.plot_learning_curve(
+                self._directory.metrics_csv, self._directory.learning_curve, self._title
+            )
+        if self._video_environment is not None and self._directory.policy.exists():
+            video.record_video(
+                self._video_environment,
+                tf.saved_model.load(str(self._directory.policy)),
+                self._directory.video,
+            )
+
+    def _result(self, resumed_at: int | None, speed: float) -> RunResult:
+        best = float(self._best_return)
+        return RunResult(
+            iteration=self._loop.iteration,
+            finished=self._loop.iteration >= self._num_iterations,
+            resumed_at=resumed_at,
+            best_return=None if best == float("-inf") else best,
+            last_return=self._last_return,
+            iterations_per_second=speed,
+        )
+
+
+class _Mean:
+    """A weighted mean that starts anew each time it is taken; empty text if of none."""
+
+    def __init__(self) -> None:
+        self._sum = self._weight = 0.0
+
+    def add(self, value: float, weight: float) -> None:
+        self._sum += value * weight
+        self._weight += weight
+
+    def take(self) -> float | str:
+        mean = self._sum / self._weight if self._weight else ""
+        self._sum = self._weight = 0.0
+        return mean
+
+
+class _Speed:
+    """How many iterations make a call of about `_SECONDS_PER_CALL`."""
+
+    def __init__(self) -> None:
+        self._per_second: float | None = None
+
+    def call_size(self) -> int:
+        if self._per_second is None:
+            return 1
+        return max(1, int(self._per_second * _SECONDS_PER_CALL))
+
+    def measured(self, iterations: int, seconds: float) -> None:
+        # The first call includes the trace, so its speed says nothing but "not none".
+        self._per_second = iterations / max(seconds, 1e-6)
+
+
+@contextlib.contextmanager
+def _interrupt_flag() -> Iterator[Callable[[], bool]]:
+    """Within it, SIGINT and SIGTERM set a flag; a second SIGINT raises as usual.
+
+    A signal would otherwise strike at any point of a call, and leave the loop's state
+    half updated. Outside the main thread, signals stay as they are.
+    """
+    flag = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield flag.is_set
+        return
+
+    def interrupt(number: int, frame: Any) -> None:
+        flag.set()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    before = {n: signal.signal(n, interrupt) for n in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield flag.is_set
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _bytes_of(replay_buffer: Any) -> int:
+    return sum(
+        v.shape.num_elements() * v.dtype.size for v in replay_buffer.variables()
+    )
+
+
+def _replace_directory(new: pathlib.Path, target: pathlib.Path) -> None:
+    """Puts `new` in the place of `target`; `_recover_directory` mends a cut there."""
+    old = target.with_name(target.name + ".old")
+    shutil.rmtree(old, ignore_errors=True)
+    if target.exists():
+        os.rename(target, old)
+    os.rename(new, target)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _recover_directory(target: pathlib.Path) -> None:
+    old = target.with_name(target.name + ".old")
+    if old.exists() and not target.exists():
+        os.rename(old, target)

@@ -1,0 +1,145 @@
+"""The folder of a run: what is in it, and whether a run may go on there."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import shutil
+from collections.abc import Mapping
+from typing import Any
+
+from tfrl.loggers import csv as csv_logger
+
+_CONFIG = "config.json"
+# What a run writes, and what `overwrite` removes; nothing else in the folder is touched.
+_OUTPUTS = (
+    "config.json",
+    "metrics.csv",
+    "learning_curve.png",
+    "agent.mp4",
+    "checkpoints",
+    "policy",
+    "tensorboard",
+)
+
+
+class RunDirectoryError(ValueError):
+    """The folder cannot be used for this run."""
+
+
+class RunDirectory:
+    """Paths of a run's outputs, all under `logdir`.
+
+    The folder is created, with the run's configuration in `config.json`. A folder that
+    has one already belongs to a run, which goes on if the configuration is the same.
+
+    Args:
+      logdir: the folder.
+      config: the run's configuration, of values that JSON knows.
+      overwrite: remove the outputs of an earlier run and start anew.
+
+    Raises:
+      RunDirectoryError: the folder cannot be written, or belongs to a run of another
+        configuration (the fields are named), or holds outputs but no configuration.
+    """
+
+    def __init__(
+        self,
+        logdir: str | os.PathLike,
+        config: Mapping[str, Any],
+        overwrite: bool = False,
+    ) -> None:
+        self.path = pathlib.Path(logdir)
+        self.checkpoints = self.path / "checkpoints"
+        self.policy = self.path / "policy"
+        self.tensorboard = self.path / "tensorboard"
+        self.metrics_csv = self.path / "metrics.csv"
+        self.learning_curve = self.path / "learning_curve.png"
+        self.video = self.path / "agent.mp4"
+        config = json.loads(json.dumps(config))
+        _check_writable(self.path)
+        if overwrite:
+            self._remove_outputs()
+        self._claim(config)
+
+    def _claim(self, config: dict[str, Any]) -> None:
+        """Writes the configuration, or compares it with the one that is there."""
+        path = self.path / _CONFIG
+        if path.exists():
+            _check_same(self.path, _read_config(path), config)
+            return
+        found = [name for name in _OUTPUTS if (self.path / name).exists()]
+        if found:
+            raise RunDirectoryError(
+                f"logdir {str(self.path)!r}: holds {', '.join(found)} but no {_CONFIG}, "
+                "so it is not known what run they belong to; choose another logdir, or "
+                "start anew with --overwrite."
+            )
+        temporary = path.with_suffix(".json.tmp")
+        temporary.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+        temporary.replace(path)
+
+    def _remove_outputs(self) -> None:
+        for name in _OUTPUTS:
+            path = self.path / name
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+
+    def forget_after(self, iteration: int) -> None:
+        """Drops the rows of metrics.csv that a resumed run will write again."""
+        csv_logger.drop_rows_after(self.metrics_csv, "iteration", iteration)
+
+
+def _check_writable(path: pathlib.Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        probe = path / f".writable-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise RunDirectoryError(
+            f"logdir {str(path)!r}: cannot be written ({error.strerror}); choose a "
+            "folder that you may write to with --logdir."
+        ) from None
+
+
+def _read_config(path: pathlib.Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise RunDirectoryError(
+            f"{path}: cannot be read ({error}); restore it, choose another logdir, or "
+            "start anew with --overwrite."
+        ) from None
+
+
+def _check_same(
+    logdir: pathlib.Path, before: dict[str, Any], now: dict[str, Any]
+) -> None:
+    before, now = _flatten(before), _flatten(now)
+    absent = "(absent)"
+    differences = [
+        f"  {field}: was {before.get(field, absent)!r}, is {now.get(field, absent)!r}"
+        for field in sorted({*before, *now})
+        if before.get(field, absent) != now.get(field, absent)
+    ]
+    if differences:
+        raise RunDirectoryError(
+            f"logdir {str(logdir)!r}: belongs to a run of another configuration:\n"
+            + "\n".join(differences)
+            + "\nGive the earlier values to go on with it, choose another --logdir, or "
+            "start anew there with --overwrite."
+        )
+
+
+def _flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in config.items():
+        if isinstance(value, Mapping):
+            flat.update(_flatten(value, f"{prefix}{name}."))
+        else:
+            flat[prefix + name] = value
+    return flat

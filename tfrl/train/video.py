@@ -1,0 +1,79 @@
+"""Films of a policy at work."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from typing import Any
+
+import imageio
+import numpy as np
+
+from tfrl.environments import tf_environment
+from tfrl.utils import seeds
+
+
+def record_video(
+    environment: tf_environment.TFEnvironment,
+    policy: Any,
+    path: str | os.PathLike,
+    num_episodes: int = 1,
+    fps: int = 50,
+    max_frames: int = 3000,
+    seed: int = 0,
+) -> list[float]:
+    """Films whole episodes and writes them as an MP4.
+
+    Args:
+      environment: an environment of batch size 1 that renders RGB frames
+        `[1, height, width, 3]`.
+      policy: a `TFPolicy`, or a loaded saved policy: anything with
+        `action(time_step, policy_state, seed)` and `get_initial_state(batch_size)`.
+      path: the file to write.
+      num_episodes: episodes to film, one after another.
+      fps: frames a second.
+      max_frames: where to cut a film that would get longer.
+      seed: seed of a policy that draws random numbers.
+
+    Returns:
+      The return of each episode, as far as it was filmed.
+
+    Raises:
+      ValueError: the environment holds more than one episode at a time, or cannot be
+        rendered.
+    """
+    if environment.batch_size != 1:
+        raise ValueError(
+            "environment: expected batch size 1 to film, got "
+            f"{environment.batch_size}; load a single one with suite_gym.load."
+        )
+    path = pathlib.Path(path)
+    temporary = path.with_name(f".{path.name}.tmp{path.suffix}")
+    returns: list[float] = []
+    frames = 0
+    # Encoders want sides in multiples of 8; the frames of most environments are.
+    with imageio.get_writer(temporary, fps=fps, macro_block_size=8) as writer:
+        for _ in range(num_episodes):
+            time_step = environment.reset()
+            state = policy.get_initial_state(1)
+            writer.append_data(_render(environment))
+            episode_return = 0.0
+            while not time_step.is_last() and frames < max_frames:
+                step = policy.action(time_step, state, seeds.as_seed([seed, frames]))
+                time_step, state = environment.step(step.action), step.state
+                writer.append_data(_render(environment))
+                episode_return += float(time_step.reward[0])
+                frames += 1
+            returns.append(episode_return)
+    temporary.replace(path)
+    return returns
+
+
+def _render(environment: tf_environment.TFEnvironment) -> np.ndarray:
+    frame = np.asarray(environment.render())
+    if frame.ndim != 4 or frame.shape[-1] != 3:
+        raise ValueError(
+            "environment: expected render() to give RGB frames [1, height, width, 3], "
+            f"got shape {frame.shape}; load it with render_mode='rgb_array'."
+        )
+    return frame[0].astype(np.uint8)

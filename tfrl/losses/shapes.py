@@ -11,7 +11,8 @@ def check_ranks(ranks: tuple[int, ...], **tensors: tf.Tensor) -> None:
         if tensor.shape.rank not in ranks:
             raise ValueError(
                 f"{name}: got rank {tensor.shape.rank} (shape {tensor.shape}), "
-                f"expected rank {' or '.join(map(str, ranks))}; add or remove outer dimensions."
+                f"expected rank {' or '.join(map(str, ranks))}; add or remove outer "
+                "dimensions."
             )
 
 

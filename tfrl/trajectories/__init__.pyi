@@ -1,6 +1,7 @@
 from . import policy_step as policy_step
 from . import time_step as time_step
 from . import trajectory as trajectory
+from . import transitions as transitions
 from .policy_step import PolicyStep as PolicyStep
 from .time_step import StepType as StepType
 from .time_step import TimeStep as TimeStep

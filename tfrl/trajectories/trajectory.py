@@ -1,12 +1,9 @@
-"""Experience: `Trajectory` frames, and the `Transition`s that agents learn from.
+"""Experience in frames; what is learned from it, `transitions`, is re-exported here.
 
 Frame `t` of a trajectory holds `observation[t]`, `step_type[t]` and `action[t]`, and
 from the step that the action led to: `reward[t]`, `discount[t]`, `next_step_type[t]`.
-The observation of that step is in frame `t + 1`, which belongs to frame `t` only if
-`next_step_type[t] == step_type[t + 1]`; elsewhere the sequence is *cut* (a resumed
-run, a reset in mid-episode). A frame whose `step_type` is LAST is a *boundary*: the
-environment's reset, which carries no learning signal. Every loss masks the transitions
-whose `time_step` is LAST, and the converters here mark those that cross a cut likewise.
+The observation of that step is in frame `t + 1`. A frame whose `step_type` is LAST is a
+*boundary*, the reset between two episodes.
 """
 
 from __future__ import annotations
@@ -18,7 +15,31 @@ import tensorflow as tf
 
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
+from tfrl.trajectories.transitions import (
+    Transition,
+    experience_to_transitions,
+    to_n_step_transition,
+    to_tensor,
+    to_transition,
+    to_transition_spec,
+)
 from tfrl.utils import composite, nest_utils
+
+__all__ = [
+    "Trajectory",
+    "Transition",
+    "boundary",
+    "experience_to_transitions",
+    "first",
+    "from_episode",
+    "from_transition",
+    "last",
+    "mid",
+    "single_step",
+    "to_n_step_transition",
+    "to_transition",
+    "to_transition_spec",
+]
 
 _StepType = ts.StepType
 _EPISODE_FIELDS = ("observation", "action", "policy_info", "reward", "discount")
@@ -64,28 +85,6 @@ class Trajectory(NamedTuple):
         return ts.equals_step_type(self.step_type, _StepType.LAST)
 
     def replace(self, **kwargs: Any) -> Trajectory:
-        """Returns a copy with the given fields replaced."""
-        return self._replace(**kwargs)
-
-
-class Transition(NamedTuple):
-    """`(s, a, s')`, `[B, ...]`, or `[B, T, ...]` for a sequence of them.
-
-    `next_time_step` holds the reward and discount on the way from `s` to `s'`, which
-    may be n steps; see `to_n_step_transition`. A transition whose
-    `time_step.step_type` is LAST is none, and losses mask it.
-
-    Attributes:
-      time_step: the first `TimeStep`; its reward and discount are not known.
-      action_step: the `PolicyStep` taken there, its state usually `()`.
-      next_time_step: the `TimeStep` reached.
-    """
-
-    time_step: Any
-    action_step: Any
-    next_time_step: Any
-
-    def replace(self, **kwargs: Any) -> Transition:
         """Returns a copy with the given fields replaced."""
         return self._replace(**kwargs)
 
@@ -169,7 +168,7 @@ def from_episode(
         num_frames = _outer_dim(time_source)
         if discount is None:
             discount = tf.ones([num_frames], tf.float32)
-        data = tf.nest.map_structure(_to_tensor, (*data[:-1], discount))
+        data = tf.nest.map_structure(to_tensor, (*data[:-1], discount))
         step_types = tf.concat(
             [
                 [_StepType.FIRST],
@@ -208,180 +207,6 @@ def from_transition(
     )
 
 
-def to_transition(
-    trajectory: Trajectory, next_trajectory: Trajectory | None = None
-) -> Transition:
-    """Pairs each frame with the next one's observation.
-
-    Two frames that do not belong together (`next_step_type[t] != step_type[t + 1]`)
-    make no transition: its `time_step.step_type` is LAST, as that of a boundary is, so
-    that every loss masks both with `~transition.time_step.is_last()`.
-
-    Args:
-      trajectory: `[B, T, ...]` if `next_trajectory` is None, which pairs
-        `trajectory[:, :-1]` with `trajectory[:, 1:]`; else `[B, ...]` or `[B, T, ...]`.
-      next_trajectory: the frames that follow those of `trajectory`, of the same shape.
-
-    Returns:
-      A `Transition` of tensors, `[B, T - 1, ...]`, or of the given shape when
-      `next_trajectory` is. Reward and discount of `time_step` are not known: zeros.
-
-    Raises:
-      ValueError: if `discount` is not of rank 1 or 2 (2 without `next_trajectory`).
-    """
-    _check_rank("trajectory.discount", trajectory.discount, (1, 2))
-    if next_trajectory is None:
-        _check_rank("trajectory.discount", trajectory.discount, (2,))
-        next_trajectory = _slice_time(trajectory, 1, None)
-        trajectory = _slice_time(trajectory, None, -1)
-    _check_rank("next_trajectory.discount", next_trajectory.discount, (1, 2))
-    belongs = tf.equal(trajectory.next_step_type, next_trajectory.step_type)
-    return Transition(
-        time_step=ts.TimeStep(
-            step_type=tf.where(belongs, trajectory.step_type, _StepType.LAST),
-            reward=tf.nest.map_structure(tf.zeros_like, trajectory.reward),
-            discount=tf.zeros_like(trajectory.discount),
-            observation=trajectory.observation,
-        ),
-        action_step=policy_step.PolicyStep(
-            action=trajectory.action, state=(), info=trajectory.policy_info
-        ),
-        next_time_step=ts.TimeStep(
-            step_type=trajectory.next_step_type,
-            reward=trajectory.reward,
-            discount=trajectory.discount,
-            observation=next_trajectory.observation,
-        ),
-    )
-
-
-def to_n_step_transition(trajectory: Trajectory, gamma: Any) -> Transition:
-    """Returns the n-step transition of each `T = N + 1` frames, never past an episode.
-
-    With `g = gamma`, rewards `r` and discounts `d` of the frames, a window that runs
-    `k` steps gives (Sutton and Barto 2018, section 7.1)
-
-        reward   = r_0 + g d_0 r_1 + ... + g^(k-1) d_0 ... d_(k-2) r_(k-1)
-        discount = g^(k-1) d_0 ... d_(k-1)
-
-    in `next_time_step`, which ends at `observation[k]`, `step_type[k]`. The discount is
-    one `g` short, because the loss multiplies the next value by `g` itself. `k` is
-
-    - `N` where all frames belong to one episode,
-    - less where a LAST step is met: the window ends there. At a termination the
-      discount is 0; at a truncation the value of the last observation is bootstrapped;
-    - less where the sequence is cut before frame `t + 1`: `k = t`, the last frame whose
-      observation is known to follow, and the reward of frame `t` is left out;
-    - 0 where frame 0 is a boundary or is cut off at once: there is no transition.
-      `time_step.step_type` is then LAST, which every loss masks, reward and discount
-      are 0, and the next observation is that of frame 0.
-
-    Args:
-      trajectory: `[B, T, ...]` with `T >= 2` and one reward, `[B, T]`.
-      gamma: a scalar, the agent's own discount.
-
-    Returns:
-      A `Transition` `[B, ...]` without the time dimension. Reward and discount of
-      `time_step` are not known: NaN.
-
-    Raises:
-      ValueError: if `discount` or `reward` is not of rank 2, or `T < 2`.
-    """
-    _check_rank("trajectory.discount", trajectory.discount, (2,))
-    if tf.nest.is_nested(trajectory.reward):
-        raise ValueError(
-            f"trajectory.reward: got the nest {trajectory.reward}, expected one tensor "
-            "[B, T]; reduce a nested reward to one number a step before."
-        )
-    _check_rank("trajectory.reward", trajectory.reward, (2,))
-    trajectory = tf.nest.map_structure(_to_tensor, trajectory)
-    num_frames = trajectory.discount.shape[1]
-    if num_frames is not None and num_frames < 2:
-        raise ValueError(
-            f"trajectory: got {num_frames} frames (discount of shape "
-            f"{trajectory.discount.shape}), expected T >= 2 along axis 1; n-step "
-            "transitions need n + 1 frames."
-        )
-
-    inside = _inside_episode(trajectory)
-    num_steps = tf.reduce_sum(tf.cast(inside, tf.int32), axis=1)
-    exists = num_steps > 0
-    reward, discount = _n_step_reward_and_discount(trajectory, gamma, inside)
-    frame = tf.nest.map_structure(lambda t: composite.select(t, 0), trajectory)
-    return Transition(
-        time_step=ts.TimeStep(
-            step_type=tf.where(exists, frame.step_type, _StepType.LAST),
-            reward=tf.fill(tf.shape(reward), tf.constant(np.nan, reward.dtype)),
-            discount=tf.fill(tf.shape(discount), tf.constant(np.nan, discount.dtype)),
-            observation=frame.observation,
-        ),
-        action_step=policy_step.PolicyStep(
-            action=frame.action, state=(), info=frame.policy_info
-        ),
-        next_time_step=ts.TimeStep(
-            step_type=composite.select(trajectory.step_type, num_steps),
-            reward=reward,
-            discount=discount,
-            observation=tf.nest.map_structure(
-                lambda t: composite.select(t, num_steps), trajectory.observation
-            ),
-        ),
-    )
-
-
-def to_transition_spec(trajectory_spec: Trajectory) -> Transition:
-    """Returns the specs of the transitions that frames of `trajectory_spec` make."""
-    time_step_spec = ts.TimeStep(
-        trajectory_spec.step_type,
-        reward=trajectory_spec.reward,
-        discount=trajectory_spec.discount,
-        observation=trajectory_spec.observation,
-    )
-    action_step_spec = policy_step.PolicyStep(
-        action=trajectory_spec.action, state=(), info=trajectory_spec.policy_info
-    )
-    return Transition(time_step_spec, action_step_spec, time_step_spec)
-
-
-def experience_to_transitions(
-    experience: Trajectory, squeeze_time_dim: bool
-) -> Transition:
-    """Returns `to_transition(experience)`, without the time dimension if squeezed.
-
-    `squeeze_time_dim` needs `T == 2`, which leaves one transition a row.
-    """
-    transitions = to_transition(experience)
-    if not squeeze_time_dim:
-        return transitions
-    return tf.nest.map_structure(lambda t: composite.squeeze(t, 1), transitions)
-
-
-def _inside_episode(trajectory: Trajectory) -> tf.Tensor:
-    """Bool `[B, T - 1]`: whether step `t` is taken in the episode of frame 0.
-
-    True from the left, up to the first boundary or cut.
-    """
-    follows = tf.equal(trajectory.next_step_type[:, :-1], trajectory.step_type[:, 1:])
-    goes_on = follows & ~trajectory.is_boundary()[:, :-1]
-    return tf.cast(tf.math.cumprod(tf.cast(goes_on, tf.int32), axis=1), tf.bool)
-
-
-def _n_step_reward_and_discount(
-    trajectory: Trajectory, gamma: Any, inside: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """The two sums of `to_n_step_transition`, over the steps that are `inside`."""
-    discounts = tf.where(inside, trajectory.discount[:, :-1], 1)
-    gammas = tf.where(inside, tf.cast(gamma, discounts.dtype), 1)
-    # g^t d_0 ... d_(t-1): what the reward of step t is worth at step 0.
-    worth = tf.math.cumprod(gammas * discounts, axis=1, exclusive=True)
-    rewards = tf.where(inside, trajectory.reward[:, :-1], 0)
-    reward = tf.reduce_sum(worth * tf.cast(rewards, worth.dtype), axis=1)
-    # One gamma short: the product leaves out the first.
-    discount = tf.reduce_prod(gammas[:, 1:], axis=1) * tf.reduce_prod(discounts, axis=1)
-    discount = tf.where(inside[:, 0], discount, 0)
-    return tf.stop_gradient(reward), tf.stop_gradient(discount)
-
-
 def _frames(
     step_type: np.ndarray,
     next_step_type: np.ndarray,
@@ -393,7 +218,7 @@ def _frames(
 ) -> Trajectory:
     """Frames of the given step types, in the shape of `discount`."""
     if nest_utils.has_tensors(observation, action, policy_info, reward, discount):
-        convert: Any = _to_tensor
+        convert: Any = to_tensor
         discount = tf.convert_to_tensor(discount)
         step_types = [
             tf.fill(tf.shape(discount), tf.constant(s))
@@ -412,21 +237,6 @@ def _frames(
         reward=tf.nest.map_structure(convert, reward),
         discount=discount,
     )
-
-
-def _to_tensor(value: Any) -> Any:
-    # Composite tensors are tensors here, and stay what they are.
-    return value if tf.is_tensor(value) else tf.convert_to_tensor(value)
-
-
-def _slice_time(trajectory: Trajectory, start: int | None, end: int | None) -> Any:
-    def slice_leaf(leaf: Any) -> Any:
-        leaf = _to_tensor(leaf)
-        if start is not None:
-            leaf = composite.slice_from(leaf, axis=1, start=start)
-        return leaf if end is None else composite.slice_to(leaf, axis=1, end=end)
-
-    return tf.nest.map_structure(slice_leaf, trajectory)
 
 
 def _outer_dim(value: Any) -> Any:
@@ -454,14 +264,4 @@ def _check_episode_lengths(data: Any, num_frames: Any) -> None:
             f"from_episode: {'/'.join(filter(None, (name, rest)))} has first dimension "
             f"{length}, expected {num_frames} as the discount (or the first reward) "
             "has; give every argument one entry a step."
-        )
-
-
-def _check_rank(name: str, value: Any, ranks: tuple[int, ...]) -> None:
-    rank = len(value.shape)
-    if rank not in ranks:
-        expected = " or ".join(str(r) for r in ranks)
-        raise ValueError(
-            f"{name}: got rank {rank} (shape {tuple(value.shape)}), expected rank "
-            f"{expected}; experience is [B, T, ...], a batched step [B, ...]."
         )

@@ -1,0 +1,217 @@
+"""Greedy actions, with random ones at a rate of epsilon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import keras
+import tensorflow as tf
+
+from tfrl.policies import greedy_policy, random_tf_policy, tf_policy, utils
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import policy_step
+from tfrl.trajectories import time_step as ts
+from tfrl.utils import nest_utils, seeds
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
+# Below this number of actions a float32 in [0, 1) picks each with the same probability,
+# to a relative error of 2^-7; above it integers are drawn.
+_MAX_ACTIONS_BY_FLOAT = 2**16
+
+
+class EpsilonGreedyPolicy(tf_policy.TFPolicy):
+    """Takes a random valid action with probability epsilon, else the greedy one.
+
+    Each entry of the batch decides for itself. The state is that of the greedy policy.
+    The log-probability in `info` is that of the action under the branch it came from,
+    plus the branch's own: `log(1 - epsilon)` or `log(epsilon)`.
+
+    Args:
+      policy: the policy whose greedy action is taken.
+      epsilon: a number in [0, 1]; a scalar tensor or variable; a callable that returns
+        one of these, called at each action (inside a `tf.function`: traced once, so
+        that it should read a variable); or a Keras learning-rate schedule of `step`.
+      exploration_mask: `[num_actions]` of 0 and 1, the actions that exploration may
+        take.
+      info_fields_to_inherit_from_greedy: fields of `info` that are always the greedy
+        action's.
+      name: the module's name.
+      step: the variable that a schedule given as `epsilon` follows, such as an agent's
+        `train_step_counter`.
+      seed: see `TFPolicy`.
+
+    Raises:
+      ValueError: a number `epsilon` outside [0, 1], or a schedule without `step`.
+    """
+
+    def __init__(
+        self,
+        policy: tf_policy.TFPolicy,
+        epsilon: types.FloatOrReturningFloat,
+        exploration_mask: Sequence[int] | None = None,
+        info_fields_to_inherit_from_greedy: Sequence[str] = (),
+        name: str | None = None,
+        *,
+        step: tf.Variable | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self._epsilon = _as_epsilon(epsilon, step)
+        greedy = greedy_policy.GreedyPolicy(policy)
+        super().__init__(
+            policy.time_step_spec,
+            policy.action_spec,
+            policy.policy_state_spec,
+            policy.info_spec,
+            clip=policy._greedy_action_needs_clip,
+            emit_log_probability=policy.emit_log_probability,
+            automatic_state_reset=policy._automatic_state_reset,
+            observation_and_action_constraint_splitter=(
+                policy.observation_and_action_constraint_splitter
+            ),
+            validate_args=policy.validate_args,
+            name=name,
+            seed=seed,
+        )
+        self._greedy_policy = greedy
+        self._random_policy = random_tf_policy.RandomTFPolicy(
+            policy.time_step_spec,
+            policy.action_spec,
+            info_spec=policy.info_spec,
+            emit_log_probability=policy.emit_log_probability,
+            observation_and_action_constraint_splitter=(
+                policy.observation_and_action_constraint_splitter
+            ),
+            validate_args=policy.validate_args,
+            stationary_mask=exploration_mask,
+        )
+        self._info_fields_to_inherit_from_greedy = tuple(
+            info_fields_to_inherit_from_greedy
+        )
+        self._single_draw = (
+            exploration_mask is None
+            and policy.observation_and_action_constraint_splitter is None
+            and not tf.nest.flatten(policy.info_spec)
+            and _is_small_discrete(policy.action_spec)
+        )
+
+    @property
+    def wrapped_policy(self) -> tf_policy.TFPolicy:
+        """The policy whose greedy action is taken."""
+        return self._greedy_policy.wrapped_policy
+
+    def _variables(self) -> Sequence[Any]:
+        return self._greedy_policy.variables()
+
+    def _get_initial_state(
+        self, batch_size: int | tf.Tensor | None
+    ) -> types.NestedTensor:
+        return self._greedy_policy.get_initial_state(batch_size)
+
+    def _greedy_action(
+        self, time_step: ts.TimeStep, policy_state: types.NestedTensor
+    ) -> policy_step.PolicyStep:
+        return self._greedy_policy._greedy_action(time_step, policy_state)
+
+    def _action(
+        self,
+        time_step: ts.TimeStep,
+        policy_state: types.NestedTensor,
+        seed: tf.Tensor,
+    ) -> policy_step.PolicyStep:
+        if time_step.step_type.shape.rank != 1:
+            raise ValueError(
+                f"{self.name}: time_step has the outer shape "
+                f"{time_step.step_type.shape}, expected a single batch dimension [B]; "
+                "act on one step at a time."
+            )
+        epsilon = tf.cast(utils.current_value(self._epsilon), tf.float32)
+        greedy = self._greedy_policy._action(time_step, policy_state, seed)
+        if self._single_draw:
+            explores, random_action = self._draw_once(time_step, epsilon, seed)
+            action = tf.nest.map_structure(
+                lambda g: tf.where(explores, random_action, g), greedy.action
+            )
+            return greedy._replace(action=action)
+        action_seed, branch_seed = seeds.split_seed(seed, 2)
+        explores = seeds.uniform(branch_seed, utils.outer_shape(time_step)) < epsilon
+        random = self._random_policy._action(time_step, (), action_seed)
+        return policy_step.PolicyStep(
+            nest_utils.where(explores, random.action, greedy.action),
+            greedy.state,
+            self._info(explores, epsilon, greedy.info, random.info),
+        )
+
+    def _draw_once(
+        self, time_step: ts.TimeStep, epsilon: tf.Tensor, seed: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns where to explore and with which actions, `[B]`, by one random op."""
+        (spec,) = tf.nest.flatten(self._action_spec)
+        batch = utils.outer_shape(time_step)
+        shape = [2, *batch] if isinstance(batch, tf.TensorShape) else [2, batch[0]]
+        branch, choice = tf.unstack(seeds.uniform(seed, shape))
+        num_actions = int(spec.maximum) - int(spec.minimum) + 1
+        random_action = tf.cast(choice * num_actions, spec.dtype)
+        if int(spec.minimum) != 0:
+            random_action += tf.cast(int(spec.minimum), spec.dtype)
+        return branch < epsilon, random_action
+
+    def _info(
+        self,
+        explores: tf.Tensor,
+        epsilon: tf.Tensor,
+        greedy_info: types.NestedTensor,
+        random_info: types.NestedTensor,
+    ) -> types.NestedTensor:
+        """Returns each entry's info from the branch that it took."""
+        if not tf.nest.flatten(self._info_spec):
+            return greedy_info
+        info = nest_utils.where(explores, random_info, greedy_info)
+        if self._emit_log_probability:
+            branch = tf.where(explores, tf.math.log(epsilon), tf.math.log1p(-epsilon))
+            log_probability = tf.nest.map_structure(
+                lambda given_branch: given_branch + branch,
+                policy_step.get_log_probability(info),
+            )
+            info = policy_step.set_log_probability(info, log_probability)
+        inherited = {
+            field: _field(greedy_info, field)
+            for field in self._info_fields_to_inherit_from_greedy
+        }
+        if isinstance(info, dict):
+            return {**info, **inherited}
+        return info._replace(**inherited) if inherited else info
+
+
+def _field(info: Any, name: str) -> Any:
+    return info[name] if isinstance(info, dict) else getattr(info, name)
+
+
+def _is_small_discrete(action_spec: Any) -> bool:
+    specs = tf.nest.flatten(action_spec)
+    return (
+        len(specs) == 1
+        and isinstance(specs[0], tensor_spec.BoundedTensorSpec)
+        and specs[0].dtype.is_integer
+        and specs[0].shape.rank == 0
+        and int(specs[0].maximum) - int(specs[0].minimum) < _MAX_ACTIONS_BY_FLOAT
+    )
+
+
+def _as_epsilon(epsilon: Any, step: tf.Variable | None) -> Any | Callable[[], Any]:
+    if isinstance(epsilon, keras.optimizers.schedules.LearningRateSchedule):
+        if step is None:
+            raise ValueError(
+                f"step: got None beside the schedule {type(epsilon).__name__} as "
+                "epsilon, expected the variable that it follows; pass for example "
+                "step=agent.train_step_counter."
+            )
+        return lambda: epsilon(step)
+    if isinstance(epsilon, int | float) and not 0 <= epsilon <= 1:
+        raise ValueError(
+            f"epsilon: got {epsilon}, expected a probability in [0, 1]; 0 never "
+            "explores, 1 always does."
+        )
+    return epsilon

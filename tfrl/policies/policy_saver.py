@@ -1,0 +1,367 @@
+"""`PolicySaver`: policies as SavedModels that act with TensorFlow alone.
+
+```python
+saver = PolicySaver(agent.policy)
+saver.save("policy")
+
+loaded = tf.saved_model.load("policy")  # Needs neither tfrl nor TFP.
+step = loaded.action(time_step, loaded.get_initial_state(batch_size))
+```
+
+`time_step` is any namedtuple called `TimeStep` with the fields `step_type`, `reward`,
+`discount`, `observation`, in that order. `tfrl.policies.policy_loader.load` returns the
+policy on NumPy arrays.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from tfrl.policies import saved_model, tf_policy, validation
+from tfrl.policies.saved_model import POLICY_SPECS_PBTXT, specs_from_collect_data_spec
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import policy_step
+from tfrl.trajectories import time_step as ts
+from tfrl.utils import seeds, variables
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
+__all__ = ["POLICY_SPECS_PBTXT", "PolicySaver", "specs_from_collect_data_spec"]
+
+_SEED_SPEC = tf.TensorSpec([2], tf.int64, name="seed")
+
+
+class PolicySaver:
+    """Saves a policy as a SavedModel, and its variables as checkpoints.
+
+    The SavedModel has
+
+    - `action(time_step, policy_state=(), seed=None)`, or `action(example, seed=None)`
+      with `input_fn_and_spec`. `seed` is an int64 tensor of shape `[2]`; without one,
+      each loaded copy draws from fresh entropy;
+    - `get_initial_state(batch_size)`, `get_train_step()`, `get_metadata()`;
+    - `model_variables`, `train_step`, `metadata`;
+    - signatures `action`, `get_initial_state`, `get_train_step` and `get_metadata`,
+      whose inputs and outputs are named by their path in the nest:
+      `0/step_type`, `0/observation`, `1` (the state); `action`, `state`, `info`.
+
+    A distribution is not saved, since it would need TFP at loading; save what you need
+    of it with `register_function`.
+
+    Args:
+      policy: the policy to save. Later training changes what `save` writes, as the
+        variables are the policy's own.
+      batch_size: number of batch entries; None leaves it open.
+      use_nest_path_signatures: whether signatures name tensors by their path in the
+        nest; with False by their specs' names, which must be unique.
+      seed: starts a random stream that is saved with the policy, so that every loaded
+        copy acts alike; for tests.
+      train_step: the variable to save as the train step; -1 is saved without one.
+      input_fn_and_spec: `(input_fn, spec)`, where `input_fn` turns a nest of tensors
+        that matches `spec` into `(time_step, policy_state)`.
+      metadata: variables by name to save beside the policy.
+
+    Raises:
+      TypeError: `policy` is not a `TFPolicy`, or `metadata` not a dict of variables.
+      ValueError: `batch_size` is neither None nor a positive integer, `train_step` is
+        no variable, or names are missing or collide.
+    """
+
+    def __init__(
+        self,
+        policy: tf_policy.TFPolicy,
+        batch_size: int | None = None,
+        use_nest_path_signatures: bool = True,
+        seed: int | None = None,
+        train_step: tf.Variable | None = None,
+        input_fn_and_spec: tuple[Callable[..., Any], Any] | None = None,
+        metadata: dict[str, tf.Variable] | None = None,
+    ) -> None:
+        _check_arguments(policy, batch_size, train_step, metadata)
+        self._raw_policy = policy
+        self._batch_size = batch_size
+        self._metadata = metadata or {}
+        if train_step is None:
+            train_step = tf.Variable(-1, trainable=False, dtype=tf.int64)
+        self._train_step = train_step
+        self._input_fn_and_spec = input_fn_and_spec
+        name_specs = (
+            saved_model.rename_spec_with_nest_paths
+            if use_nest_path_signatures
+            else saved_model.check_spec_names
+        )
+        inputs = (policy.time_step_spec, policy.policy_state_spec)
+        self._policy_input_spec = name_specs(inputs)
+        self._policy_step_spec = name_specs(policy.policy_step_spec)
+        self._policy_state_spec = name_specs(policy.policy_state_spec)
+        if input_fn_and_spec is None:
+            self._action_input_spec = self._policy_input_spec
+        else:
+            self._action_input_spec = (
+                saved_model.name_unnamed_specs(input_fn_and_spec[1], "example"),
+            )
+
+        self._policy = tf.Module(name="saved_policy")
+        self._policy.train_step = train_step
+        self._policy.metadata = self._metadata
+        self._policy.model_variables = variables.as_tf_variables(policy.variables())
+        self._generator = None
+        if seed is not None:
+            self._generator = seeds.make_generator(seed)
+            self._policy.generator = self._generator
+        self._traced: list[Any] = []
+        self._policy.action = self._trace_action()
+        self._policy.get_initial_state = self._trace_get_initial_state()
+        self._policy.get_train_step = self._trace(lambda: tf.identity(train_step))
+        self._policy.get_metadata = self._trace(
+            lambda: {k: tf.identity(v) for k, v in self._metadata.items()}
+        )
+        self._signatures = self._make_signatures()
+        self._track_captures()
+
+    @property
+    def policy(self) -> tf.Module:
+        """The module that is saved."""
+        return self._policy
+
+    @property
+    def action_input_spec(self) -> types.NestedTensorSpec:
+        """Specs of the inputs of `action`, named as in the signature."""
+        return self._action_input_spec
+
+    @property
+    def policy_step_spec(self) -> policy_step.PolicyStep:
+        """Specs of the output of `action`, named as in the signature."""
+        return self._policy_step_spec
+
+    @property
+    def policy_state_spec(self) -> types.NestedTensorSpec:
+        """Specs of the policy state, named as in the signature."""
+        return self._policy_state_spec
+
+    @property
+    def signatures(self) -> dict[str, Any]:
+        """The functions on flat dicts of tensors that the SavedModel offers."""
+        return self._signatures
+
+    def get_train_step(self) -> Any:
+        """The current train step: an integer, a tensor inside a `tf.function`."""
+        if tf.executing_eagerly():
+            return int(self._train_step)
+        return tf.identity(self._train_step)
+
+    def get_metadata(self) -> dict[str, Any]:
+        """The current metadata: arrays, variables inside a `tf.function`."""
+        if tf.executing_eagerly():
+            return {name: value.numpy() for name, value in self._metadata.items()}
+        return self._metadata
+
+    def register_function(
+        self,
+        name: str,
+        fn: Callable[[types.NestedTensor], types.NestedTensor],
+        input_spec: types.NestedTensorSpec,
+        outer_dims: Sequence[int | None] = (None,),
+    ) -> None:
+        """Adds a function of one argument to the SavedModel.
+
+        Args:
+          name: the attribute under which the loaded model has it.
+          fn: takes a nest of tensors.
+          input_spec: specs of that nest, without outer dimensions.
+          outer_dims: sizes of the outer dimensions; by default one batch dimension.
+
+        Raises:
+          ValueError: the name is taken.
+        """
+        batched = saved_model.add_outer_dims(input_spec, outer_dims)
+        function = tf.function(fn)
+        traced = function.get_concrete_function(batched)
+        self._register(name, function, [traced])
+
+    def register_concrete_function(
+        self, name: str, fn: Any, assets: Any | None = None
+    ) -> None:
+        """Adds a `tf.function` with the traces it has, or a concrete function.
+
+        Args:
+          name: the attribute under which the loaded model has it.
+          fn: what to add. Variables that it uses are tracked by the policy, or belong
+            to `assets`.
+          assets: whatever else it uses and is to be saved.
+
+        Raises:
+          ValueError: the name is taken.
+        """
+        self._register(name, fn, [fn] if hasattr(fn, "variables") else [])
+        if assets is not None:
+            setattr(self._policy, f"{name}_assets", assets)
+
+    def save(
+        self, export_dir: str, options: tf.saved_model.SaveOptions | None = None
+    ) -> None:
+        """Writes the SavedModel to `export_dir`, the file with the specs last."""
+        export_dir = os.fspath(export_dir)
+        with saved_model.no_parameter_name_warnings():
+            tf.saved_model.save(
+                self._policy, export_dir, signatures=self._signatures, options=options
+            )
+        specs = {
+            "collect_data_spec": self._raw_policy.collect_data_spec,
+            "policy_state_spec": self._raw_policy.policy_state_spec,
+        }
+        path = os.path.join(export_dir, POLICY_SPECS_PBTXT)
+        # Renamed when whole, for those who wait for the file.
+        tensor_spec.to_pbtxt_file(f"{path}_temp", specs)
+        tf.io.gfile.rename(f"{path}_temp", path, overwrite=True)
+
+    def save_checkpoint(
+        self, export_dir: str, options: tf.train.CheckpointOptions | None = None
+    ) -> None:
+        """Writes the variables alone, to `export_dir/variables/variables*`.
+
+        `policy_loader` puts them into a model that `save` wrote, and
+        `SavedModelPyTFEagerPolicy.update_from_checkpoint` into a loaded one.
+        """
+        prefix = os.path.join(
+            os.fspath(export_dir),
+            tf.saved_model.VARIABLES_DIRECTORY,
+            tf.saved_model.VARIABLES_FILENAME,
+        )
+        tf.train.Checkpoint(root=self._policy).write(prefix, options=options)
+
+    def _trace_action(self) -> Any:
+        """Returns `action`, traced for what the SavedModel is to accept."""
+        if self._input_fn_and_spec is not None:
+            example_spec = saved_model.add_outer_dims(
+                self._action_input_spec[0], [self._batch_size]
+            )
+            return self._traced_for(tf.function(self._act_on_example), [example_spec])
+
+        @tf.function
+        def action(
+            time_step: ts.TimeStep, policy_state: Any = (), seed: Any = None
+        ) -> policy_step.PolicyStep:
+            return self._act(time_step, policy_state, seed)
+
+        specs = saved_model.add_outer_dims(self._policy_input_spec, [self._batch_size])
+        return self._traced_for(action, specs)
+
+    def _traced_for(self, function: Any, specs: Sequence[Any]) -> Any:
+        self._traced.append(function.get_concrete_function(*specs))
+        self._traced.append(function.get_concrete_function(*specs, seed=_SEED_SPEC))
+        return function
+
+    def _act_on_example(self, example: Any, seed: Any = None) -> policy_step.PolicyStep:
+        assert self._input_fn_and_spec is not None
+        time_step, policy_state = self._input_fn_and_spec[0](example)
+        for values, spec, name in zip(
+            (time_step, policy_state),
+            (self._raw_policy.time_step_spec, self._raw_policy.policy_state_spec),
+            ("time_step", "policy_state"),
+            strict=True,
+        ):
+            validation.conform(values, spec, f"input_fn's {name}")
+        return self._act(time_step, policy_state, seed)
+
+    def _act(
+        self, time_step: ts.TimeStep, policy_state: Any, seed: tf.Tensor | None
+    ) -> policy_step.PolicyStep:
+        if seed is None and self._raw_policy._needs_seed:
+            if self._generator is None:
+                seed = saved_model.fresh_seed()
+            else:
+                seed = seeds.next_seed(self._generator)
+        # Never the policy's own generator: a SavedModel would freeze its state.
+        return self._raw_policy.action(time_step, policy_state, seed)
+
+    def _trace_get_initial_state(self) -> Any:
+        fixed = self._batch_size
+
+        @tf.function
+        def get_initial_state(batch_size: Any = fixed) -> Any:
+            return self._raw_policy.get_initial_state(batch_size)
+
+        spec = [] if fixed else [tf.TensorSpec([], tf.int32, name="batch_size")]
+        self._traced.append(get_initial_state.get_concrete_function(*spec))
+        return get_initial_state
+
+    def _trace(self, fn: Callable[[], Any]) -> Any:
+        function = tf.function(fn)
+        self._traced.append(function.get_concrete_function())
+        return function
+
+    def _make_signatures(self) -> dict[str, Any]:
+        batched_inputs = saved_model.add_outer_dims(
+            self._action_input_spec, [self._batch_size]
+        )
+        batch_size_spec = tf.TensorSpec([], tf.int32, name="batch_size")
+        signature = saved_model.function_with_flat_signature
+        return {
+            "action": signature(
+                self._policy.action,
+                batched_inputs,
+                saved_model.names_of(self._policy_step_spec),
+            ),
+            "get_initial_state": signature(
+                self._policy.get_initial_state,
+                () if self._batch_size else (batch_size_spec,),
+                saved_model.names_of(self._policy_state_spec),
+            ),
+            "get_train_step": signature(
+                self._policy.get_train_step, (), [self._train_step.dtype.name]
+            ),
+            "get_metadata": signature(
+                self._policy.get_metadata, (), sorted(self._metadata)
+            ),
+        }
+
+    def _register(self, name: str, fn: Any, traced: list[Any]) -> None:
+        if hasattr(self._policy, name):
+            raise ValueError(
+                f"name: got {name!r}, expected one that the saved policy does not have "
+                "yet; choose another."
+            )
+        setattr(self._policy, name, fn)
+        self._traced.extend(traced)
+        self._track_captures()
+
+    def _track_captures(self) -> None:
+        """Tracks what the functions use: a SavedModel holds only what is tracked."""
+        self._policy.captured_variables = variables.as_tf_variables(
+            variable for function in self._traced for variable in function.variables
+        )
+        if any(map(saved_model.captures_other_resources, self._traced)):
+            # Lookup tables and the like, which only the policy itself tracks.
+            self._policy.wrapped_policy = self._raw_policy
+
+
+def _check_arguments(
+    policy: Any, batch_size: Any, train_step: Any, metadata: Any
+) -> None:
+    if not isinstance(policy, tf_policy.TFPolicy):
+        raise TypeError(
+            f"policy is not a TFPolicy: got {type(policy).__name__}, expected the "
+            "policy on tensors; pass agent.policy or agent.collect_policy."
+        )
+    if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
+        raise ValueError(
+            f"batch_size: got {batch_size!r}, expected None or a positive integer; "
+            "None leaves it open."
+        )
+    if train_step is not None and not isinstance(train_step, tf.Variable):
+        raise ValueError(
+            f"train_step: got {train_step!r}, expected a tf.Variable; pass "
+            "agent.train_step_counter."
+        )
+    for name, value in (metadata or {}).items():
+        if not isinstance(name, str) or not isinstance(value, tf.Variable):
+            raise TypeError(
+                f"metadata: got {name!r}: {value!r}, expected tf.Variables by name; "
+                "write {'name': tf.Variable(value)}."
+            )

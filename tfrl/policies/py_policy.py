@@ -1,0 +1,128 @@
+"""`PyPolicy`: policies on NumPy arrays."""
+
+from __future__ import annotations
+
+import abc
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tree
+
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import policy_step, trajectory
+from tfrl.trajectories import time_step as ts
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
+
+class PyPolicy(abc.ABC):
+    """Maps time steps of arrays to actions; a subclass writes `_action`.
+
+    Args:
+      time_step_spec: a `TimeStep` of array specs (tensor specs are converted).
+      action_spec: a nest of bounded array specs.
+      policy_state_spec: a nest of specs, `()` for a stateless policy.
+      info_spec: a nest of specs of `PolicyStep.info`.
+      observation_and_action_constraint_splitter: a function from an observation to
+        the pair (what the policy sees, mask of valid actions).
+    """
+
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: types.NestedArraySpec,
+        policy_state_spec: types.NestedArraySpec = (),
+        info_spec: types.NestedArraySpec = (),
+        observation_and_action_constraint_splitter: types.Splitter | None = None,
+    ) -> None:
+        self._time_step_spec = tensor_spec.to_nest_array_spec(time_step_spec)
+        self._action_spec = tensor_spec.to_nest_array_spec(action_spec)
+        self._policy_state_spec = tensor_spec.to_nest_array_spec(policy_state_spec)
+        self._info_spec = tensor_spec.to_nest_array_spec(info_spec)
+        self._policy_step_spec = policy_step.PolicyStep(
+            self._action_spec, self._policy_state_spec, self._info_spec
+        )
+        self._trajectory_spec = trajectory.from_transition(
+            self._time_step_spec, self._policy_step_spec, self._time_step_spec
+        )
+        self._observation_and_action_constraint_splitter = (
+            observation_and_action_constraint_splitter
+        )
+
+    def action(
+        self,
+        time_step: ts.TimeStep,
+        policy_state: types.NestedArray = (),
+        seed: int | None = None,
+    ) -> policy_step.PolicyStep:
+        """Returns the action for a time step.
+
+        Args:
+          time_step: arrays that match `time_step_spec`, batched or not.
+          policy_state: the state that the previous call returned.
+          seed: decides the randomness of this call, where the policy has any.
+        """
+        return self._action(time_step, policy_state, seed)
+
+    def get_initial_state(self, batch_size: int | None = None) -> types.NestedArray:
+        """Returns the state to begin with, `[batch_size, ...]`; `()` if stateless."""
+        return self._get_initial_state(batch_size)
+
+    @property
+    def time_step_spec(self) -> ts.TimeStep:
+        """Specs of the time steps that `action` takes."""
+        return self._time_step_spec
+
+    @property
+    def action_spec(self) -> types.NestedArraySpec:
+        """Specs of `PolicyStep.action`."""
+        return self._action_spec
+
+    @property
+    def policy_state_spec(self) -> types.NestedArraySpec:
+        """Specs of `PolicyStep.state`."""
+        return self._policy_state_spec
+
+    @property
+    def info_spec(self) -> types.NestedArraySpec:
+        """Specs of `PolicyStep.info`."""
+        return self._info_spec
+
+    @property
+    def policy_step_spec(self) -> policy_step.PolicyStep:
+        """Specs of what `action` returns."""
+        return self._policy_step_spec
+
+    @property
+    def trajectory_spec(self) -> trajectory.Trajectory:
+        """Specs of the trajectories that this policy makes in an environment."""
+        return self._trajectory_spec
+
+    @property
+    def collect_data_spec(self) -> trajectory.Trajectory:
+        """The same as `trajectory_spec`, under the name that agents use."""
+        return self._trajectory_spec
+
+    @property
+    def observation_and_action_constraint_splitter(self) -> types.Splitter | None:
+        """Splits an observation into the policy's part and the action mask."""
+        return self._observation_and_action_constraint_splitter
+
+    @abc.abstractmethod
+    def _action(
+        self,
+        time_step: ts.TimeStep,
+        policy_state: types.NestedArray,
+        seed: int | None = None,
+    ) -> policy_step.PolicyStep:
+        """Does the work of `action`."""
+
+    def _get_initial_state(self, batch_size: int | None) -> types.NestedArray:
+        """Returns zeros that match `policy_state_spec`."""
+        outer = () if batch_size is None else (batch_size,)
+
+        def zeros(spec: Any) -> np.ndarray:
+            return np.zeros((*outer, *spec.shape), spec.dtype)
+
+        return tree.map_structure(zeros, self._policy_state_spec)

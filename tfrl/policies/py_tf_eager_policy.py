@@ -1,0 +1,217 @@
+"""Policies on NumPy arrays that run a policy on tensors, live or saved."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfrl.policies import py_policy, saved_model, tf_policy
+from tfrl.trajectories import policy_step
+from tfrl.trajectories import time_step as ts
+from tfrl.utils import nest_utils, seeds
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
+
+class PyTFEagerPolicyBase(py_policy.PyPolicy):
+    """Feeds arrays to a policy on tensors, adding and removing the batch dimension.
+
+    The policy state stays a nest of tensors with batch dimension, since it is only
+    handed back.
+
+    Args:
+      policy: what has `action`, `get_initial_state` and `variables`.
+      time_step_spec, action_spec, policy_state_spec, info_spec: see `PyPolicy`.
+      use_tf_function: whether `policy.action` runs as a `tf.function`, which is much
+        faster from the second call on.
+      batch_time_steps: whether time steps come without batch dimension; with False
+        they must be batched, and tensors are returned.
+    """
+
+    def __init__(
+        self,
+        policy: Any,
+        time_step_spec: ts.TimeStep,
+        action_spec: types.NestedArraySpec,
+        policy_state_spec: types.NestedArraySpec = (),
+        info_spec: types.NestedArraySpec = (),
+        use_tf_function: bool = False,
+        batch_time_steps: bool = True,
+    ) -> None:
+        super().__init__(time_step_spec, action_spec, policy_state_spec, info_spec)
+        self._policy = policy
+        self._use_tf_function = use_tf_function
+        self._batch_time_steps = batch_time_steps
+        action_fn = self._call_policy
+        self._policy_action_fn = (
+            tf.function(action_fn) if use_tf_function else action_fn
+        )
+
+    def variables(self) -> list[np.ndarray]:
+        """The values of the policy's variables."""
+        return [np.asarray(v) for v in self._policy.variables()]
+
+    def _call_policy(
+        self, time_step: ts.TimeStep, policy_state: Any, seed: tf.Tensor | None
+    ) -> policy_step.PolicyStep:
+        return self._policy.action(time_step, policy_state, seed)
+
+    def _get_initial_state(self, batch_size: int | None) -> types.NestedTensor:
+        if batch_size is None and self._batch_time_steps:
+            batch_size = 1
+        return self._policy.get_initial_state(batch_size)
+
+    def _action(
+        self,
+        time_step: ts.TimeStep,
+        policy_state: types.NestedArray,
+        seed: int | None = None,
+    ) -> policy_step.PolicyStep:
+        if self._batch_time_steps:
+            time_step = nest_utils.batch_nested_array(time_step)
+        # Tensors, because each new array would be traced anew.
+        time_step = tf.nest.map_structure(tf.convert_to_tensor, time_step)
+        policy_state = tf.nest.map_structure(tf.convert_to_tensor, policy_state)
+        seed_tensor = None
+        if seed is not None:
+            seed_tensor = tf.cast(seeds.as_seed(seed), tf.int64)
+        step = self._policy_action_fn(time_step, policy_state, seed_tensor)
+        if not self._batch_time_steps:
+            return step
+        return step._replace(
+            action=nest_utils.unbatch_nested_tensors_to_arrays(step.action),
+            info=nest_utils.unbatch_nested_tensors_to_arrays(step.info),
+        )
+
+
+class PyTFEagerPolicy(PyTFEagerPolicyBase):
+    """A `TFPolicy` on NumPy arrays.
+
+    Args:
+      policy: the `TFPolicy`.
+      use_tf_function, batch_time_steps: see `PyTFEagerPolicyBase`.
+    """
+
+    def __init__(
+        self,
+        policy: tf_policy.TFPolicy,
+        use_tf_function: bool = False,
+        batch_time_steps: bool = True,
+    ) -> None:
+        super().__init__(
+            policy,
+            policy.time_step_spec,
+            policy.action_spec,
+            policy.policy_state_spec,
+            policy.info_spec,
+            use_tf_function=use_tf_function,
+            batch_time_steps=batch_time_steps,
+        )
+
+
+class SavedModelPyTFEagerPolicy(PyTFEagerPolicyBase):
+    """A policy that `PolicySaver` saved, on NumPy arrays.
+
+    Args:
+      model_path: the directory that `PolicySaver.save` wrote.
+      time_step_spec, action_spec, policy_state_spec, info_spec: specs of the policy, if
+        they are not to be loaded.
+      load_specs_from_pbtxt: whether the specs come from the file that `PolicySaver`
+        writes beside the model.
+      use_tf_function, batch_time_steps: see `PyTFEagerPolicyBase`.
+
+    Raises:
+      ValueError: no specs are given and none are to be loaded.
+      FileNotFoundError: `model_path` holds no saved policy.
+    """
+
+    def __init__(
+        self,
+        model_path: str,
+        time_step_spec: ts.TimeStep | None = None,
+        action_spec: types.NestedArraySpec = (),
+        policy_state_spec: types.NestedArraySpec = (),
+        info_spec: types.NestedArraySpec = (),
+        load_specs_from_pbtxt: bool = False,
+        use_tf_function: bool = False,
+        batch_time_steps: bool = True,
+    ) -> None:
+        model_path = os.fspath(model_path)
+        if time_step_spec is None and not load_specs_from_pbtxt:
+            raise ValueError(
+                "time_step_spec: got None and load_specs_from_pbtxt=False, expected "
+                "the policy's specs from one of them; pass load_specs_from_pbtxt=True "
+                "to read the file saved with the policy."
+            )
+        policy = saved_model.load_saved_model(model_path)
+        if time_step_spec is None:
+            specs = saved_model.load_specs(model_path)
+            time_step_spec = specs["time_step_spec"]
+            action_spec = specs["action_spec"]
+            policy_state_spec = specs["policy_state_spec"]
+            info_spec = specs["info_spec"]
+        super().__init__(
+            policy,
+            time_step_spec,
+            action_spec,
+            policy_state_spec,
+            info_spec,
+            use_tf_function=use_tf_function,
+            batch_time_steps=batch_time_steps,
+        )
+        self._checkpoint = tf.train.Checkpoint(
+            model_variables=policy.model_variables, train_step=policy.train_step
+        )
+        self._train_step_from_last_restored_checkpoint_path: int | None = None
+
+    def get_train_step(self) -> int:
+        """The train step at which the policy was saved, -1 if unknown."""
+        return int(self._policy.get_train_step())
+
+    def get_train_step_from_last_restored_checkpoint_path(self) -> int | None:
+        """The number at the end of the last restored checkpoint's path, if any."""
+        return self._train_step_from_last_restored_checkpoint_path
+
+    def get_metadata(self) -> dict[str, tf.Tensor]:
+        """The metadata that was saved with the policy."""
+        return self._policy.get_metadata()
+
+    def variables(self) -> Sequence[Any]:  # type: ignore[override]
+        """The variables of the loaded model."""
+        return self._policy.model_variables
+
+    def update_from_checkpoint(self, checkpoint_path: str) -> None:
+        """Sets the variables from a checkpoint.
+
+        Args:
+          checkpoint_path: what was given to `PolicySaver.save_checkpoint` or to
+            `PolicySaver.save`.
+
+        Raises:
+          AssertionError: the checkpoint does not hold all the variables.
+        """
+        checkpoint_path = os.fspath(checkpoint_path)
+        prefix = os.path.join(
+            checkpoint_path,
+            tf.saved_model.VARIABLES_DIRECTORY,
+            tf.saved_model.VARIABLES_FILENAME,
+        )
+        status = self._checkpoint.read(prefix)
+        # A checkpoint may hold more, so that several policies can share one.
+        status.assert_existing_objects_matched().expect_partial()
+        number = re.search(r"(\d+)$", checkpoint_path)
+        self._train_step_from_last_restored_checkpoint_path = (
+            int(number.group(1)) if number else None
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        # Registered functions of the saved model.
+        if name == "_policy":
+            raise AttributeError(name)
+        return getattr(self._policy, name)

@@ -1,0 +1,191 @@
+"""What saving and loading policies share: names, signatures, specs beside the model."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import time_step as ts
+from tfrl.utils import nest_utils
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
+POLICY_SPECS_PBTXT = "policy_specs.pbtxt"
+
+
+def load_saved_model(model_path: str) -> Any:
+    """Returns the SavedModel under `model_path`.
+
+    Raises:
+      FileNotFoundError: there is none.
+    """
+    if not tf.saved_model.contains_saved_model(model_path):
+        raise FileNotFoundError(
+            f"model_path: found no SavedModel in {model_path}, expected a directory "
+            "that PolicySaver.save wrote; check the path."
+        )
+    with no_parameter_name_warnings():
+        return tf.saved_model.load(model_path)
+
+
+def load_specs(model_path: str) -> dict[str, Any]:
+    """Returns the specs saved beside a policy: see `specs_from_collect_data_spec`.
+
+    Raises:
+      FileNotFoundError: the file is missing.
+    """
+    path = os.path.join(model_path, POLICY_SPECS_PBTXT)
+    if not tf.io.gfile.exists(path):
+        raise FileNotFoundError(
+            f"model_path: found no {POLICY_SPECS_PBTXT} in {model_path}, expected the "
+            "file that PolicySaver.save writes last; save the policy again, or give "
+            "the specs."
+        )
+    return specs_from_collect_data_spec(tensor_spec.from_pbtxt_file(path))
+
+
+def specs_from_collect_data_spec(loaded_policy_specs: Any) -> dict[str, Any]:
+    """Returns a policy's array specs from what `PolicySaver` wrote.
+
+    Args:
+      loaded_policy_specs: a dict with `collect_data_spec` and `policy_state_spec`.
+
+    Returns:
+      A dict with `collect_data_spec`, `time_step_spec`, `action_spec`,
+      `policy_state_spec` and `info_spec`.
+    """
+    specs = tensor_spec.to_nest_array_spec(loaded_policy_specs)
+    collect_data_spec = specs["collect_data_spec"]
+    return {
+        "collect_data_spec": collect_data_spec,
+        "time_step_spec": ts.TimeStep(
+            step_type=collect_data_spec.step_type,
+            reward=collect_data_spec.reward,
+            discount=collect_data_spec.discount,
+            observation=collect_data_spec.observation,
+        ),
+        "action_spec": collect_data_spec.action,
+        "policy_state_spec": specs["policy_state_spec"],
+        "info_spec": collect_data_spec.policy_info,
+    }
+
+
+def rename_spec_with_nest_paths(spec: types.NestedTensorSpec) -> Any:
+    """Returns plain specs, each named by its path in the nest, such as `0/reward`."""
+    return tf.nest.pack_sequence_as(
+        spec,
+        [
+            # TensorFlow takes no empty name, which is the path of a bare spec.
+            tf.TensorSpec(leaf.shape, leaf.dtype, name=path or "value")
+            for path, leaf in nest_utils.flatten_with_joined_paths(spec)
+        ],
+    )
+
+
+def check_spec_names(spec: types.NestedTensorSpec) -> Any:
+    """Returns plain specs with the names they have.
+
+    Raises:
+      ValueError: a name is missing, or two are the same.
+    """
+    names = [leaf.name for leaf in tf.nest.flatten(spec)]
+    if not all(names) or len(set(names)) < len(names):
+        raise ValueError(
+            "use_nest_path_signatures=False: specs contain a missing name or a name "
+            f"collision, got the names {names}, expected unique ones; name the specs, "
+            "or let the signatures be named by paths."
+        )
+    return tf.nest.map_structure(
+        lambda leaf: tf.TensorSpec(leaf.shape, leaf.dtype, name=leaf.name), spec
+    )
+
+
+def name_unnamed_specs(spec: types.NestedTensorSpec, default: str) -> Any:
+    """Returns plain specs, named by their path where they have no name."""
+    return tf.nest.pack_sequence_as(
+        spec,
+        [
+            tf.TensorSpec(leaf.shape, leaf.dtype, name=leaf.name or path or default)
+            for path, leaf in nest_utils.flatten_with_joined_paths(spec)
+        ],
+    )
+
+
+def names_of(spec: types.NestedTensorSpec) -> list[str]:
+    """Returns the names of the specs in the nest, in order."""
+    return [leaf.name for leaf in tf.nest.flatten(spec)]
+
+
+def add_outer_dims(spec: Any, outer_dims: Sequence[int | None]) -> Any:
+    """Returns plain specs of the same names with `outer_dims` before their shapes."""
+    return tf.nest.map_structure(
+        lambda leaf: tf.TensorSpec(
+            tf.TensorShape(outer_dims).concatenate(leaf.shape),
+            leaf.dtype,
+            name=leaf.name,
+        ),
+        spec,
+    )
+
+
+def function_with_flat_signature(
+    function: Callable[..., Any], input_specs: Sequence[Any], output_names: list[str]
+) -> Any:
+    """Returns a `tf.function` on tensors named by their specs, that returns a dict.
+
+    Args:
+      function: takes one nest for each of `input_specs`.
+      input_specs: nests of named specs.
+      output_names: names of the tensors in the nest that `function` returns.
+    """
+
+    @tf.function(input_signature=tf.nest.flatten(input_specs))
+    def function_with_signature(*inputs: tf.Tensor) -> dict[str, tf.Tensor]:
+        outputs = function(*tf.nest.pack_sequence_as(input_specs, inputs))
+        return dict(zip(output_names, tf.nest.flatten(outputs), strict=True))
+
+    return function_with_signature
+
+
+def fresh_seed() -> tf.Tensor:
+    """Draws a stateless seed, int64 `[2]`, from entropy of the process that runs it.
+
+    A public random op would freeze the global seed of the process that traces it into
+    the graph.
+    """
+    return tf.raw_ops.RandomUniformInt(
+        shape=[2],
+        minval=tf.constant(tf.int64.min, tf.int64),
+        maxval=tf.constant(tf.int64.max, tf.int64),
+    )
+
+
+def captures_other_resources(function: Any) -> bool:
+    """Whether a concrete function uses resources that are not its variables."""
+    known = {id(variable.handle) for variable in function.variables}
+    return any(
+        tensor.dtype == tf.resource and id(tensor) not in known
+        for tensor in function.captured_inputs
+    )
+
+
+@contextlib.contextmanager
+def no_parameter_name_warnings() -> Iterator[None]:
+    """Silences TensorFlow's word about the '/' in each name of a signature."""
+
+    def is_other(record: logging.LogRecord) -> bool:
+        return "not a valid tf.function parameter name" not in record.getMessage()
+
+    logger = logging.getLogger("absl")
+    logger.addFilter(is_other)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_other)

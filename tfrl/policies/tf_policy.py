@@ -1,0 +1,403 @@
+"""`TFPolicy`: what every policy on tensors has in common.
+
+The public methods are a shell around the protected ones that a subclass writes. The
+shell checks structures, dtypes and shapes while Python runs (in a `tf.function`: while
+it is traced), so that the graph holds nothing but the policy's own work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+import tensorflow as tf
+
+from tfrl.policies import validation
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import policy_step, trajectory
+from tfrl.trajectories import time_step as ts
+from tfrl.utils import common, nest_utils, seeds
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
+
+class TFPolicy(tf.Module):
+    """Maps time steps to actions, or to distributions over actions.
+
+    A subclass writes `_distribution`, or `_action` where it has no distribution, and
+    `_variables`. Inside them `seed` is an integer tensor of shape `[2]`.
+
+    Args:
+      time_step_spec: a `TimeStep` of specs.
+      action_spec: a nest of (bounded) specs.
+      policy_state_spec: a nest of specs, `()` for a stateless policy.
+      info_spec: a nest of specs of `PolicyStep.info`.
+      clip: whether `action` clips to the bounds of `action_spec`.
+      emit_log_probability: whether `PolicyStep.info` holds the action's
+        log-probability; `info_spec` must be `()`, a dict, or a namedtuple with the
+        field `log_probability`.
+      automatic_state_reset: whether the state of a batch entry is replaced by the
+        initial state where its time step is FIRST.
+      observation_and_action_constraint_splitter: a function from an observation to
+        the pair (what the network sees, mask of valid actions `[B, num_actions]`).
+      validate_args: whether inputs and outputs are checked against the specs.
+      name: the module's name.
+      seed: seed of the policy's own random stream, which `action` draws from when it
+        is given no seed; None follows `tf.random.set_seed`.
+
+    Raises:
+      ValueError: `time_step_spec` is not a `TimeStep`.
+    """
+
+    # Whether `_action` uses its seed; without need, the stream stays untouched.
+    _needs_seed: ClassVar[bool] = True
+    # Whether `_greedy_action` can leave the bounds of the action spec.
+    _greedy_action_needs_clip: bool = True
+
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: types.NestedTensorSpec,
+        policy_state_spec: types.NestedTensorSpec = (),
+        info_spec: types.NestedTensorSpec = (),
+        clip: bool = True,
+        emit_log_probability: bool = False,
+        automatic_state_reset: bool = True,
+        observation_and_action_constraint_splitter: types.Splitter | None = None,
+        validate_args: bool = True,
+        name: str | None = None,
+        *,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(name=name)
+        validation.check_time_step_spec(time_step_spec)
+        action_spec = tensor_spec.from_spec(action_spec)
+        if emit_log_probability:
+            info_spec = policy_step.set_log_probability(
+                info_spec, _log_probability_spec(action_spec)
+            )
+        self._set_untracked("_time_step_spec", tensor_spec.from_spec(time_step_spec))
+        self._set_untracked("_action_spec", action_spec)
+        self._set_untracked(
+            "_policy_state_spec", tensor_spec.from_spec(policy_state_spec)
+        )
+        self._set_untracked("_info_spec", tensor_spec.from_spec(info_spec))
+        self._set_untracked(
+            "_policy_step_spec",
+            policy_step.PolicyStep(
+                self._action_spec, self._policy_state_spec, self._info_spec
+            ),
+        )
+        self._set_untracked(
+            "_trajectory_spec",
+            trajectory.from_transition(
+                self._time_step_spec, self._policy_step_spec, self._time_step_spec
+            ),
+        )
+        self._clip = clip
+        self._emit_log_probability = emit_log_probability
+        self._automatic_state_reset = automatic_state_reset
+        self._observation_and_action_constraint_splitter = (
+            observation_and_action_constraint_splitter
+        )
+        self._validate_args = validate_args
+        # Made here, because a `tf.function` that calls `action` may create no variable.
+        with tf.init_scope():
+            self._generator = seeds.make_generator(seed)
+
+    @final
+    def action(
+        self,
+        time_step: ts.TimeStep,
+        policy_state: types.NestedTensor = (),
+        seed: int | tf.Tensor | None = None,
+    ) -> policy_step.PolicyStep:
+        """Chooses an action for each entry of the batch.
+
+        Args:
+          time_step: tensors (or arrays) `[B, ...]` that match `time_step_spec`;
+            entries of a dict that the spec does not name are dropped.
+          policy_state: the state that the previous call returned, `[B, ...]`; `()`
+            stands for the initial state.
+          seed: an integer, or an integer tensor of shape `[2]`, that decides all
+            randomness of this call; None draws one from the policy's own stream.
+
+        Returns:
+          `PolicyStep(action, state, info)`, each `[B, ...]`.
+
+        Raises:
+          TypeError: a dtype differs from its spec.
+          ValueError: a structure or shape differs from its spec.
+        """
+        time_step, policy_state = self._prepare(time_step, policy_state)
+        step = self._action(time_step, policy_state, self._stateless_seed(seed))
+        if self._validate_args:
+            validation.check_action(step.action, self._action_spec, self.name)
+        if self._clip:
+            action = tf.nest.map_structure(_clip, step.action, self._action_spec)
+            step = step._replace(action=action)
+        if self._validate_args:
+            validation.check_policy_step(step, self._policy_step_spec, self.name)
+        return step
+
+    @final
+    def distribution(
+        self, time_step: ts.TimeStep, policy_state: types.NestedTensor = ()
+    ) -> policy_step.PolicyStep:
+        """Returns the distribution over actions for each entry of the batch.
+
+        Args and errors are those of `action`.
+
+        Returns:
+          `PolicyStep` whose `action` is a nest of TFP distributions with batch shape
+          `[B]`. With `emit_log_probability` the log-probability in `info` is 0, since
+          no action has been drawn.
+        """
+        time_step, policy_state = self._prepare(time_step, policy_state)
+        step = self._distribution(time_step, policy_state)
+        if self._emit_log_probability:
+            zeros = tf.nest.map_structure(
+                lambda _: tf.constant(0.0),
+                policy_step.get_log_probability(self._info_spec),
+            )
+            info = policy_step.set_log_probability(step.info, zeros)
+            step = step._replace(info=info)
+        if self._validate_args:
+            validation.check_policy_step(step, self._policy_step_spec, self.name)
+        return step
+
+    @final
+    def get_initial_state(
+        self, batch_size: int | tf.Tensor | None
+    ) -> types.NestedTensor:
+        """Returns the state to begin with, `[batch_size, ...]`; `()` if stateless.
+
+        A `batch_size` of None leaves out the batch dimension.
+        """
+        return self._get_initial_state(batch_size)
+
+    @final
+    def variables(self) -> Sequence[Any]:
+        """The variables that decide how the policy acts, as the networks list them."""
+        return list(self._variables())
+
+    def update(
+        self,
+        policy: TFPolicy,
+        tau: float = 1.0,
+        tau_non_trainable: float | None = None,
+        sort_variables_by_name: bool = False,
+    ) -> None:
+        """Moves this policy's variables towards those of `policy`.
+
+        See `common.soft_variables_update` for the arguments and errors.
+        """
+        common.soft_variables_update(
+            policy.variables(),
+            self.variables(),
+            tau=tau,
+            tau_non_trainable=tau_non_trainable,
+            sort_variables_by_name=sort_variables_by_name,
+        )
+
+    @property
+    def time_step_spec(self) -> ts.TimeStep:
+        """Specs of the time steps that `action` takes, without batch dimension."""
+        return self._time_step_spec
+
+    @property
+    def action_spec(self) -> types.NestedTensorSpec:
+        """Specs of `PolicyStep.action`."""
+        return self._action_spec
+
+    @property
+    def policy_state_spec(self) -> types.NestedTensorSpec:
+        """Specs of `PolicyStep.state`."""
+        return self._policy_state_spec
+
+    @property
+    def info_spec(self) -> types.NestedTensorSpec:
+        """Specs of `PolicyStep.info`."""
+        return self._info_spec
+
+    @property
+    def policy_step_spec(self) -> policy_step.PolicyStep:
+        """Specs of what `action` returns."""
+        return self._policy_step_spec
+
+    @property
+    def trajectory_spec(self) -> trajectory.Trajectory:
+        """Specs of the trajectories that this policy makes in an environment."""
+        return self._trajectory_spec
+
+    @property
+    def collect_data_spec(self) -> trajectory.Trajectory:
+        """The same as `trajectory_spec`, under the name that agents use."""
+        return self._trajectory_spec
+
+    @property
+    def emit_log_probability(self) -> bool:
+        """Whether `PolicyStep.info` holds log-probabilities."""
+        return self._emit_log_probability
+
+    @property
+    def validate_args(self) -> bool:
+        """Whether inputs and outputs are checked against the specs."""
+        return self._validate_args
+
+    @property
+    def observation_and_action_constraint_splitter(self) -> types.Splitter | None:
+        """Splits an observation into the network's part and the action mask."""
+        return self._observation_and_action_constraint_splitter
+
+    def _action(
+        self,
+        time_step: ts.TimeStep,
+        policy_state: types.NestedTensor,
+        seed: tf.Tensor,
+    ) -> policy_step.PolicyStep:
+        """Samples from `_distribution`; override where there is a cheaper way."""
+        step = self._distribution(time_step, policy_state)
+        distributions = tf.nest.flatten(step.action)
+        drawn = [
+            # TFP takes stateless seeds as int32.
+            d.sample(seed=tf.cast(s, tf.int32))
+            for d, s in zip(
+                distributions,
+                _one_seed_each(seed, len(distributions)),
+                strict=True,
+            )
+        ]
+        info = step.info
+        if self._emit_log_probability:
+            log_probability = [
+                tf.cast(d.log_prob(a), tf.float32)
+                for d, a in zip(distributions, drawn, strict=True)
+            ]
+            info = policy_step.set_log_probability(
+                info, tf.nest.pack_sequence_as(step.action, log_probability)
+            )
+        return step._replace(
+            action=tf.nest.pack_sequence_as(step.action, drawn), info=info
+        )
+
+    def _distribution(
+        self, time_step: ts.TimeStep, policy_state: types.NestedTensor
+    ) -> policy_step.PolicyStep:
+        """Returns a `PolicyStep` whose action is a nest of TFP distributions."""
+        raise NotImplementedError(
+            f"{type(self).__name__}.distribution: this policy has no distribution over "
+            "actions; call action() instead."
+        )
+
+    def _greedy_action(
+        self, time_step: ts.TimeStep, policy_state: types.NestedTensor
+    ) -> policy_step.PolicyStep:
+        """Returns the mode of `_distribution`; override where it is cheaper to find.
+
+        `GreedyPolicy` acts by this; the log-probability in `info` is left to it.
+        """
+        step = self._distribution(time_step, policy_state)
+        return step._replace(
+            action=tf.nest.map_structure(distribution_mode, step.action)
+        )
+
+    def _variables(self) -> Sequence[Any]:
+        raise NotImplementedError(
+            f"{type(self).__name__}._variables: not written; return the variables of "
+            "the policy's networks, [] if it has none."
+        )
+
+    def _get_initial_state(
+        self, batch_size: int | tf.Tensor | None
+    ) -> types.NestedTensor:
+        """Returns zeros that match `policy_state_spec`."""
+        return tensor_spec.zero_spec_nest(
+            self._policy_state_spec,
+            outer_dims=None if batch_size is None else [batch_size],
+        )
+
+    def _prepare(
+        self, time_step: ts.TimeStep, policy_state: types.NestedTensor
+    ) -> tuple[ts.TimeStep, types.NestedTensor]:
+        if self._validate_args:
+            time_step = validation.conform(
+                time_step, self._time_step_spec, f"{self.name}: time_step"
+            )
+        if not tf.nest.flatten(self._policy_state_spec):
+            return time_step, policy_state
+        if isinstance(policy_state, tuple) and not policy_state:
+            return time_step, self.get_initial_state(_batch_size(time_step))
+        if self._validate_args:
+            policy_state = validation.conform(
+                policy_state, self._policy_state_spec, f"{self.name}: policy_state"
+            )
+        if self._automatic_state_reset:
+            policy_state = self._reset_first(time_step, policy_state)
+        return time_step, policy_state
+
+    def _reset_first(
+        self, time_step: ts.TimeStep, policy_state: types.NestedTensor
+    ) -> types.NestedTensor:
+        is_first = time_step.is_first()
+        if is_first.shape.rank == 2:
+            # In a sequence `[B, T]` only the first step can be reset from outside.
+            is_first = is_first[:, 0]
+        initial_state = self.get_initial_state(_batch_size(time_step))
+        return nest_utils.where(is_first, initial_state, policy_state)
+
+    def _stateless_seed(self, seed: int | tf.Tensor | None) -> tf.Tensor:
+        if seed is not None:
+            return seeds.as_seed(seed)
+        if not self._needs_seed:
+            return tf.zeros([2], tf.int64)
+        return seeds.next_seed(self._generator)
+
+    def _set_untracked(self, name: str, value: Any) -> None:
+        # A `tf.Module` would wrap dicts, lists and namedtuples in trackable copies.
+        object.__setattr__(self, name, value)
+
+
+def distribution_mode(distribution: Any) -> tf.Tensor:
+    """Returns the mode of a distribution; a tensor is its own mode.
+
+    Raises:
+      ValueError: the distribution has no mode.
+    """
+    if tf.is_tensor(distribution) and not hasattr(distribution, "mode"):
+        return distribution
+    try:
+        return distribution.mode()
+    except NotImplementedError:
+        raise ValueError(
+            f"greedy action: {type(distribution).__name__} does not implement mode(), "
+            "and a greedy policy takes the mode of each action distribution; use a "
+            "distribution that has one, or act with the stochastic policy."
+        ) from None
+
+
+def _log_probability_spec(action_spec: types.NestedTensorSpec) -> Any:
+    spec = tensor_spec.BoundedTensorSpec(
+        (), tf.float32, minimum=-float("inf"), maximum=0.0, name="log_probability"
+    )
+    return tf.nest.map_structure(lambda _: spec, action_spec)
+
+
+def _one_seed_each(seed: tf.Tensor, num: int) -> list[tf.Tensor]:
+    return [seed] if num == 1 else seeds.split_seed(seed, num)
+
+
+def _clip(action: tf.Tensor, spec: tf.TensorSpec) -> tf.Tensor:
+    if isinstance(spec, tensor_spec.BoundedTensorSpec):
+        return common.clip_to_spec(action, spec)
+    return action
+
+
+def _batch_size(time_step: ts.TimeStep) -> int | tf.Tensor | None:
+    """Returns the first outer dimension, static where it is known."""
+    step_type = tf.convert_to_tensor(time_step.step_type)
+    if step_type.shape.rank == 0:
+        return None
+    static = step_type.shape.rank and step_type.shape[0]
+    return static if static is not None else tf.shape(step_type)[0]

@@ -1,0 +1,101 @@
+"""What several policies share: discrete actions and masks of valid ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import time_step as ts
+from tfrl.utils import seeds
+
+
+def get_num_actions_from_tensor_spec(action_spec: tensor_spec.BoundedTensorSpec) -> int:
+    """Returns the number of actions of a bounded scalar int32 or int64 spec from 0.
+
+    Raises:
+      ValueError: `action_spec` is another kind of spec.
+    """
+    expected = "expected a bounded scalar int32 or int64 spec with minimum 0"
+    if not isinstance(action_spec, tensor_spec.BoundedTensorSpec):
+        raise ValueError(
+            f"action_spec: {expected}, got {type(action_spec).__name__}; pass a "
+            "BoundedTensorSpec."
+        )
+    if action_spec.shape.rank != 0 or action_spec.dtype not in (tf.int32, tf.int64):
+        raise ValueError(
+            f"action_spec: {expected}, got shape {action_spec.shape} and dtype "
+            f"{action_spec.dtype.name}; flatten or discretise the actions."
+        )
+    check_zero_minimum(action_spec)
+    return int(action_spec.maximum) + 1
+
+
+def check_zero_minimum(action_spec: tensor_spec.BoundedTensorSpec) -> None:
+    """Raises ValueError unless the actions are counted from 0."""
+    if (action_spec.minimum != 0).any():
+        raise ValueError(
+            f"action_spec: got minimum {action_spec.minimum}, expected a minimum of 0 "
+            f"in {action_spec}; wrap the environment in ActionOffsetWrapper."
+        )
+
+
+def network_observation_spec(observation_spec: Any, splitter: Any) -> Any:
+    """Returns the specs of what the network sees: the first half of a split, or all."""
+    return observation_spec if splitter is None else splitter(observation_spec)[0]
+
+
+def outer_shape(time_step: ts.TimeStep) -> tf.TensorShape | tf.Tensor:
+    """Returns the shape before those of the specs, static where it is known."""
+    shape = time_step.step_type.shape
+    return shape if shape.is_fully_defined() else tf.shape(time_step.step_type)
+
+
+def mask_values(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """Replaces the values of invalid actions by the least number of their dtype.
+
+    Args:
+      values: `[..., num_actions]`, floats.
+      mask: the same shape, booleans or numbers; 0 marks an invalid action.
+    """
+    return tf.where(tf.cast(mask, tf.bool), values, values.dtype.min)
+
+
+def masked_argmax(
+    input_tensor: tf.Tensor, mask: tf.Tensor, output_type: tf.DType = tf.int32
+) -> tf.Tensor:
+    """Returns the argmax over the allowed entries of each row, -1 if there is none.
+
+    Args:
+      input_tensor: `[B, N]`, floats.
+      mask: `[B, N]`, booleans or numbers; 0 forbids an entry.
+      output_type: int32 or int64.
+    """
+    input_tensor.shape.assert_is_compatible_with(mask.shape)
+    mask = tf.cast(mask, tf.bool)
+    # Not the dtype's minimum, which an allowed entry may hold.
+    masked = tf.where(
+        mask, input_tensor, tf.constant(-float("inf"), input_tensor.dtype)
+    )
+    best = tf.argmax(masked, axis=-1, output_type=output_type)
+    return tf.where(tf.reduce_any(mask, axis=-1), best, tf.constant(-1, output_type))
+
+
+def random_valid_index(mask: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
+    """Draws one of the valid entries of each row, all alike probable: int32 `[...]`.
+
+    Args:
+      mask: `[..., num_actions]`, booleans or numbers; 0 marks an invalid action. A row
+        without a valid action gives 0.
+      seed: integer tensor `[2]`.
+    """
+    # The largest of independent uniform numbers is anywhere with equal probability.
+    numbers = seeds.uniform(seed, tf.shape(mask))
+    valid = tf.where(tf.cast(mask, tf.bool), numbers, -1.0)
+    return tf.argmax(valid, axis=-1, output_type=tf.int32)
+
+
+def current_value(value: Any) -> Any:
+    """Returns what `value()` gives if it can be called (now, each time), or `value`."""
+    return value() if callable(value) else value

@@ -1,0 +1,124 @@
+"""Checks of what goes into and comes out of a policy, against its specs.
+
+All of them look at structures, dtypes and static shapes only: they add no operation to
+a graph and cost nothing once a `tf.function` is traced.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from tfrl.trajectories import policy_step
+from tfrl.trajectories import time_step as ts
+from tfrl.utils import nest_utils
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
+
+def check_time_step_spec(time_step_spec: Any) -> None:
+    """Raises ValueError unless `time_step_spec` is a `TimeStep` of specs."""
+    if not isinstance(time_step_spec, ts.TimeStep):
+        raise ValueError(
+            "time_step_spec: expected a TimeStep of specs, got "
+            f"{type(time_step_spec).__name__}; make one with "
+            "tfrl.trajectories.time_step.time_step_spec(observation_spec)."
+        )
+
+
+def conform(
+    values: types.NestedTensor, specs: types.NestedTensorSpec, where: str
+) -> Any:
+    """Returns `values` as tensors that match `specs`, without unknown dict entries.
+
+    Args:
+      values: a nest of tensors or arrays with any number of outer dimensions.
+      specs: the nest of specs that describes them.
+      where: what the values are, for the error text.
+
+    Raises:
+      TypeError: a dtype differs.
+      ValueError: the structure, the inner shape or the number of outer dimensions
+        differs.
+    """
+    values = nest_utils.prune_extra_keys(specs, values)
+    nest_utils.assert_same_structure(
+        values, specs, message=f"{where}: does not have the structure of its spec"
+    )
+    values = tf.nest.map_structure(_as_tensor, values)
+    outer_rank: tuple[str, int] | None = None
+    for (path, value), spec in zip(
+        nest_utils.flatten_with_joined_paths(values),
+        tf.nest.flatten(specs),
+        strict=True,
+    ):
+        outer_rank = _check_leaf(f"{where} {path}".rstrip(), value, spec, outer_rank)
+    return values
+
+
+def check_action(action: Any, action_spec: Any, policy_name: str) -> None:
+    """Raises unless `action` has the structure and the dtypes of `action_spec`."""
+    nest_utils.assert_same_structure(
+        action,
+        action_spec,
+        message=f"{policy_name}: the action does not have the structure of action_spec",
+    )
+    for value, spec in zip(
+        tf.nest.flatten(action), tf.nest.flatten(action_spec), strict=True
+    ):
+        if value.dtype != spec.dtype:
+            raise TypeError(
+                f"{policy_name}: the policy produced an action of dtype "
+                f"{value.dtype.name}, expected {spec.dtype.name} as in {spec}; cast it "
+                "in _action, or give the distribution that dtype."
+            )
+
+
+def check_policy_step(
+    step: policy_step.PolicyStep, spec: policy_step.PolicyStep, policy_name: str
+) -> None:
+    """Raises ValueError unless `step` has the structure of `spec`."""
+    nest_utils.assert_same_structure(
+        step,
+        spec,
+        message=(
+            f"{policy_name}: what the policy returned does not have the structure of "
+            "policy_step_spec"
+        ),
+    )
+
+
+def _as_tensor(value: Any) -> Any:
+    return value if tf.is_tensor(value) else tf.convert_to_tensor(value)
+
+
+def _check_leaf(
+    where: str, value: Any, spec: Any, outer_rank: tuple[str, int] | None
+) -> tuple[str, int] | None:
+    """Checks one tensor; returns the outer rank that it sets for those after it."""
+    if not isinstance(spec, tf.TensorSpec):  # Sparse and ragged tensors.
+        return outer_rank
+    if value.dtype != spec.dtype:
+        raise TypeError(
+            f"{where}: got dtype {value.dtype.name}, expected {spec.dtype.name}; cast "
+            "it, or change the spec."
+        )
+    if value.shape.rank is None or spec.shape.rank is None:
+        return outer_rank
+    rank = value.shape.rank - spec.shape.rank
+    if rank < 0 or not value.shape[rank:].is_compatible_with(spec.shape):
+        raise ValueError(
+            f"{where}: got shape {value.shape}, expected outer dimensions followed by "
+            f"{spec.shape}; add the batch dimension, or change the spec."
+        )
+    if outer_rank is None:
+        return where, rank
+    if rank != outer_rank[1]:
+        raise ValueError(
+            f"{where}: got shape {value.shape}, that is {rank} outer dimensions before "
+            f"{spec.shape}, expected {outer_rank[1]} as in {outer_rank[0]}; give all "
+            "of them the same batch dimensions."
+        )
+    return outer_rank

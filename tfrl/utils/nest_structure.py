@@ -59,7 +59,7 @@ def assert_same_structure(
     """
     try:
         if allow_shallow_nest1:
-            tree.assert_shallow_structure(nest1, nest2, check_types=check_types)
+            tree.flatten_up_to(nest1, nest2, check_types=check_types)
         else:
             tf.nest.assert_same_structure(
                 nest1,

@@ -1,0 +1,53 @@
+"""One-step temporal differences, worked by hand."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfrl import losses
+
+R_T = [1.0, 2.0]
+DISCOUNT_T = [0.5, 0.0]
+Q_TM1 = [[1.0, 5.0], [2.0, 3.0]]
+Q_T = [[4.0, 8.0], [7.0, 6.0]]
+
+
+def test_td_error_ignores_the_next_value_at_a_termination():
+    error = losses.td_error([3.0, 3.0], R_T, DISCOUNT_T, [10.0, 10.0])
+    np.testing.assert_allclose(error, [1 + 5 - 3, 2 - 3])
+
+
+def test_q_learning_bootstraps_the_best_action():
+    error = losses.q_learning(Q_TM1, [1, 0], R_T, DISCOUNT_T, Q_T)
+    np.testing.assert_allclose(error, [1 + 0.5 * 8 - 5, 2 - 2])
+
+
+def test_double_q_learning_values_the_action_the_selector_chose():
+    selector = [[9.0, 1.0], [0.0, 1.0]]
+    error = losses.double_q_learning(Q_TM1, [1, 0], R_T, DISCOUNT_T, Q_T, selector)
+    np.testing.assert_allclose(error, [1 + 0.5 * 4 - 5, 2 - 2])
+
+
+def test_sequences_are_each_step_for_itself():
+    def in_time(x):
+        return tf.constant(x)[tf.newaxis]
+
+    error = losses.q_learning(*map(in_time, (Q_TM1, [1, 0], R_T, DISCOUNT_T, Q_T)))
+    np.testing.assert_allclose(error, [[0, 0]])
+
+
+def test_gradient_flows_into_the_prediction_alone():
+    q_tm1, q_t, selector = (tf.constant(q) for q in (Q_TM1, Q_T, Q_T))
+    with tf.GradientTape() as tape:
+        tape.watch((q_tm1, q_t, selector))
+        error = losses.double_q_learning(q_tm1, [1, 0], R_T, DISCOUNT_T, q_t, selector)
+    gradients = tape.gradient(error, (q_tm1, q_t, selector))
+    np.testing.assert_allclose(gradients[0], [[0, -1], [-1, 0]])
+    assert gradients[1:] == (None, None)
+
+
+def test_nothing_is_broadcast():
+    with pytest.raises(ValueError, match=r"v_t: got shape \(1,\), expected \(2,\) as"):
+        losses.td_target(R_T, DISCOUNT_T, [1.0])
+    with pytest.raises(ValueError, match=r"v_t: got rank 3 .* expected rank 1 or 2"):
+        losses.td_target(R_T, DISCOUNT_T, [[[1.0]]])

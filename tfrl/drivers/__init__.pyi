@@ -1,0 +1,11 @@
+from . import driver as driver
+from . import dynamic_episode_driver as dynamic_episode_driver
+from . import dynamic_step_driver as dynamic_step_driver
+from . import py_driver as py_driver
+from . import tf_driver as tf_driver
+from . import tf_loop as tf_loop
+from .driver import Driver as Driver
+from .dynamic_episode_driver import DynamicEpisodeDriver as DynamicEpisodeDriver
+from .dynamic_step_driver import DynamicStepDriver as DynamicStepDriver
+from .py_driver import PyDriver as PyDriver
+from .tf_driver import TFDriver as TFDriver

@@ -1,0 +1,98 @@
+"""What all drivers have: an environment, a policy, and observers of each step."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Observer = Callable[[Any], Any]
+
+
+class Driver(abc.ABC):
+    """Turns the wheel: a policy acts in an environment, observers see every step."""
+
+    def __init__(
+        self,
+        env: Any,
+        policy: Any,
+        observers: Sequence[Observer] | None = None,
+        transition_observers: Sequence[Observer] | None = None,
+        info_observers: Sequence[Observer] | None = None,
+    ) -> None:
+        """Creates a driver.
+
+        Args:
+          env: the environment to step.
+          policy: the policy that acts.
+          observers: each is called with the `Trajectory` of every step, `[B, ...]` in a
+            batched environment, without a time dimension.
+          transition_observers: each is called with every step's
+            `(time_step, action_step, next_time_step)`.
+          info_observers: each is called with the environment's `get_info()` after every
+            step (by the drivers of Python environments only).
+
+        Raises:
+          TypeError: if an observer cannot be called.
+        """
+        self._env = env
+        self._policy = policy
+        self._observers = _checked("observers", observers)
+        self._transition_observers = _checked(
+            "transition_observers", transition_observers
+        )
+        self._info_observers = _checked("info_observers", info_observers)
+
+    @property
+    def env(self) -> Any:
+        """The environment."""
+        return self._env
+
+    @property
+    def policy(self) -> Any:
+        """The policy."""
+        return self._policy
+
+    @property
+    def observers(self) -> list[Observer]:
+        """The observers of trajectories."""
+        return self._observers
+
+    @property
+    def transition_observers(self) -> list[Observer]:
+        """The observers of transitions."""
+        return self._transition_observers
+
+    @property
+    def info_observers(self) -> list[Observer]:
+        """The observers of the environment's info."""
+        return self._info_observers
+
+    @abc.abstractmethod
+    def run(self, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        """Steps the environment; returns the final time step and policy state."""
+
+
+def check_limits(max_steps: int | None, max_episodes: int | None) -> None:
+    """Raises ValueError unless at least one limit is above 0."""
+    if (max_steps or 0) < 1 and (max_episodes or 0) < 1:
+        raise ValueError(
+            f"max_steps, max_episodes: got {max_steps} and {max_episodes}, with which "
+            "the driver would never stop; give at least one that is greater than 0."
+        )
+
+
+def _checked(name: str, observers: Sequence[Observer] | None) -> list[Observer]:
+    if callable(observers):
+        raise TypeError(
+            f"{name}: got one callable, {observers!r}, but expected a list of them; "
+            "put it in a list."
+        )
+    result = list(observers or ())
+    for i, observer in enumerate(result):
+        if not callable(observer):
+            raise TypeError(
+                f"{name}[{i}]: got {observer!r}, but an observer is called with each "
+                "step; pass a callable, such as replay_buffer.add_batch or a metric."
+            )
+    return result

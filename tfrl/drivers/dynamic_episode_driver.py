@@ -1,0 +1,75 @@
+"""Runs a TF policy in a TF environment for a number of episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.drivers import driver, tf_loop
+from tfrl.trajectories import trajectory
+
+
+class DynamicEpisodeDriver(tf_loop.LoopDriver):
+    """Runs at least `num_episodes` episodes in one `tf.while_loop`.
+
+    An episode counts when its boundary (the reset after it) has been observed, so a run
+    ends one step after a LAST step. Episodes are counted over the whole batch: with
+    more than one environment, those that end early are short ones, which biases what is
+    collected; `tfrl.eval.Evaluator` is free of that. How an eager call runs is told in
+    `tfrl.drivers.tf_loop`.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        policy: Any,
+        observers: Sequence[driver.Observer] | None = None,
+        transition_observers: Sequence[driver.Observer] | None = None,
+        num_episodes: int | tf.Tensor | tf.Variable = 1,
+        *,
+        use_function: bool = True,
+    ) -> None:
+        """Creates a driver; for the observers see `Driver`.
+
+        With `use_function=False` eager calls always step eagerly.
+
+        Raises:
+          TypeError: if `env` is a Python environment.
+        """
+        super().__init__(env, policy, observers, transition_observers, use_function)
+        self._num_episodes = num_episodes
+
+    def run(
+        self,
+        time_step: Any = None,
+        policy_state: Any = None,
+        num_episodes: Any = None,
+        maximum_iterations: Any = None,
+        *,
+        seed: Any = None,
+    ) -> tuple[Any, Any]:
+        """Runs the episodes.
+
+        Args:
+          time_step: where to start, `[B, ...]`; None resets the environment.
+          policy_state: the policy's state there; None takes its initial state.
+          num_episodes: how many; None takes the constructor's number.
+          maximum_iterations: the most steps of the batch to take; None for no limit.
+          seed: an integer or int `[2]` that decides the policy's random choices; with
+            None they come from the policy's own generator.
+
+        Returns:
+          The final time step and policy state, to continue from.
+        """
+        if time_step is None:
+            time_step = self.env.reset()
+        limit = self._num_episodes if num_episodes is None else num_episodes
+        return self.run_loop(time_step, policy_state, limit, maximum_iterations, seed)
+
+    def _count(self, traj: trajectory.Trajectory) -> tf.Tensor:
+        return tf_loop.count_boundaries(traj)
+
+    def _more(self, counters: tf.Tensor, limits: tf.Tensor) -> tf.Tensor:
+        return counters < tf.cast(limits, tf.int32)

@@ -1,0 +1,96 @@
+"""Runs a Python policy in a Python environment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tfrl.drivers import driver
+from tfrl.trajectories import time_step as ts
+from tfrl.trajectories import trajectory
+
+
+class PyDriver(driver.Driver):
+    """Steps a `PyEnvironment`, batched or not, and hands NumPy values to observers.
+
+    With a batched environment, collecting until `max_episodes` have ended favours short
+    episodes; `tfrl.eval.Evaluator` is free of that bias.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        policy: Any,
+        observers: Sequence[driver.Observer],
+        transition_observers: Sequence[driver.Observer] | None = None,
+        info_observers: Sequence[driver.Observer] | None = None,
+        max_steps: int | None = None,
+        max_episodes: int | None = None,
+        end_episode_on_boundary: bool = True,
+    ) -> None:
+        """Creates a driver whose `run` ends at the first limit that is reached.
+
+        Args:
+          env: a `PyEnvironment`.
+          policy: a `PyPolicy`, or a TFPolicy in a `PyTFEagerPolicy`.
+          observers: see `Driver`.
+          transition_observers: see `Driver`; the state in their `action_step` is the
+            one *before* the action, which is what training needs.
+          info_observers: see `Driver`.
+          max_steps: environment steps a run, summed over the batch; boundaries are
+            observed but not counted.
+          max_episodes: episodes a run, summed over the batch.
+          end_episode_on_boundary: an episode counts when its boundary (the reset after
+            it) has been observed, as trajectory observers need it. False counts it at
+            its last step, as transition observers need it.
+
+        Raises:
+          ValueError: if neither limit is above 0.
+        """
+        driver.check_limits(max_steps, max_episodes)
+        super().__init__(env, policy, observers, transition_observers, info_observers)
+        self._max_steps = max_steps or np.inf
+        self._max_episodes = max_episodes or np.inf
+        self._end_episode_on_boundary = end_episode_on_boundary
+
+    def run(
+        self, time_step: ts.TimeStep, policy_state: Any = ()
+    ) -> tuple[ts.TimeStep, Any]:
+        """Runs the policy from `time_step` on.
+
+        In an unbatched environment the policy's state starts anew with every episode
+        but the first, whose state is given.
+
+        Returns:
+          The final time step and policy state, to continue from.
+        """
+        num_steps = num_episodes = 0
+        while num_steps < self._max_steps and num_episodes < self._max_episodes:
+            if num_episodes and not self.env.batched and time_step.is_first():
+                policy_state = self.policy.get_initial_state(self.env.batch_size or 1)
+            action_step = self.policy.action(time_step, policy_state)
+            next_time_step = self.env.step(action_step.action)
+
+            traj = self._observe(
+                time_step, action_step._replace(state=policy_state), next_time_step
+            )
+            boundary = traj.is_boundary()
+            ended = boundary if self._end_episode_on_boundary else traj.is_last()
+            num_episodes += int(np.count_nonzero(ended))
+            num_steps += int(np.count_nonzero(~boundary))
+            time_step, policy_state = next_time_step, action_step.state
+        return time_step, policy_state
+
+    def _observe(
+        self, time_step: ts.TimeStep, action_step: Any, next_time_step: ts.TimeStep
+    ) -> trajectory.Trajectory:
+        for observer in self.transition_observers:
+            observer((time_step, action_step, next_time_step))
+        traj = trajectory.from_transition(time_step, action_step, next_time_step)
+        for observer in self.observers:
+            observer(traj)
+        for observer in self.info_observers:
+            observer(self.env.get_info())
+        return traj

@@ -1,0 +1,76 @@
+"""Runs a TF policy in a TF environment until a number of steps or episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.drivers import driver, tf_loop
+from tfrl.trajectories import time_step as ts
+from tfrl.trajectories import trajectory
+
+
+class TFDriver(tf_loop.LoopDriver):
+    """`PyDriver`'s counterpart for a `TFEnvironment`.
+
+    Steps and episodes are counted over the whole batch, an episode at its boundary. How
+    an eager call runs is told in `tfrl.drivers.tf_loop`.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        policy: Any,
+        observers: Sequence[driver.Observer],
+        transition_observers: Sequence[driver.Observer] | None = None,
+        max_steps: int | None = None,
+        max_episodes: int | None = None,
+        disable_tf_function: bool = False,
+    ) -> None:
+        """Creates a driver whose `run` ends at the first limit that is reached.
+
+        Args:
+          env: a `TFEnvironment`.
+          policy: a `TFPolicy`.
+          observers: see `Driver`.
+          transition_observers: see `Driver`.
+          max_steps: environment steps a run; boundaries are observed, not counted.
+          max_episodes: episodes a run.
+          disable_tf_function: True steps eagerly, whatever the observers.
+
+        Raises:
+          TypeError: if `env` is a Python environment.
+          ValueError: if neither limit is above 0.
+        """
+        driver.check_limits(max_steps, max_episodes)
+        super().__init__(
+            env, policy, observers, transition_observers, not disable_tf_function
+        )
+        self._limits = [
+            max_steps or tf.int32.max,
+            max_episodes or tf.int32.max,
+        ]
+
+    def run(
+        self, time_step: ts.TimeStep, policy_state: Any = (), *, seed: Any = None
+    ) -> tuple[ts.TimeStep, Any]:
+        """Runs the policy from `time_step` on.
+
+        Args:
+          time_step: where to start, `[B, ...]`.
+          policy_state: the policy's state there.
+          seed: an integer or int `[2]` that decides the policy's random choices; with
+            None they come from the policy's own generator.
+
+        Returns:
+          The final time step and policy state, to continue from.
+        """
+        return self.run_loop(time_step, policy_state, self._limits, seed=seed)
+
+    def _count(self, traj: trajectory.Trajectory) -> list[tf.Tensor]:
+        return [tf_loop.count_steps(traj), tf_loop.count_boundaries(traj)]
+
+    def _more(self, counters: list[tf.Tensor], limits: list[tf.Tensor]) -> tf.Tensor:
+        return tf.reduce_all(tf.stack(counters) < tf.stack(limits))

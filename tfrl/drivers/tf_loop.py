@@ -1,0 +1,157 @@
+"""The loop that the drivers of TensorFlow environments share.
+
+`LoopDriver.run_loop` decides how the loop runs. In a tf.function of the caller's it is
+one `tf.while_loop` of that graph. Called eagerly, the driver traces the loop once and
+keeps it, provided that every observer is known to work in a graph: a `TFStepMetric`,
+the method of a replay buffer that stores in TensorFlow, or a `tf.function`. With any
+other observer it steps eagerly, slower, so that plain Python observers see every step
+and not only the trace. `tf.config.run_functions_eagerly(True)` always steps eagerly.
+
+As in every tf.function, Python values that the policy reads (an epsilon computed from a
+Python counter, say) are frozen by the trace: keep them in variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.drivers import driver
+from tfrl.environments import py_environment
+from tfrl.metrics import tf_metric
+from tfrl.replay_buffers import replay_buffer
+from tfrl.trajectories import trajectory
+from tfrl.utils import seeds
+
+# Adds what one step contributes to the counts that `_Condition` reads.
+_Count = Callable[[Any, trajectory.Trajectory], Any]
+_Condition = Callable[[Any], tf.Tensor]
+
+
+class LoopDriver(driver.Driver):
+    """A driver of a `TFEnvironment` whose loop can be part of a graph."""
+
+    def __init__(
+        self,
+        env: Any,
+        policy: Any,
+        observers: Sequence[driver.Observer] | None = None,
+        transition_observers: Sequence[driver.Observer] | None = None,
+        use_function: bool = True,
+    ) -> None:
+        """Creates a driver; with `use_function=False` eager calls always step eagerly.
+
+        Raises:
+          TypeError: if `env` is a Python environment.
+        """
+        super().__init__(env, policy, observers, transition_observers)
+        if isinstance(env, py_environment.PyEnvironment):
+            raise TypeError(
+                f"env: got {type(env).__name__}, a Python environment, but "
+                f"{type(self).__name__} steps a TFEnvironment; wrap it in "
+                "tfrl.environments.TFPyEnvironment, or use PyDriver."
+            )
+        all_observers = [*self.observers, *self.transition_observers]
+        self._use_function = use_function and all(map(_works_in_graph, all_observers))
+        self._traced_loop = tf.function(self._loop, autograph=False)
+
+    def run_loop(
+        self,
+        time_step: Any,
+        policy_state: Any,
+        limits: Any,
+        maximum_iterations: Any = None,
+        seed: Any = None,
+    ) -> tuple[Any, Any]:
+        """Runs the loop from `time_step` as the module's docstring says.
+
+        Args:
+          time_step: where to start, `[B, ...]`.
+          policy_state: the policy's state there; None or `()` takes its initial state.
+          limits: a nest of numbers, handed to `_more`.
+          maximum_iterations: the most steps of the batch to take; None for no limit.
+          seed: an integer or int `[2]` that decides the policy's random choices; with
+            None they come from the policy's own generator.
+
+        Returns:
+          The final time step and policy state.
+        """
+        if policy_state is None or (
+            isinstance(policy_state, tuple) and not policy_state
+        ):
+            policy_state = self.policy.get_initial_state(self.env.batch_size)
+        time_step, policy_state = tf.nest.map_structure(
+            tf.convert_to_tensor, (time_step, policy_state)
+        )
+        # Numbers would be part of the key of a trace.
+        limits = tf.nest.map_structure(tf.convert_to_tensor, limits)
+        if maximum_iterations is not None:
+            maximum_iterations = tf.cast(maximum_iterations, tf.int32)
+        seed = () if seed is None else seeds.as_seed(seed)
+        arguments = time_step, policy_state, limits, maximum_iterations, seed
+        if self._use_function and tf.executing_eagerly():
+            with self.env.reraise():
+                return self._traced_loop(*arguments)
+        return self._loop(*arguments)
+
+    def _count(self, traj: trajectory.Trajectory) -> Any:
+        """What one step adds to the counters: a nest of int32 scalars."""
+        raise NotImplementedError
+
+    def _more(self, counters: Any, limits: Any) -> tf.Tensor:
+        """Whether to go on, a bool scalar."""
+        raise NotImplementedError
+
+    def _loop(
+        self,
+        time_step: Any,
+        policy_state: Any,
+        limits: Any,
+        maximum_iterations: Any,
+        seed: Any,
+    ) -> tuple[Any, Any]:
+        def body(counters: Any, time_step: Any, state: Any, seed: Any) -> tuple:
+            action_seed = None
+            if tf.is_tensor(seed):
+                seed, action_seed = seeds.split_seed(seed, 2)
+            action_step = self.policy.action(time_step, state, seed=action_seed)
+            next_time_step = self.env.step(action_step.action)
+            traj = trajectory.from_transition(time_step, action_step, next_time_step)
+            for observer in self.observers:
+                observer(traj)
+            for observer in self.transition_observers:
+                observer((time_step, action_step, next_time_step))
+            counters = tf.nest.map_structure(tf.add, counters, self._count(traj))
+            return counters, next_time_step, action_step.state, seed
+
+        counters = tf.nest.map_structure(lambda limit: tf.zeros([], tf.int32), limits)
+        _, time_step, policy_state, _ = tf.while_loop(
+            lambda counters, *_: self._more(counters, limits),
+            body,
+            (counters, time_step, policy_state, seed),
+            # An observer may not see step t + 1 before all have seen step t.
+            parallel_iterations=1,
+            maximum_iterations=maximum_iterations,
+        )
+        return time_step, policy_state
+
+
+def count_steps(traj: trajectory.Trajectory) -> tf.Tensor:
+    """The environment steps in a batched trajectory; boundaries are none. int32."""
+    return tf.math.count_nonzero(tf.logical_not(traj.is_boundary()), dtype=tf.int32)
+
+
+def count_boundaries(traj: trajectory.Trajectory) -> tf.Tensor:
+    """The boundaries in a batched trajectory, int32."""
+    return tf.math.count_nonzero(traj.is_boundary(), dtype=tf.int32)
+
+
+def _works_in_graph(observer: driver.Observer) -> bool:
+    owner = getattr(observer, "__self__", None)
+    # A buffer without variables stores in Python.
+    in_variables = isinstance(owner, replay_buffer.ReplayBuffer) and owner.variables
+    return bool(in_variables) or isinstance(
+        observer, tf_metric.TFStepMetric | tf.types.experimental.PolymorphicFunction
+    )

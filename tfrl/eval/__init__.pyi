@@ -1,0 +1,5 @@
+from . import evaluate as evaluate
+from . import metric_utils as metric_utils
+from . import statistics as statistics
+from .evaluate import EvaluationResult as EvaluationResult
+from .evaluate import Evaluator as Evaluator

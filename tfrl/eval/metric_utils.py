@@ -1,0 +1,157 @@
+"""Metrics of a policy over some episodes, as a dictionary, in logs, in summaries.
+
+With a batched environment these collect until `num_episodes` have ended, which favours
+short episodes; `tfrl.eval.Evaluator` is free of that bias.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.drivers import dynamic_episode_driver, py_driver
+
+_logger = logging.getLogger(__name__)
+
+
+class MetricsGroup(tf.Module):
+    """Several metrics as one object, to checkpoint or to read together."""
+
+    def __init__(self, metrics: Sequence[Any], name: str | None = None) -> None:
+        super().__init__(name=name)
+        self.metrics = metrics
+
+    def results(self) -> collections.OrderedDict[str, Any]:
+        """Returns each metric's result by its name."""
+        return _results(self.metrics)
+
+
+def log_metrics(metrics: Iterable[Any], prefix: str = "") -> None:
+    """Logs `name = result` of each metric at level INFO."""
+    lines = [f"{metric.name} = {_plain(metric.result())}" for metric in metrics]
+    _logger.info("%s \n\t\t %s", prefix, "\n\t\t ".join(lines))
+
+
+def compute(
+    metrics: Sequence[Any], environment: Any, policy: Any, num_episodes: int = 1
+) -> collections.OrderedDict[str, Any]:
+    """Resets the metrics and the environment, runs episodes, and returns the results.
+
+    Args:
+      metrics: `PyMetric`s.
+      environment: a `PyEnvironment`.
+      policy: a `PyPolicy`, or a TFPolicy in a `PyTFEagerPolicy`.
+      num_episodes: how many episodes to run.
+
+    Returns:
+      Each metric's result by its name.
+    """
+    for metric in metrics:
+        metric.reset()
+    driver = py_driver.PyDriver(
+        environment, policy, observers=metrics, max_episodes=num_episodes
+    )
+    policy_state = policy.get_initial_state(environment.batch_size)
+    driver.run(environment.reset(), policy_state)
+    return _results(metrics)
+
+
+def compute_summaries(
+    metrics: Sequence[Any],
+    environment: Any,
+    policy: Any,
+    num_episodes: int = 1,
+    global_step: Any = None,
+    tf_summaries: bool = True,
+    log: bool = False,
+    callback: Callable[[Any, Any], Any] | None = None,
+) -> collections.OrderedDict[str, Any]:
+    """Does as `compute`, and tells of the results.
+
+    Args:
+      metrics: `PyMetric`s.
+      environment: a `PyEnvironment`.
+      policy: a `PyPolicy`, or a TFPolicy in a `PyTFEagerPolicy`.
+      num_episodes: how many episodes to run.
+      global_step: the step of the summaries and of the log; summaries need one, given
+        here or by `tf.summary.experimental.set_step`.
+      tf_summaries: whether to write summaries to the default writer.
+      log: whether to log the results.
+      callback: is called with the results and `global_step`, if given.
+
+    Returns:
+      Each metric's result by its name.
+    """
+    results = compute(metrics, environment, policy, num_episodes)
+    if tf_summaries:
+        for metric in metrics:
+            metric.tf_summaries(train_step=global_step)
+    if log:
+        log_metrics(metrics, prefix=f"Step = {global_step}")
+    if callback is not None:
+        callback(results, global_step)
+    return results
+
+
+def eager_compute(
+    metrics: Sequence[Any],
+    environment: Any,
+    policy: Any,
+    num_episodes: int = 1,
+    train_step: Any = None,
+    summary_writer: Any = None,
+    summary_prefix: str = "",
+    use_function: bool = True,
+) -> collections.OrderedDict[str, Any]:
+    """Does as `compute` for a TF environment, a TF policy and `TFStepMetric`s.
+
+    The loop is traced once for as long as the same objects are given.
+
+    Args:
+      metrics: `TFStepMetric`s.
+      environment: a `TFEnvironment`.
+      policy: a `TFPolicy`.
+      num_episodes: how many episodes to run.
+      train_step: the step of the summaries; None writes none.
+      summary_writer: the writer of the summaries; None writes none.
+      summary_prefix: the first part of their tags.
+      use_function: False steps eagerly.
+
+    Returns:
+      Each metric's result by its name.
+    """
+    for metric in metrics:
+        metric.reset()
+    _driver(environment, policy, tuple(metrics), use_function).run(
+        num_episodes=num_episodes
+    )
+    results = _results(metrics)
+    if train_step is not None and summary_writer is not None:
+        with summary_writer.as_default():
+            for name, result in results.items():
+                tag = f"{summary_prefix}/{name}" if summary_prefix else name
+                tf.summary.scalar(tag, result, step=train_step)
+    return results
+
+
+@functools.lru_cache(maxsize=1)
+def _driver(
+    environment: Any, policy: Any, metrics: tuple[Any, ...], use_function: bool
+) -> dynamic_episode_driver.DynamicEpisodeDriver:
+    """Keeps the driver of the last call, since a new one would trace its loop anew."""
+    return dynamic_episode_driver.DynamicEpisodeDriver(
+        environment, policy, observers=metrics, use_function=use_function
+    )
+
+
+def _results(metrics: Iterable[Any]) -> collections.OrderedDict[str, Any]:
+    return collections.OrderedDict((m.name, m.result()) for m in metrics)
+
+
+def _plain(result: Any) -> Any:
+    return result.numpy() if tf.is_tensor(result) else result

@@ -1,0 +1,91 @@
+"""Statistics of scores over seeds, with the uncertainty that few seeds leave.
+
+After R. Agarwal et al., "Deep Reinforcement Learning at the Edge of the Statistical
+Precipice" (2021): report the interquartile mean and a bootstrap confidence interval.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class Summary:
+    """Statistics of a set of scores; `interval` belongs to the mean."""
+
+    mean: float
+    median: float
+    lower_quartile: float
+    upper_quartile: float
+    interquartile_mean: float
+    interval: tuple[float, float]
+
+
+def summarize(scores: Any, confidence: float = 0.95, seed: int = 0) -> Summary:
+    """Summarizes `scores`, one for each seed; for the rest see `bootstrap_interval`."""
+    scores = _checked(scores)
+    lower, median, upper = np.quantile(scores, [0.25, 0.5, 0.75])
+    return Summary(
+        mean=float(np.mean(scores)),
+        median=float(median),
+        lower_quartile=float(lower),
+        upper_quartile=float(upper),
+        interquartile_mean=float(interquartile_mean(scores)),
+        interval=bootstrap_interval(scores, confidence=confidence, seed=seed),
+    )
+
+
+def interquartile_mean(scores: Any, axis: int = -1) -> Any:
+    """The mean without the lowest and the highest quarter, each rounded down."""
+    ordered = np.sort(np.asarray(scores, np.float64), axis=axis)
+    count = ordered.shape[axis]
+    middle = np.arange(count // 4, count - count // 4)
+    return np.mean(np.take(ordered, middle, axis=axis), axis=axis)
+
+
+def bootstrap_interval(
+    scores: Any,
+    statistic: Callable[..., Any] = np.mean,
+    confidence: float = 0.95,
+    num_resamples: int = 10_000,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """The percentile bootstrap interval of a statistic (B. Efron, 1979).
+
+    Args:
+      scores: numbers, one for each seed.
+      statistic: is called with `[num_resamples, len(scores)]` and `axis=-1`.
+      confidence: how much of the resamples' statistics the interval holds.
+      num_resamples: how often to draw `len(scores)` scores with replacement.
+      seed: decides the draws.
+
+    Returns:
+      The lower and the upper end.
+
+    Raises:
+      ValueError: if there are no scores, or `confidence` is not between 0 and 1.
+    """
+    scores = _checked(scores)
+    if not 0 < confidence < 1:
+        raise ValueError(
+            f"confidence: got {confidence}, expected a share between 0 and 1; write 95 "
+            "percent as 0.95."
+        )
+    draws = np.random.default_rng(seed).choice(scores, (num_resamples, scores.size))
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(statistic(draws, axis=-1), [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def _checked(scores: Any) -> np.ndarray:
+    scores = np.asarray(scores, np.float64)
+    if scores.ndim != 1 or not scores.size:
+        raise ValueError(
+            f"scores: got shape {scores.shape}, expected [num_seeds], not "
+            "empty; pass one number for each seed."
+        )
+    return scores

@@ -1,0 +1,24 @@
+"""One logger in front of several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tfrl.loggers import base
+
+
+class Dispatcher:
+    """Writes to every one of several loggers, in order."""
+
+    def __init__(self, to: Sequence[base.Logger]) -> None:
+        self._to = list(to)
+
+    def write(self, values: base.Values) -> None:
+        """Writes `values` to all loggers."""
+        for logger in self._to:
+            logger.write(values)
+
+    def close(self) -> None:
+        """Closes all loggers."""
+        for logger in self._to:
+            logger.close()

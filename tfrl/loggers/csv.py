@@ -1,0 +1,132 @@
+"""Values as rows of a CSV file that survives interruption."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import pathlib
+
+from tfrl.loggers import base
+
+
+class CSVLogger:
+    """Appends a row to a file for each write.
+
+    The first write fixes the columns, in its order; later ones leave missing columns
+    empty and lose keys that have none. A file that is there already is continued under
+    its own header. Rows reach the operating system at once, so a killed process loses
+    at most the row being written, whose remains are removed when the file is opened
+    again.
+    """
+
+    def __init__(
+        self,
+        directory_or_file: str | os.PathLike[str] | None = None,
+        label: str = "",
+        *,
+        logdir: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """Opens the file, making the directories above it.
+
+        Args:
+          directory_or_file: a path that ends in `.csv`, or a directory for
+            `logs/<label>/logs.csv`.
+          label: see there.
+          logdir: an older name of `directory_or_file`.
+
+        Raises:
+          ValueError: unless exactly one of `directory_or_file` and `logdir` is given.
+        """
+        if (directory_or_file is None) == (logdir is None):
+            raise ValueError(
+                f"directory_or_file: got {directory_or_file!r} and logdir={logdir!r}, "
+                "expected exactly one of them; pass the path of the file."
+            )
+        path = pathlib.Path(directory_or_file or logdir or "")
+        if path.suffix != ".csv":
+            path = path / "logs" / label / "logs.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
+        _drop_cut_line(path)
+        self._fields = _read_header(path)
+        self._file = path.open("a", encoding="utf-8", newline="")
+
+    @property
+    def file_path(self) -> str:
+        """Where the rows go."""
+        return str(self._path)
+
+    def write(self, values: base.Values) -> None:
+        """Appends one row."""
+        rows = io.StringIO()
+        if not self._fields:
+            self._fields = list(values)
+            csv.writer(rows).writerow(self._fields)
+        csv.writer(rows).writerow(
+            [base.to_plain(values.get(field, "")) for field in self._fields]
+        )
+        # One write for whole lines: at most the last can be cut.
+        self._file.write(rows.getvalue())
+        self._file.flush()
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+
+def drop_rows_after(path: str | os.PathLike[str], column: str, last: float) -> int:
+    """Removes the rows of a CSV file whose `column` exceeds `last`.
+
+    A resumed run calls it with its checkpoint's step, before it opens a `CSVLogger`, so
+    that no step appears twice. Rows without a number in that column go too. The file is
+    replaced as a whole, or not at all.
+
+    Returns:
+      How many rows were removed; 0 if there is no such file.
+
+    Raises:
+      ValueError: if the file has no such column.
+    """
+    path = pathlib.Path(path)
+    if not path.exists():
+        return 0
+    _drop_cut_line(path)
+    with path.open(encoding="utf-8", newline="") as file:
+        header, *rows = list(csv.reader(file)) or [[]]
+    if not header:
+        return 0
+    if column not in header:
+        raise ValueError(
+            f"column: got {column!r}, but {path} has {header}; pass one of these."
+        )
+    index = header.index(column)
+    kept = [row for row in rows if _number(row, index) <= last]
+    replacement = path.with_name(path.name + ".new")
+    with replacement.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([header, *kept])
+        file.flush()
+        os.fsync(file.fileno())
+    replacement.replace(path)
+    return len(rows) - len(kept)
+
+
+def _drop_cut_line(path: pathlib.Path) -> None:
+    """Removes what follows the last line end, the remains of an interrupted write."""
+    if path.exists():
+        with path.open("rb+") as file:
+            file.truncate(file.read().rfind(b"\n") + 1)
+
+
+def _read_header(path: pathlib.Path) -> list[str]:
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return next(csv.reader(file), [])
+
+
+def _number(row: list[str], index: int) -> float:
+    try:
+        return float(row[index])
+    except (IndexError, ValueError):
+        return float("inf")

@@ -1,0 +1,99 @@
+"""Loggers that pass on part of what is written to them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+from tfrl.loggers import base
+
+
+class _Filter:
+    """A logger in front of one other, which it closes with itself."""
+
+    def __init__(self, to: base.Logger) -> None:
+        self._to = to
+
+    def write(self, values: base.Values) -> None:
+        """Passes on what the filter lets through."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Closes the logger behind the filter."""
+        self._to.close()
+
+
+class NoneFilter(_Filter):
+    """Leaves out entries whose value is None; writes nothing if none is left."""
+
+    def write(self, values: base.Values) -> None:
+        kept = {key: value for key, value in values.items() if value is not None}
+        if kept:
+            self._to.write(kept)
+
+
+class KeyFilter(_Filter):
+    """Keeps only some keys, or drops some."""
+
+    def __init__(
+        self,
+        to: base.Logger,
+        *,
+        keep: Iterable[str] | None = None,
+        drop: Iterable[str] | None = None,
+    ) -> None:
+        """Creates a filter with either `keep` or `drop`.
+
+        Raises:
+          ValueError: unless exactly one of them is given.
+        """
+        super().__init__(to)
+        if (keep is None) == (drop is None):
+            raise ValueError(
+                f"keep, drop: got {keep!r} and {drop!r}, expected exactly one of them; "
+                "leave the other out."
+            )
+        self._keep = keep is not None
+        self._keys = frozenset(keep if keep is not None else drop or ())
+
+    def write(self, values: base.Values) -> None:
+        self._to.write(
+            {k: v for k, v in values.items() if (k in self._keys) == self._keep}
+        )
+
+
+class TimeFilter(_Filter):
+    """Drops writes within `time_delta` seconds of the last one passed on."""
+
+    def __init__(self, to: base.Logger, time_delta: float) -> None:
+        """Creates a filter; the first write passes.
+
+        Raises:
+          ValueError: if `time_delta` is negative.
+        """
+        super().__init__(to)
+        if time_delta < 0:
+            raise ValueError(
+                f"time_delta: got {time_delta}, expected seconds of 0 or more; pass 0 "
+                "to let everything through."
+            )
+        self._time_delta = time_delta
+        self._last_time = float("-inf")
+
+    def write(self, values: base.Values) -> None:
+        now = time.monotonic()
+        if now - self._last_time >= self._time_delta:
+            self._to.write(values)
+            self._last_time = now
+
+
+class GatedFilter(_Filter):
+    """Passes on writes for which `gating_fn()` is true."""
+
+    def __init__(self, to: base.Logger, gating_fn: Callable[[], bool]) -> None:
+        super().__init__(to)
+        self._gating_fn = gating_fn
+
+    def write(self, values: base.Values) -> None:
+        if self._gating_fn():
+            self._to.write(values)

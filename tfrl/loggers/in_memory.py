@@ -1,0 +1,27 @@
+"""Values in a list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tfrl.loggers import base
+
+
+class InMemoryLogger:
+    """Keeps what is written, for tests and notebooks."""
+
+    def __init__(self) -> None:
+        self._data: list[dict[str, Any]] = []
+
+    @property
+    def data(self) -> Sequence[dict[str, Any]]:
+        """All that was written, oldest first."""
+        return self._data
+
+    def write(self, values: base.Values) -> None:
+        """Appends a copy of `values`."""
+        self._data.append({key: base.to_plain(v) for key, v in values.items()})
+
+    def close(self) -> None:
+        """Does nothing; the data stays."""

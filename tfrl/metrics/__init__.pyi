@@ -1,0 +1,10 @@
+from . import py_metric as py_metric
+from . import py_metrics as py_metrics
+from . import tf_deque as tf_deque
+from . import tf_metric as tf_metric
+from . import tf_metrics as tf_metrics
+from . import tf_py_metric as tf_py_metric
+from .py_metric import PyMetric as PyMetric
+from .py_metric import PyStepMetric as PyStepMetric
+from .tf_metric import TFStepMetric as TFStepMetric
+from .tf_py_metric import TFPyMetric as TFPyMetric

@@ -1,0 +1,116 @@
+"""The interface of metrics in plain Python and NumPy."""
+
+from __future__ import annotations
+
+import abc
+import json
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfrl.metrics import tf_metric
+from tfrl.trajectories import trajectory as traj
+
+_logger = logging.getLogger(__name__)
+
+
+class PyMetric(tf.train.experimental.PythonState):
+    """A running statistic held in Python attributes.
+
+    `tf.train.Checkpoint` saves and restores what `get_state` returns.
+    """
+
+    def __init__(self, name: str, prefix: str = "Metrics") -> None:
+        """Creates a metric shown as `prefix/name` in logs and summaries."""
+        self._name = name
+        self._prefix = prefix
+
+    @property
+    def name(self) -> str:
+        """The metric's name."""
+        return self._name
+
+    @property
+    def prefix(self) -> str:
+        """The first part of the metric's summary tag."""
+        return self._prefix
+
+    @abc.abstractmethod
+    def call(self, *args: Any) -> None:
+        """Updates the statistic."""
+
+    @abc.abstractmethod
+    def reset(self) -> None:
+        """Forgets everything seen."""
+
+    @abc.abstractmethod
+    def result(self) -> Any:
+        """Returns the value of the statistic now."""
+
+    @abc.abstractmethod
+    def get_state(self) -> Any:
+        """Returns everything that `result` depends on, as JSON can hold it."""
+
+    @abc.abstractmethod
+    def set_state(self, state: Any) -> None:
+        """Restores what `get_state` returned."""
+
+    def __call__(self, *args: Any) -> Any:
+        """Updates the statistic; returns its first argument, None if it has none."""
+        self.call(*args)
+        return args[0] if args else None
+
+    def log(self) -> None:
+        """Logs the result at level INFO."""
+        _logger.info("%s = %s", self._tag, self.result())
+
+    def tf_summaries(
+        self,
+        train_step: Any = None,
+        step_metrics: Iterable[PyMetric | tf_metric.TFStepMetric] = (),
+    ) -> list[Any]:
+        """Writes scalar summaries to the default writer; returns what each write did.
+
+        Args:
+          train_step: the step of the summary `prefix/name`; None takes the step set by
+            `tf.summary.experimental.set_step`.
+          step_metrics: other metrics to plot this one against, as
+            `prefix_vs_step_metric/name`; the metric itself is skipped among them.
+        """
+        result = self.result()
+        written = [tf.summary.scalar(self._tag, result, step=train_step)]
+        prefix = f"{self._prefix}_" if self._prefix else ""
+        for step_metric in step_metrics:
+            if step_metric.name != self.name:
+                step = tf.cast(step_metric.result(), tf.int64)
+                tag = f"{prefix}vs_{step_metric.name}/{self.name}"
+                written.append(tf.summary.scalar(tag, result, step=step))
+        return written
+
+    @staticmethod
+    def aggregate(metrics: Sequence[PyMetric]) -> np.floating:
+        """Returns the mean of the results of several metrics of one class."""
+        return np.mean([metric.result() for metric in metrics])
+
+    def serialize(self) -> str:
+        """Returns the state as text, for `tf.train.Checkpoint`."""
+        return json.dumps(self.get_state())
+
+    def deserialize(self, string_value: str | bytes) -> None:
+        """Restores the state from the text of `serialize`."""
+        self.set_state(json.loads(string_value))
+
+    @property
+    def _tag(self) -> str:
+        return f"{self._prefix}/{self._name}" if self._prefix else self._name
+
+
+class PyStepMetric(PyMetric):
+    """A metric that is called with one step, `[B]` or unbatched, at a time."""
+
+    @abc.abstractmethod
+    def call(self, trajectory: traj.Trajectory) -> None:
+        """Updates the statistic with a trajectory of NumPy values."""

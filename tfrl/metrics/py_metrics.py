@@ -1,0 +1,253 @@
+"""Metrics over trajectories of NumPy values, batched or not.
+
+They count the steps and episodes of all members of a batched environment, and learn the
+batch size from the first trajectory if none is given.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from tfrl.metrics import py_metric
+from tfrl.trajectories import trajectory as traj
+
+
+class NumpyDeque:
+    """Keeps the last `maxlen` values in an array that serves as a ring."""
+
+    def __init__(self, maxlen: float, dtype: Any) -> None:
+        """Creates an empty deque; `maxlen=np.inf` keeps every value."""
+        self._maxlen = maxlen
+        self._buffer = np.zeros(10 if np.isinf(maxlen) else int(maxlen), dtype)
+        self._start = 0
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def last(self) -> Any:
+        """The value added last.
+
+        Raises:
+          RuntimeError: if the deque is empty.
+        """
+        if not self._length:
+            raise RuntimeError(
+                "NumpyDeque.last: the deque is empty; add a value first."
+            )
+        return self._buffer[(self._start + self._length - 1) % len(self._buffer)]
+
+    def clear(self) -> None:
+        """Empties the deque."""
+        self._start = self._length = 0
+
+    def add(self, value: Any) -> None:
+        """Appends `value`, dropping the oldest if the deque is full."""
+        if self._length == len(self._buffer) and np.isinf(self._maxlen):
+            self._buffer = np.concatenate([self._buffer, np.zeros_like(self._buffer)])
+        self._buffer[(self._start + self._length) % len(self._buffer)] = value
+        if self._length < len(self._buffer):
+            self._length += 1
+        else:
+            self._start = (self._start + 1) % len(self._buffer)
+
+    def extend(self, values: Iterable[Any]) -> None:
+        """Appends the values in order."""
+        for value in values:
+            self.add(value)
+
+    def mean(self, dtype: Any = None) -> Any:
+        """The mean of the values held."""
+        return np.mean(self._buffer[: self._length], dtype=dtype)
+
+    def to_list(self) -> list[Any]:
+        """The values held, oldest first."""
+        return np.roll(self._buffer, -self._start)[: self._length].tolist()
+
+
+class StreamingMetric(py_metric.PyStepMetric):
+    """The mean of a number taken over each of the last `buffer_size` episodes."""
+
+    def __init__(
+        self,
+        name: str = "StreamingMetric",
+        buffer_size: float = 10,
+        batch_size: int | None = None,
+    ) -> None:
+        """Creates a metric; `buffer_size=np.inf` averages over all episodes."""
+        super().__init__(name)
+        self._buffer = NumpyDeque(maxlen=buffer_size, dtype=np.float64)
+        self._batch_size = batch_size
+        self.reset()
+
+    @abc.abstractmethod
+    def _reset(self, batch_size: int) -> None:
+        """Sets what is accumulated within episodes to its start."""
+
+    @abc.abstractmethod
+    def _batched_call(self, trajectory: traj.Trajectory) -> None:
+        """Updates the metric with a trajectory whose fields are `[B, ...]`."""
+
+    def add_to_buffer(self, values: Iterable[Any]) -> None:
+        """Appends the numbers of finished episodes."""
+        self._buffer.extend(values)
+
+    @property
+    def data(self) -> NumpyDeque:
+        """The numbers of the latest finished episodes."""
+        return self._buffer
+
+    def reset(self) -> None:
+        self._buffer.clear()
+        if self._batch_size:
+            self._reset(self._batch_size)
+
+    def result(self) -> np.float32:
+        """The mean, 0 before the first episode ends."""
+        return self._buffer.mean(np.float32) if self._buffer else np.float32(0)
+
+    def call(self, trajectory: traj.Trajectory) -> None:
+        trajectory = _batched(trajectory)
+        batch_size = len(trajectory.step_type)
+        if not self._batch_size:
+            self._batch_size = batch_size
+            self._reset(batch_size)
+        elif batch_size != self._batch_size:
+            raise ValueError(
+                f"{self.name}: trajectory.step_type has a batch of {batch_size}, but "
+                f"the metric was made for, or first saw, {self._batch_size}; use one "
+                "metric for each environment."
+            )
+        self._batched_call(trajectory)
+
+
+class _AccumulatingMetric(StreamingMetric):
+    """A streaming metric whose number is a sum over the episode's steps."""
+
+    _accumulator: np.ndarray
+
+    def _reset(self, batch_size: int) -> None:
+        self._accumulator = np.zeros(batch_size, np.float64)
+
+    @abc.abstractmethod
+    def _increment(self, trajectory: traj.Trajectory) -> np.ndarray:
+        """What this step adds to its episode's sum, `[B]`."""
+
+    def _batched_call(self, trajectory: traj.Trajectory) -> None:
+        self._accumulator[trajectory.is_first()] = 0
+        self._accumulator += self._increment(trajectory)
+        self.add_to_buffer(self._accumulator[trajectory.is_last()])
+
+    def get_state(self) -> dict[str, Any]:
+        started = self._batch_size is not None
+        return {
+            "episodes": self._buffer.to_list(),
+            "accumulator": self._accumulator.tolist() if started else None,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self._buffer.clear()
+        self._buffer.extend(state["episodes"])
+        if state["accumulator"] is not None:
+            self._accumulator = np.array(state["accumulator"], np.float64)
+            self._batch_size = len(self._accumulator)
+
+
+class AverageReturnMetric(_AccumulatingMetric):
+    """Mean undiscounted return of the last `buffer_size` episodes."""
+
+    def __init__(
+        self,
+        name: str = "AverageReturn",
+        buffer_size: float = 10,
+        batch_size: int | None = None,
+    ) -> None:
+        super().__init__(name, buffer_size=buffer_size, batch_size=batch_size)
+
+    def _increment(self, trajectory: traj.Trajectory) -> np.ndarray:
+        return trajectory.reward
+
+
+class AverageEpisodeLengthMetric(_AccumulatingMetric):
+    """Mean number of steps of the last `buffer_size` episodes."""
+
+    def __init__(
+        self,
+        name: str = "AverageEpisodeLength",
+        buffer_size: float = 10,
+        batch_size: int | None = None,
+    ) -> None:
+        super().__init__(name, buffer_size=buffer_size, batch_size=batch_size)
+
+    def _increment(self, trajectory: traj.Trajectory) -> np.ndarray:
+        return ~trajectory.is_boundary()
+
+
+class _Counter(py_metric.PyMetric):
+    """A metric that is one whole number."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._count = 0
+
+    def reset(self) -> None:
+        self._count = 0
+
+    def result(self) -> np.int64:
+        return np.int64(self._count)
+
+    def get_state(self) -> int:
+        return self._count
+
+    def set_state(self, state: int) -> None:
+        self._count = state
+
+
+class EnvironmentSteps(_Counter, py_metric.PyStepMetric):
+    """Counts the steps taken in the environment; boundaries (resets) are none."""
+
+    def __init__(self, name: str = "EnvironmentSteps") -> None:
+        super().__init__(name)
+
+    def reset(self, environment_steps: int = 0) -> None:
+        """Starts again from `environment_steps`."""
+        self._count = int(environment_steps)
+
+    def call(self, trajectory: traj.Trajectory) -> None:
+        self._count += int(np.sum(~trajectory.is_boundary()))
+
+
+class NumberOfEpisodes(_Counter, py_metric.PyStepMetric):
+    """Counts the episodes that ended."""
+
+    def __init__(self, name: str = "NumberOfEpisodes") -> None:
+        super().__init__(name)
+
+    def call(self, trajectory: traj.Trajectory) -> None:
+        self._count += int(np.sum(trajectory.is_last()))
+
+
+class CounterMetric(_Counter):
+    """Counts how often it was called, as for the number of an iteration."""
+
+    def __init__(self, name: str = "Counter") -> None:
+        super().__init__(name)
+
+    def call(self) -> None:
+        self._count += 1
+
+
+def _batched(trajectory: traj.Trajectory) -> traj.Trajectory:
+    """Adds the outer dimension to what the metrics here read, if there is none."""
+    if np.ndim(trajectory.step_type):
+        return trajectory
+    return trajectory._replace(
+        step_type=np.expand_dims(trajectory.step_type, 0),
+        next_step_type=np.expand_dims(trajectory.next_step_type, 0),
+        reward=np.expand_dims(trajectory.reward, 0),
+    )

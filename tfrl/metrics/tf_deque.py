@@ -1,0 +1,106 @@
+"""A ring of the latest values, kept in variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+
+class TFDeque(tf.Module):
+    """Keeps the last `max_len` values of one shape and dtype.
+
+    It works eagerly, inside tf.functions and (all but `data`) under XLA.
+    """
+
+    def __init__(
+        self,
+        max_len: int,
+        dtype: tf.DType,
+        shape: Any = (),
+        name: str = "TFDeque",
+    ) -> None:
+        """Creates an empty deque for values of `shape` and `dtype`.
+
+        Raises:
+          ValueError: if `max_len` is below 1.
+        """
+        super().__init__(name=name)
+        if max_len < 1:
+            raise ValueError(
+                f"max_len: got {max_len}, but a deque holds at least one value; "
+                "pass a number of 1 or more."
+            )
+        self._max_len = int(max_len)
+        self._shape = tf.TensorShape(shape)
+        self._dtype = tf.as_dtype(dtype)
+        # One row more than is kept: values that are not wanted are written there, so
+        # that the shapes of a write do not depend on data.
+        self._buffer = tf.Variable(
+            tf.zeros([self._max_len + 1, *self._shape], self._dtype), name="buffer"
+        )
+        # The number of values ever added.
+        self._head = tf.Variable(0, dtype=tf.int64, name="head")
+
+    @property
+    def length(self) -> tf.Tensor:
+        """How many values are held, int32."""
+        return tf.cast(tf.minimum(self._head, self._max_len), tf.int32)
+
+    @property
+    def data(self) -> tf.Tensor:
+        """The values held, `[length, ...]`, in the order of their slots."""
+        return self._buffer[: self.length]
+
+    def add(self, value: Any) -> None:
+        """Appends one value, dropping the oldest if the deque is full."""
+        value = tf.convert_to_tensor(value, self._dtype)
+        self.extend(value[tf.newaxis])
+
+    def extend(self, values: Any, where: tf.Tensor | None = None) -> None:
+        """Appends the rows of `values`, `[N, ...]`, in order.
+
+        Args:
+          values: the rows to append.
+          where: bool `[N]`; rows with False are skipped. None appends all of them.
+        """
+        values = tf.convert_to_tensor(values, self._dtype)
+        if where is None:
+            where = tf.ones(tf.shape(values)[:1], tf.bool)
+
+        def append() -> tf.Tensor:
+            chosen = tf.cast(where, tf.int64)
+            position = self._head + tf.cumsum(chosen, exclusive=True)
+            head = self._head.assign_add(tf.reduce_sum(chosen))
+            # Of more rows than fit, the last ones stay.
+            kept = tf.logical_and(where, position >= head - self._max_len)
+            slots = tf.where(kept, position % self._max_len, self._max_len)
+            self._buffer.scatter_update(tf.IndexedSlices(values, slots))
+            return tf.constant(True)
+
+        # Most steps end no episode: then this costs one reduction and no write.
+        tf.cond(tf.reduce_any(where), append, lambda: tf.constant(False))
+
+    def clear(self) -> None:
+        """Empties the deque."""
+        self._head.assign(0)
+
+    def mean(self) -> tf.Tensor:
+        """The mean over the values held, zeros if there are none."""
+        total = tf.reduce_sum(self._held_or(0), axis=0)
+        count = tf.cast(tf.maximum(self.length, 1), self._dtype)
+        return total // count if self._dtype.is_integer else total / count
+
+    def max(self) -> tf.Tensor:
+        """The maximum over the values held, the dtype's lowest if there are none."""
+        return tf.reduce_max(self._held_or(self._dtype.min), axis=0)
+
+    def min(self) -> tf.Tensor:
+        """The minimum over the values held, the dtype's highest if there are none."""
+        return tf.reduce_min(self._held_or(self._dtype.max), axis=0)
+
+    def _held_or(self, default: Any) -> tf.Tensor:
+        """The whole buffer, `[max_len + 1, ...]`, with `default` in unused rows."""
+        held = tf.range(self._max_len + 1) < self.length
+        held = tf.reshape(held, [-1] + [1] * self._shape.rank)
+        return tf.where(held, self._buffer, tf.constant(default, self._dtype))

@@ -1,0 +1,46 @@
+"""A Python metric made into one that can be called from a graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.metrics import py_metric as py_metric_lib
+from tfrl.metrics import tf_metric
+
+
+class TFPyMetric(tf_metric.TFStepMetric):
+    """Calls a Python metric, with NumPy values, from TensorFlow.
+
+    The state stays in the Python metric, which this one tracks, so that a checkpoint of
+    either holds it. Every update leaves the graph: prefer `tf_metrics` where they do.
+    """
+
+    def __init__(
+        self,
+        py_metric: py_metric_lib.PyMetric,
+        name: str | None = None,
+        dtype: tf.DType = tf.float32,
+    ) -> None:
+        """Wraps `py_metric`, whose result is a scalar that `dtype` can hold."""
+        super().__init__(name=name or py_metric.name, prefix=py_metric.prefix)
+        self._py_metric = py_metric
+        self._dtype = tf.as_dtype(dtype)
+
+    def call(self, trajectory: Any) -> Any:
+        def update(*flat: Any) -> None:
+            self._py_metric(tf.nest.pack_sequence_as(trajectory, flat))
+
+        tf.numpy_function(update, tf.nest.flatten(trajectory), [])
+        return trajectory
+
+    def result(self) -> tf.Tensor:
+        as_numpy = self._dtype.as_numpy_dtype
+        value = tf.numpy_function(
+            lambda: as_numpy(self._py_metric.result()), [], self._dtype
+        )
+        return tf.ensure_shape(value, [])
+
+    def reset(self) -> None:
+        tf.numpy_function(self._py_metric.reset, [], [])

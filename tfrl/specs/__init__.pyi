@@ -1,10 +1,12 @@
 from . import array_spec as array_spec
+from . import distribution_spec as distribution_spec
 from . import dm_env_specs as dm_env_specs
 from . import environment_spec as environment_spec
 from . import gym_spaces as gym_spaces
 from . import tensor_spec as tensor_spec
 from .array_spec import ArraySpec as ArraySpec
 from .array_spec import BoundedArraySpec as BoundedArraySpec
+from .distribution_spec import DistributionSpec as DistributionSpec
 from .environment_spec import EnvironmentSpec as EnvironmentSpec
 from .environment_spec import make_environment_spec as make_environment_spec
 from .tensor_spec import BoundedTensorSpec as BoundedTensorSpec

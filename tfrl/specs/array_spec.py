@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import tree
 
+from tfrl.specs import bounds
+
 _MAX_INT64 = np.iinfo(np.int64).max
 
 
@@ -100,6 +102,8 @@ class ArraySpec:
         )
 
     def _matches_shape(self, shape: tuple[int, ...]) -> bool:
+        if shape == self._shape:
+            return True
         return len(shape) == len(self._shape) and all(
             mine is None or mine == other
             for mine, other in zip(self._shape, shape, strict=True)
@@ -155,9 +159,8 @@ class BoundedArraySpec(ArraySpec):
           TypeError: If `shape` or `dtype` is not one, or the dtype has no order.
         """
         super().__init__(shape, dtype, name)
-        low, high = dtype_limits(self._dtype)
-        self._minimum = self._as_bound("minimum", low if minimum is None else minimum)
-        self._maximum = self._as_bound("maximum", high if maximum is None else maximum)
+        self._minimum = bounds.as_bound("minimum", minimum, self._shape, self._dtype)
+        self._maximum = bounds.as_bound("maximum", maximum, self._shape, self._dtype)
         if np.any(self._minimum > self._maximum):
             raise ValueError(
                 f"minimum: got {self._minimum} with maximum {self._maximum}, expected "
@@ -205,7 +208,7 @@ class BoundedArraySpec(ArraySpec):
             np.all(array >= self._minimum) and np.all(array <= self._maximum)
         )
 
-    def replace(
+    def replace(  # type: ignore[override]
         self,
         shape: Any = None,
         dtype: Any = None,
@@ -213,40 +216,22 @@ class BoundedArraySpec(ArraySpec):
         maximum: Any = None,
         name: str | None = None,
     ) -> BoundedArraySpec:
-        """Returns a copy with the given fields changed; None keeps a field."""
-        return BoundedArraySpec(
-            self.shape if shape is None else shape,
-            self.dtype if dtype is None else dtype,
-            self.minimum if minimum is None else minimum,
-            self.maximum if maximum is None else maximum,
-            self.name if name is None else name,
-        )
+        """Returns a copy with the given fields changed; None keeps a field.
 
-    def _as_bound(self, which: str, value: Any) -> np.ndarray:
-        """Returns `value` as a read-only array of the spec's dtype, or raises."""
-        bound = np.array(value)
-        try:
-            # A dimension of any length takes one bound for all of it.
-            np.broadcast_to(bound, [1 if d is None else d for d in self._shape])
-        except ValueError as error:
-            raise ValueError(
-                f"{which}: got a bound of shape {bound.shape}, expected one that "
-                f"broadcasts to the spec's shape {self._shape}; give one number, or "
-                f"one for each element ({error})."
-            ) from error
-        low, high = dtype_limits(self._dtype)
-        if is_continuous(self):
-            converted, valid = _as_finite_floats(bound, self._dtype, low, high)
-        else:
-            valid = bool(np.all((bound >= low) & (bound <= high)))
-            converted = bound.astype(self._dtype) if valid else bound
-        if not valid:
-            raise ValueError(
-                f"{which}: got {bound}, expected numbers within the range [{low}, "
-                f"{high}] of {self._dtype}; choose a wider dtype or tighter bounds."
-            )
-        converted.setflags(write=False)
-        return converted
+        Bounds that are kept and do not fit a new dtype become its limits.
+        """
+        plain = super().replace(shape, dtype, name)
+        return BoundedArraySpec(
+            plain.shape,
+            plain.dtype,
+            bounds.clip_to_dtype(self.minimum, plain.dtype)
+            if minimum is None
+            else minimum,
+            bounds.clip_to_dtype(self.maximum, plain.dtype)
+            if maximum is None
+            else maximum,
+            plain.name,
+        )
 
     def __repr__(self) -> str:
         return (
@@ -277,13 +262,13 @@ def is_bounded(spec: Any) -> bool:
 
 
 def is_discrete(spec: Any) -> bool:
-    """Whether the dtype is an integer (booleans are neither discrete nor continuous)."""
+    """Whether the dtype is an integer; booleans are not."""
     return np.issubdtype(spec.dtype, np.integer)
 
 
 def is_continuous(spec: Any) -> bool:
     """Whether the dtype is a floating one, bfloat16 included."""
-    return np.issubdtype(spec.dtype, np.floating) or spec.dtype.name == "bfloat16"
+    return bounds.is_floating(spec.dtype)
 
 
 def sample_bounded_spec(
@@ -328,7 +313,7 @@ def sample_spec_nest(
 
 
 def check_arrays_nest(arrays: Any, spec: Any) -> bool:
-    """Whether a nest of arrays has the structure of, and conforms to, a nest of specs."""
+    """Whether a nest of arrays has the structure of a nest of specs and conforms."""
     try:
         assert_arrays_spec_nest(arrays, spec)
     except (TypeError, ValueError):
@@ -378,43 +363,6 @@ def _as_shape(shape: Iterable[Any]) -> tuple[Any, ...]:
             f"shape: got {shape!r}, expected an iterable of integers; write (3,) for a "
             "vector of three and () for a scalar."
         ) from error
-
-
-def dtype_limits(dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    """Returns the least and the greatest finite value of an ordered dtype."""
-    if np.issubdtype(dtype, np.integer):
-        return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
-    if dtype == np.bool_:
-        return False, True
-    if np.issubdtype(dtype, np.floating):
-        return np.finfo(dtype).min, np.finfo(dtype).max
-    if dtype.name == "bfloat16":
-        # Known to NumPy only through ml_dtypes, which made it, so it is there.
-        import ml_dtypes
-
-        return ml_dtypes.finfo(dtype).min, ml_dtypes.finfo(dtype).max
-    raise TypeError(
-        f"dtype: got {dtype}, expected an integer, floating or boolean one, since only "
-        "these have bounds and can be sampled; use ArraySpec, without bounds."
-    )
-
-
-def _as_finite_floats(
-    bound: np.ndarray, dtype: np.dtype[Any], low: Any, high: Any
-) -> tuple[np.ndarray, bool]:
-    """Returns `bound` in `dtype` with infinities replaced, and whether it is valid.
-
-    A finite number that `dtype` can only round to infinity is not valid, nor is NaN.
-    """
-    with np.errstate(over="ignore"):
-        converted = np.array(bound, dtype)
-    infinite = np.isinf(converted)
-    valid = not np.any(np.isnan(converted)) and bool(
-        np.all(np.isinf(bound.astype(np.longdouble)) == infinite)
-    )
-    converted[converted == -np.inf] = low
-    converted[converted == np.inf] = high
-    return converted, valid
 
 
 def _sample_integers(

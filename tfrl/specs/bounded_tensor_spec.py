@@ -1,8 +1,8 @@
 """The bounded tensor spec, a `tf.TensorSpec` that knows its least and greatest values.
 
-TensorFlow has such a class too, but not in its public API. This one is a plain subclass
-of `tf.TensorSpec`: signatures, datasets and SavedModels take it for one, and SavedModels
-that used it load where only TensorFlow is installed.
+TensorFlow has such a class too, but not in its public API. This one is a plain
+subclass of `tf.TensorSpec`: signatures, datasets and SavedModels take it for one, and
+SavedModels that used it load where only TensorFlow is installed.
 """
 
 from __future__ import annotations

@@ -157,8 +157,12 @@ def _sample_floats(spec: Any, dtype: tf.DType, shape: Any, seed: tf.Tensor) -> A
 
 def _sample_integers(spec: Any, dtype: tf.DType, shape: Any, seed: tf.Tensor) -> Any:
     low, high = spec.minimum, spec.maximum
-    same_bounds = np.all(low == low.flat[0]) and np.all(high == high.flat[0])
-    if same_bounds and tf.int64.min <= low.flat[0] and high.flat[0] < tf.int64.max:
+    if (
+        _is_constant(low)
+        and _is_constant(high)
+        and tf.int64.min <= low.flat[0]
+        and high.flat[0] < tf.int64.max
+    ):
         # The common case has a kernel of its own, on every device.
         start, end = int(low.flat[0]), int(high.flat[0]) + 1
         small = tf.int32.min <= start and end <= tf.int32.max
@@ -172,6 +176,10 @@ def _sample_integers(spec: Any, dtype: tf.DType, shape: Any, seed: tf.Tensor) ->
         )
         return tf.cast(sample, dtype)
     return _sample_any_integers(low, high, dtype, shape, seed)
+
+
+def _is_constant(bound: np.ndarray) -> bool:
+    return bound.size > 0 and bool(np.all(bound == bound.flat[0]))
 
 
 def _sample_any_integers(
@@ -204,29 +212,35 @@ def _restrict(spec: BoundedTensorSpec, minimum: Any, maximum: Any) -> BoundedTen
 
 
 def _sample_sparse(spec: Any, seed: tf.Tensor, outer_dims: Any) -> tf.SparseTensor:
-    outer_shape = tf.get_static_value(outer_dims)
-    if outer_shape is None and outer_dims is not None:
+    shape = _full_shape(spec, outer_dims)
+    static_shape = tf.get_static_value(shape) if tf.is_tensor(shape) else shape
+    if static_shape is None:
         raise NotImplementedError(
             f"outer_dims: got {outer_dims} with {spec}, expected statically known "
             "dimensions for a sparse tensor; pass Python integers."
         )
-    shape = tf.TensorShape(() if outer_shape is None else outer_shape)
-    shape = shape.concatenate(spec.shape)
+    shape = tf.TensorShape(static_shape)
+    dense_shape = tf.constant(shape.as_list(), tf.int64)
     size = shape.num_elements()
+    if size == 0:
+        return tf.SparseTensor(
+            tf.zeros([0, shape.rank], tf.int64), tf.zeros([0], spec.dtype), dense_shape
+        )
     position_seed, value_seed = tf.unstack(
         tf.random.split(seed, num=2, alg=_ALGORITHM), num=2
     )
-    count = _NUM_SPARSE_VALUES if size else 0
     positions = sample_bounded_spec(
-        BoundedTensorSpec([count], tf.int64, 0, max(size - 1, 0)), position_seed
+        BoundedTensorSpec([_NUM_SPARSE_VALUES], tf.int64, 0, size - 1), position_seed
     )
+    # No position may occur twice.
     positions = tf.sort(tf.unique(positions).y)
     is_text = spec.dtype == tf.string
     values = sample_bounded_spec(
-        BoundedTensorSpec([count], tf.int32 if is_text else spec.dtype, 0, 1),
+        BoundedTensorSpec(
+            [_NUM_SPARSE_VALUES], tf.int32 if is_text else spec.dtype, 0, 1
+        ),
         value_seed,
     )[: tf.size(positions)]
-    dense_shape = tf.constant(shape.as_list(), tf.int64)
     return tf.SparseTensor(
         tf.transpose(tf.unravel_index(positions, dense_shape)),
         tf.as_string(values) if is_text else values,

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from tfrl.specs import array_spec
+from tfrl.specs import array_spec, bounds
 from tfrl.specs.bounded_tensor_spec import BoundedTensorSpec
 from tfrl.specs.spec_proto import (
     from_packed_proto,
@@ -170,10 +170,9 @@ def with_dtype(specs: Any, dtype: Any) -> Any:
     Bounds that the new dtype cannot hold become its limits.
     """
     dtype = tf.as_dtype(dtype)
-    low, high = array_spec.dtype_limits(np.dtype(dtype.as_numpy_dtype))
 
     def clip(bound: np.ndarray, _: Any) -> np.ndarray:
-        return np.where(bound <= low, low, np.where(bound >= high, high, bound))
+        return bounds.clip_to_dtype(bound, np.dtype(dtype.as_numpy_dtype))
 
     return tf.nest.map_structure(
         lambda spec: _rebuild(spec, spec.shape, dtype, clip), specs

@@ -5,10 +5,13 @@ nor any other room of the library. TensorFlow ships no types, so a checker sees 
 classes as `Any`; the names are for the reader.
 """
 
+# Strings cannot be joined with `|` at run time.
+# ruff: noqa: UP007, UP045
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Optional, TypeVar, Union
 
 import numpy as np
 
@@ -18,11 +21,74 @@ if TYPE_CHECKING:
     import tensorflow as tf
     import tensorflow_probability as tfp
 
+    from tfrl.environments import py_environment
+    from tfrl.networks import network
+    from tfrl.policies import tf_policy
+    from tfrl.specs import array_spec, tensor_spec
+    from tfrl.trajectories import policy_step, time_step, trajectory
+
+# A nest: something, or a list, tuple or mapping of nests.
 Tnest = TypeVar("Tnest")
 Trecursive = TypeVar("Trecursive")
-Nested = Union[Tnest, Iterable[Trecursive], Mapping[str, Trecursive]]  # noqa: UP007
+Nested = Union[Tnest, Iterable[Trecursive], Mapping[str, Trecursive]]
 
+# Values.
 Tensor = Union["tf.Tensor", "tf.SparseTensor", "tf.RaggedTensor"]
+Variable = Union["tf.Variable", "keras.Variable"]
 Array = Union[np.ndarray, np.generic, int, float, str, bool, "tf.Tensor"]
 TensorOrArray = Union[Tensor, Array]
 Distribution = Union["tfp.distributions.Distribution"]
+
+Int = Union[int, np.int16, np.int32, np.int64, Tensor, Array]
+Bool = Union[bool, np.bool_, Tensor, Array]
+Float = Union[float, np.float16, np.float32, np.float64, Tensor, Array]
+FloatOrReturningFloat = Union[Float, Callable[[], Float]]
+Shape = Union[TensorOrArray, Sequence[Optional[int]], "tf.TensorShape"]
+ShapeSequence = Sequence[Optional[int]]
+Seed = Union[int, Sequence[int], Tensor, Array]
+
+# Specs.
+ArraySpec = Union["array_spec.ArraySpec"]
+BoundedTensorSpec = Union["tensor_spec.BoundedTensorSpec"]
+DistributionSpecV2 = Any
+TensorSpec = Union[
+    "tf.TypeSpec", "tf.TensorSpec", "tf.RaggedTensorSpec", "tf.SparseTensorSpec"
+]
+Spec = Union[TensorSpec, ArraySpec]
+SpecTensorOrArray = Union[Spec, Tensor, Array]
+
+# What is made of them.
+Network = Union["network.Network"]
+Layer = Union["keras.layers.Layer"]
+Optimizer = Union["keras.optimizers.Optimizer", "tf.compat.v1.train.Optimizer"]
+LookupLayer = Union["keras.layers.IntegerLookup", "keras.layers.StringLookup"]
+TimeStep = Union["time_step.TimeStep"]
+PolicyStep = Union["policy_step.PolicyStep"]
+Trajectory = Union["trajectory.Trajectory"]
+PyEnv = Union["py_environment.PyEnvironment"]
+TFPolicy = Union["tf_policy.TFPolicy"]
+GymEnv = Union["gymnasium.Env"]
+
+# Nests of them.
+NestedTensor = Nested[Tensor, "NestedTensor"]
+NestedVariable = Nested[Variable, "NestedVariable"]
+NestedArray = Nested[Array, "NestedArray"]
+NestedDistribution = Nested[Distribution, "NestedDistribution"]
+NestedTensorSpec = Nested[TensorSpec, "NestedTensorSpec"]
+NestedBoundedTensorSpec = Nested[BoundedTensorSpec, "NestedBoundedTensorSpec"]
+NestedArraySpec = Nested[ArraySpec, "NestedArraySpec"]
+NestedLayer = Nested[Layer, "NestedLayer"]
+NestedNetwork = Nested[Network, "NestedNetwork"]
+NestedSpec = Union[NestedTensorSpec, NestedArraySpec]
+NestedTensorOrArray = Union[NestedTensor, NestedArray]
+NestedSpecTensorOrArray = Union[NestedSpec, NestedTensor, NestedArray]
+
+# Functions.
+Splitter = Optional[
+    Callable[[NestedSpecTensorOrArray], Iterable[NestedSpecTensorOrArray]]
+]
+GymEnvWrapper = Callable[[GymEnv], GymEnv]
+PyEnvWrapper = Callable[[PyEnv], PyEnv]
+Observer = Callable[[Trajectory], None]
+ComparatorFn = Callable[[Float, Float], Bool]
+LossFn = Callable[..., Tensor]

@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+from dm_env import specs as dm_specs
+
+from tfrl.specs.array_spec import ArraySpec, BoundedArraySpec
+from tfrl.specs.dm_env_specs import from_dm_env_spec, to_dm_env_spec
+
+
+def test_arrays_keep_shape_dtype_and_name():
+    spec = from_dm_env_spec(dm_specs.Array((2,), np.float64, "velocity"))
+    assert type(spec) is ArraySpec
+    assert spec == ArraySpec((2,), np.float64)
+    assert spec.name == "velocity"
+
+
+def test_bounds_are_kept_and_made_finite():
+    spec = from_dm_env_spec(
+        dm_specs.BoundedArray((2,), np.float32, [-1, -np.inf], np.inf)
+    )
+    assert spec == BoundedArraySpec((2,), np.float32, [-1, -np.inf], np.inf)
+    assert np.all(np.isfinite(spec.minimum))
+
+
+def test_discrete_arrays_count_from_zero():
+    spec = from_dm_env_spec(dm_specs.DiscreteArray(5))
+    assert spec == BoundedArraySpec((), np.int32, 0, 4)
+
+
+def test_nests_are_converted_and_our_specs_stay():
+    ours = ArraySpec((), np.int32)
+    spec = from_dm_env_spec({"a": [dm_specs.Array((), np.int32)], "b": ours})
+    assert spec == {"a": [ours], "b": ours}
+    assert spec["b"] is ours
+
+
+def test_strings_become_objects():
+    spec = from_dm_env_spec(dm_specs.StringArray((), name="text"))
+    assert spec == ArraySpec((), object)
+
+
+def test_bounded_zero_based_integers_become_discrete_arrays():
+    spec = to_dm_env_spec(BoundedArraySpec((), np.int64, 0, 4, "action"))
+    assert spec == dm_specs.DiscreteArray(5, np.int64, "action")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        BoundedArraySpec((), np.int32, 1, 4, "a"),
+        BoundedArraySpec((2,), np.int32, 0, 4, "a"),
+        BoundedArraySpec((), np.uint8, name="a"),
+        BoundedArraySpec((), np.float32, 0, 1, "a"),
+    ],
+)
+def test_other_bounded_specs_become_bounded_arrays(spec):
+    converted = to_dm_env_spec(spec)
+    assert type(converted) is dm_specs.BoundedArray
+    np.testing.assert_array_equal(converted.minimum, spec.minimum)
+    np.testing.assert_array_equal(converted.maximum, spec.maximum)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        ArraySpec((2, 3), np.uint8, "pixels"),
+        BoundedArraySpec((), np.int32, 0, 3, "action"),
+        BoundedArraySpec((2,), np.float64, [-1, 0], 1, "position"),
+    ],
+)
+def test_round_trip(spec):
+    back = from_dm_env_spec(to_dm_env_spec([spec]))[0]
+    assert type(back) is type(spec)
+    assert back == spec
+    assert back.name == spec.name
+
+
+def test_other_things_are_named():
+    with pytest.raises(ValueError, match="spec: got 3 of type int in the nest"):
+        from_dm_env_spec({"a": 3})
+    with pytest.raises(ValueError, match=r"spec: got Array\(.*expected ArraySpecs"):
+        to_dm_env_spec([dm_specs.Array((), np.int32)])

@@ -1,0 +1,111 @@
+from collections import namedtuple
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from google.protobuf import any_pb2, text_format
+from tensorflow.core.protobuf import struct_pb2
+
+from tfrl.specs import tensor_spec
+from tfrl.specs.array_spec import ArraySpec, BoundedArraySpec
+from tfrl.specs.tensor_spec import BoundedTensorSpec, TensorSpec
+
+PolicyStep = namedtuple("PolicyStep", "action state info")
+
+SPEC = PolicyStep(
+    action=BoundedTensorSpec((2,), tf.float32, -1, [1, 2], "action"),
+    state=(),
+    info={"q": [TensorSpec((None,), tf.int64)], "empty": {}, "list": []},
+)
+
+# As TF-Agents 0.19 writes a policy step's spec.
+TF_AGENTS_TEXT = r"""
+named_tuple_value {
+  name: "PolicyStep"
+  values { key: "action" value { bounded_tensor_spec_value {
+    name: "action" shape { dim { size: 2 } } dtype: DT_FLOAT
+    minimum { dtype: DT_FLOAT tensor_shape { } float_val: -1 }
+    maximum { dtype: DT_FLOAT tensor_shape { dim { size: 2 } }
+              tensor_content: "\000\000\200?\000\000\000@" }
+  } } }
+  values { key: "state" value { tuple_value { } } }
+  values { key: "info" value { dict_value { fields { key: "q" value {
+    list_value { values { tensor_spec_value {
+      shape { dim { size: -1 } } dtype: DT_INT64 } } } } } } } }
+}
+"""
+
+
+def test_file_round_trip_keeps_structure_names_and_bounds(tmp_path):
+    path = str(tmp_path / "new" / "folder" / "policy_specs.pbtxt")
+    tensor_spec.to_pbtxt_file(path, SPEC)
+    loaded = tensor_spec.from_pbtxt_file(path)
+    tf.nest.assert_same_structure(loaded, SPEC)
+    assert tf.nest.flatten(loaded) == tf.nest.flatten(SPEC)
+    assert type(loaded).__name__ == "PolicyStep"
+    assert loaded._fields == ("action", "state", "info")
+    assert loaded == SPEC
+
+
+def test_file_in_the_current_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tensor_spec.to_pbtxt_file("specs.pbtxt", SPEC.action)
+    assert tensor_spec.from_pbtxt_file("specs.pbtxt") == SPEC.action
+
+
+def test_reads_what_tf_agents_wrote():
+    proto = text_format.Parse(TF_AGENTS_TEXT, struct_pb2.StructuredValue())
+    assert tensor_spec.from_proto(proto) == SPEC._replace(
+        info={"q": SPEC.info["q"]},
+    )
+
+
+def test_tensorflow_decodes_what_is_written():
+    decoded = tf.__internal__.saved_model.decode_proto(tensor_spec.to_proto(SPEC))
+    tf.nest.assert_same_structure(decoded, SPEC)
+    assert decoded.info == SPEC.info
+    np.testing.assert_array_equal(decoded.action.maximum, [1, 2])
+    assert decoded.action.name == "action"
+
+
+def test_array_specs_are_written_as_tensor_specs():
+    spec = [
+        ArraySpec((2,), np.uint8, "a"),
+        BoundedArraySpec((), np.int64, 0, 5, "b"),
+    ]
+    assert tensor_spec.from_proto(tensor_spec.to_proto(spec)) == [
+        TensorSpec((2,), tf.uint8, "a"),
+        BoundedTensorSpec((), tf.int64, 0, 5, "b"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [tf.bool, tf.uint8, tf.int64, tf.uint64, tf.float16, tf.bfloat16, tf.float64],
+)
+def test_limits_of_every_dtype_are_kept(dtype):
+    spec = BoundedTensorSpec((), dtype)
+    assert tensor_spec.from_proto(tensor_spec.to_proto(spec)) == spec
+
+
+def test_unknown_ranks_are_kept():
+    spec = TensorSpec(None, tf.string)
+    assert tensor_spec.from_proto(tensor_spec.to_proto(spec)) == spec
+
+
+def test_packed_protos():
+    packed = any_pb2.Any()
+    packed.Pack(tensor_spec.to_proto(SPEC))
+    assert tensor_spec.from_packed_proto(packed) == SPEC
+
+
+def test_other_leaves_are_named():
+    with pytest.raises(TypeError, match=r"spec: got 3 of type int in the nest"):
+        tensor_spec.to_proto({"a": 3})
+
+
+def test_other_protos_are_named():
+    with pytest.raises(ValueError, match=r"a value of kind 'int64_value'"):
+        tensor_spec.from_proto(struct_pb2.StructuredValue(int64_value=3))
+    with pytest.raises(ValueError, match=r"a value of kind None"):
+        tensor_spec.from_proto(struct_pb2.StructuredValue())

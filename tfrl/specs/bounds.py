@@ -1,0 +1,103 @@
+"""The bounds of specs: what a dtype can hold, and bounds made to fit it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def is_floating(dtype: np.dtype[Any]) -> bool:
+    """Whether `dtype` is a floating one, bfloat16 included, which NumPy knows not."""
+    return bool(np.issubdtype(dtype, np.floating)) or dtype.name == "bfloat16"
+
+
+def dtype_limits(dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """Returns the least and the greatest finite value of a dtype.
+
+    Raises:
+      TypeError: If the dtype has no order, as strings and complex numbers.
+    """
+    if np.issubdtype(dtype, np.integer):
+        return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    if dtype == np.bool_:
+        return False, True
+    if np.issubdtype(dtype, np.floating):
+        return np.finfo(dtype).min, np.finfo(dtype).max
+    if is_floating(dtype):
+        # Whoever made the dtype has imported this.
+        import ml_dtypes
+
+        return ml_dtypes.finfo(dtype).min, ml_dtypes.finfo(dtype).max
+    raise TypeError(
+        f"dtype: got {dtype}, expected an integer, floating or boolean one, since only "
+        "these have bounds and can be sampled; use ArraySpec, without bounds."
+    )
+
+
+def clip_to_dtype(bound: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+    """Returns `bound` with numbers that `dtype` cannot hold replaced by its limits."""
+    low, high = dtype_limits(dtype)
+    return np.where(bound <= low, low, np.where(bound >= high, high, bound))
+
+
+def as_bound(
+    which: str, value: Any, shape: tuple[Any, ...], dtype: np.dtype[Any]
+) -> np.ndarray:
+    """Returns one bound of a spec as a read-only array of its dtype.
+
+    Args:
+      which: "minimum" or "maximum", for messages and for the default.
+      value: The bound; None for the limit of the dtype. Infinity becomes that limit if
+        the dtype is a floating one.
+      shape: The spec's shape, to which the bound must broadcast.
+      dtype: The spec's dtype.
+
+    Raises:
+      ValueError: If the bound does not broadcast, is NaN, or does not fit the dtype.
+      TypeError: If the dtype has no order.
+    """
+    low, high = dtype_limits(dtype)
+    if value is None:
+        value = low if which == "minimum" else high
+    bound = np.array(value)
+    try:
+        # A dimension of any length takes one bound for all of it.
+        np.broadcast_to(bound, [1 if dim is None else dim for dim in shape])
+    except ValueError as error:
+        raise ValueError(
+            f"{which}: got a bound of shape {bound.shape}, expected one that "
+            f"broadcasts to the spec's shape {shape}; give one number, or one for each "
+            f"element ({error})."
+        ) from error
+    if is_floating(dtype):
+        converted, valid = _as_finite_floats(bound, dtype)
+    else:
+        valid = bool(np.all((bound >= low) & (bound <= high)))
+        converted = bound.astype(dtype) if valid else bound
+    if not valid:
+        raise ValueError(
+            f"{which}: got {bound}, expected numbers within the range [{low}, {high}] "
+            f"of {dtype}; choose a wider dtype or tighter bounds."
+        )
+    converted.setflags(write=False)
+    return converted
+
+
+def _as_finite_floats(
+    bound: np.ndarray, dtype: np.dtype[Any]
+) -> tuple[np.ndarray, bool]:
+    """Returns `bound` in `dtype` with infinities replaced, and whether it is valid.
+
+    A finite number that `dtype` can only round to infinity is not valid, nor is NaN.
+    """
+    low, high = dtype_limits(dtype)
+    with np.errstate(over="ignore"):
+        converted = np.array(bound, dtype)
+    infinite = np.isinf(bound.astype(np.longdouble))
+    valid = not np.any(np.isnan(converted)) and bool(
+        np.all(np.isinf(converted) == infinite)
+    )
+    converted[converted == -np.inf] = low
+    converted[converted == np.inf] = high
+    return converted, valid

@@ -1,0 +1,77 @@
+"""Specs of dm_env, converted from and to ours.
+
+The time steps of both libraries have the same fields; only the classes of their specs
+differ.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tree
+from dm_env import specs as dm_specs
+
+from tfrl.specs import array_spec
+
+
+def from_dm_env_spec(spec: Any) -> Any:
+    """Returns the nest of array specs for a nest of dm_env specs.
+
+    Dtypes and names stay; a `StringArray` becomes an `ArraySpec` of objects. Array
+    specs of ours stay as they are.
+
+    Raises:
+      ValueError: If something in the nest is no spec.
+    """
+
+    def convert(leaf: Any) -> array_spec.ArraySpec:
+        if isinstance(leaf, array_spec.ArraySpec):
+            return leaf
+        if isinstance(leaf, dm_specs.BoundedArray):
+            return array_spec.BoundedArraySpec.from_spec(leaf)
+        if isinstance(leaf, dm_specs.Array):
+            return array_spec.ArraySpec.from_spec(leaf)
+        raise ValueError(
+            f"spec: got {leaf!r} of type {type(leaf).__name__} in the nest, expected "
+            "specs of dm_env; describe an array with dm_env.specs.Array."
+        )
+
+    return tree.map_structure(convert, spec)
+
+
+def to_dm_env_spec(spec: Any) -> Any:
+    """Returns the nest of dm_env specs for a nest of array specs.
+
+    A bounded integer scalar that starts at 0 becomes a `DiscreteArray`.
+
+    Raises:
+      ValueError: If something in the nest is no array spec.
+    """
+
+    def convert(leaf: Any) -> dm_specs.Array:
+        if not isinstance(leaf, array_spec.ArraySpec):
+            raise ValueError(
+                f"spec: got {leaf!r} of type {type(leaf).__name__} in the nest, "
+                "expected ArraySpecs; convert tensor specs with "
+                "tensor_spec.to_array_spec."
+            )
+        if not isinstance(leaf, array_spec.BoundedArraySpec):
+            return dm_specs.Array(leaf.shape, leaf.dtype, leaf.name)
+        if _counts_from_zero(leaf):
+            return dm_specs.DiscreteArray(int(leaf.num_values), leaf.dtype, leaf.name)
+        return dm_specs.BoundedArray(
+            leaf.shape, leaf.dtype, leaf.minimum, leaf.maximum, leaf.name
+        )
+
+    return tree.map_structure(convert, spec)
+
+
+def _counts_from_zero(spec: array_spec.BoundedArraySpec) -> bool:
+    return (
+        spec.shape == ()
+        and array_spec.is_discrete(spec)
+        and bool(spec.minimum == 0)
+        # More values than its own dtype counts are no set of choices.
+        and bool(spec.maximum < np.iinfo(spec.dtype).max)
+    )

@@ -1,0 +1,194 @@
+"""Specs of Gymnasium spaces, and spaces of specs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+
+from tfrl.specs import array_spec, bounds
+
+
+def spec_from_gym_space(
+    space: gymnasium.Space[Any],
+    dtype_map: Mapping[type, Any] | None = None,
+    simplify_box_bounds: bool = True,
+    name: str | None = None,
+) -> Any:
+    """Returns the nest of `BoundedArraySpec`s that describes a space's elements.
+
+    `Discrete(n, start=s)` becomes int64 in `[s, s + n - 1]`, and the infinite bounds of
+    a `Box` its dtype's limits. `Tuple` and `Dict` give tuples and dicts, whose specs
+    are named by their path: 'observation/tuple_0/position'.
+
+    Args:
+      space: A `Box`, `Discrete`, `MultiDiscrete`, `MultiBinary`, or a `Tuple` or `Dict`
+        of such.
+      dtype_map: The dtypes for kinds of spaces, `{gymnasium.spaces.Box: np.float32}`.
+        The default is a `Box`'s and `Discrete`'s own, and int32 for `MultiDiscrete` and
+        `MultiBinary`.
+      simplify_box_bounds: Whether bounds that are the same for all elements become a
+        single number, which prints shorter.
+      name: The name of the spec, or what the names in a nest begin with.
+
+    Raises:
+      ValueError: If there is a space of another kind.
+    """
+    return _to_spec(space, _Options(dtype_map or {}, simplify_box_bounds, name))
+
+
+def space_from_spec(spec: Any) -> gymnasium.Space[Any]:
+    """Returns the space for a nest of array specs.
+
+    Bounded integers give `Discrete` (scalars) and `MultiDiscrete` (arrays, unless they
+    are bytes, such as images); all else gives a `Box`, whose bounds are infinite where
+    the spec's are its dtype's limits.
+
+    Raises:
+      ValueError: If something in the nest is no array spec of numbers or booleans.
+    """
+    if isinstance(spec, Mapping):
+        return gymnasium.spaces.Dict(
+            {key: space_from_spec(item) for key, item in spec.items()}
+        )
+    if isinstance(spec, tuple | list):
+        return gymnasium.spaces.Tuple([space_from_spec(item) for item in spec])
+    if not isinstance(spec, array_spec.ArraySpec) or spec.dtype.kind not in "biuf":
+        raise ValueError(
+            f"spec: got {spec!r} of type {type(spec).__name__}, expected ArraySpecs of "
+            "numbers or booleans; convert tensor specs with tensor_spec.to_array_spec."
+        )
+    if _is_choice(spec):
+        return _to_discrete(spec)
+    return _to_box(array_spec.BoundedArraySpec.from_spec(spec))
+
+
+class _Options(NamedTuple):
+    dtype_map: Mapping[type, Any]
+    simplify: bool
+    name: str | None
+
+    def dtype(self, space: gymnasium.Space[Any], default: Any) -> Any:
+        for kind in type(space).__mro__:
+            if kind in self.dtype_map:
+                return self.dtype_map[kind]
+        return default
+
+    def child(self, key: str) -> _Options:
+        return self._replace(name=f"{self.name}/{key}" if self.name else key)
+
+
+@functools.singledispatch
+def _to_spec(space: Any, options: _Options) -> Any:
+    raise ValueError(
+        f"{options.name or 'space'}: got the space {space!r} of type "
+        f"{type(space).__name__}, expected a Box, Discrete, MultiDiscrete or "
+        "MultiBinary, or a Tuple or Dict of such; wrap the environment with a "
+        "gymnasium.ObservationWrapper or ActionWrapper that converts it."
+    )
+
+
+@_to_spec.register
+def _(space: gymnasium.spaces.Discrete, options: _Options) -> Any:
+    return array_spec.BoundedArraySpec(
+        (),
+        options.dtype(space, space.dtype),
+        int(space.start),
+        int(space.start) + int(space.n) - 1,
+        options.name,
+    )
+
+
+@_to_spec.register
+def _(space: gymnasium.spaces.MultiDiscrete, options: _Options) -> Any:
+    start = np.asarray(space.start, np.int64)
+    return array_spec.BoundedArraySpec(
+        space.shape,
+        options.dtype(space, np.int32),
+        _simplify(start),
+        _simplify(start + np.asarray(space.nvec, np.int64) - 1),
+        options.name,
+    )
+
+
+@_to_spec.register
+def _(space: gymnasium.spaces.MultiBinary, options: _Options) -> Any:
+    dtype = options.dtype(space, np.int32)
+    return array_spec.BoundedArraySpec(space.shape, dtype, 0, 1, options.name)
+
+
+@_to_spec.register
+def _(space: gymnasium.spaces.Box, options: _Options) -> Any:
+    dtype = np.dtype(options.dtype(space, space.dtype))
+    low, high = _fit(space.low, dtype), _fit(space.high, dtype)
+    if options.simplify:
+        simple = _simplify(low), _simplify(high)
+        # Both or neither: a number beside an array reads like a mistake.
+        if simple[0].shape == simple[1].shape:
+            low, high = simple
+    return array_spec.BoundedArraySpec(space.shape, dtype, low, high, options.name)
+
+
+@_to_spec.register
+def _(space: gymnasium.spaces.Tuple, options: _Options) -> Any:
+    return tuple(
+        _to_spec(item, options.child(f"tuple_{index}"))
+        for index, item in enumerate(space.spaces)
+    )
+
+
+@_to_spec.register
+def _(space: gymnasium.spaces.Dict, options: _Options) -> Any:
+    return {
+        key: _to_spec(item, options.child(str(key)))
+        for key, item in space.spaces.items()
+    }
+
+
+def _fit(bound: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+    """Returns a box's bound for `dtype`, which `dtype_map` may have made narrower."""
+    return bounds.clip_to_dtype(bound, dtype).astype(dtype)
+
+
+def _simplify(bound: np.ndarray) -> np.ndarray:
+    """Returns a 0-d array if all elements are the same, else `bound`."""
+    if bound.size and np.all(bound == bound.flat[0]):
+        return np.array(bound.flat[0], bound.dtype)
+    return bound
+
+
+def _is_choice(spec: array_spec.ArraySpec) -> bool:
+    """Whether a spec reads as a choice among few, rather than as a measured number."""
+    if not isinstance(spec, array_spec.BoundedArraySpec) or spec.dtype.kind not in "iu":
+        return False
+    if spec.shape and spec.dtype.itemsize == 1:
+        return False
+    return bool(np.all(spec.num_values <= np.iinfo(np.int32).max))
+
+
+def _to_discrete(spec: Any) -> gymnasium.Space[Any]:
+    if spec.shape == ():
+        return gymnasium.spaces.Discrete(
+            int(spec.num_values), start=int(spec.minimum), dtype=spec.dtype.type
+        )
+    start = np.broadcast_to(spec.minimum, spec.shape).copy()
+    return gymnasium.spaces.MultiDiscrete(
+        spec.num_values, dtype=spec.dtype.type, start=start
+    )
+
+
+def _to_box(spec: array_spec.BoundedArraySpec) -> gymnasium.spaces.Box:
+    low, high = spec.minimum, spec.maximum
+    if array_spec.is_continuous(spec):
+        least, greatest = bounds.dtype_limits(spec.dtype)
+        low = np.where(low == least, -np.inf, low)
+        high = np.where(high == greatest, np.inf, high)
+    return gymnasium.spaces.Box(
+        np.broadcast_to(low, spec.shape).astype(spec.dtype),
+        np.broadcast_to(high, spec.shape).astype(spec.dtype),
+        spec.shape,
+        spec.dtype.type,
+    )

@@ -1,0 +1,218 @@
+"""`GymnasiumWrapper`: one Gymnasium environment as a `PyEnvironment`."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+import tree
+
+from tfrl.environments import py_environment
+from tfrl.specs import array_spec
+from tfrl.specs.gym_spaces import spec_from_gym_space
+from tfrl.trajectories import time_step as ts
+
+
+class GymnasiumWrapper(py_environment.PyEnvironment):
+    """A `gymnasium.Env` behind our interface, with specs made from its spaces.
+
+    `terminated` becomes a LAST step with discount 0, `truncated` alone a LAST step
+    that keeps its discount, and both together a termination. Attributes that are not
+    found here are looked up in the Gymnasium environment and its wrappers.
+    """
+
+    def __init__(
+        self,
+        gym_env: gymnasium.Env,
+        discount: float = 1.0,
+        spec_dtype_map: Mapping[type, Any] | None = None,
+        match_obs_space_dtype: bool = True,
+        auto_reset: bool = True,
+        simplify_box_bounds: bool = True,
+        render_kwargs: Mapping[str, Any] | None = None,
+    ):
+        """Wraps `gym_env`.
+
+        Args:
+          gym_env: The environment to wrap.
+          discount: The discount of every step but the first and a termination.
+          spec_dtype_map: From classes of spaces to the dtypes their specs get.
+          match_obs_space_dtype: Whether observations are copied and cast to the dtypes
+            of their specs.
+          auto_reset: Whether the step after a LAST one resets.
+          simplify_box_bounds: Whether equal bounds of a Box become one number.
+          render_kwargs: Keyword arguments for the environment's own `render`.
+
+        Raises:
+          ValueError: If a space has no spec.
+        """
+        super().__init__(auto_reset)
+        self._gym_env = gym_env
+        self._observation_spec = spec_from_gym_space(
+            gym_env.observation_space,
+            spec_dtype_map,
+            simplify_box_bounds,
+            "observation",
+        )
+        self._action_spec = spec_from_gym_space(
+            gym_env.action_space, spec_dtype_map, simplify_box_bounds, "action"
+        )
+        self._discount = _read_only(np.float32(discount))
+        self._match_dtype = match_obs_space_dtype
+        self._action_is_discrete = isinstance(
+            gym_env.action_space, gymnasium.spaces.Discrete
+        )
+        self._render_kwargs = dict(render_kwargs or {})
+        self._info: dict[str, Any] | None = None
+        self._done = True
+        self._was_reset = False
+        self._next_seed: int | None = None
+
+    @property
+    def gym(self) -> gymnasium.Env:
+        """The Gymnasium environment."""
+        return self._gym_env
+
+    @property
+    def done(self) -> bool:
+        """Whether the last step ended the episode, or none has begun."""
+        return self._done
+
+    def observation_spec(self) -> Any:
+        """The nest of specs of the observation space."""
+        return self._observation_spec
+
+    def action_spec(self) -> Any:
+        """The nest of specs of the action space."""
+        return self._action_spec
+
+    def get_info(self) -> Any:
+        """Returns Gymnasium's `info` of the last reset or step, None before."""
+        return self._info
+
+    def seed(self, seed: int) -> int:
+        """Seeds the next reset; Gymnasium takes its seeds there. Returns `seed`."""
+        self._next_seed = int(seed)
+        return self._next_seed
+
+    def render(self, mode: str = "rgb_array") -> Any:
+        """Returns a picture, or None where the environment shows it in a window.
+
+        Raises:
+          ValueError: If the environment was made for another render mode.
+        """
+        if mode != self._gym_env.render_mode:
+            raise ValueError(
+                f"render: got mode {mode!r}, expected the one that {self._name()} was "
+                f"made for, {self._gym_env.render_mode!r}; load it with "
+                f"suite_gym.load(..., gym_kwargs={{'render_mode': {mode!r}}})."
+            )
+        return self._gym_env.render(**self._render_kwargs)
+
+    def close(self) -> None:
+        """Closes the Gymnasium environment."""
+        self._gym_env.close()
+
+    def get_state(self) -> Any:
+        """Returns what the Gymnasium environment's own `get_state` returns, and ours.
+
+        Raises:
+          NotImplementedError: If the Gymnasium environment has no `get_state`.
+        """
+        return {
+            "gym": self._own_method("get_state")(),
+            "info": copy.deepcopy(self._info),
+            "done": self._done,
+            "next_seed": self._next_seed,
+        }
+
+    def set_state(self, state: Any) -> None:
+        """Restores what `get_state` returned, in this process or another.
+
+        Raises:
+          NotImplementedError: If the Gymnasium environment has no `set_state`.
+        """
+        set_state = self._own_method("set_state")
+        if not self._was_reset:
+            # Gymnasium's wrappers refuse to step an environment that was never reset.
+            self._reset()
+        set_state(state["gym"])
+        self._info = copy.deepcopy(state["info"])
+        self._done = state["done"]
+        self._next_seed = state["next_seed"]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or "_gym_env" not in self.__dict__:
+            raise AttributeError(name)
+        return self._gym_env.get_wrapper_attr(name)
+
+    def _reset(self) -> ts.TimeStep:
+        seed, self._next_seed = self._next_seed, None
+        observation, self._info = self._gym_env.reset(seed=seed)
+        self._done = False
+        self._was_reset = True
+        return ts.restart(self._to_spec(observation))
+
+    def _step(self, action: Any) -> ts.TimeStep:
+        if self._action_is_discrete:
+            # Some environments use the action as a key, and an array has no hash.
+            action = action.item() if hasattr(action, "item") else int(action)
+        observation, reward, terminated, truncated, self._info = self._gym_env.step(
+            action
+        )
+        if reward != reward:
+            raise ValueError(
+                f"reward: got NaN from {self._name()}, expected a finite number; "
+                "mend the environment's reward."
+            )
+        self._done = bool(terminated or truncated)
+        return ts.TimeStep(
+            ts.StepType.LAST if self._done else ts.StepType.MID,
+            np.asarray(reward, np.float32),
+            _ZERO if terminated else self._discount,
+            self._to_spec(observation),
+        )
+
+    def _to_spec(self, observation: Any) -> Any:
+        """Copies the observation into arrays of the spec's structure and dtypes.
+
+        A copy, since an environment may change its arrays in place, and the caller
+        keeps them.
+        """
+        spec = self._observation_spec
+        if not self._match_dtype:
+            return observation
+        if isinstance(spec, array_spec.ArraySpec):
+            return np.array(observation, spec.dtype)
+        return tree.map_structure_up_to(
+            spec,
+            lambda leaf, value: np.array(value, leaf.dtype),
+            spec,
+            observation,
+        )
+
+    def _own_method(self, name: str) -> Any:
+        if not self._gym_env.has_wrapper_attr(name):
+            raise NotImplementedError(
+                f"{self._name()}.{name}: the Gymnasium environment has no such method, "
+                "expected one to save and restore its state with; add get_state() and "
+                "set_state(state) to it."
+            )
+        return self._gym_env.get_wrapper_attr(name)
+
+    def _name(self) -> str:
+        spec = self._gym_env.spec
+        return type(self._gym_env.unwrapped).__name__ if spec is None else spec.id
+
+
+def _read_only(value: Any) -> np.ndarray:
+    array = np.asarray(value)
+    array.setflags(write=False)
+    return array
+
+
+# The time steps share their constants.
+_ZERO = _read_only(np.float32(0.0))

@@ -1,0 +1,242 @@
+"""`PyEnvironment`, the base class of environments written in Python.
+
+A subclass describes itself with `observation_spec` and `action_spec`, and plays with
+`_reset` and `_step`; the base class keeps the current time step and starts the next
+episode by itself.
+"""
+
+from __future__ import annotations
+
+import abc
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import tree
+
+from tfrl.specs import array_spec
+from tfrl.trajectories import time_step as ts
+
+_LAST = int(ts.StepType.LAST)
+
+
+class PyEnvironment(abc.ABC):
+    """An environment that takes and returns nests of NumPy arrays.
+
+    Time: `reset` returns a FIRST step; `step` returns MID steps and then a LAST one,
+    with discount 0 if the episode terminated and with its discount kept if it was cut
+    off. The `step` after a LAST ignores its action and returns the next FIRST, and so
+    does a `step` before any reset.
+
+    A batched environment (`batched`, `batch_size`) puts the batch in front of every
+    array, `[B, ...]`; specs never include it. Its members end their episodes at
+    different steps, so its `_step` starts the next episode of each member by itself;
+    the base class resets only a batch that has ended as a whole.
+    """
+
+    # On the class, since a subclass may well not call `super().__init__()`.
+    _handle_auto_reset = True
+    _current_time_step: ts.TimeStep | None = None
+
+    def __init__(self, handle_auto_reset: bool = True):
+        """Initialises the base.
+
+        Args:
+          handle_auto_reset: Whether `step` resets after a LAST step. An environment
+            whose own `_step` does so behaves the same either way.
+        """
+        self._handle_auto_reset = handle_auto_reset
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name in ("reset", "step"):
+            if name in cls.__dict__:
+                raise TypeError(
+                    f"{cls.__name__}.{name}: got a method that overrides "
+                    f"PyEnvironment.{name}, expected it to be left alone, since it "
+                    f"keeps the current time step; name yours _{name}."
+                )
+
+    @property
+    def batched(self) -> bool:
+        """Whether actions and time steps have a batch dimension in front."""
+        return False
+
+    @property
+    def batch_size(self) -> int | None:
+        """The size of the batch, or None if the environment is not batched.
+
+        Raises:
+          RuntimeError: If a subclass says that it is batched but not its size.
+        """
+        if self.batched:
+            raise RuntimeError(
+                f"{type(self).__name__}.batch_size: the environment is batched, but "
+                "does not say its size; override the property batch_size, too."
+            )
+        return None
+
+    @abc.abstractmethod
+    def observation_spec(self) -> Any:
+        """The nest of `ArraySpec`s of the observations, without the batch."""
+
+    @abc.abstractmethod
+    def action_spec(self) -> Any:
+        """The nest of `ArraySpec`s of the actions, without the batch."""
+
+    def reward_spec(self) -> Any:
+        """The nest of `ArraySpec`s of the rewards; one float32 number by default."""
+        return array_spec.ArraySpec((), np.float32, name="reward")
+
+    def discount_spec(self) -> Any:
+        """The `ArraySpec` of the discount; float32 in [0, 1] by default."""
+        return array_spec.BoundedArraySpec((), np.float32, 0.0, 1.0, name="discount")
+
+    def time_step_spec(self) -> ts.TimeStep:
+        """The `TimeStep` of specs of what `reset` and `step` return."""
+        spec = ts.time_step_spec(self.observation_spec(), self.reward_spec())
+        return spec._replace(discount=self.discount_spec())
+
+    def should_reset(self, current_time_step: ts.TimeStep) -> bool:
+        """Whether `step` has to reset instead of applying its action.
+
+        By default that is so when every member's episode has ended and
+        `handle_auto_reset` is set.
+        """
+        if not self._handle_auto_reset:
+            return False
+        step_type = current_time_step.step_type
+        if np.ndim(step_type):
+            return bool((step_type == _LAST).all())
+        return int(step_type) == _LAST
+
+    def current_time_step(self) -> ts.TimeStep:
+        """Returns what the last `reset` or `step` returned.
+
+        Raises:
+          ValueError: If the environment was never reset.
+        """
+        if self._current_time_step is None:
+            raise ValueError(
+                f"{type(self).__name__}.current_time_step: the environment was not "
+                "reset yet, expected a reset before; call reset() first."
+            )
+        return self._current_time_step
+
+    def reset(self) -> ts.TimeStep:
+        """Starts a new episode and returns its FIRST step.
+
+        Not to be overridden: subclasses write `_reset`.
+        """
+        self._current_time_step = self._reset()
+        return self._current_time_step
+
+    def step(self, action: Any) -> ts.TimeStep:
+        """Applies `action` and returns the next time step.
+
+        Before any reset and after the end of an episode the action is ignored and a
+        new episode starts. Not to be overridden: subclasses write `_step`.
+
+        Args:
+          action: A nest of arrays like `action_spec()`, `[B, ...]` if batched.
+        """
+        current = self._current_time_step
+        if current is None or self.should_reset(current):
+            return self.reset()
+        self._current_time_step = self._step(action)
+        return self._current_time_step
+
+    def seed(self, seed: Any) -> Any:
+        """Seeds the environment's random numbers.
+
+        Raises:
+          NotImplementedError: If the environment cannot be seeded.
+        """
+        raise NotImplementedError(_unsupported(self, "seed", "seed(seed)"))
+
+    def get_info(self) -> Any:
+        """Returns what the environment says about the last step besides the step.
+
+        Raises:
+          NotImplementedError: If the environment gives no such information.
+        """
+        raise NotImplementedError(_unsupported(self, "get_info", "get_info()"))
+
+    def get_state(self) -> Any:
+        """Returns a token that `set_state` takes to bring the environment back here.
+
+        The token is the caller's: the environment must not change it afterwards.
+
+        Raises:
+          NotImplementedError: If the environment's state cannot be saved.
+        """
+        raise NotImplementedError(_unsupported(self, "get_state", "get_state()"))
+
+    def set_state(self, state: Any) -> None:
+        """Brings the environment back to a state that `get_state` returned.
+
+        Raises:
+          NotImplementedError: If the environment's state cannot be restored.
+        """
+        raise NotImplementedError(_unsupported(self, "set_state", "set_state(state)"))
+
+    def render(self, mode: str = "rgb_array") -> Any:
+        """Returns a picture of the environment, uint8 `[height, width, 3]`.
+
+        Args:
+          mode: "rgb_array" for the picture, "human" to show it in a window.
+
+        Raises:
+          NotImplementedError: If the environment cannot be rendered.
+        """
+        raise NotImplementedError(_unsupported(self, "render", "render(mode)"))
+
+    def close(self) -> None:  # noqa: B027
+        """Frees what the environment holds, such as windows and processes."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @abc.abstractmethod
+    def _reset(self) -> ts.TimeStep:
+        """Starts a new episode; see `reset`."""
+
+    @abc.abstractmethod
+    def _step(self, action: Any) -> ts.TimeStep:
+        """Applies an action; see `step`."""
+
+
+def capture_state(environment: PyEnvironment) -> dict[str, Any]:
+    """Returns all that `restore_state` needs to continue `environment` from here.
+
+    That is its own state and its current time step, which the base class keeps.
+
+    Raises:
+      NotImplementedError: If the environment's state cannot be saved.
+    """
+    current = environment._current_time_step
+    return {
+        "state": environment.get_state(),
+        "time_step": None if current is None else tree.map_structure(np.array, current),
+    }
+
+
+def restore_state(environment: PyEnvironment, captured: dict[str, Any]) -> None:
+    """Brings `environment` back to where `capture_state` was called on it."""
+    environment.set_state(captured["state"])
+    environment._current_time_step = captured["time_step"]
+
+
+def _unsupported(environment: PyEnvironment, method: str, signature: str) -> str:
+    return (
+        f"{type(environment).__name__}.{method}: this environment does not support it; "
+        f"override {signature} in {type(environment).__name__} if it can be done."
+    )

@@ -1,0 +1,210 @@
+"""Gymnasium's registered environments, loaded by name.
+
+The time limit is ours (`wrappers.TimeLimit`), so Gymnasium's is left out when an
+environment is made: one limit, and `max_episode_steps` can change it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import gymnasium
+from gymnasium.envs import registration
+
+from tfrl.environments import gymnasium_wrapper, py_environment, wrappers
+
+
+def load(
+    environment_name: str,
+    discount: float = 1.0,
+    max_episode_steps: int | None = None,
+    gym_env_wrappers: Sequence[Callable[[gymnasium.Env], gymnasium.Env]] = (),
+    env_wrappers: Sequence[
+        Callable[[py_environment.PyEnvironment], py_environment.PyEnvironment]
+    ] = (),
+    spec_dtype_map: Mapping[type, Any] | None = None,
+    gym_kwargs: Mapping[str, Any] | None = None,
+    render_kwargs: Mapping[str, Any] | None = None,
+) -> py_environment.PyEnvironment:
+    """Makes a registered environment and wraps it.
+
+    It is made for `render("rgb_array")` where it can be, unless `gym_kwargs` holds
+    another `render_mode`.
+
+    Args:
+      environment_name: Such as "CartPole-v1", "module:Name-v0" to import the module
+        that registers it first, or "CartPole" for the newest version.
+      discount: The discount of every step but the first and a termination.
+      max_episode_steps: After how many steps an episode is truncated; None for the
+        registered limit, 0 for no limit.
+      gym_env_wrappers: Applied in turn to the Gymnasium environment.
+      env_wrappers: Applied in turn to ours, after the time limit.
+      spec_dtype_map: From classes of spaces to the dtypes their specs get.
+      gym_kwargs: Keyword arguments for the environment's constructor.
+      render_kwargs: Options of rendering, such as `width`; Gymnasium takes these in
+        the constructor, too.
+
+    Raises:
+      ValueError: If no environment of that name is registered, or the limit is
+        negative.
+    """
+    spec = find_spec(environment_name)
+    gym_env = gymnasium.make(
+        spec,
+        max_episode_steps=-1,
+        **make_kwargs(spec, gym_kwargs, render_kwargs),
+    )
+    return wrap_env(
+        gym_env,
+        discount=discount,
+        max_episode_steps=(
+            spec.max_episode_steps if max_episode_steps is None else max_episode_steps
+        ),
+        gym_env_wrappers=gym_env_wrappers,
+        env_wrappers=env_wrappers,
+        spec_dtype_map=spec_dtype_map,
+    )
+
+
+def wrap_env(
+    gym_env: gymnasium.Env,
+    discount: float = 1.0,
+    max_episode_steps: int | None = None,
+    gym_env_wrappers: Sequence[Callable[[gymnasium.Env], gymnasium.Env]] = (),
+    time_limit_wrapper: Callable[
+        [py_environment.PyEnvironment, int], py_environment.PyEnvironment
+    ] = wrappers.TimeLimit,
+    env_wrappers: Sequence[
+        Callable[[py_environment.PyEnvironment], py_environment.PyEnvironment]
+    ] = (),
+    spec_dtype_map: Mapping[type, Any] | None = None,
+    auto_reset: bool = True,
+    render_kwargs: Mapping[str, Any] | None = None,
+) -> py_environment.PyEnvironment:
+    """Wraps a Gymnasium environment that you have made yourself.
+
+    A limit that Gymnasium's own TimeLimit already sets stays in force.
+
+    Args:
+      gym_env: The environment.
+      discount: The discount of every step but the first and a termination.
+      max_episode_steps: After how many steps an episode is truncated; None or 0 for
+        no limit of ours.
+      gym_env_wrappers: Applied in turn to `gym_env`.
+      time_limit_wrapper: Called with the environment and the limit, if there is one.
+      env_wrappers: Applied in turn to ours, after the time limit.
+      spec_dtype_map: From classes of spaces to the dtypes their specs get.
+      auto_reset: Whether the step after a LAST one resets.
+      render_kwargs: Keyword arguments for the environment's own `render`.
+
+    Raises:
+      ValueError: If the limit is negative.
+    """
+    for gym_env_wrapper in gym_env_wrappers:
+        gym_env = gym_env_wrapper(gym_env)
+    environment: py_environment.PyEnvironment = gymnasium_wrapper.GymnasiumWrapper(
+        gym_env,
+        discount=discount,
+        spec_dtype_map=spec_dtype_map,
+        auto_reset=auto_reset,
+        render_kwargs=render_kwargs,
+    )
+    if max_episode_steps:
+        environment = time_limit_wrapper(environment, max_episode_steps)
+    for env_wrapper in env_wrappers:
+        environment = env_wrapper(environment)
+    return environment
+
+
+def find_spec(environment_name: str) -> registration.EnvSpec:
+    """Returns the registered spec of an environment, without Gymnasium's warnings.
+
+    Raises:
+      ValueError: If no environment of that name is registered; it names similar ones.
+    """
+    module, _, name = environment_name.rpartition(":")
+    if module:
+        _import_registrations(environment_name, module)
+    spec = gymnasium.registry.get(name) or gymnasium.registry.get(_newest_version(name))
+    if spec is None:
+        raise ValueError(
+            f"environment_name: got {environment_name!r}, expected a name that is "
+            f"registered with Gymnasium; {_suggestion(name)}"
+        )
+    return spec
+
+
+def make_kwargs(
+    spec: registration.EnvSpec,
+    gym_kwargs: Mapping[str, Any] | None = None,
+    render_kwargs: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Returns the keyword arguments to make `spec` with, `render_mode` among them."""
+    kwargs = {**(render_kwargs or {}), **(gym_kwargs or {})}
+    if "render_mode" not in {**spec.kwargs, **kwargs} and _renders_pictures(spec):
+        kwargs["render_mode"] = "rgb_array"
+    if kwargs.get("render_mode") == "rgb_array":
+        _prepare_headless_rendering()
+    return kwargs
+
+
+def _import_registrations(environment_name: str, module: str) -> None:
+    try:
+        importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"environment_name: got {environment_name!r}, expected the part before the "
+            f"colon to be a module that can be imported ({error}); install the package "
+            "that registers the environment."
+        ) from error
+
+
+def _newest_version(name: str) -> str:
+    """Returns the newest registered id of a name without a version, or else ''."""
+    try:
+        namespace, base, version = registration.parse_env_id(name)
+    except gymnasium.error.Error:
+        return ""
+    newest = registration.find_highest_version(namespace, base)
+    if version is not None or newest is None:
+        return ""
+    return registration.get_env_id(namespace, base, newest)
+
+
+def _suggestion(name: str) -> str:
+    lower = {key.lower(): key for key in gymnasium.registry}
+    near = difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.6)
+    if near:
+        return "did you mean " + " or ".join(lower[key] for key in near) + "?"
+    return (
+        "gymnasium.pprint_registry() lists them, and 'module:Name-v0' imports the "
+        "module that registers one first."
+    )
+
+
+def _renders_pictures(spec: registration.EnvSpec) -> bool:
+    """Whether the environment can be made with `render_mode="rgb_array"`."""
+    creator: Any = spec.entry_point
+    if isinstance(creator, str):
+        creator = registration.load_env_creator(creator)
+    metadata = getattr(creator, "metadata", None)
+    if isinstance(metadata, Mapping):
+        return "rgb_array" in (metadata.get("render_modes") or ())
+    return (
+        creator is not None and "render_mode" in inspect.signature(creator).parameters
+    )
+
+
+def _prepare_headless_rendering() -> None:
+    """Lets pygame draw where there is no display; it looks at this when first used."""
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+    if sys.platform == "linux" and not (
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    ):
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")

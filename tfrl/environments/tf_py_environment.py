@@ -1,0 +1,322 @@
+"""`TFPyEnvironment`: a `PyEnvironment` that takes and returns tensors.
+
+A step is one `tf.numpy_function` for the whole batch, so that a loop of steps can be a
+`tf.function`; called eagerly it needs none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from multiprocessing import pool
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tree
+
+from tfrl.environments import (
+    batched_py_environment,
+    py_environment,
+    tf_environment,
+    time_step_checker,
+)
+from tfrl.specs import array_spec, tensor_spec
+from tfrl.trajectories import time_step as ts
+
+
+class TFPyEnvironment(tf_environment.TFEnvironment):
+    """Steps a Python environment from TensorFlow, eagerly or in a `tf.function`.
+
+    An unbatched environment becomes a batch of one. Every time step is checked against
+    the specs. Attributes that are not found here are looked up in the Python
+    environment.
+
+    An exception of the environment comes as it is from an eager call. A graph can only
+    raise a `tf.errors.OpError` with its text; inside of `with environment.reraise():`
+    the caller of the graph gets the environment's own exception.
+    """
+
+    def __init__(
+        self,
+        environment: (
+            py_environment.PyEnvironment | Callable[[], py_environment.PyEnvironment]
+        ),
+        check_dims: bool = False,
+        isolation: bool | int | pool.Pool = False,
+    ):
+        """Wraps `environment`.
+
+        Args:
+          environment: The environment, or a function that makes it, which is called on
+            the thread of `isolation`.
+          check_dims: Taken for TF-Agents' sake: the shapes of actions are always
+            checked.
+          isolation: True, or a number of threads, to call the environment only on
+            threads of its own (one thread for True), for environments that insist on
+            theirs; or a pool to call it on, which stays the caller's to close.
+
+        Raises:
+          TypeError: If `environment` or `isolation` is something else.
+        """
+        del check_dims
+        self._pool, self._owns_pool = _make_pool(isolation)
+        if not isinstance(environment, py_environment.PyEnvironment):
+            environment = self._make_environment(environment)
+        self._env = environment
+        self._batch_of_one = (
+            None
+            if environment.batched
+            else batched_py_environment.BatchedPyEnvironment(
+                [environment], multithreading=False
+            )
+        )
+        super().__init__(
+            tensor_spec.from_spec(environment.time_step_spec()),
+            tensor_spec.from_spec(environment.action_spec()),
+            environment.batch_size or 1,
+        )
+        self._check = time_step_checker.TimeStepChecker(environment)
+        self._py_action_spec = environment.action_spec()
+        self._has_single_action = isinstance(self._py_action_spec, array_spec.ArraySpec)
+        flat_specs = tf.nest.flatten(self._time_step_spec)
+        self._dtypes = [spec.dtype for spec in flat_specs]
+        self._shapes = [[self._batch_size, *spec.shape] for spec in flat_specs]
+        self._flat_time_step: list[np.ndarray] | None = None
+        self._num_steps = 0
+        self._lock = threading.Lock()
+        self._error: BaseException | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or "_env" not in self.__dict__:
+            raise AttributeError(name)
+        return getattr(self._env, name)
+
+    @property
+    def pyenv(self) -> py_environment.PyEnvironment:
+        """The Python environment, batched: a single one is `pyenv.envs[0]`."""
+        return self._batch_of_one or self._env
+
+    @contextlib.contextmanager
+    def reraise(self) -> Iterator[None]:
+        """Raises the environment's own exception in place of a `tf.errors.OpError`.
+
+        ```
+        with environment.reraise():
+            train_loop()  # a tf.function that steps the environment
+        ```
+        """
+        self._error = None
+        try:
+            yield
+        except tf.errors.OpError:
+            error, self._error = self._error, None
+            if error is None:
+                raise
+            raise error from None
+
+    def render(self, mode: str = "rgb_array") -> Any:
+        """Returns pictures, uint8 `[B, height, width, 3]`; None for mode "human".
+
+        Raises:
+          NotImplementedError: If the Python environment cannot be rendered.
+        """
+        if self._flat_time_step is None and tf.executing_eagerly():
+            self.current_time_step()
+        if mode == "human":
+            self._call(self._env.render, mode)
+            return None
+
+        def render() -> np.ndarray:
+            return np.asarray(self._call(self.pyenv.render, mode), np.uint8)
+
+        if tf.executing_eagerly():
+            return tf.convert_to_tensor(render())
+        picture = tf.numpy_function(render, [], tf.uint8)
+        picture.set_shape([self._batch_size, None, None, 3])
+        return picture
+
+    def close(self) -> None:
+        """Closes the Python environment, and the threads that were made for it."""
+        self._call(self._env.close)
+        if self._owns_pool and self._pool is not None:
+            self._pool.close()
+            self._pool.join()
+            self._pool = None
+
+    def get_state(self) -> Any:
+        """Returns all that `set_state` needs to continue from here.
+
+        That is the Python environment's own state and the current time step.
+
+        Raises:
+          NotImplementedError: If the Python environment's state cannot be saved.
+        """
+        flat = self._flat_time_step
+        return {
+            "environment": self._call(py_environment.capture_state, self._env),
+            "flat_time_step": None
+            if flat is None
+            else [array.copy() for array in flat],
+            "num_steps": self._num_steps,
+        }
+
+    def set_state(self, state: Any) -> None:
+        """Brings the environment back to where `get_state` was called.
+
+        Raises:
+          NotImplementedError: If the Python environment's state cannot be restored.
+        """
+        self._call(py_environment.restore_state, self._env, state["environment"])
+        self._flat_time_step = state["flat_time_step"]
+        self._num_steps = state["num_steps"]
+
+    def _current_time_step(self) -> ts.TimeStep:
+        return self._run(self._py_current_time_step, [], "current_time_step")
+
+    def _reset(self) -> ts.TimeStep:
+        return self._run(self._py_reset, [], "reset")
+
+    def _step(self, action: Any) -> ts.TimeStep:
+        return self._run(self._py_step, self._flatten_action(action), "step")
+
+    def _run(
+        self, function: Callable[..., list[np.ndarray]], inputs: list[Any], name: str
+    ) -> ts.TimeStep:
+        """Calls `function`, now or in the graph, and packs the time step it returns."""
+        if tf.executing_eagerly():
+            outputs = [tf.convert_to_tensor(x) for x in function(*inputs)]
+        else:
+            outputs = tf.numpy_function(function, inputs, self._dtypes, name=name)
+            for output, shape in zip(outputs, self._shapes, strict=True):
+                output.set_shape(shape)
+        return tf.nest.pack_sequence_as(self._time_step_spec, outputs)
+
+    def _py_current_time_step(self) -> list[np.ndarray]:
+        if self._flat_time_step is None:
+            return self._py_reset()
+        return self._flat_time_step
+
+    def _py_reset(self) -> list[np.ndarray]:
+        return self._advance(self._env.reset)
+
+    def _py_step(self, *flat_action: np.ndarray) -> list[np.ndarray]:
+        return self._advance(self._env.step, self._unflatten_action(flat_action))
+
+    def _advance(
+        self, function: Callable[..., ts.TimeStep], *arguments: Any
+    ) -> list[np.ndarray]:
+        """Calls the environment, alone, and checks and keeps what it returns."""
+        if not self._lock.acquire(blocking=False):
+            raise RuntimeError(
+                "TFPyEnvironment: got two calls at the same time, expected one after "
+                "the other, since an environment has one state; chain the calls, or "
+                "use one environment for each."
+            )
+        try:
+            time_step = (
+                function(*arguments)
+                if self._pool is None
+                else self._pool.apply(function, arguments)
+            )
+            self._num_steps += 1
+            self._flat_time_step = self._check(time_step, self._num_steps)
+            return self._flat_time_step
+        except BaseException as error:
+            self._error = error
+            raise
+        finally:
+            self._lock.release()
+
+    def _flatten_action(self, action: Any) -> list[Any]:
+        """Returns the flat actions, checked and of the specs' dtypes.
+
+        Arrays if eager, else tensors.
+        """
+        spec = self._py_action_spec
+        if self._has_single_action:
+            return [self._as_action("action", spec, action)]
+        try:
+            leaves = tree.flatten_up_to(spec, action)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"action: got the structure {tree.map_structure(type, action)}, "
+                f"expected that of the action spec {spec} ({error}); pack the actions "
+                "like the spec."
+            ) from None
+        return [
+            self._as_action("/".join(("action", *map(str, path))), leaf_spec, leaf)
+            for (path, leaf_spec), leaf in zip(
+                tree.flatten_with_path(spec), leaves, strict=True
+            )
+        ]
+
+    def _as_action(self, where: str, spec: array_spec.ArraySpec, value: Any) -> Any:
+        if tf.executing_eagerly():
+            value = np.asarray(value)
+            dtype, shape = value.dtype, value.shape
+        else:
+            value = tf.convert_to_tensor(value)
+            dtype, shape = np.dtype(value.dtype.as_numpy_dtype), value.shape
+        expected = (self._batch_size, *spec.shape)
+        if not tf.TensorShape(expected).is_compatible_with(shape):
+            raise ValueError(
+                f"{where}: got shape {tuple(shape)}, expected {expected}, the batch of "
+                f"{self._batch_size} in front of the spec's shape; add or mend the "
+                "batch dimension."
+            )
+        if dtype == spec.dtype:
+            return value
+        if not _can_cast(dtype, spec.dtype):
+            raise TypeError(
+                f"{where}: got dtype {dtype}, expected {spec.dtype}; cast the action."
+            )
+        if tf.executing_eagerly():
+            return value.astype(spec.dtype)
+        return tf.cast(value, spec.dtype)
+
+    def _unflatten_action(self, flat: tuple[np.ndarray, ...]) -> Any:
+        # Copies: the arrays may be TensorFlow's memory, and the environment's to keep.
+        if self._batch_of_one is None:
+            actions = [np.array(x) for x in flat]
+        else:
+            actions = [np.array(x[0]) for x in flat]
+        if self._has_single_action:
+            return actions[0]
+        return tree.unflatten_as(self._py_action_spec, actions)
+
+    def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        if self._pool is None:
+            return function(*arguments)
+        return self._pool.apply(function, arguments)
+
+    def _make_environment(self, make: Any) -> py_environment.PyEnvironment:
+        environment = self._call(make) if callable(make) else make
+        if not isinstance(environment, py_environment.PyEnvironment):
+            raise TypeError(
+                f"environment: got {environment!r} of type "
+                f"{type(environment).__name__}, expected a PyEnvironment or a function "
+                "that makes one; wrap a Gymnasium environment with "
+                "suite_gym.wrap_env first."
+            )
+        return environment
+
+
+def _make_pool(isolation: Any) -> tuple[pool.Pool | None, bool]:
+    """Returns the pool to call the environment on, and whether it is ours to close."""
+    if isinstance(isolation, pool.Pool):
+        return isolation, False
+    if not isinstance(isolation, int) or isolation < 0:
+        raise TypeError(
+            f"isolation: got {isolation!r}, expected True, False, a number of threads "
+            "or a multiprocessing pool."
+        )
+    return (pool.ThreadPool(int(isolation)), True) if isolation else (None, False)
+
+
+def _can_cast(dtype: np.dtype[Any], to: np.dtype[Any]) -> bool:
+    """Whether actions of `dtype` may be cast: integers of any size are alike."""
+    if dtype.kind in "iu" and to.kind in "iu":
+        return True
+    return np.can_cast(dtype, to, "same_kind")

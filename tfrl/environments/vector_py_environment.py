@@ -1,0 +1,309 @@
+"""`VectorPyEnvironment`: Gymnasium's vector environments as one batched environment."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import gymnasium
+import numpy as np
+import tree
+
+from tfrl.environments import py_environment, suite_gym, vector_autoreset
+from tfrl.specs import array_spec
+from tfrl.specs.gym_spaces import spec_from_gym_space
+from tfrl.trajectories import time_step as ts
+
+
+class VectorPyEnvironment(py_environment.PyEnvironment):
+    """A `gymnasium.vector.VectorEnv` of any autoreset mode, batched `[B, ...]`.
+
+    The members are at different step types at once. The step after a member's LAST
+    ignores that member's action and returns its FIRST, while the others go on: a reset
+    is a boundary, never a transition. `terminated` becomes a LAST step with discount 0,
+    `truncated` alone one that keeps its discount.
+    """
+
+    def __init__(
+        self,
+        vector_env: gymnasium.vector.VectorEnv,
+        discount: float = 1.0,
+        spec_dtype_map: Mapping[type, Any] | None = None,
+        simplify_box_bounds: bool = True,
+        drop_first_transitions: bool = False,
+    ):
+        """Wraps `vector_env`, which is ours from here on.
+
+        Args:
+          vector_env: The vector environment. A plain `SyncVectorEnv` or
+            `AsyncVectorEnv` may be in any autoreset mode; what is wrapped or custom
+            must be in NEXT_STEP.
+          discount: The discount of every step but the first and a termination.
+          spec_dtype_map: From classes of spaces to the dtypes their specs get.
+          simplify_box_bounds: Whether equal bounds of a Box become one number.
+          drop_first_transitions: Whether a wrapped or custom `vector_env` may be in
+            another mode at the price of the first transition of every episode but the
+            first: episodes then begin at their second observation, without their first
+            reward.
+
+        Raises:
+          ValueError: If a space has no spec, or the autoreset mode does not do.
+        """
+        super().__init__(handle_auto_reset=False)
+        self._vector_env = vector_env
+        self._batch_size = int(vector_env.num_envs)
+        self._observation_spec = spec_from_gym_space(
+            vector_env.single_observation_space,
+            spec_dtype_map,
+            simplify_box_bounds,
+            "observation",
+        )
+        self._action_spec = spec_from_gym_space(
+            vector_env.single_action_space,
+            spec_dtype_map,
+            simplify_box_bounds,
+            "action",
+        )
+        # Gymnasium's environments insist on the dtypes of their spaces.
+        self._action_dtypes = [
+            np.asarray(leaf).dtype
+            for leaf in tree.flatten(vector_env.action_space.sample())
+        ]
+        self._stepper = vector_autoreset.make_stepper(
+            vector_env, drop_first_transitions
+        )
+        self._discount = np.float32(discount)
+        self._ended = np.zeros(self._batch_size, np.bool_)
+        self._info: dict[str, Any] | None = None
+        self._next_seed: int | None = None
+
+    @property
+    def batched(self) -> bool:
+        """Whether there is a batch dimension: always."""
+        return True
+
+    @property
+    def batch_size(self) -> int:
+        """How many members there are."""
+        return self._batch_size
+
+    @property
+    def gym(self) -> gymnasium.vector.VectorEnv:
+        """The Gymnasium vector environment."""
+        return self._vector_env
+
+    @property
+    def spec(self) -> Any:
+        """The spec that the members are registered with, or None."""
+        return self._vector_env.spec
+
+    def observation_spec(self) -> Any:
+        """The specs of one member's observations."""
+        return self._observation_spec
+
+    def action_spec(self) -> Any:
+        """The specs of one member's actions."""
+        return self._action_spec
+
+    def seed(self, seed: int) -> int:
+        """Seeds member `i` with `seed + i` at the next `reset`. Returns `seed`.
+
+        A native vector environment draws all its members from one stream.
+        """
+        self._next_seed = int(seed)
+        return self._next_seed
+
+    def get_info(self) -> Any:
+        """Returns Gymnasium's `infos` of the last reset or step, None before."""
+        return self._info
+
+    def render(self, mode: str = "rgb_array") -> Any:
+        """Returns the members' pictures, uint8 `[B, height, width, 3]`.
+
+        Raises:
+          ValueError: If the members were made for another render mode.
+        """
+        if mode != self._vector_env.render_mode:
+            raise ValueError(
+                f"render: got mode {mode!r}, expected the one that the members were "
+                f"made for, {self._vector_env.render_mode!r}; load them with "
+                f"gym_kwargs={{'render_mode': {mode!r}}}."
+            )
+        pictures: Any = self._vector_env.render()
+        return None if mode == "human" else np.stack(pictures)
+
+    def close(self) -> None:
+        """Closes the members and ends their processes, dead ones included."""
+        try:
+            self._vector_env.close()
+        except (EOFError, OSError):
+            self._vector_env.close(terminate=True)
+
+    def _reset(self) -> ts.TimeStep:
+        seed, self._next_seed = self._next_seed, None
+        with self._naming_dead_workers():
+            observation, self._info = self._stepper.reset(seed)
+        self._ended = np.zeros(self._batch_size, np.bool_)
+        return ts.restart(self._to_spec(observation), batch_size=self._batch_size)
+
+    def _step(self, action: Any) -> ts.TimeStep:
+        first = self._ended
+        with self._naming_dead_workers():
+            observation, reward, terminated, truncated, self._info = self._stepper.step(
+                self._to_gym_action(action), first
+            )
+        last = np.logical_or(terminated, truncated) & ~first
+        self._ended = last
+        step_type = np.ones(self._batch_size, np.int32)
+        step_type[first] = ts.StepType.FIRST
+        step_type[last] = ts.StepType.LAST
+        discount = np.full(self._batch_size, self._discount)
+        discount[last & terminated] = 0.0
+        discount[first] = 1.0
+        reward = np.array(reward, np.float32)
+        reward[first] = 0.0
+        return ts.TimeStep(step_type, reward, discount, self._to_spec(observation))
+
+    def _to_spec(self, observation: Any) -> Any:
+        # Copies: vector environments made with copy=False reuse their arrays.
+        spec = self._observation_spec
+        if isinstance(spec, array_spec.ArraySpec):
+            return np.array(observation, spec.dtype)
+        return tree.map_structure_up_to(
+            spec,
+            lambda leaf, value: np.array(value, leaf.dtype),
+            spec,
+            observation,
+        )
+
+    def _to_gym_action(self, action: Any) -> Any:
+        spec = self._action_spec
+        if isinstance(spec, array_spec.ArraySpec):
+            return self._as_member_actions(action, spec, self._action_dtypes[0])
+        leaves = tree.flatten_up_to(spec, action)
+        arrays = [
+            self._as_member_actions(leaf, leaf_spec, dtype)
+            for leaf, leaf_spec, dtype in zip(
+                leaves, tree.flatten(spec), self._action_dtypes, strict=True
+            )
+        ]
+        return tree.unflatten_as(spec, arrays)
+
+    def _as_member_actions(
+        self, action: Any, spec: array_spec.ArraySpec, dtype: np.dtype[Any]
+    ) -> np.ndarray:
+        array = np.asarray(action, dtype)
+        if array.shape != (self._batch_size, *spec.shape):
+            raise ValueError(
+                f"{spec.name}: got an action of shape {array.shape}, expected "
+                f"{(self._batch_size, *spec.shape)}; give one action for each of the "
+                f"{self._batch_size} members."
+            )
+        return array
+
+    @contextlib.contextmanager
+    def _naming_dead_workers(self) -> Iterator[None]:
+        try:
+            yield
+        except (EOFError, BrokenPipeError, ConnectionResetError) as error:
+            codes = [p.exitcode for p in getattr(self._vector_env, "processes", [])]
+            raise RuntimeError(
+                "vector_env: got no answer from a worker process, expected all of them "
+                f"to run (their exit codes: {codes}, None for one that runs); an "
+                "environment may have ended its process, or the machine run out of "
+                "memory."
+            ) from error
+
+
+def load(
+    environment_name: str,
+    num_envs: int = 1,
+    vectorization_mode: str | None = None,
+    discount: float = 1.0,
+    max_episode_steps: int | None = None,
+    gym_env_wrappers: Sequence[Callable[[gymnasium.Env], gymnasium.Env]] = (),
+    spec_dtype_map: Mapping[type, Any] | None = None,
+    gym_kwargs: Mapping[str, Any] | None = None,
+    render_kwargs: Mapping[str, Any] | None = None,
+    vector_kwargs: Mapping[str, Any] | None = None,
+) -> VectorPyEnvironment:
+    """Makes a batch of a registered environment.
+
+    Args:
+      environment_name: As for `suite_gym.load`.
+      num_envs: How many members.
+      vectorization_mode: "sync" steps them one after the other, "async" in processes
+        of their own, "vector_entry_point" computes them as one batch, where the
+        environment is registered with such a class. None for the last if there is one,
+        else "sync".
+      discount: The discount of every step but the first and a termination.
+      max_episode_steps: After how many steps an episode is truncated; None for the
+        registered limit, 0 for no limit.
+      gym_env_wrappers: Applied in turn to each member; not for "vector_entry_point".
+      spec_dtype_map: From classes of spaces to the dtypes their specs get.
+      gym_kwargs: Keyword arguments for the members' constructors.
+      render_kwargs: Options of rendering; Gymnasium takes them in the constructor, too.
+      vector_kwargs: Keyword arguments for `SyncVectorEnv` or `AsyncVectorEnv`.
+
+    Raises:
+      ValueError: If no environment of that name is registered, there is no such mode,
+        or `num_envs` is not positive.
+    """
+    if num_envs < 1:
+        raise ValueError(f"num_envs: got {num_envs}, expected at least 1; raise it.")
+    spec = suite_gym.find_spec(environment_name)
+    mode = gymnasium.VectorizeMode(vectorization_mode or _default_mode(spec))
+    kwargs = suite_gym.make_kwargs(spec, gym_kwargs, render_kwargs)
+    if max_episode_steps is not None:
+        kwargs["max_episode_steps"] = max_episode_steps or _no_limit(mode)
+    vector_options = dict(vector_kwargs or {})
+    if mode == gymnasium.VectorizeMode.ASYNC:
+        # A fork would copy TensorFlow's locks, but not the threads that hold them.
+        vector_options.setdefault("context", _clean_start_method())
+    with _main_module_hidden():
+        vector_env = gymnasium.make_vec(
+            spec,
+            num_envs=num_envs,
+            vectorization_mode=mode,
+            vector_kwargs=vector_options,
+            wrappers=cast(Any, list(gym_env_wrappers)),
+            **kwargs,
+        )
+    return VectorPyEnvironment(vector_env, discount, spec_dtype_map)
+
+
+def _default_mode(spec: Any) -> str:
+    return "sync" if spec.vector_entry_point is None else "vector_entry_point"
+
+
+def _no_limit(mode: gymnasium.VectorizeMode) -> int:
+    # Native classes take a number of steps alone.
+    native = mode == gymnasium.VectorizeMode.VECTOR_ENTRY_POINT
+    return int(np.iinfo(np.int32).max) if native else -1
+
+
+def _clean_start_method() -> str:
+    methods = multiprocessing.get_all_start_methods()
+    return "forkserver" if "forkserver" in methods else "spawn"
+
+
+@contextlib.contextmanager
+def _main_module_hidden() -> Iterator[None]:
+    """Keeps new processes from importing the user's script.
+
+    They would to unpickle what it defines, but the environments travel by cloudpickle,
+    which sends that along; and a script without an `if __name__ == "__main__"` would
+    start over in every worker.
+    """
+    main: dict[str, Any] = sys.modules["__main__"].__dict__
+    hidden: dict[str, Any] = {
+        key: main.pop(key) for key in ("__file__", "__spec__") if key in main
+    }
+    main["__spec__"] = None
+    try:
+        yield
+    finally:
+        main.update(hidden)

@@ -32,10 +32,13 @@ def test_fields_are_in_the_order_of_dm_env():
     assert ts.TimeStep._fields == dm_env.TimeStep._fields
 
 
-def test_prints_as_a_plain_namedtuple():
+def test_prints_each_field_on_its_line():
     assert repr(ts.restart(np.array([0], np.int32))) == (
-        "TimeStep(step_type=array(0, dtype=int32), reward=array(0., dtype=float32), "
-        "discount=array(1., dtype=float32), observation=array([0], dtype=int32))"
+        "TimeStep(\n"
+        "{'step_type': array(0, dtype=int32),\n"
+        " 'reward': array(0., dtype=float32),\n"
+        " 'discount': array(1., dtype=float32),\n"
+        " 'observation': array([0], dtype=int32)})"
     )
 
 

@@ -139,8 +139,8 @@ def test_batched_is_all_or_nothing():
     assert nest_utils.is_batched_nested_tensors(nest(3, 4), SPECS, num_outer_dims=2)
     with pytest.raises(ValueError, match="mix of batched and unbatched") as error:
         nest_utils.is_batched_nested_tensors({**nest(3), "y": nest()["y"]}, SPECS)
-    assert "x: tensor float32 (3, 2), spec float32 (2,)" in str(error.value)
-    assert "y/0: tensor int32 ()" in str(error.value)
+    assert "x: float32 (3, 2) vs. float32 (2,)" in str(error.value)
+    assert "y/0: int32 () vs. int32 ()" in str(error.value)
 
 
 def test_another_number_of_outer_dimensions_is_not_batched():
@@ -156,7 +156,7 @@ def test_dtypes_are_compared_unless_told_not_to():
     tensors = {**nest(3), "x": tf.zeros([3, 2], tf.float64)}
     with pytest.raises(TypeError, match="dtypes do not match") as error:
         nest_utils.is_batched_nested_tensors(tensors, SPECS)
-    assert "x: tensor float64 (3, 2), spec float32 (2,)" in str(error.value)
+    assert "x: float64 (3, 2) vs. float32 (2,)" in str(error.value)
     assert nest_utils.is_batched_nested_tensors(tensors, SPECS, check_dtypes=False)
 
 

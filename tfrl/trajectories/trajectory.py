@@ -84,6 +84,9 @@ class Trajectory(NamedTuple):
         """Whether each frame is a reset between two episodes."""
         return ts.equals_step_type(self.step_type, _StepType.LAST)
 
+    def __repr__(self) -> str:
+        return ts.fields_repr(self)
+
     def replace(self, **kwargs: Any) -> Trajectory:
         """Returns a copy with the given fields replaced."""
         return self._replace(**kwargs)

@@ -42,6 +42,9 @@ class Transition(NamedTuple):
     action_step: Any
     next_time_step: Any
 
+    def __repr__(self) -> str:
+        return ts.fields_repr(self)
+
     def replace(self, **kwargs: Any) -> Transition:
         """Returns a copy with the given fields replaced."""
         return self._replace(**kwargs)

@@ -6,8 +6,8 @@ these, arrays count as tensors, and an `ArraySpec` as a spec.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -159,6 +159,46 @@ def assert_value_spec(output_spec: Any, network_name: str) -> None:
         )
 
 
+class _Pair(NamedTuple):
+    """A tensor's static type beside its spec's."""
+
+    shape: tf.TensorShape
+    dtype: tf.DType
+    spec_shape: tf.TensorShape
+    spec_dtype: tf.DType
+
+
+def _pairs(tensors: Any, specs: Any, message: str) -> list[_Pair]:
+    """The leaves of both nests, which must have the same structure."""
+    assert_same_structure(tensors, specs, message=message)
+    pairs = []
+    for tensor, spec in zip(
+        tf.nest.flatten(tensors), tf.nest.flatten(specs), strict=True
+    ):
+        spec = _as_typed(spec)
+        tensor = _as_typed(tensor, dtype_hint=spec.dtype)
+        dtypes = tf.as_dtype(tensor.dtype), tf.as_dtype(spec.dtype)
+        pairs.append(_Pair(spec_shape(tensor), dtypes[0], spec_shape(spec), dtypes[1]))
+    return pairs
+
+
+def _as_typed(value: Any, dtype_hint: Any = None) -> Any:
+    """Returns what has a shape and a dtype as it is, and the rest as a tensor."""
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return value
+    return tf.convert_to_tensor(value, dtype_hint=dtype_hint)
+
+
+def _table(specs: Any, pairs: Sequence[_Pair | None]) -> str:
+    """A line for each pair, by its path in `specs`; None is left out."""
+    return "\n".join(
+        f"  {path or '(the leaf)'}: {pair.dtype.name} {pair.shape} vs. "
+        f"{pair.spec_dtype.name} {pair.spec_shape}"
+        for (path, _), pair in zip(flatten_with_joined_paths(specs), pairs, strict=True)
+        if pair is not None
+    )
+
+
 def _assert_leaves_match(
     tensors: Any,
     others: Any,
@@ -166,33 +206,20 @@ def _assert_leaves_match(
     names: tuple[str, str, str],
 ) -> None:
     """Compares dtypes, and shapes by `shapes_match`; reports the leaves that differ."""
-    caller, tensors_name, others_name = names
-    assert_same_structure(
-        tensors,
-        others,
-        message=(
-            f"{caller}: {tensors_name} and {others_name} do not have matching "
-            "structures"
-        ),
-    )
-    differences = []
-    for tensor, (path, other) in zip(
-        tf.nest.flatten(tensors), flatten_with_joined_paths(others), strict=True
-    ):
-        other = _as_typed(other)
-        tensor = _as_typed(tensor, dtype_hint=other.dtype)
-        dtypes = tf.as_dtype(tensor.dtype), tf.as_dtype(other.dtype)
-        shapes = spec_shape(tensor), spec_shape(other)
-        if dtypes[0] != dtypes[1] or not shapes_match(*shapes):
-            differences.append(
-                f"  {path or '(the leaf)'}: {dtypes[0].name} {shapes[0]} vs. "
-                f"{dtypes[1].name} {shapes[1]}"
-            )
-    if differences:
+    caller, name, other_name = names
+    message = f"{caller}: {name} and {other_name} do not have matching structures"
+    pairs = _pairs(tensors, others, message)
+
+    def differs(pair: _Pair) -> bool:
+        same_dtype = pair.dtype == pair.spec_dtype
+        return not (same_dtype and shapes_match(pair.shape, pair.spec_shape))
+
+    if any(map(differs, pairs)):
+        differences = [pair if differs(pair) else None for pair in pairs]
         raise ValueError(
-            f"{caller}: Inconsistent dtypes or shapes between {tensors_name} and "
-            f"{others_name}.\n" + "\n".join(differences) + f"\nCast or reshape "
-            f"{tensors_name}, or correct {others_name}."
+            f"{caller}: Inconsistent dtypes or shapes between {name} and "
+            f"{other_name}.\n{_table(others, differences)}\nCast or reshape {name}, or "
+            f"correct {other_name}."
         )
 
 
@@ -207,55 +234,25 @@ def _fits(tensor_shape: tf.TensorShape, inner_shape: tf.TensorShape) -> bool:
 
 def _outer_ranks(tensors: Any, specs: Any, check_dtypes: bool) -> list[int]:
     """The number of outer dimensions of each tensor, all the same."""
-    assert_same_structure(
-        tensors, specs, message="Tensors and specs do not have matching structures"
-    )
-    paths_and_specs = flatten_with_joined_paths(specs)
-    flat_tensors = [
-        _as_typed(t, dtype_hint=s.dtype)
-        for t, (_, s) in zip(tf.nest.flatten(tensors), paths_and_specs, strict=True)
-    ]
-    pairs = [
-        (spec_shape(t), spec_shape(s))
-        for t, (_, s) in zip(flat_tensors, paths_and_specs, strict=True)
-    ]
-
-    def table() -> str:
-        return "\n".join(
-            f"  {path or '(the leaf)'}: tensor {tf.as_dtype(t.dtype).name} {shape}, "
-            f"spec {tf.as_dtype(s.dtype).name} {spec_shape_}"
-            for (path, s), t, (shape, spec_shape_) in zip(
-                paths_and_specs, flat_tensors, pairs, strict=True
-            )
-        )
-
-    if any(None in (t.rank, s.rank) for t, s in pairs):
+    pairs = _pairs(tensors, specs, "Tensors and specs do not have matching structures")
+    if any(None in (pair.shape.rank, pair.spec_shape.rank) for pair in pairs):
         raise ValueError(
-            "All tensors and specs should have ndims defined. Saw:\n"
-            f"{table()}\nSet the shapes with tf.ensure_shape."
+            "All tensors and specs should have ndims defined. Saw tensors vs. specs:\n"
+            f"{_table(specs, pairs)}\nSet the shapes with tf.ensure_shape."
         )
-    if check_dtypes and any(
-        tf.as_dtype(t.dtype) != tf.as_dtype(s.dtype)
-        for t, (_, s) in zip(flat_tensors, paths_and_specs, strict=True)
-    ):
+    if check_dtypes and any(pair.dtype != pair.spec_dtype for pair in pairs):
         raise TypeError(
-            f"Tensor dtypes do not match spec dtypes:\n{table()}\nCast the tensors to "
-            "the dtypes of their specs."
+            f"Tensor dtypes do not match spec dtypes:\n{_table(specs, pairs)}\nCast "
+            "the tensors to the dtypes of their specs."
         )
-    if all(s.is_compatible_with(t) for t, s in pairs):
+    if all(pair.spec_shape.is_compatible_with(pair.shape) for pair in pairs):
         return [0] * len(pairs)
-    outer_ranks = [t.rank - s.rank for t, s in pairs]
-    if len(set(outer_ranks)) > 1 or not all(_fits(t, s) for t, s in pairs):
+    outer_ranks = [pair.shape.rank - pair.spec_shape.rank for pair in pairs]
+    fit = all(_fits(pair.shape, pair.spec_shape) for pair in pairs)
+    if len(set(outer_ranks)) > 1 or not fit:
         raise ValueError(
             "Received a mix of batched and unbatched Tensors, or Tensors are not "
-            f"compatible with Specs:\n{table()}\nGive every tensor the same outer "
-            "dimensions, followed by the shape of its spec."
+            f"compatible with Specs (tensors vs. specs):\n{_table(specs, pairs)}\nGive "
+            "every tensor the same outer dimensions, then the shape of its spec."
         )
     return outer_ranks
-
-
-def _as_typed(value: Any, dtype_hint: Any = None) -> Any:
-    """Returns what has a shape and a dtype as it is, and the rest as a tensor."""
-    if hasattr(value, "shape") and hasattr(value, "dtype"):
-        return value
-    return tf.convert_to_tensor(value, dtype_hint=dtype_hint)

@@ -13,6 +13,7 @@ import ml_collections
 from absl import app, flags
 from ml_collections import config_flags
 
+from tfrl.environments import suite_gym, tf_py_environment, vector_py_environment
 from tfrl.train import run, run_directory
 from tfrl.utils import checkpointing
 
@@ -20,10 +21,10 @@ Config = ml_collections.ConfigDict
 
 _CONFIGS = pathlib.Path(__file__).resolve().parent.parent / "configs"
 
-_ENV = flags.DEFINE_string("env", None, "Gymnasium environment, such as CartPole-v1.")
+ENV = flags.DEFINE_string("env", None, "Gymnasium environment, such as CartPole-v1.")
 _NUM_ITERATIONS = flags.DEFINE_integer("num_iterations", None, "Length of the run.")
-_SEED = flags.DEFINE_integer("seed", None, "Seed of everything random.")
-_LOGDIR = flags.DEFINE_string(
+SEED = flags.DEFINE_integer("seed", None, "Seed of everything random.")
+LOGDIR = flags.DEFINE_string(
     "logdir", None, "Folder of the outputs; logs/ALGORITHM_ENVIRONMENT_SEED by default."
 )
 _OVERWRITE = flags.DEFINE_bool(
@@ -43,25 +44,35 @@ def read_config(flag: Any) -> Config:
     """The configuration, with the plain flags in the place of its fields."""
     config = flag.value
     for name, plain in (
-        ("env", _ENV),
+        ("env", ENV),
         ("num_iterations", _NUM_ITERATIONS),
-        ("seed", _SEED),
+        ("seed", SEED),
     ):
         if plain.value is not None:
             config[name] = plain.value
     return config
 
 
-def make_directory(
-    algorithm: str, config: Config
-) -> run_directory.RunDirectory:
+def make_directory(algorithm: str, config: Config) -> run_directory.RunDirectory:
     """The folder of this run, by default one of its own for each seed."""
     name = re.sub(r"[^\w.-]", "-", f"{algorithm}_{config.env}_{config.seed}")
     return run_directory.RunDirectory(
-        _LOGDIR.value or pathlib.Path("logs", name),
+        LOGDIR.value or pathlib.Path("logs", name),
         {"algorithm": algorithm, **config.to_dict()},
         overwrite=_OVERWRITE.value,
     )
+
+
+def make_environment(
+    name: str, num_envs: int, seed: int
+) -> tf_py_environment.TFPyEnvironment:
+    """One Gymnasium environment, or `num_envs` of them stepped together."""
+    if num_envs == 1:
+        environment = suite_gym.load(name)
+    else:
+        environment = vector_py_environment.load(name, num_envs)
+    environment.seed(seed)
+    return tf_py_environment.TFPyEnvironment(environment)
 
 
 def report(result: run.RunResult, directory: run_directory.RunDirectory) -> None:

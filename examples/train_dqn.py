@@ -14,17 +14,18 @@ import tensorflow as tf
 from examples import cli
 from tfrl import train
 from tfrl.agents.dqn import dqn_agent
-from tfrl.environments import suite_gym, tf_py_environment, vector_py_environment
+from tfrl.environments import tf_py_environment
 from tfrl.eval import evaluate
 from tfrl.networks import q_network
 from tfrl.replay_buffers import tf_uniform_replay_buffer
+from tfrl.utils import common
 
 _CONFIG = cli.define_config("dqn")
 
 
 def main() -> None:
     config = cli.read_config(_CONFIG)
-    environment = make_environment(config.env, config.num_envs, config.seed)
+    environment = cli.make_environment(config.env, config.num_envs, config.seed)
     agent = make_agent(config, environment)
     agent.initialize()
     replay_buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer(
@@ -46,7 +47,7 @@ def main() -> None:
     )
 
     # All episodes of an evaluation run side by side, from starts of their own.
-    eval_environment = make_environment(config.env, config.num_eval_episodes, 0)
+    eval_environment = cli.make_environment(config.env, config.num_eval_episodes, 0)
     evaluator = evaluate.Evaluator(
         eval_environment, agent.policy, config.num_eval_episodes, seed=config.seed
     )
@@ -64,22 +65,10 @@ def main() -> None:
         eval_interval=config.eval_interval,
         log_interval=config.log_interval,
         checkpoint_interval=config.checkpoint_interval,
-        video_environment=make_environment(config.env, 1, 1),
+        video_environment=cli.make_environment(config.env, 1, 1),
         title=f"DQN on {config.env}, seed {config.seed}",
     )
     cli.report(run.run(), directory)
-
-
-def make_environment(
-    name: str, num_envs: int, seed: int
-) -> tf_py_environment.TFPyEnvironment:
-    """One environment, or `num_envs` of them stepped together."""
-    if num_envs == 1:
-        py_environment = suite_gym.load(name)
-    else:
-        py_environment = vector_py_environment.load(name, num_envs)
-    py_environment.seed(seed)
-    return tf_py_environment.TFPyEnvironment(py_environment)
 
 
 def make_agent(
@@ -113,6 +102,7 @@ def make_agent(
         n_step_update=config.n_step_update,
         target_update_tau=config.target_update_tau,
         target_update_period=config.target_update_period,
+        td_errors_loss_fn=common.element_wise_squared_loss,
         gamma=config.gamma,
         train_step_counter=train_step,
         seed=config.seed,

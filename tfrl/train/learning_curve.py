@@ -54,4 +54,6 @@ def _columns(rows: list[dict[str, str]], *names: str) -> list[list[float]]:
     """The named columns of the rows in which none of them is empty or NaN."""
     values = [[float(row.get(name) or "nan") for name in names] for row in rows]
     complete = [row for row in values if all(value == value for value in row)]
-    return [list(column) for column in zip(*complete, strict=True)] or [[] for _ in names]
+    return [list(column) for column in zip(*complete, strict=True)] or [
+        [] for _ in names
+    ]

@@ -81,8 +81,11 @@ class OffPolicyLoop(loop.Loop):
         self._collect_steps = collect_steps_per_iteration
         self._train_steps = train_steps_per_iteration
         self._batch_size = sample_batch_size
-        self._initial_policy = initial_collect_policy or random_tf_policy.RandomTFPolicy(
-            environment.time_step_spec(), environment.action_spec()
+        self._initial_policy = (
+            initial_collect_policy
+            or random_tf_policy.RandomTFPolicy(
+                environment.time_step_spec(), environment.action_spec()
+            )
         )
         self._iterator = None
         if sampling == "dataset":
@@ -147,9 +150,7 @@ class OffPolicyLoop(loop.Loop):
             i: Any, time_step: Any, policy_state: Any, added: Any
         ) -> tuple[Any, ...]:
             del added
-            action_step = policy.action(
-                time_step, policy_state, seed=self._step_seed()
-            )
+            action_step = policy.action(time_step, policy_state, seed=self._step_seed())
             next_time_step = self._environment.step(action_step.action)
             frame = trajectory.from_transition(time_step, action_step, next_time_step)
             self._observe(frame)

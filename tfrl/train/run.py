@@ -327,9 +327,7 @@ def _interrupt_flag() -> Iterator[Callable[[], bool]]:
 
 
 def _bytes_of(replay_buffer: Any) -> int:
-    return sum(
-        v.shape.num_elements() * v.dtype.size for v in replay_buffer.variables()
-    )
+    return sum(v.shape.num_elements() * v.dtype.size for v in replay_buffer.variables())
 
 
 def _replace_directory(new: pathlib.Path, target: pathlib.Path) -> None:

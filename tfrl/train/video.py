@@ -8,9 +8,9 @@ from typing import Any
 
 import imageio
 import numpy as np
+import tensorflow as tf
 
 from tfrl.environments import tf_environment
-from tfrl.utils import seeds
 
 
 def record_video(
@@ -59,7 +59,9 @@ def record_video(
             writer.append_data(_render(environment))
             episode_return = 0.0
             while not time_step.is_last() and frames < max_frames:
-                step = policy.action(time_step, state, seeds.as_seed([seed, frames]))
+                step = policy.action(
+                    time_step, state, tf.constant([seed, frames], tf.int64)
+                )
                 time_step, state = environment.step(step.action), step.state
                 writer.append_data(_render(environment))
                 episode_return += float(time_step.reward[0])

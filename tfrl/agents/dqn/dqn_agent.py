@@ -278,9 +278,7 @@ class DqnAgent(tf_agent.TFAgent):
     def _target_q_values(self, time_step: ts.TimeStep) -> tf.Tensor:
         """Q of each action by the target network, `[B, n]`."""
         observation, _ = self._split(time_step.observation)
-        q_values, _ = self._target_q_network(
-            observation, step_type=time_step.step_type
-        )
+        q_values, _ = self._target_q_network(observation, step_type=time_step.step_type)
         return q_values
 
     def _next_q_values(self, next_time_step: ts.TimeStep) -> tf.Tensor:
@@ -297,8 +295,10 @@ class DqnAgent(tf_agent.TFAgent):
 
     def _split(self, observation: Any) -> tuple[Any, Any]:
         """The network's part of the observation, and the action mask or None."""
-        return (observation, None) if self._splitter is None else self._splitter(
-            observation
+        return (
+            (observation, None)
+            if self._splitter is None
+            else self._splitter(observation)
         )
 
     def _summarize(

@@ -290,7 +290,9 @@ class ReinforceAgent(tf_agent.TFAgent):
         log_probability = common.log_probability(
             actions_distribution, actions, self.action_spec
         )
-        weights = tf.cast(~is_boundary, tf.float32) * (1.0 if weights is None else weights)
+        weights = tf.cast(~is_boundary, tf.float32) * (
+            1.0 if weights is None else weights
+        )
         weighted = tf.math.multiply_no_nan(log_probability * returns, weights)
         return -tf.reduce_sum(weighted) / num_episodes
 

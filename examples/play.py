@@ -1,0 +1,98 @@
+"""Plays a saved policy: prints its returns and films it.
+
+    python -m examples.play --logdir=logs/dqn_CartPole-v1_0 --num_episodes=20
+    python -m examples.play --policy=some/saved_policy --env=CartPole-v1
+
+The policy is a SavedModel, as training leaves it in LOGDIR/policy; it needs no agent.
+"""
+
+import json
+import pathlib
+
+import numpy as np
+import tensorflow as tf
+from absl import flags
+
+from examples import cli
+from tfrl.train import video
+
+_POLICY = flags.DEFINE_string(
+    "policy", None, "Folder of the saved policy; LOGDIR/policy by default."
+)
+_NUM_EPISODES = flags.DEFINE_integer(
+    "num_episodes", 20, "Episodes to play.", lower_bound=1
+)
+_VIDEO = flags.DEFINE_string(
+    "video", "play.mp4", "Where to write the video; empty for none."
+)
+_VIDEO_EPISODES = flags.DEFINE_integer(
+    "video_episodes", 1, "Episodes to film.", lower_bound=1
+)
+
+
+def main() -> None:
+    path, name, seed = find_policy()
+    policy = tf.saved_model.load(str(path))
+    environment = cli.make_environment(name, 1, seed)
+    returns = []
+    for episode in range(_NUM_EPISODES.value):
+        returns.append(play_episode(environment, policy, tf.constant([seed, episode])))
+        print(f"episode {episode + 1}: return {returns[-1]:.1f}")
+    print(
+        f"{len(returns)} episodes of {name}: mean return {np.mean(returns):.1f}, "
+        f"standard deviation {np.std(returns):.1f}, "
+        f"from {np.min(returns):.1f} to {np.max(returns):.1f}"
+    )
+    if _VIDEO.value:
+        video.record_video(
+            environment,
+            policy,
+            _VIDEO.value,
+            num_episodes=_VIDEO_EPISODES.value,
+            seed=seed,
+        )
+        print(f"Video: {_VIDEO.value}")
+
+
+def find_policy() -> tuple[pathlib.Path, str, int]:
+    """The policy's folder, its environment's name, and the seed to play with."""
+    if not _POLICY.value and not cli.LOGDIR.value:
+        raise ValueError(
+            "--logdir: expected the folder of a run, got none; give --logdir=FOLDER, "
+            "or --policy=FOLDER and --env=NAME."
+        )
+    logdir = pathlib.Path(cli.LOGDIR.value or ".")
+    path = pathlib.Path(_POLICY.value or logdir / "policy")
+    if not (path / "saved_model.pb").exists():
+        raise ValueError(
+            f"--policy: expected a folder with a saved_model.pb, got {str(path)!r}; "
+            "training writes one to LOGDIR/policy after its first evaluation."
+        )
+    name = cli.ENV.value
+    config = logdir / "config.json"
+    if name is None and cli.LOGDIR.value and config.exists():
+        name = json.loads(config.read_text())["env"]
+    if name is None:
+        raise ValueError(
+            "--env: expected the environment's name, got none, and there is no "
+            f"{config}; give --env=NAME."
+        )
+    return path, name, 123_456 if cli.SEED.value is None else cli.SEED.value
+
+
+def play_episode(environment, policy, seed: tf.Tensor) -> float:
+    """Plays one episode and returns its undiscounted return."""
+    time_step = environment.reset()
+    state = policy.get_initial_state(1)
+    total, step = 0.0, 0
+    while not time_step.is_last():
+        step_seed = tf.cast(tf.random.fold_in(seed, step, alg="philox"), tf.int64)
+        action_step = policy.action(time_step, state, step_seed)
+        time_step, state = environment.step(action_step.action), action_step.state
+        total += float(time_step.reward[0])
+        step += 1
+    return total
+
+
+if __name__ == "__main__":
+    cli.start(main)

@@ -58,7 +58,7 @@ class EpisodicTable(tf.Module):
         return [self._storage[name] for name in self._names]
 
     def get_episode_lists(self, rows: Any = None) -> Any:
-        """Returns the TensorLists at `rows` (by default all), one for each row and leaf."""
+        """Returns the TensorLists at `rows`, by default all; for each leaf `[N]`."""
         rows = tf.range(self._capacity) if rows is None else tf.convert_to_tensor(rows)
         return tf.nest.map_structure(
             lambda name: tf.gather(self._storage[name], rows), self._slots
@@ -66,22 +66,44 @@ class EpisodicTable(tf.Module):
 
     def get_episode_values(self, row: Any) -> Any:
         """Returns the frames at one row, each leaf `[T, *leaf shape]`."""
-        return self.stack(self.get_episode_lists(row))
+        return tf.nest.map_structure(
+            lambda one, spec: tf.ensure_shape(
+                tf.raw_ops.TensorListStack(
+                    input_handle=one, **_element(spec), num_elements=-1
+                ),
+                [None, *spec.shape],
+            ),
+            self.get_episode_lists(row),
+            self._tensor_spec,
+        )
 
-    def stack(self, lists: Any) -> Any:
-        """Returns the frames in the lists of one row, each leaf `[T, *leaf shape]`."""
-        return tf.nest.map_structure(_stack, lists, self._tensor_spec)
+    def slice(self, lists: Any, start: Any, number: Any) -> Any:
+        """Returns `number` frames of one row's lists, each leaf `[number, ...]`."""
+        indices = tf.cast(start, tf.int32) + tf.range(number, dtype=tf.int32)
+        return tf.nest.map_structure(
+            lambda one, spec: tf.ensure_shape(
+                tf.raw_ops.TensorListGather(
+                    input_handle=one, indices=indices, **_element(spec)
+                ),
+                [*indices.shape, *spec.shape],
+            ),
+            lists,
+            self._tensor_spec,
+        )
 
     def append(self, row: Any, values: Any) -> Any:
         """Adds frames, each leaf `[T, *leaf shape]`, at the end of one row."""
-        lists = tf.nest.map_structure(
+        return self.extend(tf.reshape(row, [1]), self.to_lists(values))
+
+    def to_lists(self, values: Any) -> Any:
+        """Returns frames `[T, *leaf shape]` as one TensorList for each leaf, `[1]`."""
+        return tf.nest.map_structure(
             lambda value, spec: tf.raw_ops.TensorListFromTensor(
                 tensor=value, element_shape=_shape(spec)
             )[tf.newaxis],
             values,
             self._tensor_spec,
         )
-        return self.extend(tf.reshape(row, [1]), lists)
 
     def add(self, rows: Any, values: Any) -> Any:
         """Adds one frame to each of `rows`; each leaf is `[number of rows, ...]`."""
@@ -147,10 +169,8 @@ def _empty_lists(spec: tf.TensorSpec, number: Any) -> tf.Tensor:
     return tf.fill([number], empty)
 
 
-def _stack(tensor_list: tf.Tensor, spec: tf.TensorSpec) -> tf.Tensor:
-    stacked = tf.raw_ops.TensorListStack(
-        input_handle=tensor_list,
-        element_shape=tf.constant(spec.shape.as_list(), tf.int32),
-        element_dtype=spec.dtype,
-    )
-    return tf.ensure_shape(stacked, [None, *spec.shape])
+def _element(spec: tf.TensorSpec) -> dict[str, Any]:
+    return {
+        "element_shape": tf.constant(spec.shape.as_list(), tf.int32),
+        "element_dtype": spec.dtype,
+    }

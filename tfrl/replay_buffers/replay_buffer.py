@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import numbers
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -209,6 +210,11 @@ def check_count(name: str, value: Any, optional: bool = True) -> None:
             f"{name}: got {value!r}, expected a positive Python integer"
             f"{' or None' if optional else ''}."
         )
+
+
+def placed(device: str | None) -> contextlib.AbstractContextManager[Any]:
+    """Returns the scope of `device`; None leaves the choice to TensorFlow."""
+    return contextlib.nullcontext() if device is None else tf.device(device)
 
 
 def _check_no_lists(data_spec: Any) -> None:

@@ -349,11 +349,7 @@ class TFUniformReplayBuffer(replay_buffer.ReplayBuffer):
                 )
 
     def _placed(self) -> contextlib.AbstractContextManager[Any]:
-        return (
-            contextlib.nullcontext()
-            if self._device is None
-            else tf.device(self._device)
-        )
+        return replay_buffer.placed(self._device)
 
     def _rows(self, columns: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
         return columns * self._ring + ids % self._ring

@@ -1,0 +1,125 @@
+"""The variables of an episodic replay buffer, and the order in which they change.
+
+Episodes are numbered as they begin, and episode `i` lies in row `i % capacity`, so a
+new one takes the place of the oldest. Each row has a length and a mark of completion
+beside its frames. A row's episode number is taken away before the row is cleared, and
+frames are written before the length that makes them visible: a sampler that finds the
+number unchanged after it took hold of the frames has frames of that episode alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.replay_buffers import episodic_table
+
+NO_EPISODE = -1
+
+
+class EpisodicStore(tf.Module):
+    """`capacity` episodes of any length; every write is one of the methods."""
+
+    def __init__(self, data_spec: Any, capacity: int) -> None:
+        super().__init__()
+        self._capacity = capacity
+        self.table = episodic_table.EpisodicTable(data_spec, capacity)
+        self.num_writes = _variable("num_writes", 0)
+        self.last_episode = _variable("last_episode", NO_EPISODE)
+        self.ids = _variable("episode_ids", NO_EPISODE, [capacity])
+        self.lengths = _variable("episode_lengths", 0, [capacity])
+        self.completed = _variable("completed", 0, [capacity], tf.uint8)
+
+    def begin(self, episode_ids: tf.Tensor, begin: Any) -> tf.Tensor:
+        """Returns `episode_ids`, `[N]`, new ones where `begin` or there was none."""
+        new = (episode_ids < 0) | tf.convert_to_tensor(begin, tf.bool)
+        last = self.last_episode.read_value()
+        numbered = last + tf.cumsum(tf.cast(new, tf.int64))
+        new_ids = tf.boolean_mask(numbered, new)
+        rows = new_ids % self._capacity
+        with tf.control_dependencies([_put(self.ids, rows, NO_EPISODE)]):
+            empty = self.empty(rows)
+            count = self.last_episode.assign(numbered[-1], read_value=False)
+        with tf.control_dependencies([empty, count]):
+            name = _put(self.ids, rows, new_ids)
+        with tf.control_dependencies([name]):
+            return tf.where(new, numbered, episode_ids)
+
+    def writable(self, episode_ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the rows of the episodes that are still held, and their indices."""
+        held = tf.reshape(tf.where(self.is_held(episode_ids)), [-1])
+        return tf.gather(episode_ids, held) % self._capacity, held
+
+    def is_held(self, episode_ids: tf.Tensor) -> tf.Tensor:
+        """Returns whether the episodes have not been replaced, bool `[N]`."""
+        row_ids = tf.gather(self.ids, episode_ids % self._capacity)
+        return (episode_ids >= 0) & (row_ids == episode_ids)
+
+    def publish(
+        self, written: Any, rows: tf.Tensor, numbers: Any, ended: tf.Tensor
+    ) -> Any:
+        """Makes frames visible once they are `written`; returns the op that does."""
+        ended = tf.maximum(tf.gather(self.completed, rows), tf.cast(ended, tf.uint8))
+        numbers = tf.broadcast_to(tf.cast(numbers, tf.int64), tf.shape(rows))
+        with tf.control_dependencies([written]):
+            return tf.group(
+                self.lengths.scatter_add(tf.IndexedSlices(numbers, rows)),
+                _put(self.completed, rows, ended),
+                self.num_writes.assign_add(
+                    tf.cast(tf.size(rows) > 0, tf.int64), read_value=False
+                ),
+            )
+
+    def empty(self, rows: tf.Tensor) -> Any:
+        """Takes the frames away from `rows`; returns the op that does."""
+        with tf.control_dependencies([_put(self.lengths, rows, 0)]):
+            return tf.group(self.table.clear_rows(rows), _put(self.completed, rows, 0))
+
+    def clear(self, forget_ids: bool) -> None:
+        """Empties all rows; episodes go on with their ids; or not, if forgotten."""
+        rows = tf.range(self._capacity, dtype=tf.int64)
+        self.empty(rows)
+        self.num_writes.assign(0)
+        if forget_ids:
+            _put(self.ids, rows, NO_EPISODE)
+            self.last_episode.assign(NO_EPISODE)
+
+    def sampling_counts(
+        self, num_steps: int | None, completed_only: bool
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Returns every row's episode, its length and how many samples start there.
+
+        Each is int64 `[capacity]`. A sample is a window of `num_steps` frames, or a
+        whole episode if that is None.
+        """
+        # The ids first: if they are the same afterwards, nothing was replaced between.
+        ids = self.ids.read_value()
+        with tf.control_dependencies([ids]):
+            lengths = self.lengths.read_value()
+            completed = self.completed.read_value()
+        if num_steps is None:
+            counts = tf.minimum(lengths, 1)
+        else:
+            counts = tf.maximum(lengths - num_steps + 1, 0)
+        counts *= tf.cast(ids >= 0, tf.int64)
+        if completed_only:
+            counts *= tf.cast(completed, tf.int64)
+        return ids, lengths, counts
+
+
+def _variable(
+    name: str,
+    value: int,
+    shape: tuple[int, ...] | list[int] = (),
+    dtype: Any = tf.int64,
+) -> tf.Variable:
+    return tf.Variable(
+        tf.fill(shape, tf.constant(value, dtype)), trainable=False, name=name
+    )
+
+
+def _put(variable: tf.Variable, rows: tf.Tensor, values: Any) -> Any:
+    values = tf.convert_to_tensor(values, variable.dtype)
+    values = tf.broadcast_to(values, tf.shape(rows))
+    return tf.group(variable.scatter_update(tf.IndexedSlices(values, rows)))

@@ -88,6 +88,26 @@ class TFEnvironment(abc.ABC):
     def close(self) -> None:  # noqa: B027
         """Frees what the environment holds."""
 
+    def get_state(self) -> Any:
+        """Returns all that `set_state` needs to continue from here.
+
+        Raises:
+          NotImplementedError: If the environment's state cannot be saved.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__}.get_state: this environment does not support it."
+        )
+
+    def set_state(self, state: Any) -> None:
+        """Brings the environment back to where `get_state` was called.
+
+        Raises:
+          NotImplementedError: If the environment's state cannot be restored.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__}.set_state: this environment does not support it."
+        )
+
     @contextlib.contextmanager
     def reraise(self) -> Iterator[None]:
         """Raises the environment's own exception instead of TensorFlow's wrapper of it.

@@ -136,11 +136,18 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
         return None if mode == "human" else np.stack(pictures)
 
     def close(self) -> None:
-        """Closes the members and ends their processes, dead ones included."""
+        """Closes the members and ends their processes, whatever state they are in."""
         try:
             self._vector_env.close()
-        except (EOFError, OSError):
-            self._vector_env.close(terminate=True)
+        except (Exception, KeyboardInterrupt):
+            # A worker died or failed, and cannot be asked to end any more.
+            processes = getattr(self._vector_env, "processes", None)
+            if processes is None:
+                raise
+            for process in processes:
+                process.terminate()
+                process.join()
+            self._vector_env.closed = True
 
     def _reset(self) -> ts.TimeStep:
         seed, self._next_seed = self._next_seed, None
@@ -255,7 +262,7 @@ def load(
     if num_envs < 1:
         raise ValueError(f"num_envs: got {num_envs}, expected at least 1; raise it.")
     spec = suite_gym.find_spec(environment_name)
-    mode = gymnasium.VectorizeMode(vectorization_mode or _default_mode(spec))
+    mode = _as_mode(vectorization_mode, spec)
     kwargs = suite_gym.make_kwargs(spec, gym_kwargs, render_kwargs)
     if max_episode_steps is not None:
         kwargs["max_episode_steps"] = max_episode_steps or _no_limit(mode)
@@ -275,8 +282,16 @@ def load(
     return VectorPyEnvironment(vector_env, discount, spec_dtype_map)
 
 
-def _default_mode(spec: Any) -> str:
-    return "sync" if spec.vector_entry_point is None else "vector_entry_point"
+def _as_mode(name: str | None, spec: Any) -> gymnasium.VectorizeMode:
+    if name is None:
+        name = "sync" if spec.vector_entry_point is None else "vector_entry_point"
+    try:
+        return gymnasium.VectorizeMode(name)
+    except ValueError:
+        modes = " or ".join(repr(mode.value) for mode in gymnasium.VectorizeMode)
+        raise ValueError(
+            f"vectorization_mode: got {name!r}, expected {modes}; None chooses one."
+        ) from None
 
 
 def _no_limit(mode: gymnasium.VectorizeMode) -> int:

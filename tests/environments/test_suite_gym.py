@@ -1,0 +1,150 @@
+import subprocess
+import sys
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+
+from tfrl.environments import gymnasium_wrapper, suite_gym, wrappers
+
+
+def episode_length(environment):
+    """Plays alternating actions, which hold a pole for a while, up to 60 steps."""
+    environment.seed(0)
+    environment.reset()
+    for length in range(1, 60):
+        if environment.step(np.array(length % 2)).is_last():
+            return length
+    return None
+
+
+def test_specs_of_cartpole():
+    environment = suite_gym.load("CartPole-v0")
+    spec = environment.time_step_spec()
+    assert environment.action_spec().dtype == np.int64
+    assert (environment.action_spec().minimum, environment.action_spec().maximum) == (
+        0,
+        1,
+    )
+    np.testing.assert_allclose(
+        spec.observation.maximum,
+        [4.8, np.finfo(np.float32).max, 0.41887903, np.finfo(np.float32).max],
+        rtol=1e-6,
+    )
+    assert spec.observation.name == "observation"
+
+
+def test_an_outdated_version_loads_without_a_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        environment = suite_gym.load("CartPole-v0")
+    assert environment.duration == 200
+
+
+def test_time_limit_is_ours_and_only_ours():
+    environment = suite_gym.load("CartPole-v1")
+    assert isinstance(environment, wrappers.TimeLimit)
+    gym_env = environment.gym
+    while isinstance(gym_env, gymnasium.Wrapper):
+        assert not isinstance(gym_env, gymnasium.wrappers.TimeLimit)
+        gym_env = gym_env.env
+
+
+def test_time_limit_keeps_the_discount():
+    environment = suite_gym.load("Pendulum-v1", discount=0.9, max_episode_steps=3)
+    environment.reset()
+    steps = [environment.step(np.zeros(1, np.float32)) for _ in range(4)]
+    assert [int(step.step_type) for step in steps] == [1, 1, 2, 0]
+    assert [float(step.discount) for step in steps] == pytest.approx([0.9] * 3 + [1.0])
+
+
+def test_max_episode_steps_shortens_lengthens_and_removes_the_limit():
+    assert episode_length(suite_gym.load("CartPole-v1", max_episode_steps=5)) == 5
+    longer = suite_gym.load("Pendulum-v1", max_episode_steps=300)
+    longer.reset()
+    ends = [longer.step(np.zeros(1, np.float32)).is_last() for _ in range(300)]
+    assert ends == [False] * 299 + [True]
+    unlimited = suite_gym.load("CartPole-v1", max_episode_steps=0)
+    assert isinstance(unlimited, gymnasium_wrapper.GymnasiumWrapper)
+    with pytest.raises(ValueError, match="duration: got -1"):
+        suite_gym.load("CartPole-v1", max_episode_steps=-1)
+
+
+def test_wrappers_are_applied_in_order():
+    environment = suite_gym.load(
+        "CartPole-v1",
+        gym_env_wrappers=[
+            lambda env: gymnasium.wrappers.TransformReward(env, lambda r: 2)
+        ],
+        env_wrappers=[wrappers.RunStats, wrappers.ActionOffsetWrapper],
+    )
+    assert isinstance(environment, wrappers.ActionOffsetWrapper)
+    assert isinstance(environment.wrapped_env(), wrappers.RunStats)
+    environment.reset()
+    assert environment.step(np.array(0)).reward == 2.0
+    assert environment.total_steps == 1
+
+
+def test_renders_pictures_unless_told_otherwise():
+    environment = suite_gym.load("CartPole-v1")
+    environment.reset()
+    picture = environment.render()
+    assert (picture.shape, picture.dtype) == ((400, 600, 3), np.uint8)
+    silent = suite_gym.load("CartPole-v1", gym_kwargs={"render_mode": None})
+    assert silent.gym.render_mode is None
+
+
+def test_gym_kwargs_reach_the_constructor():
+    environment = suite_gym.load("Pendulum-v1", gym_kwargs={"g": 1.5})
+    assert environment.unwrapped.g == 1.5
+
+
+@pytest.mark.parametrize(
+    ("name", "suggestion"),
+    [
+        ("CartPol-v1", "did you mean CartPole-v1"),
+        ("cartpole-v1", "did you mean CartPole-v1"),
+        ("Pendulum-v0", "did you mean Pendulum-v1"),
+        ("Xyzzy-v7", r"gymnasium.pprint_registry\(\)"),
+        ("no spaces allowed", r"gymnasium.pprint_registry\(\)"),
+    ],
+)
+def test_unknown_environment_is_one_clear_error(name, suggestion):
+    with pytest.raises(
+        ValueError, match=f"environment_name: got '{name}'.*{suggestion}"
+    ):
+        suite_gym.load(name)
+
+
+def test_unknown_module_is_an_error():
+    with pytest.raises(ValueError, match=r"got 'no_such_module:X-v0'.*install"):
+        suite_gym.load("no_such_module:X-v0")
+
+
+def test_name_without_version_is_the_newest():
+    assert suite_gym.find_spec("CartPole").id == "CartPole-v1"
+
+
+def test_name_with_a_module_imports_it():
+    assert suite_gym.find_spec("gymnasium:CartPole-v1").id == "CartPole-v1"
+
+
+def test_entry_point_that_takes_no_render_mode_gets_none():
+    gymnasium.register("Bare-v0", entry_point=lambda: gymnasium.make("CartPole-v1"))
+    try:
+        assert suite_gym.load("Bare-v0").gym.render_mode is None
+    finally:
+        del gymnasium.registry["Bare-v0"]
+
+
+def test_python_environments_import_without_tensorflow():
+    code = (
+        "import sys\n"
+        "from tfrl.environments import py_environment, wrappers, gymnasium_wrapper\n"
+        "from tfrl.environments import suite_gym, vector_py_environment\n"
+        "environment = suite_gym.load('CartPole-v1')\n"
+        "environment.reset(); environment.step(0)\n"
+        "assert 'tensorflow' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,9 +1,12 @@
 from . import actor_distribution_network as actor_distribution_network
 from . import categorical_projection_network as categorical_projection_network
+from . import checks as checks
 from . import encoding_network as encoding_network
+from . import layer_utils as layer_utils
 from . import network as network
 from . import normal_projection_network as normal_projection_network
 from . import q_network as q_network
+from . import seeding as seeding
 from . import sequential as sequential
 from . import utils as utils
 from . import value_network as value_network

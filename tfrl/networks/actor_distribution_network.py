@@ -15,6 +15,7 @@ from tfrl.networks import (
     encoding_network,
     network,
     normal_projection_network,
+    seeding,
     utils,
 )
 from tfrl.specs import tensor_spec
@@ -96,7 +97,7 @@ class ActorDistributionNetwork(network.DistributionNetwork):
           continuous_projection_net: The same for a continuous action.
           name: The network's name.
         """
-        seeds = utils.SeedStream(seed)
+        seeds = seeding.SeedStream(seed)
         output_tensor_spec = tensor_spec.from_spec(output_tensor_spec)
         encoder = encoding_network.EncodingNetwork(
             input_tensor_spec,

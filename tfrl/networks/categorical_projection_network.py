@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfrl.networks import network, utils
+from tfrl.networks import network, seeding, utils
 from tfrl.specs import distribution_spec, tensor_spec
 
 
@@ -50,7 +50,7 @@ class CategoricalProjectionNetwork(network.DistributionNetwork):
         self._projection_layer = keras.layers.Dense(
             int(np.prod(self._output_shape)),
             kernel_initializer=keras.initializers.VarianceScaling(
-                scale=logits_init_output_factor, seed=utils.SeedStream(seed)()
+                scale=logits_init_output_factor, seed=seeding.SeedStream(seed)()
             ),
             name="logits",
         )

@@ -14,7 +14,7 @@ import keras
 import tensorflow as tf
 import tree
 
-from tfrl.networks import network, utils
+from tfrl.networks import network, seeding, utils
 
 CONV_TYPE_2D = "2d"
 CONV_TYPE_1D = "1d"
@@ -72,7 +72,7 @@ class EncodingNetwork(network.Network):
             specs, or a combiner is missing.
         """
         super().__init__(input_tensor_spec=input_tensor_spec, name=name)
-        seeds = utils.SeedStream(seed)
+        seeds = seeding.SeedStream(seed)
         self._keep("_preprocessing_nest", preprocessing_layers)
         flat_layers = (
             []
@@ -187,7 +187,7 @@ class EncodingNetwork(network.Network):
         return utils.call_layer(self._preprocessing_combiner, parts, training)
 
 
-def _fresh(layer: keras.layers.Layer, seeds: utils.SeedStream) -> keras.layers.Layer:
+def _fresh(layer: keras.layers.Layer, seeds: seeding.SeedStream) -> keras.layers.Layer:
     """Copies a layer, so that networks made with the same one share no weights."""
     if isinstance(layer, keras.layers.Layer) and layer.weights:
         warnings.warn(
@@ -195,6 +195,6 @@ def _fresh(layer: keras.layers.Layer, seeds: utils.SeedStream) -> keras.layers.L
             "its copy in the network starts with weights of its own.",
             stacklevel=4,
         )
-    copied = utils.copy_layer(layer)
-    utils.seed_layer(copied, seeds)
+    copied = seeding.copy_layer(layer)
+    seeding.seed_layer(copied, seeds)
     return copied

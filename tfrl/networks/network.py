@@ -12,11 +12,9 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-import tree
 
-from tfrl.networks import utils
+from tfrl.networks import checks, layer_utils, seeding
 from tfrl.specs import tensor_spec
-from tfrl.utils import nest_utils
 
 # FIRST, as in tfrl.trajectories.time_step.StepType.
 _FIRST = 0
@@ -43,6 +41,7 @@ class Network(keras.layers.Layer):
     """
 
     _saved_kwargs: dict[str, Any]
+    _call_parameters: tuple[tuple[str, ...], bool]
 
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
@@ -54,6 +53,7 @@ class Network(keras.layers.Layer):
                 f"{cls.__name__}.__init__ accepts *args, expected named arguments "
                 "alone, since copy() repeats the call by name; name them."
             )
+        cls._call_parameters = _parameters_of_call(cls.call)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         network = super().__new__(cls, *args, **kwargs)
@@ -110,7 +110,7 @@ class Network(keras.layers.Layer):
             returned something other than a pair.
         """
         if self._input_tensor_spec is not None:
-            inputs = _check_nest(
+            inputs = checks.check_nest(
                 inputs, self._input_tensor_spec, f"{self.name}: inputs"
             )
         arguments = self._call_arguments(inputs, args, kwargs)
@@ -125,29 +125,33 @@ class Network(keras.layers.Layer):
                 "(output, network_state); return (output, ()) without a state."
             )
         outputs, state = results
-        if has_entries(self._state_spec):
-            state = _check_nest(state, self._state_spec, f"{self.name}: new state")
+        if checks.has_entries(self._state_spec):
+            state = checks.check_nest(
+                state, self._state_spec, f"{self.name}: new state"
+            )
         return outputs, state
 
     def _call_arguments(
         self, inputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> dict[str, Any]:
         """All arguments of `call` by name: Keras refuses positional non-tensors."""
-        signature = inspect.signature(self.call)
-        kinds = {p.kind for p in signature.parameters.values()}
-        if inspect.Parameter.VAR_KEYWORD not in kinds:
-            for name in ("step_type", "network_state"):
-                unused = name not in signature.parameters
-                if unused and (name == "step_type" or not has_entries(self.state_spec)):
-                    kwargs.pop(name, None)
-        bound = signature.bind(inputs, *args, **kwargs).arguments
-        arguments = dict(bound)
-        for name, parameter in signature.parameters.items():
-            if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-                arguments.update(arguments.pop(name, {}))
+        names, takes_any = self._call_parameters
+        if not takes_any:
+            if "step_type" not in names:
+                kwargs.pop("step_type", None)
+            if "network_state" not in names and not checks.has_entries(
+                self._state_spec
+            ):
+                kwargs.pop("network_state", None)
+        if len(args) >= len(names):
+            raise TypeError(
+                f"{self.name}: got {1 + len(args)} positional arguments, expected at "
+                f"most {len(names)}: {', '.join(names)}; pass the rest by name."
+            )
+        arguments = {**dict(zip(names, (inputs, *args), strict=False)), **kwargs}
         state = arguments.get("network_state")
-        if has_entries(state) and has_entries(self._state_spec):
-            arguments["network_state"] = _check_nest(
+        if checks.has_entries(state) and checks.has_entries(self._state_spec):
+            arguments["network_state"] = checks.check_nest(
                 state, self._state_spec, f"{self.name}: network_state"
             )
         return arguments
@@ -206,7 +210,7 @@ class Network(keras.layers.Layer):
           ValueError: If the network is not built yet.
         """
         self._check_built("variables")
-        return [*super().variables, *self._tf_variables()]
+        return [*super().variables, *layer_utils.tf_variables(self)]
 
     @property
     def trainable_variables(self) -> list[Any]:
@@ -216,14 +220,8 @@ class Network(keras.layers.Layer):
           ValueError: If the network is not built yet.
         """
         self._check_built("trainable_variables")
-        own = [v for v in self._tf_variables() if v.trainable and self.trainable]
-        return [*super().trainable_variables, *own]
-
-    @property
-    def non_trainable_variables(self) -> list[Any]:
-        """The variables that training leaves to the forward pass."""
-        trainable = {id(v) for v in self.trainable_variables}
-        return [v for v in self.variables if id(v) not in trainable]
+        # Keras selects them from `variables`.
+        return super().trainable_variables
 
     def _check_built(self, what: str) -> None:
         if not self.built:
@@ -232,14 +230,17 @@ class Network(keras.layers.Layer):
                 "expected a built one; call create_variables() or apply it first."
             )
 
-    def _tf_variables(self) -> list[tf.Variable]:
-        """Plain `tf.Variable`s set as attributes, which Keras does not count."""
-        found: dict[int, tf.Variable] = {}
-        for layer in self._flatten_layers():
-            for value in vars(layer).values():
-                entries = value if isinstance(value, list | tuple) else [value]
-                found.update((id(v), v) for v in entries if isinstance(v, tf.Variable))
-        return list(found.values())
+    def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> Any:
+        """What `tf.train.Checkpoint` and SavedModels hold.
+
+        They do not look into lists and dictionaries of Keras layers, our own or deep in
+        a user's layer, so all variables are listed here besides.
+        """
+        children = super()._trackable_children(save_type, **kwargs)
+        if self.built:
+            every = {f"variable_{i}": v for i, v in enumerate(self.variables)}
+            children = {**children, **every}
+        return children
 
     @property
     def layers(self) -> list[keras.layers.Layer]:
@@ -278,12 +279,7 @@ class Network(keras.layers.Layer):
           ValueError: If the network is not built yet.
         """
         self._check_built("summary")
-        print_fn(f"{type(self).__name__} {self.name!r}")
-        for variable in self.variables:
-            path = getattr(variable, "path", variable.name)
-            print_fn(f"  {path}  {tuple(variable.shape)}  {variable.dtype}")
-        total = sum(int(tf.size(v)) for v in self.trainable_variables)
-        print_fn(f"  trainable parameters: {total:,}")
+        layer_utils.print_summary(self, print_fn=print_fn)
 
     def copy(self, **kwargs: Any) -> Any:
         """Makes a new network with the constructor's arguments, `kwargs` overriding.
@@ -296,9 +292,9 @@ class Network(keras.layers.Layer):
         seed = self._saved_kwargs.get("seed")
         if isinstance(seed, int) and "seed" not in kwargs:
             self._keep("_num_copies", self._num_copies + 1)
-            stream = utils.SeedStream(seed)
+            stream = seeding.SeedStream(seed)
             seeds = [stream() for _ in range(self._num_copies)]
-            arguments["seed"] = utils.SeedStream(seeds[-1] + 1)()
+            arguments["seed"] = seeding.SeedStream(seeds[-1] + 1)()
         return type(self)(**arguments)
 
     def get_initial_state(self, batch_size: Any = None) -> Any:
@@ -312,6 +308,14 @@ class Network(keras.layers.Layer):
             ),
             self._state_spec,
         )
+
+
+def _parameters_of_call(call: Any) -> tuple[tuple[str, ...], bool]:
+    """The names of the parameters of `call`, and whether it takes others too."""
+    parameters = list(inspect.signature(call).parameters.values())[1:]
+    takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
+    names = [p.name for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    return tuple(names), takes_any
 
 
 class DistributionNetwork(Network):
@@ -328,11 +332,17 @@ class DistributionNetwork(Network):
             input_tensor_spec=input_tensor_spec, state_spec=state_spec, name=name
         )
         self._keep("_output_spec", output_spec)
+        # `mask` among the arguments of `call` is one of actions, which Keras would warn
+        # of as a mask of its own that gets lost.
+        self.supports_masking = True
 
     @property
     def output_spec(self) -> Any:
         """The nest of specs of the distributions."""
         return self._output_spec
+
+    def compute_mask(self, inputs: Any, previous_mask: Any) -> None:
+        """Distributions carry no Keras mask."""
 
 
 def create_variables(module: Any, input_spec: Any = None, **kwargs: Any) -> Any:
@@ -396,11 +406,6 @@ def _bind_init(cls: type, args: Any, kwargs: Any) -> dict[str, Any]:
     return arguments
 
 
-def has_entries(nest: Any) -> bool:
-    """Whether a nest, of state or of specs, holds anything; `()` and None do not."""
-    return nest is not None and bool(tf.nest.flatten(nest))
-
-
 def _zeros(spec: Any) -> Any:
     """One batched input of zeros; unknown dimensions get size 1."""
 
@@ -416,38 +421,3 @@ def _unbatched_spec(output: Any) -> Any:
     from tfrl.distributions import utils as distribution_utils
 
     return distribution_utils.spec_from_distribution(output, num_outer_dims=1)
-
-
-def _check_nest(tensors: Any, specs: Any, where: str) -> Any:
-    """Checks structure, dtypes and inner shapes; returns `tensors`, pruned if need be.
-
-    Raises:
-      ValueError: With the path of what differs.
-    """
-    try:
-        tf.nest.assert_same_structure(tensors, specs, check_types=False)
-    except (ValueError, TypeError):
-        tensors = nest_utils.prune_extra_keys(specs, tensors)
-    flat_tensors = tf.nest.flatten(tensors)
-    for i, (tensor, spec) in enumerate(
-        zip(flat_tensors, tf.nest.flatten(specs), strict=True)
-    ):
-        shape = tf.TensorShape(tensor.shape)
-        inner_rank = spec.shape.rank
-        fits = (
-            shape.rank is None
-            or inner_rank is None
-            or (
-                shape.rank >= inner_rank
-                and shape[shape.rank - inner_rank :].is_compatible_with(spec.shape)
-            )
-        )
-        if not fits or tf.as_dtype(tensor.dtype) != spec.dtype:
-            path = "/".join(map(str, tree.flatten_with_path(specs)[i][0]))
-            raise ValueError(
-                f"{where}{f' at {path!r}' if path else ''}: got dtype "
-                f"{tf.as_dtype(tensor.dtype).name} and shape {shape}, expected dtype "
-                f"{spec.dtype.name} and inner shape {spec.shape} behind the outer "
-                "dimensions; cast or reshape it, or build the network for it."
-            )
-    return tensors

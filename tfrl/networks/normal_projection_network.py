@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.keras_layers import bias_layer
-from tfrl.networks import network, utils
+from tfrl.networks import network, seeding, utils
 from tfrl.specs import distribution_spec
 
 
@@ -166,9 +166,9 @@ def _check_spec(spec: Any) -> None:
 
 def _seed_stream(seed: int | None, seed_stream_class: Any) -> Callable[[], int]:
     if seed_stream_class is None:
-        return utils.SeedStream(seed)
+        return seeding.SeedStream(seed)
     stream = seed_stream_class(seed=seed, salt="normal_projection_network")
-    own = utils.SeedStream(seed)
+    own = seeding.SeedStream(seed)
 
     def draw() -> int:
         drawn = stream()

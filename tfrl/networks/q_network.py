@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfrl.networks import encoding_network, network, utils
+from tfrl.networks import encoding_network, network, seeding, utils
 
 
 def validate_specs(action_spec: Any, observation_spec: Any = None) -> None:
@@ -93,7 +93,7 @@ class QNetwork(network.Network):
         """
         validate_specs(action_spec, input_tensor_spec)
         super().__init__(input_tensor_spec=input_tensor_spec, name=name)
-        seeds = utils.SeedStream(seed)
+        seeds = seeding.SeedStream(seed)
         spec = tf.nest.flatten(action_spec)[0]
         self._encoder = encoding_network.EncodingNetwork(
             input_tensor_spec,

@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from tfrl.networks import network, utils
+from tfrl.networks import checks, network, seeding
 
 
 class Sequential(network.Network):
@@ -53,18 +53,18 @@ class Sequential(network.Network):
                     "of keras Layer; wrap a function in keras.layers.Lambda."
                 )
         state_specs = [network.get_state_spec(layer) for layer in layers]
-        self._has_state = [network.has_entries(spec) for spec in state_specs]
+        self._has_state = [checks.has_entries(spec) for spec in state_specs]
         if input_spec is None and isinstance(layers[0], network.Network):
             input_spec = layers[0].input_tensor_spec
         super().__init__(
             input_tensor_spec=input_spec,
-            state_spec=tuple(s for s in state_specs if network.has_entries(s)),
+            state_spec=tuple(s for s in state_specs if checks.has_entries(s)),
             name=name,
         )
         self._sequential_layers = list(layers)
-        seeds = utils.SeedStream(seed)
+        seeds = seeding.SeedStream(seed)
         for layer in layers:
-            utils.seed_layer(layer, seeds)
+            seeding.seed_layer(layer, seeds)
 
     @property
     def layers(self) -> list[keras.layers.Layer]:
@@ -74,7 +74,7 @@ class Sequential(network.Network):
     def copy(self, **kwargs: Any) -> Sequential:
         """Makes a new `Sequential` of copies of the layers, without their weights."""
         if "layers" not in kwargs:
-            kwargs["layers"] = [utils.copy_layer(layer) for layer in self.layers]
+            kwargs["layers"] = [seeding.copy_layer(layer) for layer in self.layers]
         copied: Sequential = super().copy(**kwargs)
         return copied
 

@@ -1,44 +1,36 @@
-"""What networks are built from: seeded layers, and `[B, T]` folded into `[B]`.
-
-Keras initialisers ignore `tf.random.set_seed` and repeat their numbers when one
-instance serves two layers, so every layer made here gets an initialiser of its own with
-a seed from a `SeedStream`.
-"""
+"""What networks are built from: stacks of layers, and `[B, T]` folded into `[B]`."""
 
 from __future__ import annotations
 
-import inspect
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from tfrl.keras_layers import permanent_variable_rate_dropout
+from tfrl.networks.seeding import SeedStream, clone_initializer
+
+__all__ = [
+    "Activation",
+    "BatchSquash",
+    "call_layer",
+    "check_single_floating_network_output",
+    "clone_initializer",
+    "conv_layers",
+    "dense_layers",
+    "dtype_name",
+    "flatten_inner",
+    "mlp_layers",
+    "outer_rank",
+]
 
 Activation = Callable[[tf.Tensor], tf.Tensor] | str | None
 
-
-class SeedStream:
-    """Hands out independent integer seeds, determined by the first.
-
-    With `seed=None` the stream follows `tf.random.set_seed`; without that either, it
-    starts from the system's entropy.
-    """
-
-    def __init__(self, seed: int | None = None):
-        if seed is None:
-            with tf.init_scope():
-                drawn = tf.random.uniform([], maxval=tf.int64.max, dtype=tf.int64)
-            seed = int(drawn)
-        self._sequence = np.random.SeedSequence(int(seed) & (2**63 - 1))
-
-    def __call__(self) -> int:
-        """Returns the next seed, in `[0, 2**31)`."""
-        (child,) = self._sequence.spawn(1)
-        return int(child.generate_state(1)[0]) >> 1
+# A size if it is known, and how to get it while running if it is not.
+_Dimension = tuple[int | None, Callable[[], Any]]
 
 
 class BatchSquash:
@@ -61,17 +53,17 @@ class BatchSquash:
                 "tensors have fewer dimensions than their spec: add a batch dimension."
             )
         self._batch_dims = batch_dims
-        self._outer_shape: Any = None
+        self._outer_shape: list[_Dimension] | None = None
 
     def flatten(self, tensor: tf.Tensor) -> tf.Tensor:
         """Returns `tensor` with its outer dimensions folded into one."""
         if self._batch_dims == 1:
             return tensor
-        shape = _known_shape(tensor)
-        self._outer_shape = shape[: self._batch_dims]
+        self._outer_shape = _dimensions(tensor)[: self._batch_dims]
         outer = tensor.shape[: self._batch_dims]
-        size = math.prod(outer) if outer.is_fully_defined() else -1
-        return _reshape(tensor, [size, *shape[self._batch_dims :]])
+        size = math.prod(outer) if outer.is_fully_defined() else None
+        folded = [(size, lambda: -1), *_dimensions(tensor)[self._batch_dims :]]
+        return _reshape(tensor, folded)
 
     def unflatten(self, tensor: tf.Tensor) -> tf.Tensor:
         """Returns `tensor` with its first dimension unfolded as `flatten` found it.
@@ -86,24 +78,23 @@ class BatchSquash:
                 "BatchSquash.unflatten: no outer dimensions are known yet, expected "
                 "an earlier flatten; call flatten on the inputs first."
             )
-        return _reshape(tensor, [*self._outer_shape, *_known_shape(tensor)[1:]])
+        return _reshape(tensor, [*self._outer_shape, *_dimensions(tensor)[1:]])
 
 
-def _known_shape(tensor: tf.Tensor) -> list[Any]:
-    """The dimensions of `tensor`, as Python numbers wherever they are known."""
-    sizes: list[Any] = tensor.shape.as_list()
-    if None in sizes:
-        dynamic = tf.shape(tensor)
-        sizes = [dynamic[i] if size is None else size for i, size in enumerate(sizes)]
-    return sizes
+def _dimensions(tensor: tf.Tensor) -> list[_Dimension]:
+    return [
+        (size, functools.partial(lambda axis: tf.shape(tensor)[axis], axis))
+        for axis, size in enumerate(tensor.shape.as_list())
+    ]
 
 
-def _reshape(tensor: tf.Tensor, shape: list[Any]) -> tf.Tensor:
-    """Reshapes with -1 for the one dimension that is unknown, so the rest is static."""
-    unknown = [i for i, size in enumerate(shape) if not isinstance(size, int)]
-    if len(unknown) == 1 and -1 not in shape[: unknown[0]] + shape[unknown[0] + 1 :]:
-        shape[unknown[0]] = -1
-    return tf.reshape(tensor, shape)
+def _reshape(tensor: tf.Tensor, shape: list[_Dimension]) -> tf.Tensor:
+    """Reshapes; one unknown dimension is a -1, so that the rest stays static."""
+    if sum(size is None for size, _ in shape) == 1:
+        return tf.reshape(tensor, [-1 if size is None else size for size, _ in shape])
+    return tf.reshape(
+        tensor, [dynamic() if size is None else size for size, dynamic in shape]
+    )
 
 
 def outer_rank(tensors: Any, specs: Any) -> int:
@@ -308,79 +299,3 @@ def _kernel_initializer(initializer: Any, seed: int) -> Any:
             scale=2.0, mode="fan_in", distribution="truncated_normal", seed=seed
         )
     return clone_initializer(initializer, seed)
-
-
-def clone_initializer(initializer: Any, seed: int | None = None) -> Any:
-    """Copies a Keras initialiser, so that two layers do not draw the same numbers.
-
-    Args:
-      initializer: An initialiser, or a name, configuration or function that
-        `keras.initializers.get` takes.
-      seed: The seed of the copy. A seed that the initialiser was itself given is mixed
-        with it: it keeps its say, and layers still differ. None keeps what was given.
-    """
-    if isinstance(initializer, str | dict):
-        initializer = keras.initializers.get(initializer)
-    if not isinstance(initializer, keras.initializers.Initializer):
-        return initializer
-    config = initializer.get_config()
-    if seed is not None and "seed" in config:
-        own = config["seed"]
-        config["seed"] = SeedStream(own)() ^ seed if isinstance(own, int) else seed
-    return type(initializer).from_config(config)
-
-
-def seed_layer(layer: keras.layers.Layer, seeds: SeedStream) -> None:
-    """Seeds whatever in an unbuilt layer was left to Keras' own entropy.
-
-    That is every initialiser and random generator without an explicit seed, here and in
-    the sub-layers. Weights that exist, and seeds that were given, stay as they are.
-    """
-    for part in layer._flatten_layers():
-        if not part.built:
-            for name, value in list(vars(part).items()):
-                if _is_unseeded(value):
-                    setattr(part, name, clone_initializer(value, seeds()))
-        generator = getattr(part, "seed_generator", None)
-        if generator is not None and getattr(part, "seed", 0) is None:
-            generator.state.assign([seeds(), 0])
-
-
-def _is_unseeded(value: Any) -> bool:
-    return (
-        isinstance(value, keras.initializers.Initializer)
-        and value.get_config().get("seed", 0) is None
-    )
-
-
-def copy_layer(layer: keras.layers.Layer) -> keras.layers.Layer:
-    """Makes a new, unbuilt layer with the arguments of `layer` and none of its weights.
-
-    Raises:
-      TypeError: If `layer` is not a Keras layer.
-    """
-    if not isinstance(layer, keras.layers.Layer):
-        raise TypeError(
-            f"layer: got {layer!r} of type {type(layer).__name__}, expected a "
-            "keras.layers.Layer; wrap a function in keras.layers.Lambda."
-        )
-    if hasattr(layer, "create_variables") and hasattr(layer, "copy"):
-        return layer.copy()
-    if isinstance(layer, keras.Model):
-        return keras.models.clone_model(layer)
-    if isinstance(layer, keras.layers.Lambda):
-        # Its configuration holds byte code, which loses what the function closes over.
-        return type(layer)(
-            layer.function,
-            output_shape=layer._output_shape,
-            mask=layer.mask,
-            arguments=layer.arguments,
-            name=layer.name,
-        )
-    config = layer.get_config()
-    for key in config:
-        value = getattr(layer, key, None)
-        if inspect.isfunction(value):
-            # A plain function, an activation say, cannot be looked up by its name.
-            config[key] = value
-    return type(layer).from_config(config)

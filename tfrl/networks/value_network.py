@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.networks import encoding_network, network, utils
+from tfrl.networks import encoding_network, network, seeding, utils
 
 
 class ValueNetwork(network.Network):
@@ -50,7 +50,7 @@ class ValueNetwork(network.Network):
           seed: Seeds the initialisers and dropout; None follows `tf.random.set_seed`.
         """
         super().__init__(input_tensor_spec=input_tensor_spec, name=name)
-        seeds = utils.SeedStream(seed)
+        seeds = seeding.SeedStream(seed)
         self._encoder = encoding_network.EncodingNetwork(
             input_tensor_spec,
             preprocessing_layers=preprocessing_layers,

@@ -1,0 +1,135 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_probability as tfp
+
+from tfrl.distributions import reparameterized_sampling, tanh_bijector_stable, utils
+from tfrl.specs import tensor_spec
+
+SPEC = tensor_spec.BoundedTensorSpec([2], tf.float32, [-1.0, 0.0], [1.0, 10.0])
+
+
+def normal(loc=(0.5, -0.5), scale=(1.0, 2.0)):
+    return tfp.distributions.MultivariateNormalDiag(
+        loc=tf.constant([loc]), scale_diag=tf.constant([scale])
+    )
+
+
+def test_squashed_log_probability_is_that_of_the_change_of_variables():
+    distribution = utils.scale_distribution_to_spec(normal(), SPEC)
+    y = np.array([[0.3, 7.0]], np.float32)
+    x = np.arctanh((y - [0, 5]) / [1, 5])
+    z = (x - [0.5, -0.5]) / [1, 2]
+    log_normal = np.sum(-0.5 * z**2 - 0.5 * np.log(2 * np.pi) - np.log([1, 2]))
+    log_slope = np.sum(np.log([1, 5]) + np.log(1 - np.tanh(x) ** 2))
+    np.testing.assert_allclose(
+        distribution.log_prob(y), [log_normal - log_slope], rtol=1e-4
+    )
+
+
+def test_squashed_mode_and_spread():
+    distribution = utils.scale_distribution_to_spec(normal(), SPEC)
+    expected = np.array([0, 5]) + np.array([1, 5]) * np.tanh([0.5, -0.5])
+    np.testing.assert_allclose(distribution.mode(), [expected], rtol=1e-5)
+    np.testing.assert_allclose(distribution.mean(), [expected], rtol=1e-5)
+    np.testing.assert_allclose(
+        distribution.stddev(), [np.array([1, 5]) * np.tanh([1.0, 2.0])], rtol=1e-5
+    )
+    assert (distribution.batch_shape, distribution.event_shape) == ((1,), (2,))
+
+
+def test_squashed_samples_follow_their_density():
+    distribution = utils.scale_distribution_to_spec(normal(), SPEC)
+    samples = distribution.sample(4000, seed=1).numpy()[:, 0]
+    draws = normal().sample(4000, seed=2).numpy()[:, 0]
+    expected = np.array([0, 5]) + np.array([1, 5]) * np.tanh(draws)
+    np.testing.assert_allclose(samples.mean(0), expected.mean(0), atol=0.2)
+
+
+def test_squashed_divergence_is_that_of_the_normals():
+    first, second = normal(), normal(loc=(0.0, 0.0))
+    squashed = [utils.scale_distribution_to_spec(d, SPEC) for d in (first, second)]
+    np.testing.assert_allclose(
+        squashed[0].kl_divergence(squashed[1]), first.kl_divergence(second), rtol=1e-6
+    )
+    other_spec = tensor_spec.BoundedTensorSpec([2], tf.float32, 0.0, 1.0)
+    other = utils.SquashToSpecNormal(second, other_spec)
+    with pytest.raises(ValueError, match="does not have same action mean"):
+        squashed[0].kl_divergence(other)
+    with pytest.raises(ValueError, match="of type SquashToSpecNormal"):
+        squashed[0].kl_divergence(second)
+
+
+def test_only_normals_are_squashed():
+    with pytest.raises(ValueError, match="must be a normal distribution"):
+        utils.scale_distribution_to_spec(tfp.distributions.Uniform(), SPEC)
+
+
+@pytest.mark.parametrize("dtype", [tf.float32, tf.float64])
+def test_inverse_tanh_is_finite_at_the_ends(dtype):
+    bijector = tanh_bijector_stable.Tanh()
+    y = tf.constant([-1.0, 0.0, 1.0], dtype)
+    assert np.all(np.isfinite(bijector.inverse(y)))
+    assert np.isnan(bijector.inverse(tf.constant(1.5, dtype)))
+
+
+def test_parameters_round_trip():
+    shift = tfp.bijectors.Shift(tf.constant([1.0, 2.0]))
+    distribution = tfp.distributions.TransformedDistribution(normal(), shift)
+    params = utils.get_parameters(distribution)
+    assert params.params["bijector"].type_ is tfp.bijectors.Shift
+    rebuilt = utils.make_from_parameters(params)
+    np.testing.assert_allclose(
+        rebuilt.log_prob([[0.0, 0.0]]), distribution.log_prob([[0.0, 0.0]])
+    )
+
+
+def test_parameters_as_dictionaries():
+    distribution = tfp.distributions.TransformedDistribution(
+        normal(), tfp.bijectors.Shift([1.0, 2.0])
+    )
+    params = utils.get_parameters(distribution)
+    everything = utils.parameters_to_dict(params)
+    assert everything["bijector"]["shift:1"] == 2.0
+    tensors = utils.parameters_to_dict(params, tensors_only=True)
+    assert set(tensors["distribution"]) == {"loc", "scale_diag"}
+    assert tensors["bijector"] == {}
+
+
+def test_parameters_of_other_objects_are_an_error():
+    with pytest.raises(TypeError, match=r"value.parameters is not available"):
+        utils.get_parameters(3)
+
+
+def test_spec_of_a_distribution():
+    spec = utils.spec_from_distribution(normal(), num_outer_dims=1)
+    assert spec.event_spec == tf.TensorSpec([2], tf.float32)
+    assert spec.parameters.params["loc"] == tf.TensorSpec([2], tf.float32)
+    assert spec == utils.spec_from_distribution(normal(), num_outer_dims=1)
+
+
+def test_spec_with_tensors_is_refused():
+    params = utils.get_parameters(normal())
+    with pytest.raises(TypeError, match="Saw a `Tensor` value"):
+        utils.DistributionSpecV2(tf.TensorShape([2]), tf.float32, params)
+
+
+def test_specs_are_compared():
+    output = {"a": utils.spec_from_distribution(normal(), num_outer_dims=1)}
+    utils.assert_specs_are_compatible(output, {"a": SPEC}, "actor")
+    wrong = [{"b": SPEC}, {"a": tf.TensorSpec([3])}, {"a": tf.TensorSpec([2], "int32")}]
+    for spec in wrong:
+        with pytest.raises(ValueError, match="actor: the network emits"):
+            utils.assert_specs_are_compatible(output, spec, "actor")
+
+
+def test_reparameterized_sampling():
+    with tf.GradientTape() as tape:
+        loc = tf.Variable(0.0)
+        distribution = tfp.distributions.Normal(loc, 1.0)
+        sample = reparameterized_sampling.sample(distribution, reparam=True, seed=1)
+    assert tape.gradient(sample, loc) == 1.0
+    categorical = tfp.distributions.Categorical([0.0, 0.0])
+    assert reparameterized_sampling.sample(categorical, seed=1).shape == ()
+    with pytest.raises(ValueError, match="cannot be reparameterized"):
+        reparameterized_sampling.sample(categorical, reparam=True)

@@ -1,0 +1,142 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfrl.networks import network, q_network, sequential
+from tfrl.specs import tensor_spec
+
+OBSERVATION = tf.TensorSpec([2], tf.float32)
+Sequential = sequential.Sequential
+
+
+class Counter(network.Network):
+    """Adds how often it was called, which is its state."""
+
+    def __init__(self, step=1.0, name=None):
+        super().__init__(state_spec=tf.TensorSpec([], tf.float32), name=name)
+        self.step = step
+
+    def call(self, inputs, step_type=None, network_state=(), training=False):
+        state = network_state + self.step
+        return inputs + state[:, tf.newaxis], state
+
+
+def test_layers_are_applied_in_turn():
+    net = Sequential(
+        [keras.layers.Dense(3, activation=tf.nn.relu), keras.layers.Lambda(tf.square)],
+        input_spec=OBSERVATION,
+    )
+    assert net.create_variables() == tf.TensorSpec([3], tf.float32)
+    kernel, bias = (v.numpy() for v in net.variables)
+    x = np.random.default_rng(0).normal(size=[4, 2]).astype(np.float32)
+    output, state = net(x)
+    expected = np.maximum(x @ kernel + bias, 0) ** 2
+    np.testing.assert_allclose(output, expected, rtol=1e-5, atol=1e-6)
+    assert state == ()
+    assert net.state_spec == ()
+
+
+def test_state_spec_is_the_tuple_of_the_states_there_are():
+    net = Sequential([keras.layers.Flatten(), Counter(), Counter(10.0)])
+    assert net.state_spec == (tf.TensorSpec([]), tf.TensorSpec([]))
+    output, state = net(tf.zeros([1, 2]), network_state=net.get_initial_state(1))
+    np.testing.assert_array_equal(output, [[11.0, 11.0]])
+    output, state = net(tf.zeros([1, 2]), network_state=state)
+    np.testing.assert_array_equal(output, [[22.0, 22.0]])
+    np.testing.assert_array_equal(state, [[2.0], [20.0]])
+
+
+def test_training_reaches_the_layers():
+    net = Sequential([keras.layers.Dropout(0.5)], seed=1)
+    ones = tf.ones([32, 2])
+    np.testing.assert_array_equal(net(ones)[0], ones)
+    assert np.any(net(ones, training=True)[0] == 0)
+
+
+def test_input_spec_comes_from_a_first_network():
+    action = tensor_spec.BoundedTensorSpec([], tf.int32, 0, 1)
+    net = Sequential([q_network.QNetwork(OBSERVATION, action)])
+    assert net.input_tensor_spec == OBSERVATION
+    assert net.create_variables() == tf.TensorSpec([2], tf.float32)
+
+
+def test_copy_has_layers_of_its_own():
+    offset = 3.0
+    net = Sequential(
+        [
+            keras.layers.Dense(2, activation=lambda x: x + offset),
+            keras.layers.Lambda(lambda x: x * offset),
+            keras.Sequential([keras.layers.Dense(2)]),
+            Counter(5.0),
+        ],
+        OBSERVATION,
+    )
+    net.create_variables()
+    copied = net.copy(name="Other")
+    copied.create_variables()
+    assert copied.name == "Other"
+    assert not {id(v) for v in net.variables} & {id(v) for v in copied.variables}
+    for ours, theirs in zip(copied.variables, net.variables, strict=True):
+        ours.assign(theirs)
+    x, state = tf.ones([3, 2]), net.get_initial_state(3)
+    np.testing.assert_array_equal(
+        copied(x, network_state=state)[0], net(x, network_state=state)[0]
+    )
+
+
+def test_unseeded_layers_follow_the_seed_and_differ():
+    def weights(seed):
+        layers = [keras.layers.Dense(2), keras.layers.Dense(2)]
+        net = Sequential(layers, OBSERVATION, seed=seed)
+        net.create_variables()
+        return [v.numpy() for v in net.variables]
+
+    first, same, other = weights(1), weights(1), weights(2)
+    np.testing.assert_array_equal(first[0], same[0])
+    assert not np.array_equal(first[0], other[0])
+    assert not np.array_equal(first[0], first[2])
+
+
+def test_unseeded_layers_follow_the_global_seed():
+    weights = []
+    for _ in range(2):
+        tf.random.set_seed(7)
+        net = Sequential([keras.layers.Dense(2)], OBSERVATION)
+        net.create_variables()
+        weights.append(net.variables[0].numpy())
+    np.testing.assert_array_equal(*weights)
+
+
+def test_seeds_of_the_user_stay():
+    def weights(seed):
+        initializer = keras.initializers.GlorotUniform(seed=9)
+        layer = keras.layers.Dense(2, kernel_initializer=initializer)
+        net = Sequential([layer], OBSERVATION, seed=seed)
+        net.create_variables()
+        return net.variables[0].numpy()
+
+    np.testing.assert_array_equal(weights(1), weights(2))
+
+
+def test_dropout_follows_the_seed():
+    def output():
+        net = Sequential([keras.layers.Dropout(0.5)], OBSERVATION, seed=4)
+        return net(tf.ones([16, 2]), training=True)[0].numpy()
+
+    np.testing.assert_array_equal(output(), output())
+
+
+def test_no_layers_are_refused():
+    with pytest.raises(ValueError, match="`layers` must not be empty"):
+        Sequential([])
+
+
+def test_functions_are_refused():
+    with pytest.raises(TypeError, match=r"layers\[1\]: .*instances of keras Layer"):
+        Sequential([keras.layers.Dense(1), tf.nn.relu])
+
+
+def test_recurrent_keras_layers_are_refused():
+    with pytest.raises(TypeError, match="recurrent Keras layer LSTM"):
+        Sequential([keras.layers.LSTM(2)])

@@ -15,6 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.drivers import dynamic_episode_driver, py_driver
+from tfrl.utils import summaries
 
 _logger = logging.getLogger(__name__)
 
@@ -135,7 +136,7 @@ def eager_compute(
         with summary_writer.as_default():
             for name, result in results.items():
                 tag = f"{summary_prefix}/{name}" if summary_prefix else name
-                tf.summary.scalar(tag, result, step=train_step)
+                tf.summary.scalar(tag, result, step=summaries.as_step(train_step))
     return results
 
 

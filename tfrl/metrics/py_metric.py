@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from tfrl.metrics import tf_metric
 from tfrl.trajectories import trajectory as traj
+from tfrl.utils import summaries
 
 _logger = logging.getLogger(__name__)
 
@@ -81,11 +82,13 @@ class PyMetric(tf.train.experimental.PythonState):
             `prefix_vs_step_metric/name`; the metric itself is skipped among them.
         """
         result = self.result()
-        written = [tf.summary.scalar(self._tag, result, step=train_step)]
+        written = [
+            tf.summary.scalar(self._tag, result, step=summaries.as_step(train_step))
+        ]
         prefix = f"{self._prefix}_" if self._prefix else ""
         for step_metric in step_metrics:
             if step_metric.name != self.name:
-                step = tf.cast(step_metric.result(), tf.int64)
+                step = summaries.as_step(step_metric.result())
                 tag = f"{prefix}vs_{step_metric.name}/{self.name}"
                 written.append(tf.summary.scalar(tag, result, step=step))
         return written

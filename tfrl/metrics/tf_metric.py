@@ -8,6 +8,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrl.utils import summaries
+
 
 class TFStepMetric(tf.Module, abc.ABC):
     """A running statistic over trajectories, held in `tf.Variable`s.
@@ -21,7 +23,7 @@ class TFStepMetric(tf.Module, abc.ABC):
         """Creates a metric shown as `prefix/name` in summaries."""
         super().__init__(name=name)
         self._prefix = prefix
-        self._eager_call = tf.function(self.call)
+        self._call_function = tf.function(self.call)
 
     @property
     def prefix(self) -> str:
@@ -43,12 +45,10 @@ class TFStepMetric(tf.Module, abc.ABC):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Updates the statistic; returns its argument, so that calls can be chained.
 
-        Called eagerly, `call` runs as a tf.function of its own; inside another
-        tf.function its operations join the caller's graph, which saves a call a step.
+        `call` runs as a tf.function, so it may branch on tensors with Python's `if`;
+        called from another graph it becomes part of that one at no cost.
         """
-        if tf.inside_function():
-            return self.call(*args, **kwargs)
-        return self._eager_call(*args, **kwargs)
+        return self._call_function(*args, **kwargs)
 
     def tf_summaries(
         self,
@@ -66,11 +66,13 @@ class TFStepMetric(tf.Module, abc.ABC):
         written = []
         if train_step is not None:
             tag = f"{self._prefix}/{self.name}" if self._prefix else self.name
-            written.append(tf.summary.scalar(tag, result, step=train_step))
+            written.append(
+                tf.summary.scalar(tag, result, step=summaries.as_step(train_step))
+            )
         prefix = f"{self._prefix}_" if self._prefix else ""
         for step_metric in step_metrics:
             if step_metric.name != self.name:
-                step = tf.cast(step_metric.result(), tf.int64)
+                step = summaries.as_step(step_metric.result())
                 tag = f"{prefix}vs_{step_metric.name}/{self.name}"
                 written.append(tf.summary.scalar(tag, result, step=step))
         return written

@@ -1,0 +1,186 @@
+"""PyDriver, in environments whose episodes have a fixed length."""
+
+import numpy as np
+import pytest
+
+from tfrl.drivers import PyDriver
+from tfrl.environments.py_environment import PyEnvironment
+from tfrl.specs import array_spec
+from tfrl.trajectories import time_step as ts
+from tfrl.trajectories.policy_step import PolicyStep
+
+FIRST, MID, LAST = 0, 1, 2
+
+
+class CountingEnvironment(PyEnvironment):
+    """Observes the number of the step in its episode, which has `length` steps."""
+
+    def __init__(self, length=3):
+        super().__init__()
+        self._length = length
+        self.actions = []
+
+    def observation_spec(self):
+        return array_spec.ArraySpec((), np.int32)
+
+    def action_spec(self):
+        return array_spec.ArraySpec((), np.int32)
+
+    def get_info(self):
+        return {"t": self._t}
+
+    def _reset(self):
+        self._t = 0
+        return ts.restart(np.int32(0))
+
+    def _step(self, action):
+        self.actions.append(action)
+        self._t += 1
+        make = ts.termination if self._t == self._length else ts.transition
+        return make(np.int32(self._t), reward=self._t)
+
+
+class BatchedEnvironment(PyEnvironment):
+    """Two members, with episodes of 2 and of 3 steps."""
+
+    batched = True
+    batch_size = 2
+
+    def __init__(self):
+        super().__init__()
+        self._members = [CountingEnvironment(2), CountingEnvironment(3)]
+
+    def observation_spec(self):
+        return array_spec.ArraySpec((), np.int32)
+
+    action_spec = observation_spec
+
+    def _reset(self):
+        return self._stack([member.reset() for member in self._members])
+
+    def _step(self, action):
+        steps = zip(self._members, action, strict=True)
+        return self._stack([member.step(a) for member, a in steps])
+
+    def _stack(self, steps):
+        return ts.TimeStep(*(np.stack(field) for field in zip(*steps, strict=True)))
+
+
+class CountingPolicy:
+    """Acts with its state, which counts its actions."""
+
+    def action(self, time_step, policy_state=()):
+        state = policy_state if policy_state != () else 0
+        action = np.full(np.shape(time_step.step_type), state, np.int32)
+        return PolicyStep(action, state + 1, ())
+
+    def get_initial_state(self, batch_size=None):
+        return 100
+
+
+def run(env, policy=None, policy_state=(), **kwargs):
+    """Returns the trajectories observed, and what `run` returned."""
+    seen = []
+    driver = PyDriver(env, policy or CountingPolicy(), [seen.append], **kwargs)
+    return seen, driver.run(env.reset(), policy_state)
+
+
+def kinds(trajectories):
+    return [(int(t.step_type), int(t.next_step_type)) for t in trajectories]
+
+
+EPISODE = [(FIRST, MID), (MID, MID), (MID, LAST)]
+BOUNDARY = [(LAST, FIRST)]
+
+
+def test_boundaries_are_observed_but_not_counted_as_steps():
+    seen, _ = run(CountingEnvironment(), max_steps=4)
+    assert kinds(seen) == [*EPISODE, *BOUNDARY, (FIRST, MID)]
+
+
+def test_an_episode_counts_at_its_boundary():
+    seen, (time_step, _) = run(CountingEnvironment(), max_episodes=1)
+    assert kinds(seen) == EPISODE + BOUNDARY
+    assert time_step.is_first()
+
+
+def test_an_episode_counts_at_its_last_step_if_told():
+    seen, (time_step, _) = run(
+        CountingEnvironment(), max_episodes=1, end_episode_on_boundary=False
+    )
+    assert kinds(seen) == EPISODE
+    assert time_step.is_last()
+
+
+def test_the_first_limit_reached_ends_the_run():
+    seen, _ = run(CountingEnvironment(), max_steps=2, max_episodes=1)
+    assert len(seen) == 2
+
+
+def test_a_run_continues_where_the_last_one_ended():
+    env, seen = CountingEnvironment(), []
+    driver = PyDriver(env, CountingPolicy(), [seen.append], max_steps=2)
+    driver.run(*driver.run(env.reset()))
+    assert kinds(seen) == [*EPISODE, *BOUNDARY, (FIRST, MID)]
+    assert [int(t.action) for t in seen] == [0, 1, 2, 3, 100]
+
+
+def test_trajectory_has_the_next_steps_reward():
+    seen, _ = run(CountingEnvironment(), max_episodes=1)
+    assert [float(t.reward) for t in seen] == [1, 2, 3, 0]
+    assert [float(t.discount) for t in seen] == [1, 1, 0, 1]
+
+
+def test_policy_state_starts_anew_with_each_episode_but_the_first():
+    env = CountingEnvironment(length=2)
+    run(env, policy_state=7, max_episodes=2)
+    assert env.actions == [7, 8, 100, 101]
+
+
+def test_transition_observers_get_the_state_before_the_action():
+    seen = []
+    run(
+        CountingEnvironment(),
+        policy_state=7,
+        max_steps=2,
+        transition_observers=[seen.append],
+    )
+    assert [step.state for _, step, _ in seen] == [7, 8]
+    assert [int(now.observation) for now, _, _ in seen] == [0, 1]
+    assert [int(later.observation) for _, _, later in seen] == [1, 2]
+
+
+def test_info_observers_get_the_environments_info():
+    infos = []
+    run(CountingEnvironment(), max_steps=2, info_observers=[infos.append])
+    assert infos == [{"t": 1}, {"t": 2}]
+
+
+def test_batched_steps_are_summed_and_may_overshoot():
+    seen, _ = run(BatchedEnvironment(), max_steps=3)
+    assert [t.reward.shape for t in seen] == [(2,), (2,)]
+
+
+def test_batched_boundary_of_one_member_does_not_count():
+    # Member 0 is at its boundary in the third step: 2 + 2 + 1 steps.
+    seen, _ = run(BatchedEnvironment(), max_steps=5)
+    assert len(seen) == 3
+    assert seen[2].is_boundary().tolist() == [True, False]
+
+
+def test_batched_episodes_are_summed():
+    seen, _ = run(BatchedEnvironment(), max_episodes=2)
+    assert sum(np.sum(t.is_boundary()) for t in seen) == 2
+
+
+@pytest.mark.parametrize("limits", [{}, {"max_steps": 0}, {"max_episodes": 0}])
+def test_a_driver_without_limit_is_refused(limits):
+    with pytest.raises(ValueError, match=r"max_steps, max_episodes: got .* never stop"):
+        PyDriver(CountingEnvironment(), CountingPolicy(), [], **limits)
+
+
+def test_an_observer_that_cannot_be_called_is_refused():
+    with pytest.raises(TypeError, match=r"observers\[1\]: got 3, .* a callable"):
+        PyDriver(CountingEnvironment(), CountingPolicy(), [print, 3], max_steps=1)
+    with pytest.raises(TypeError, match=r"observers: got one callable, .* in a list"):
+        PyDriver(CountingEnvironment(), CountingPolicy(), print, max_steps=1)

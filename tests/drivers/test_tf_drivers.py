@@ -1,0 +1,305 @@
+"""The drivers of TF environments, with members whose episodes have fixed lengths."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfrl.drivers import DynamicEpisodeDriver, DynamicStepDriver, TFDriver
+from tfrl.environments.py_environment import PyEnvironment
+from tfrl.environments.tf_environment import TFEnvironment
+from tfrl.environments.tf_py_environment import TFPyEnvironment
+from tfrl.metrics import tf_metrics
+from tfrl.policies.random_tf_policy import RandomTFPolicy
+from tfrl.policies.tf_policy import TFPolicy
+from tfrl.replay_buffers.tf_uniform_replay_buffer import TFUniformReplayBuffer
+from tfrl.specs import array_spec, tensor_spec
+from tfrl.trajectories import time_step as ts
+from tfrl.trajectories.policy_step import PolicyStep
+
+FIRST, MID, LAST = 0, 1, 2
+TIME_STEP_SPEC = ts.time_step_spec(tf.TensorSpec([], tf.int32))
+ACTION_SPEC = tensor_spec.BoundedTensorSpec([], tf.int32, 0, 99)
+
+
+class CountingEnvironment(TFEnvironment):
+    """Member `i` observes the number of its step; its episodes have `lengths[i]`."""
+
+    def __init__(self, *lengths):
+        super().__init__(TIME_STEP_SPEC, ACTION_SPEC, len(lengths))
+        self._lengths = tf.constant(lengths)
+        self._t = tf.Variable(tf.zeros_like(self._lengths))
+        self.num_resets = tf.Variable(0)
+
+    def _current_time_step(self):
+        t = tf.identity(self._t)
+        step_type = tf.where(t == 0, FIRST, tf.where(t == self._lengths, LAST, MID))
+        discount = tf.where(t == self._lengths, 0.0, 1.0)
+        return ts.TimeStep(step_type, tf.cast(t, tf.float32), discount, t)
+
+    def _reset(self):
+        self.num_resets.assign_add(1)
+        self._t.assign(tf.zeros_like(self._t))
+        return self._current_time_step()
+
+    def _step(self, action):
+        self._t.assign(tf.where(self._t == self._lengths, 0, self._t + 1))
+        return self._current_time_step()
+
+
+class CountingPolicy(TFPolicy):
+    """Acts with its state, which counts the actions of the episode."""
+
+    def __init__(self):
+        super().__init__(TIME_STEP_SPEC, ACTION_SPEC, tf.TensorSpec([], tf.int32))
+
+    def _variables(self):
+        return []
+
+    def _action(self, time_step, policy_state, seed):
+        return PolicyStep(policy_state, policy_state + 1, ())
+
+
+class Recorder:
+    """A Python observer, which cannot work in a graph."""
+
+    def __init__(self):
+        self.seen = []
+
+    def __call__(self, trajectory):
+        self.seen.append(tf.nest.map_structure(lambda x: x.numpy(), trajectory))
+
+    def kinds(self, member=0):
+        return [(t.step_type[member], t.next_step_type[member]) for t in self.seen]
+
+
+def random_policy(seed=0):
+    return RandomTFPolicy(TIME_STEP_SPEC, ACTION_SPEC, seed=seed)
+
+
+EPISODE = [(FIRST, MID), (MID, MID), (MID, LAST)]
+BOUNDARY = [(LAST, FIRST)]
+
+
+def test_step_driver_observes_boundaries_but_does_not_count_them():
+    recorder = Recorder()
+    env = CountingEnvironment(3)
+    DynamicStepDriver(env, random_policy(), [recorder], num_steps=4).run()
+    assert recorder.kinds() == [*EPISODE, *BOUNDARY, (FIRST, MID)]
+
+
+def test_step_driver_overshoots_by_less_than_the_batch():
+    steps = tf_metrics.EnvironmentSteps()
+    env = CountingEnvironment(9, 9, 9, 9)
+    DynamicStepDriver(env, random_policy(), [steps], num_steps=5).run()
+    assert steps.result() == 8
+
+
+def test_step_driver_counts_each_member_by_itself():
+    # Steps a batch: 2, 2, then 1 beside the boundary of member 0, then 1 beside that
+    # of member 1.
+    recorder = Recorder()
+    env = CountingEnvironment(2, 3)
+    DynamicStepDriver(env, random_policy(), [recorder], num_steps=6).run()
+    assert [t.is_boundary().tolist() for t in recorder.seen] == [
+        [False, False],
+        [False, False],
+        [True, False],
+        [False, True],
+    ]
+
+
+def test_step_driver_continues_from_the_current_time_step():
+    env, recorder = CountingEnvironment(3), Recorder()
+    driver = DynamicStepDriver(env, random_policy(), [recorder], num_steps=2)
+    driver.run()
+    driver.run()
+    assert recorder.kinds() == [*EPISODE, *BOUNDARY, (FIRST, MID)]
+    assert env.num_resets == 0
+
+
+def test_episode_driver_resets_and_ends_one_step_after_the_last():
+    env, recorder = CountingEnvironment(3), Recorder()
+    env.step(tf.constant([0]))
+    driver = DynamicEpisodeDriver(env, random_policy(), [recorder], num_episodes=1)
+    time_step, _ = driver.run()
+    assert recorder.kinds() == EPISODE + BOUNDARY
+    assert env.num_resets == 1
+    assert bool(time_step.is_first())
+
+
+def test_episode_driver_takes_the_number_of_episodes_at_run():
+    env, recorder = CountingEnvironment(3), Recorder()
+    driver = DynamicEpisodeDriver(env, random_policy(), [recorder], num_episodes=1)
+    driver.run(num_episodes=2)
+    assert recorder.kinds() == 2 * (EPISODE + BOUNDARY)
+
+
+def test_episode_driver_sums_episodes_over_the_batch():
+    episodes = tf_metrics.NumberOfEpisodes()
+    env = CountingEnvironment(2, 2)
+    DynamicEpisodeDriver(env, random_policy(), [episodes], num_episodes=2).run()
+    assert episodes.result() == 2
+
+
+@pytest.mark.parametrize("disable_tf_function", [False, True])
+def test_tf_driver_ends_at_the_first_limit(disable_tf_function):
+    def run(**limits):
+        env, steps = CountingEnvironment(3), tf_metrics.EnvironmentSteps()
+        driver = TFDriver(
+            env,
+            random_policy(),
+            [steps],
+            disable_tf_function=disable_tf_function,
+            **limits,
+        )
+        driver.run(env.reset())
+        return steps.result()
+
+    assert run(max_steps=4) == 4
+    assert run(max_episodes=2) == 6
+    assert run(max_steps=4, max_episodes=1) == 3
+
+
+def test_tf_driver_without_limit_is_refused():
+    with pytest.raises(ValueError, match="max_steps, max_episodes: got None and None"):
+        TFDriver(CountingEnvironment(3), random_policy(), [])
+
+
+def test_maximum_iterations_bounds_the_loop():
+    env, steps = CountingEnvironment(3), tf_metrics.EnvironmentSteps()
+    DynamicStepDriver(env, random_policy(), [steps], num_steps=100).run(
+        maximum_iterations=3
+    )
+    assert steps.result() == 3
+
+
+def test_time_step_and_policy_state_are_carried_through():
+    env, recorder = CountingEnvironment(9), Recorder()
+    driver = DynamicStepDriver(env, CountingPolicy(), [recorder], num_steps=2)
+    time_step, policy_state = driver.run(env.reset(), tf.constant([5]))
+    # The policy's shell starts the state anew at FIRST, whatever was given.
+    driver.run(time_step, policy_state)
+    assert [int(t.action[0]) for t in recorder.seen] == [0, 1, 2, 3]
+
+
+def test_transition_observers_see_both_time_steps():
+    seen = []
+    env = CountingEnvironment(9)
+    DynamicStepDriver(
+        env, random_policy(), transition_observers=[seen.append], num_steps=2
+    ).run()
+    assert [int(now.observation[0]) for now, _, _ in seen] == [0, 1]
+    assert [int(later.observation[0]) for _, _, later in seen] == [1, 2]
+
+
+def buffer_and_metrics(policy, batch_size):
+    buffer = TFUniformReplayBuffer(policy.trajectory_spec, batch_size, max_length=50)
+    return buffer, [tf_metrics.EnvironmentSteps(), tf_metrics.NumberOfEpisodes()]
+
+
+def test_eager_runs_trace_once_when_observers_allow():
+    env, policy = CountingEnvironment(3), random_policy()
+    buffer, metrics = buffer_and_metrics(policy, 1)
+    driver = DynamicStepDriver(env, policy, [buffer.add_batch, *metrics], num_steps=2)
+    time_step, policy_state = driver.run()
+    for _ in range(3):
+        time_step, policy_state = driver.run(time_step, policy_state)
+    driver.run()
+    assert driver._traced_loop.experimental_get_tracing_count() == 1
+    assert metrics[0].result() == 10
+    # 10 steps in episodes of 3 cross 3 boundaries.
+    assert buffer.num_frames() == 13
+
+
+def test_python_observers_make_an_eager_run_step_eagerly():
+    recorder, steps = Recorder(), tf_metrics.EnvironmentSteps()
+    env = CountingEnvironment(9)
+    driver = DynamicStepDriver(env, random_policy(), [recorder, steps], num_steps=2)
+    driver.run()
+    driver.run()
+    assert len(recorder.seen) == 4
+    assert steps.result() == 4
+    assert driver._traced_loop.experimental_get_tracing_count() == 0
+
+
+def test_episode_counts_do_not_retrace():
+    driver = DynamicEpisodeDriver(CountingEnvironment(3), random_policy())
+    for num_episodes in (1, 2, 3):
+        driver.run(num_episodes=num_episodes)
+    assert driver._traced_loop.experimental_get_tracing_count() == 1
+
+
+@pytest.mark.parametrize("autograph", [True, False])
+def test_run_in_the_callers_function(autograph):
+    env, policy = CountingEnvironment(2, 3), random_policy()
+    buffer, metrics = buffer_and_metrics(policy, 2)
+    driver = DynamicStepDriver(env, policy, [buffer.add_batch, *metrics], num_steps=4)
+    run = tf.function(driver.run, autograph=autograph)
+    for _ in range(3):
+        run()
+    assert run.experimental_get_tracing_count() == 1
+    assert metrics[0].result() == 12
+    items = buffer.gather_all()
+    assert items.step_type.numpy().tolist() == [
+        [0, 1, 2, 0, 1, 2, 0, 1],
+        [0, 1, 1, 2, 0, 1, 1, 2],
+    ]
+
+
+def test_loop_compiles_with_xla():
+    env, steps = CountingEnvironment(2, 3), tf_metrics.EnvironmentSteps()
+    average = tf_metrics.AverageReturnMetric(batch_size=2)
+    driver = DynamicStepDriver(env, random_policy(), [steps, average], num_steps=6)
+    tf.function(driver.run, jit_compile=True)()
+    assert steps.result() == 6
+    assert average.result() == ((1 + 2) + (1 + 2 + 3)) / 2
+
+
+def actions_of_a_run(policy, **kwargs):
+    recorder = Recorder()
+    env = CountingEnvironment(9)
+    DynamicStepDriver(env, policy, [recorder], num_steps=6).run(**kwargs)
+    return [int(t.action[0]) for t in recorder.seen]
+
+
+def test_seed_decides_the_run_whatever_the_policys_stream():
+    policy = random_policy()
+    first = actions_of_a_run(policy, seed=1)
+    assert actions_of_a_run(policy, seed=1) == first
+    assert actions_of_a_run(policy, seed=2) != first
+    assert len(set(first)) > 1
+
+
+def test_without_seed_the_policys_stream_goes_on():
+    policy = random_policy()
+    first, second = actions_of_a_run(policy), actions_of_a_run(policy)
+    assert first != second
+    policy = random_policy()
+    assert [actions_of_a_run(policy), actions_of_a_run(policy)] == [first, second]
+
+
+def test_a_python_environment_is_refused():
+    class Environment(PyEnvironment):
+        observation_spec = action_spec = _reset = _step = lambda self: None
+
+    with pytest.raises(TypeError, match=r"env: got Environment, .*TFPyEnvironment"):
+        DynamicStepDriver(Environment(), random_policy())
+
+
+@pytest.mark.parametrize("observer", [tf_metrics.EnvironmentSteps(), print])
+def test_an_environments_own_error_reaches_the_caller(observer):
+    class Environment(PyEnvironment):
+        def observation_spec(self):
+            return array_spec.BoundedArraySpec((), np.int32, 0, 99)
+
+        action_spec = observation_spec
+
+        def _reset(self):
+            return ts.restart(np.int32(0))
+
+        def _step(self, action):
+            raise ZeroDivisionError("the environment's own")
+
+    env = TFPyEnvironment(Environment())
+    with pytest.raises(ZeroDivisionError, match="the environment's own"):
+        DynamicStepDriver(env, random_policy(), [observer]).run()

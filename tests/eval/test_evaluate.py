@@ -1,0 +1,176 @@
+"""Evaluator, in environments whose episodes have scripted lengths."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfrl.environments.py_environment import PyEnvironment
+from tfrl.environments.tf_environment import TFEnvironment
+from tfrl.eval import Evaluator
+from tfrl.policies.random_tf_policy import RandomTFPolicy
+from tfrl.policies.tf_policy import TFPolicy
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import time_step as ts
+from tfrl.trajectories.policy_step import PolicyStep
+
+FIRST, MID, LAST = 0, 1, 2
+TIME_STEP_SPEC = ts.time_step_spec(tf.TensorSpec([], tf.int32))
+ACTION_SPEC = tensor_spec.BoundedTensorSpec([], tf.int32, 0, 99)
+
+
+class ScriptedEnvironment(TFEnvironment):
+    """Member `i`'s `k`-th episode has `lengths[i][k]` steps, over and over.
+
+    A step is rewarded with the last action.
+    """
+
+    def __init__(self, lengths):
+        super().__init__(TIME_STEP_SPEC, ACTION_SPEC, len(lengths))
+        self._lengths = tf.constant(lengths, tf.int32)
+        zeros = tf.zeros([len(lengths)], tf.int32)
+        self._t, self._episode = tf.Variable(zeros), tf.Variable(zeros)
+        self._reward = tf.Variable(tf.zeros([len(lengths)]))
+
+    def _current_time_step(self):
+        t = tf.identity(self._t)
+        last = t == self._length()
+        step_type = tf.where(t == 0, FIRST, tf.where(last, LAST, MID))
+        return ts.TimeStep(
+            step_type, tf.identity(self._reward), tf.where(last, 0.0, 1.0), t
+        )
+
+    def _length(self):
+        column = self._episode % self._lengths.shape[1]
+        return tf.gather(self._lengths, column, axis=1, batch_dims=1)
+
+    def _reset(self):
+        for variable in (self._t, self._episode, self._reward):
+            variable.assign(tf.zeros_like(variable))
+        return self._current_time_step()
+
+    def _step(self, action):
+        over = self._t == self._length()
+        self._episode.assign_add(tf.cast(over, tf.int32))
+        self._t.assign(tf.where(over, 0, self._t + 1))
+        self._reward.assign(tf.where(over, 0.0, tf.cast(action, tf.float32)))
+        return self._current_time_step()
+
+
+class ConstantPolicy(TFPolicy):
+    """Takes the action that its variable says."""
+
+    def __init__(self, action=1):
+        super().__init__(TIME_STEP_SPEC, ACTION_SPEC)
+        self.value = tf.Variable(action)
+
+    def _variables(self):
+        return [self.value]
+
+    def _action(self, time_step, policy_state, seed):
+        return PolicyStep(tf.fill(tf.shape(time_step.step_type), self.value), (), ())
+
+
+class CountingPolicy(TFPolicy):
+    """Acts with its state, which counts the actions of the episode."""
+
+    def __init__(self):
+        super().__init__(TIME_STEP_SPEC, ACTION_SPEC, tf.TensorSpec([], tf.int32))
+
+    def _variables(self):
+        return []
+
+    def _action(self, time_step, policy_state, seed):
+        return PolicyStep(policy_state, policy_state + 1, ())
+
+
+def test_every_environment_contributes_its_first_episodes():
+    # The first four to end would be those of 1 step, all of member 0.
+    env = ScriptedEnvironment([[1, 1, 1, 1, 1, 1], [10, 4, 9, 9, 9, 9]])
+    result = Evaluator(env, ConstantPolicy(), num_episodes=4).run()
+    assert result.lengths.tolist() == [1, 1, 10, 4]
+    assert result.returns.tolist() == [1, 1, 10, 4]
+
+
+def test_mean_length_is_unbiased_where_taking_the_first_to_end_is_not():
+    rng = np.random.default_rng(0)
+    lengths = rng.choice([1, 99], size=(8, 25))
+    result = Evaluator(ScriptedEnvironment(lengths), ConstantPolicy(), 200).run()
+    assert result.mean == lengths.mean()
+
+
+def test_number_of_episodes_need_not_divide_by_the_batch():
+    env = ScriptedEnvironment([[1, 2], [3, 4], [5, 6]])
+    result = Evaluator(env, ConstantPolicy(), num_episodes=4).run()
+    assert result.lengths.tolist() == [1, 2, 3, 5]
+    result = Evaluator(env, ConstantPolicy(), num_episodes=2).run()
+    assert result.lengths.tolist() == [1, 3]
+
+
+def test_result_has_documented_dtypes_and_statistics():
+    env = ScriptedEnvironment([[1, 2, 6]])
+    result = Evaluator(env, ConstantPolicy(), num_episodes=3)()
+    assert result.returns.dtype == np.float32
+    assert result.lengths.dtype == np.int64
+    assert (result.mean, result.median) == (3, 2)
+    assert result.std == pytest.approx(np.std([1, 2, 6]))
+
+
+def test_policy_state_starts_anew_with_each_episode():
+    env = ScriptedEnvironment([[3, 4]])
+    result = Evaluator(env, CountingPolicy(), num_episodes=2).run()
+    assert result.returns.tolist() == [0 + 1 + 2, 0 + 1 + 2 + 3]
+
+
+def test_runs_reset_the_environment_follow_the_weights_and_trace_once():
+    env, policy = ScriptedEnvironment([[2, 3], [4, 5]]), ConstantPolicy(1)
+    evaluator = Evaluator(env, policy, num_episodes=4)
+    first = evaluator.run()
+    policy.value.assign(10)
+    second = evaluator.run()
+    assert second.lengths.tolist() == first.lengths.tolist()
+    assert second.returns.tolist() == (10 * first.returns).tolist()
+    assert evaluator._evaluate.experimental_get_tracing_count() == 1
+
+
+def test_the_seed_decides_random_choices():
+    def returns(seed, policy_seed=None):
+        policy = RandomTFPolicy(TIME_STEP_SPEC, ACTION_SPEC, seed=policy_seed)
+        evaluator = Evaluator(ScriptedEnvironment([[5, 7]]), policy, 2, seed=seed)
+        first, second = evaluator.run(), evaluator.run()
+        assert first.returns.tolist() == second.returns.tolist()
+        return first.returns.tolist()
+
+    assert returns(1, policy_seed=1) == returns(1, policy_seed=2)
+    assert returns(1) != returns(2)
+
+
+def test_random_choices_differ_between_steps():
+    policy = RandomTFPolicy(TIME_STEP_SPEC, ACTION_SPEC)
+    env = ScriptedEnvironment([[1, 1, 1, 1, 1, 1]])
+    result = Evaluator(env, policy, num_episodes=6, seed=0).run()
+    assert len(set(result.returns.tolist())) > 1
+
+
+def test_vector_rewards_are_summed():
+    class Environment(ScriptedEnvironment):
+        def _current_time_step(self):
+            time_step = super()._current_time_step()
+            return time_step._replace(reward=tf.stack([time_step.reward] * 2, 1))
+
+    env = Environment([[3]])
+    env._time_step_spec = ts.time_step_spec(
+        tf.TensorSpec([], tf.int32), tf.TensorSpec([2], tf.float32)
+    )
+    policy = ConstantPolicy()
+    policy._time_step_spec = env.time_step_spec()
+    assert Evaluator(env, policy, 1).run().returns.tolist() == [6]
+
+
+def test_bad_arguments_are_refused():
+    class Environment(PyEnvironment):
+        observation_spec = action_spec = _reset = _step = lambda self: None
+
+    with pytest.raises(TypeError, match=r"environment: got Environment.*TFPyEnv"):
+        Evaluator(Environment(), ConstantPolicy(), 1)
+    with pytest.raises(ValueError, match=r"num_episodes: got 0.*1 or more"):
+        Evaluator(ScriptedEnvironment([[1]]), ConstantPolicy(), 0)

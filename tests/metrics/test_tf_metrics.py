@@ -1,0 +1,218 @@
+"""Metrics in variables, against trajectories worked by hand."""
+
+import pytest
+import tensorflow as tf
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from tfrl.metrics import tf_metrics
+from tfrl.metrics.tf_deque import TFDeque
+from tfrl.trajectories import trajectory as traj
+
+FIRST, MID, LAST = 0, 1, 2
+
+
+def frame(*members):
+    """A batched trajectory of `(step_type, next_step_type, reward)` members."""
+    step_type, next_step_type, reward = zip(*members, strict=True)
+    return traj.Trajectory(
+        step_type=tf.constant(step_type),
+        observation=(),
+        action=(),
+        policy_info=(),
+        next_step_type=tf.constant(next_step_type),
+        reward=tf.constant(reward, tf.float32),
+        discount=tf.ones(len(members)),
+    )
+
+
+# Member 0: an episode of 2 steps (return 3), a reset, one step of the next.
+# Member 1: an episode of 3 steps (return 60), then its reset.
+EPISODES = [
+    frame((FIRST, MID, 1.0), (FIRST, MID, 10.0)),
+    frame((MID, LAST, 2.0), (MID, MID, 20.0)),
+    frame((LAST, FIRST, 0.0), (MID, LAST, 30.0)),
+    frame((FIRST, MID, 5.0), (LAST, FIRST, 0.0)),
+]
+
+
+def feed(metric, frames=EPISODES):
+    for trajectory in frames:
+        metric(trajectory)
+    return metric.result().numpy()
+
+
+def test_environment_steps_count_all_members_but_no_boundary():
+    assert feed(tf_metrics.EnvironmentSteps()) == 6
+
+
+def test_number_of_episodes_counts_last_steps_of_all_members():
+    assert feed(tf_metrics.NumberOfEpisodes()) == 2
+
+
+def test_returns_are_summed_within_episodes():
+    assert feed(tf_metrics.AverageReturnMetric(batch_size=2)) == (3 + 60) / 2
+    assert feed(tf_metrics.MaxReturnMetric(batch_size=2)) == 60
+    assert feed(tf_metrics.MinReturnMetric(batch_size=2)) == 3
+
+
+def test_episode_length_ignores_boundaries():
+    assert feed(tf_metrics.AverageEpisodeLengthMetric(batch_size=2)) == 2.5
+
+
+def test_episode_length_starts_anew_after_a_reset_in_mid_episode():
+    metric = tf_metrics.AverageEpisodeLengthMetric()
+    cut = [frame((FIRST, MID, 0.0)), frame((MID, MID, 0.0))]
+    whole = [frame((FIRST, MID, 0.0)), frame((MID, LAST, 0.0))]
+    assert feed(metric, cut + whole) == 2
+
+
+def test_results_before_the_first_episode_ends():
+    assert feed(tf_metrics.AverageReturnMetric(batch_size=2), EPISODES[:1]) == 0
+    assert tf_metrics.MaxReturnMetric().result() == tf.float32.min
+    assert tf_metrics.MinReturnMetric().result() == tf.float32.max
+
+
+def test_only_the_last_buffer_size_episodes_count():
+    metric = tf_metrics.AverageReturnMetric(buffer_size=2)
+    episodes = [frame((FIRST, LAST, reward)) for reward in (100.0, 3.0, 5.0)]
+    assert feed(metric, episodes) == 4
+
+
+def test_more_episodes_at_once_than_the_buffer_holds_keep_the_last():
+    metric = tf_metrics.AverageReturnMetric(batch_size=3, buffer_size=2)
+    ends = [(FIRST, LAST, reward) for reward in (100.0, 3.0, 5.0)]
+    assert feed(metric, [frame(*ends)]) == 4
+
+
+def test_vector_rewards_are_summed():
+    trajectory = frame((FIRST, LAST, 0.0))._replace(reward=tf.constant([[1.0, 2.0]]))
+    assert feed(tf_metrics.AverageReturnMetric(), [trajectory]) == 3
+
+
+ALL = [
+    tf_metrics.EnvironmentSteps,
+    tf_metrics.NumberOfEpisodes,
+    lambda: tf_metrics.AverageReturnMetric(batch_size=2),
+    lambda: tf_metrics.MaxReturnMetric(batch_size=2),
+    lambda: tf_metrics.MinReturnMetric(batch_size=2),
+    lambda: tf_metrics.AverageEpisodeLengthMetric(batch_size=2),
+]
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_reset_forgets_everything(make):
+    metric = make()
+    start = metric.result().numpy()
+    feed(metric, EPISODES[:3])
+    metric.reset()
+    assert metric.result().numpy() == start
+    assert feed(metric) == feed(make())
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_calling_returns_the_trajectory(make):
+    returned = make()(EPISODES[0])
+    assert isinstance(returned, traj.Trajectory)
+    tf.nest.map_structure(tf.debugging.assert_equal, returned, EPISODES[0])
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_metrics_in_a_graph_count_alike_and_trace_once(jit_compile):
+    metrics = [make() for make in ALL]
+
+    @tf.function(jit_compile=jit_compile)
+    def observe(trajectory):
+        for metric in metrics:
+            metric(trajectory)
+
+    for trajectory in EPISODES:
+        observe(trajectory)
+
+    results = [float(metric.result()) for metric in metrics]
+    assert results == [6, 2, 31.5, 60, 3, 2.5]
+    assert observe.experimental_get_tracing_count() == 1
+
+
+def test_eager_calls_trace_once():
+    metric = tf_metrics.AverageReturnMetric(batch_size=2)
+    feed(metric)
+    assert metric._call_function.experimental_get_tracing_count() == 1
+
+
+def test_checkpoint_restores_counts_and_unfinished_episodes(tmp_path):
+    metrics = [make() for make in ALL]
+    for trajectory in EPISODES[:2]:
+        for metric in metrics:
+            metric(trajectory)
+    path = tf.train.Checkpoint(metrics=metrics).save(str(tmp_path / "ckpt"))
+
+    restored = [make() for make in ALL]
+    status = tf.train.Checkpoint(metrics=restored).restore(path)
+    status.assert_existing_objects_matched()
+
+    for metric, make in zip(restored, ALL, strict=True):
+        assert feed(metric, EPISODES[2:]) == feed(make())
+
+
+def test_a_metric_of_ones_own_may_branch_on_tensors_in_a_graph():
+    class Rewarded(tf_metrics.NumberOfEpisodes):
+        def call(self, trajectory):
+            if tf.reduce_sum(trajectory.reward) > 30:
+                self.number_episodes.assign_add(1)
+            return trajectory
+
+    metric = Rewarded()
+
+    @tf.function(autograph=False)
+    def observe(trajectory):
+        metric(trajectory)
+
+    for trajectory in EPISODES:
+        observe(trajectory)
+    assert metric.result() == 0
+
+    observe(EPISODES[2]._replace(reward=tf.constant([1.0, 30.0])))
+    assert metric.result() == 1
+
+
+def test_wrong_batch_size_names_metric_shape_and_remedy():
+    metric = tf_metrics.AverageReturnMetric(batch_size=1)
+    with pytest.raises(ValueError, match=r"AverageReturn: .*\(2,\).*\[1\].*batch_size"):
+        metric(EPISODES[0])
+
+
+def test_summaries_are_named_after_prefix_and_step_metric(tmp_path):
+    steps, average = tf_metrics.EnvironmentSteps(), tf_metrics.AverageReturnMetric()
+    with tf.summary.create_file_writer(str(tmp_path)).as_default():
+        average.tf_summaries(train_step=7, step_metrics=[steps, average])
+    tags = set(EventAccumulator(str(tmp_path)).Reload().Tags()["tensors"])
+    assert tags == {
+        "Metrics/AverageReturn",
+        "Metrics_vs_EnvironmentSteps/AverageReturn",
+    }
+
+
+def test_deque_keeps_the_latest_values():
+    deque = TFDeque(3, tf.int32)
+    for value in (1, 2, 3, 4):
+        deque.add(value)
+    assert sorted(deque.data.numpy()) == [2, 3, 4]
+    assert deque.length == 3
+    assert deque.mean() == 3
+    assert deque.max() == 4
+    assert deque.min() == 2
+
+
+def test_deque_of_vectors_reduces_over_values_only():
+    deque = TFDeque(4, tf.float32, shape=(2,))
+    deque.extend([[1.0, 2.0], [3.0, 8.0], [5.0, 5.0]], where=[True, True, False])
+    assert deque.mean().numpy().tolist() == [2, 5]
+    assert deque.max().numpy().tolist() == [3, 8]
+    deque.clear()
+    assert deque.mean().numpy().tolist() == [0, 0]
+    assert deque.data.shape == (0, 2)
+
+
+def test_deque_without_room_is_refused():
+    with pytest.raises(ValueError, match="max_len: got 0"):
+        TFDeque(0, tf.float32)

@@ -353,3 +353,12 @@ def test_checkpoint_holds_layers_inside_lists_of_keras_layers(tmp_path):
     tf.train.Checkpoint(net=nets[1]).restore(path).assert_consumed()
     for a, b in zip(nets[0].variables, nets[1].variables, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_restoring_builds_what_is_not_built(tmp_path):
+    net, other = make_q_network(seed=1), make_q_network(seed=2)
+    net.create_variables()
+    path = tf.train.Checkpoint(net=net).save(tmp_path / "ckpt")
+    tf.train.Checkpoint(net=other).restore(path).assert_consumed()
+    for a, b in zip(net.variables, other.variables, strict=True):
+        np.testing.assert_array_equal(a, b)

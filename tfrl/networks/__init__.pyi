@@ -8,6 +8,7 @@ from . import normal_projection_network as normal_projection_network
 from . import q_network as q_network
 from . import seeding as seeding
 from . import sequential as sequential
+from . import signatures as signatures
 from . import utils as utils
 from . import value_network as value_network
 from .actor_distribution_network import (

@@ -7,13 +7,12 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from tfrl.networks import checks, layer_utils, seeding
+from tfrl.networks import checks, layer_utils, seeding, signatures
 from tfrl.specs import tensor_spec
 
 # FIRST, as in tfrl.trajectories.time_step.StepType.
@@ -45,20 +44,16 @@ class Network(keras.layers.Layer):
 
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
-        parameters = inspect.signature(cls.__init__).parameters.values()
-        if "__init__" in vars(cls) and any(
-            p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters
-        ):
-            raise RuntimeError(
-                f"{cls.__name__}.__init__ accepts *args, expected named arguments "
-                "alone, since copy() repeats the call by name; name them."
-            )
-        cls._call_parameters = _parameters_of_call(cls.call)
+        if "__init__" in vars(cls):
+            signatures.check_init(cls)
+        cls._call_parameters = signatures.parameters_of_call(cls.call)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         network = super().__new__(cls, *args, **kwargs)
         # Past Keras' attribute tracking: the arguments are not part of the network.
-        object.__setattr__(network, "_saved_kwargs", _bind_init(cls, args, kwargs))
+        object.__setattr__(
+            network, "_saved_kwargs", signatures.bind_init(cls, args, kwargs)
+        )
         return network
 
     def __init__(
@@ -236,6 +231,9 @@ class Network(keras.layers.Layer):
         They do not look into lists and dictionaries of Keras layers, our own or deep in
         a user's layer, so all variables are listed here besides.
         """
+        if not self.built and self._input_tensor_spec is not None:
+            # Restoring would otherwise pass over what is not there yet.
+            self.create_variables()
         children = super()._trackable_children(save_type, **kwargs)
         if self.built:
             every = {f"variable_{i}": v for i, v in enumerate(self.variables)}
@@ -310,14 +308,6 @@ class Network(keras.layers.Layer):
         )
 
 
-def _parameters_of_call(call: Any) -> tuple[tuple[str, ...], bool]:
-    """The names of the parameters of `call`, and whether it takes others too."""
-    parameters = list(inspect.signature(call).parameters.values())[1:]
-    takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
-    names = [p.name for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    return tuple(names), takes_any
-
-
 class DistributionNetwork(Network):
     """Base class of networks whose output is a nest of distributions."""
 
@@ -390,20 +380,6 @@ def as_network(layer: Any, input_spec: Any = None) -> Network:
     from tfrl.networks import sequential
 
     return sequential.Sequential([layer], input_spec=input_spec)
-
-
-def _bind_init(cls: type, args: Any, kwargs: Any) -> dict[str, Any]:
-    """The arguments of a constructor call by name."""
-    try:
-        bound = inspect.signature(cls).bind(*args, **kwargs)
-    except TypeError:
-        # A wrong call, which __init__ will refuse in its own words.
-        return {}
-    arguments = dict(bound.arguments)
-    for name, parameter in bound.signature.parameters.items():
-        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            arguments.update(arguments.pop(name, {}))
-    return arguments
 
 
 def _zeros(spec: Any) -> Any:

@@ -80,7 +80,12 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         self._check = time_step_checker.TimeStepChecker(environment)
         self._py_action_spec = environment.action_spec()
         self._has_single_action = isinstance(self._py_action_spec, array_spec.ArraySpec)
+        self._action_shapes = [
+            (self._batch_size, *spec.shape)
+            for spec in tree.flatten(self._py_action_spec)
+        ]
         flat_specs = tf.nest.flatten(self._time_step_spec)
+        self._is_flat = not any(map(tf.nest.is_nested, self._time_step_spec))
         self._dtypes = [spec.dtype for spec in flat_specs]
         self._shapes = [[self._batch_size, *spec.shape] for spec in flat_specs]
         self._flat_time_step: list[np.ndarray] | None = None
@@ -186,11 +191,14 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
     ) -> ts.TimeStep:
         """Calls `function`, now or in the graph, and packs the time step it returns."""
         if tf.executing_eagerly():
-            outputs = [tf.convert_to_tensor(x) for x in function(*inputs)]
+            # tf.convert_to_tensor takes twice as long.
+            outputs = [tf.constant(x) for x in function(*inputs)]
         else:
             outputs = tf.numpy_function(function, inputs, self._dtypes, name=name)
             for output, shape in zip(outputs, self._shapes, strict=True):
                 output.set_shape(shape)
+        if self._is_flat:
+            return ts.TimeStep(*outputs)
         return tf.nest.pack_sequence_as(self._time_step_spec, outputs)
 
     def _py_current_time_step(self) -> list[np.ndarray]:
@@ -202,24 +210,26 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         return self._advance(self._env.reset)
 
     def _py_step(self, *flat_action: np.ndarray) -> list[np.ndarray]:
-        return self._advance(self._env.step, self._unflatten_action(flat_action))
+        return self._advance(self._env.step, flat_action)
 
     def _advance(
-        self, function: Callable[..., ts.TimeStep], *arguments: Any
+        self,
+        function: Callable[..., ts.TimeStep],
+        flat_action: tuple[np.ndarray, ...] | None = None,
     ) -> list[np.ndarray]:
         """Calls the environment, alone, and checks and keeps what it returns."""
-        if not self._lock.acquire(blocking=False):
-            raise RuntimeError(
-                "TFPyEnvironment: got two calls at the same time, expected one after "
-                "the other, since an environment has one state; chain the calls, or "
-                "use one environment for each."
-            )
+        alone = self._lock.acquire(blocking=False)
         try:
-            time_step = (
-                function(*arguments)
-                if self._pool is None
-                else self._pool.apply(function, arguments)
+            if not alone:
+                raise RuntimeError(
+                    "TFPyEnvironment: got two calls at the same time, expected one "
+                    "after the other, since an environment has one state; chain the "
+                    "calls, or use one environment for each."
+                )
+            arguments = (
+                () if flat_action is None else (self._unflatten_action(flat_action),)
             )
+            time_step = self._call(function, *arguments)
             self._num_steps += 1
             self._flat_time_step = self._check(time_step, self._num_steps)
             return self._flat_time_step
@@ -227,7 +237,8 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
             self._error = error
             raise
         finally:
-            self._lock.release()
+            if alone:
+                self._lock.release()
 
     def _flatten_action(self, action: Any) -> list[Any]:
         """Returns the flat actions, checked and of the specs' dtypes.
@@ -253,19 +264,17 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         ]
 
     def _as_action(self, where: str, spec: array_spec.ArraySpec, value: Any) -> Any:
+        expected = (self._batch_size, *spec.shape)
         if tf.executing_eagerly():
             value = np.asarray(value)
             dtype, shape = value.dtype, value.shape
+            fits = shape == expected
         else:
             value = tf.convert_to_tensor(value)
             dtype, shape = np.dtype(value.dtype.as_numpy_dtype), value.shape
-        expected = (self._batch_size, *spec.shape)
-        if not tf.TensorShape(expected).is_compatible_with(shape):
-            raise ValueError(
-                f"{where}: got shape {tuple(shape)}, expected {expected}, the batch of "
-                f"{self._batch_size} in front of the spec's shape; add or mend the "
-                "batch dimension."
-            )
+            fits = shape.is_compatible_with(expected)
+        if not fits:
+            raise ValueError(_wrong_action_shape(where, tuple(shape), expected))
         if dtype == spec.dtype:
             return value
         if not _can_cast(dtype, spec.dtype):
@@ -277,6 +286,10 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         return tf.cast(value, spec.dtype)
 
     def _unflatten_action(self, flat: tuple[np.ndarray, ...]) -> Any:
+        for array, shape in zip(flat, self._action_shapes, strict=True):
+            if array.shape != shape:
+                # Only a graph that did not know the shape gets here.
+                raise ValueError(_wrong_action_shape("action", array.shape, shape))
         # Copies: the arrays may be TensorFlow's memory, and the environment's to keep.
         if self._batch_of_one is None:
             actions = [np.array(x) for x in flat]
@@ -313,6 +326,13 @@ def _make_pool(isolation: Any) -> tuple[pool.Pool | None, bool]:
             "or a multiprocessing pool."
         )
     return (pool.ThreadPool(int(isolation)), True) if isolation else (None, False)
+
+
+def _wrong_action_shape(where: str, got: Any, expected: Any) -> str:
+    return (
+        f"{where}: got shape {got}, expected {expected}, the batch of {expected[0]} in "
+        "front of the spec's shape; add or mend the batch dimension."
+    )
 
 
 def _can_cast(dtype: np.dtype[Any], to: np.dtype[Any]) -> bool:

@@ -154,7 +154,10 @@ def _coerce(
         raise _BrokenSpecError(
             path, f"{value!r}, expected an array of dtype {dtype} ({error}),"
         ) from None
-    raise _BrokenSpecError(path, f"dtype {array.dtype}, expected {dtype},")
+    got = f"dtype {array.dtype}"
+    if array.dtype == np.object_:
+        got = f"a {type(value).__name__}"
+    raise _BrokenSpecError(path, f"{got}, expected an array of dtype {dtype},")
 
 
 def _check_shape(

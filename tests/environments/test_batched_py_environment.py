@@ -1,0 +1,113 @@
+import threading
+
+import numpy as np
+import pytest
+
+from tfrl.environments import batched_py_environment, py_environment
+from tfrl.specs import array_spec
+from tfrl.trajectories import time_step as ts
+
+
+class Counter(py_environment.PyEnvironment):
+    def __init__(self, length=2, limit=9):
+        super().__init__()
+        self._length = length
+        self._limit = limit
+        self.count = 0
+        self.closed = False
+
+    def observation_spec(self):
+        return {"count": array_spec.BoundedArraySpec((1,), np.int32, 0, self._limit)}
+
+    def action_spec(self):
+        return array_spec.BoundedArraySpec((), np.int32, 0, 9)
+
+    def seed(self, seed):
+        return seed
+
+    def get_info(self):
+        return self.count
+
+    def get_state(self):
+        return self.count
+
+    def set_state(self, state):
+        self.count = state
+
+    def render(self, mode="rgb_array"):
+        return np.full((2, 2, 3), self.count, np.uint8)
+
+    def close(self):
+        self.closed = True
+
+    def _observe(self):
+        self.thread = threading.get_ident()
+        return {"count": np.array([self.count], np.int32)}
+
+    def _reset(self):
+        self.count = 0
+        return ts.restart(self._observe())
+
+    def _step(self, action):
+        self.count += 1
+        make = ts.termination if self.count >= self._length else ts.transition
+        return make(self._observe(), float(action))
+
+
+def make(*lengths, multithreading=False):
+    members = [Counter(length) for length in lengths]
+    return batched_py_environment.BatchedPyEnvironment(members, multithreading)
+
+
+@pytest.mark.parametrize("multithreading", [True, False])
+def test_members_step_and_reset_each_on_their_own(multithreading):
+    with make(1, 2, multithreading=multithreading) as environment:
+        assert environment.reset().step_type.tolist() == [0, 0]
+        steps = [environment.step(np.array([3, 4], np.int32)) for _ in range(3)]
+        assert [step.step_type.tolist() for step in steps] == [[2, 1], [0, 2], [2, 0]]
+        assert [step.reward.tolist() for step in steps] == [[3, 4], [0, 4], [3, 0]]
+        assert steps[1].observation["count"].tolist() == [[0], [2]]
+        own_thread = environment.envs[0].thread == threading.get_ident()
+        assert own_thread != multithreading
+    assert all(member.closed for member in environment.envs)
+
+
+def test_members_answer_for_themselves():
+    environment = make(3, 3)
+    environment.reset()
+    environment.envs[1].step(0)
+    assert (environment.batched, environment.batch_size) == (True, 2)
+    assert environment.seed(5) == [5, 6]
+    assert environment.get_info() == [0, 1]
+    assert environment.render()[:, 0, 0, 0].tolist() == [0, 1]
+    assert environment.current_time_step().step_type.tolist() == [0, 1]
+    assert environment.action_spec() == Counter().action_spec()
+    assert environment.time_step_spec() == Counter().time_step_spec()
+
+
+def test_state_continues_exactly():
+    environment = make(2, 3)
+    for _ in range(3):
+        environment.step(np.zeros(2, np.int32))
+    captured = py_environment.capture_state(environment)
+    expected = [environment.step(np.zeros(2)).step_type.tolist() for _ in range(4)]
+    resumed = make(2, 3)
+    py_environment.restore_state(resumed, captured)
+    assert [resumed.step(np.zeros(2)).step_type.tolist() for _ in range(4)] == expected
+
+
+@pytest.mark.parametrize("size", [0, 1, 3])
+def test_actions_of_another_batch_are_refused(size):
+    environment = make(2, 2)
+    environment.reset()
+    with pytest.raises(ValueError, match=r"action: got leading dimensions .*size 2"):
+        environment.step(np.zeros(size, np.int32))
+
+
+def test_members_must_fit_together():
+    with pytest.raises(ValueError, match=r"envs: got \[\], expected at least one"):
+        make()
+    with pytest.raises(ValueError, match="no batched one"):
+        batched_py_environment.BatchedPyEnvironment([make(2)])
+    with pytest.raises(ValueError, match="whose time_step_spec differ"):
+        batched_py_environment.BatchedPyEnvironment([Counter(), Counter(limit=5)])

@@ -55,7 +55,13 @@ class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
         return self.size
 
     def _add_batch(self, items: Any) -> None:
-        tree.assert_same_structure(items, self._data_spec)
+        try:
+            tree.assert_same_structure(items, self._data_spec)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                "items: got another structure than the buffer's data_spec; pass items "
+                f"nested as data_spec is. {error}"
+            ) from error
         for (path, spec), item in zip(
             tree.flatten_with_path(self._data_spec), tree.flatten(items), strict=True
         ):

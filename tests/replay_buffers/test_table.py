@@ -1,0 +1,106 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfrl.replay_buffers.table import Table
+
+SPEC = (
+    tf.TensorSpec([2], tf.float32, "action"),
+    {"camera": tf.TensorSpec([], tf.uint8, "camera")},
+)
+
+
+def _values(action, camera):
+    return (
+        tf.constant(action, tf.float32),
+        {"camera": tf.constant(camera, tf.uint8)},
+    )
+
+
+def test_rows_start_as_zeros():
+    action, rest = Table(SPEC, capacity=3).read([0, 2])
+    np.testing.assert_array_equal(action, np.zeros([2, 2]))
+    np.testing.assert_array_equal(rest["camera"], [0, 0])
+
+
+def test_one_row_is_written_and_read_without_a_batch_dimension():
+    table = Table(SPEC, capacity=3)
+    table.write(1, _values([1, 2], 7))
+    action, rest = table.read(1)
+    np.testing.assert_array_equal(action, [1, 2])
+    assert rest["camera"].numpy() == 7
+    np.testing.assert_array_equal(table.read(0)[0], [0, 0])
+
+
+def test_rows_are_written_in_the_order_given():
+    table = Table(SPEC, capacity=4)
+    table.write([3, 0], _values([[1, 2], [3, 4]], [7, 8]))
+    np.testing.assert_array_equal(table.read([0, 3])[0], [[3, 4], [1, 2]])
+    np.testing.assert_array_equal(table.read([[0], [3]])[1]["camera"], [[8], [7]])
+
+
+def test_some_slots_are_read_in_the_nest_that_is_asked_for():
+    table = Table(SPEC, capacity=2)
+    table.write(0, _values([1, 2], 7))
+    camera, (action,) = table.read(0, slots=("camera", ["action"]))
+    assert camera.numpy() == 7
+    np.testing.assert_array_equal(action, [1, 2])
+
+
+def test_some_slots_are_written_and_the_others_kept():
+    table = Table(SPEC, capacity=2)
+    table.write(0, _values([1, 2], 7))
+    table.write(0, [tf.constant(9, tf.uint8)], slots=["camera"])
+    action, rest = table.read(0)
+    np.testing.assert_array_equal(action, [1, 2])
+    assert rest["camera"].numpy() == 9
+
+
+def test_values_of_another_structure_are_refused():
+    table = Table(SPEC, capacity=2)
+    with pytest.raises((TypeError, ValueError), match="structure"):
+        table.write(0, tf.zeros([2]))
+
+
+def test_slots_are_called_by_their_specs_names():
+    table = Table(SPEC, capacity=1)
+    assert table.slots == ("action", {"camera": "camera"})
+    assert [v.name for v in table.variables()] == ["Table/action:0", "Table/camera:0"]
+
+
+@pytest.mark.parametrize("names", [(None, None, None), ("same", "same", "other")])
+def test_slots_are_called_by_their_paths_where_names_are_missing_or_shared(names):
+    a, b, c = (tf.TensorSpec([], tf.float32, name) for name in names)
+    table = Table((a, {"x": (b, c)}), capacity=1)
+    assert table.slots == ("0", {"x": ("1/x/0", "1/x/1")})
+
+
+def test_variables_are_not_trainable():
+    assert not Table(SPEC, capacity=1).trainable_variables
+
+
+def test_a_spec_without_a_fixed_shape_is_refused_by_its_path():
+    with pytest.raises(ValueError, match=r"data_spec\['x'\].*fully defined shape"):
+        Table({"x": tf.TensorSpec([None], tf.float32)}, capacity=1)
+
+
+def test_contents_survive_a_checkpoint(tmp_path):
+    table = Table(SPEC, capacity=2)
+    table.write(1, _values([1, 2], 7))
+    path = tf.train.Checkpoint(table=table).save(str(tmp_path / "ckpt"))
+    restored = Table(SPEC, capacity=2)
+    tf.train.Checkpoint(table=restored).restore(path).assert_consumed()
+    np.testing.assert_array_equal(restored.read(1)[0], [1, 2])
+
+
+def test_reads_and_writes_compile():
+    table = Table(SPEC, capacity=3)
+
+    @tf.function(jit_compile=True)
+    def write_then_read(row):
+        table.write(row, _values([5, 6], 3))
+        return table.read(row)
+
+    action, rest = write_then_read(tf.constant(2))
+    np.testing.assert_array_equal(action, [5, 6])
+    assert rest["camera"].numpy() == 3

@@ -74,11 +74,7 @@ def masked_argmax(
     """
     input_tensor.shape.assert_is_compatible_with(mask.shape)
     mask = tf.cast(mask, tf.bool)
-    # Not the dtype's minimum, which an allowed entry may hold.
-    masked = tf.where(
-        mask, input_tensor, tf.constant(-float("inf"), input_tensor.dtype)
-    )
-    best = tf.argmax(masked, axis=-1, output_type=output_type)
+    best = tf.argmax(mask_values(input_tensor, mask), axis=-1, output_type=output_type)
     return tf.where(tf.reduce_any(mask, axis=-1), best, tf.constant(-1, output_type))
 
 

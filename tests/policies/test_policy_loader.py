@@ -1,0 +1,64 @@
+"""Loading policies, and assembling them from a model and a checkpoint."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfrl.networks import q_network
+from tfrl.policies import greedy_policy, policy_loader, policy_saver, q_policy
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import time_step as ts
+
+OBSERVATION = tf.TensorSpec([4], tf.float32)
+ACTION = tensor_spec.BoundedTensorSpec([], tf.int32, 0, 9)
+TIME_STEP = ts.restart(np.arange(4, dtype=np.float32))
+
+
+def make(seed):
+    net = q_network.QNetwork(OBSERVATION, ACTION, fc_layer_params=(), seed=seed)
+    policy = q_policy.QPolicy(ts.time_step_spec(OBSERVATION), ACTION, net)
+    return greedy_policy.GreedyPolicy(policy)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """A saved policy, and a checkpoint of it with other weights; returns those."""
+    policy = make(0)
+    saver = policy_saver.PolicySaver(policy)
+    saver.save(str(tmp_path / "policy"))
+    policy.update(make(1))
+    saver.save_checkpoint(str(tmp_path / "checkpoint_20"))
+    return policy
+
+
+def check_equal(variables, expected):
+    for one, other in zip(variables, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_loads_the_policy_as_it_was_saved(saved, tmp_path):
+    loaded = policy_loader.load(str(tmp_path / "policy"))
+    check_equal(loaded.variables(), make(0).variables())
+    assert loaded.action_spec.check_array(loaded.action(TIME_STEP).action)
+
+
+def test_loads_the_policy_with_the_weights_of_a_checkpoint(saved, tmp_path):
+    loaded = policy_loader.load(
+        str(tmp_path / "policy"), str(tmp_path / "checkpoint_20")
+    )
+    check_equal(loaded.variables(), saved.variables())
+
+
+def test_a_materialized_policy_has_the_weights_of_the_checkpoint(saved, tmp_path):
+    output = str(tmp_path / "whole")
+    policy_loader.materialize_saved_model(
+        str(tmp_path / "policy"), str(tmp_path / "checkpoint_20"), output
+    )
+    check_equal(policy_loader.load(output).variables(), saved.variables())
+    check_equal(tf.saved_model.load(output).model_variables, saved.variables())
+
+
+def test_materializing_overwrites_nothing(saved, tmp_path):
+    path = str(tmp_path / "policy")
+    with pytest.raises(ValueError, match=r"output_path: .* already exists"):
+        policy_loader.materialize_saved_model(path, path, path)

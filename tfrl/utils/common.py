@@ -49,6 +49,7 @@ __all__ = [
     "element_wise_huber_loss",
     "element_wise_squared_loss",
     "entropy",
+    "expand_weights",
     "extract_shared_variables",
     "function",
     "generate_tensor_summaries",
@@ -68,8 +69,14 @@ __all__ = [
 
 
 def function(*args: Any, **kwargs: Any) -> Any:
-    """`tf.function`, under the name that TF-Agents' users write."""
-    return tf.function(*args, **kwargs)
+    """`tf.function` without autograph, that relaxes shapes which differ between calls.
+
+    So a train function of whole episodes is not traced anew for every length. Both
+    defaults can be overridden; all arguments are those of `tf.function`.
+    """
+    return tf.function(
+        *args, **{"autograph": False, "reduce_retracing": True, **kwargs}
+    )
 
 
 def element_wise_squared_loss(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
@@ -155,7 +162,8 @@ def aggregate_losses(
       regularization_loss: a scalar or a list, divided by the number of replicas.
 
     Raises:
-      ValueError: `per_example_loss` is a scalar.
+      ValueError: `per_example_loss` is a scalar, or the shape of `sample_weight` is not
+        the beginning of its shape.
     """
     weighted = regularization = None
     if per_example_loss is not None:
@@ -166,10 +174,7 @@ def aggregate_losses(
                 "tf.math.squared_difference."
             )
         if sample_weight is not None:
-            weight = tf.cast(sample_weight, per_example_loss.dtype)
-            missing = per_example_loss.shape.rank - weight.shape.rank
-            if weight.shape.rank > 0:
-                weight = weight[(..., *[tf.newaxis] * missing)]
+            weight = expand_weights(sample_weight, per_example_loss)
             per_example_loss = tf.math.multiply_no_nan(per_example_loss, weight)
         per_example_loss = tf.reduce_mean(
             per_example_loss, axis=list(range(1, per_example_loss.shape.rank))
@@ -187,6 +192,29 @@ def aggregate_losses(
 
 def _is_empty(losses: Any) -> bool:
     return isinstance(losses, list | tuple) and not losses
+
+
+def expand_weights(weights: Any, like: tf.Tensor) -> tf.Tensor:
+    """Returns `weights` in the dtype and, unless a scalar, with the rank of `like`.
+
+    Args:
+      weights: a scalar, `[B]`, `[B, T]` and so on.
+      like: `[B, T, ...]`.
+
+    Raises:
+      ValueError: the shape of `weights` is not the beginning of that of `like`, so that
+        the two would be broadcast against each other.
+    """
+    weights = tf.cast(weights, like.dtype)
+    rank = weights.shape.rank
+    if rank > like.shape.rank or not weights.shape.is_compatible_with(
+        like.shape[:rank]
+    ):
+        raise ValueError(
+            f"weights: expected a scalar or a shape that begins {like.shape}, got "
+            f"{weights.shape}; give one weight for each example, [B]."
+        )
+    return weights[(..., *[tf.newaxis] * (like.shape.rank - rank))] if rank else weights
 
 
 def transpose_batch_time(x: tf.Tensor) -> tf.Tensor:

@@ -13,10 +13,19 @@ import tensorflow as tf
 from tfrl.utils import variables as variables_lib
 
 
+def as_step(step: Any) -> tf.Tensor | None:
+    """Returns a step as int64, the one type that `tf.summary` takes; None stays None.
+
+    Train step counters are of whatever integer type the user chose.
+    """
+    return None if step is None else tf.cast(step, tf.int64)
+
+
 def summarize_scalar_dict(
     name_data: Mapping[str, Any] | None, step: Any, name_scope: str = "Losses/"
 ) -> None:
     """Writes each scalar that is not None as `name_scope + name`."""
+    step = as_step(step)
     for name, data in (name_data or {}).items():
         if data is not None:
             tf.summary.scalar(name_scope + name, data, step=step)
@@ -24,6 +33,7 @@ def summarize_scalar_dict(
 
 def generate_tensor_summaries(tag: str, tensor: tf.Tensor, step: Any) -> None:
     """Writes a tensor's histogram, mean, standard deviation, minimum and maximum."""
+    step = as_step(step)
     mean, variance = tf.nn.moments(tensor, axes=list(range(tensor.shape.rank)))
     tf.summary.histogram(f"{tag}/histogram", tensor, step=step)
     tf.summary.scalar(f"{tag}/mean", mean, step=step)
@@ -42,6 +52,7 @@ def add_variables_summaries(
     grads_and_vars: Iterable[tuple[Any, Any]], step: Any
 ) -> None:
     """Writes a histogram and the norm of each variable."""
+    step = as_step(step)
     for _, variable in grads_and_vars:
         value = variables_lib.as_tf_variable(variable)
         name = getattr(variable, "path", variable.name).replace(":", "_")
@@ -55,6 +66,7 @@ def add_gradients_summaries(
     grads_and_vars: Iterable[tuple[Any, Any]], step: Any
 ) -> None:
     """Writes a histogram and the norm of each gradient that is not None."""
+    step = as_step(step)
     for gradient, variable in grads_and_vars:
         if gradient is None:
             continue

@@ -4,12 +4,12 @@ from . import drivers as drivers
 from . import environments as environments
 from . import eval as eval
 from . import loggers as loggers
+from . import keras_layers as keras_layers
 from . import losses as losses
 from . import metrics as metrics
 from . import networks as networks
 from . import policies as policies
 from . import replay_buffers as replay_buffers
-from . import savers as savers
 from . import specs as specs
 from . import train as train
 from . import trajectories as trajectories

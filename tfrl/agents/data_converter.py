@@ -13,7 +13,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.trajectories import policy_step, time_step as ts, trajectory
+from tfrl.trajectories import policy_step, trajectory
+from tfrl.trajectories import time_step as ts
+from tfrl.trajectories.transitions import to_tensor
 from tfrl.utils import nest_utils
 
 
@@ -37,6 +39,8 @@ class DataContext(tf.Module):
         use_half_transition: bool = False,
     ) -> None:
         super().__init__()
+        # A `tf.Module` would wrap dicts, lists and namedtuples in trackable copies.
+        self._setattr_tracking = False
         self.time_step_spec = time_step_spec
         self.action_spec = action_spec
         self.info_spec = info_spec
@@ -234,9 +238,8 @@ def _checked_trajectory(
             "experience: expected a Trajectory or a Transition, got "
             f"{type(value).__name__}; build one with tfrl.trajectories.trajectory."
         )
-    value = trajectory.Trajectory(*value)
-    _check_outer_dims(value, spec, num_outer_dims)
-    value = nest_utils.prune_extra_keys(spec, value)
+    value = tf.nest.map_structure(to_tensor, trajectory.Trajectory(*value))
+    value = _checked_nest(value, spec, num_outer_dims)
     if sequence_length is not None:
         for path, tensor in nest_utils.flatten_with_joined_paths(value):
             if tensor.shape[1] not in (None, sequence_length):
@@ -258,22 +261,27 @@ def _checked_transition(
         policy_step.PolicyStep(*value.action_step),
         ts.TimeStep(*value.next_time_step),
     )
+    value = tf.nest.map_structure(to_tensor, value)
     # A policy's state has no time dimension, so it is set aside for the check.
     state = value.action_step.state
     if tf.nest.flatten(state):
-        _check_outer_dims(state, spec.action_step.state, 1)
+        state = _checked_nest(state, spec.action_step.state, 1)
     stateless_spec = spec._replace(action_step=spec.action_step._replace(state=()))
     stateless = value._replace(action_step=value.action_step._replace(state=()))
-    _check_outer_dims(stateless, stateless_spec, num_outer_dims)
-    pruned = nest_utils.prune_extra_keys(stateless_spec, stateless)
+    pruned = _checked_nest(stateless, stateless_spec, num_outer_dims)
     return pruned._replace(action_step=pruned.action_step._replace(state=state))
 
 
-def _check_outer_dims(value: Any, spec: Any, num_outer_dims: int) -> None:
-    if nest_utils.is_batched_nested_tensors(
-        value, spec, num_outer_dims=num_outer_dims, allow_extra_fields=True
-    ):
-        return
+def _checked_nest(value: Any, spec: Any, num_outer_dims: int) -> Any:
+    """Returns `value` without extra keys, all of the same outer dimensions."""
+    try:
+        value = nest_utils.prune_extra_keys(spec, value)
+        batched = nest_utils.is_batched_nested_tensors(value, spec, num_outer_dims)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"experience: {error}") from error
+    if batched:
+        _check_same_outer_dims(value, num_outer_dims)
+        return value
     dims = {1: "[B]", 2: "[B, T]"}[num_outer_dims]
     shapes = tf.nest.map_structure(lambda t: tuple(t.shape), value)
     expected = tf.nest.map_structure(lambda s: tuple(s.shape), spec)
@@ -283,3 +291,16 @@ def _check_outer_dims(value: Any, spec: Any, num_outer_dims: int) -> None:
         f"{expected}\nAdd or remove an outer dimension, for instance with "
         "tf.nest.map_structure(lambda t: t[:, tf.newaxis], experience)."
     )
+
+
+def _check_same_outer_dims(value: Any, num_outer_dims: int) -> None:
+    """Raises a ValueError where a batch size would be broadcast, or not fit."""
+    (first_path, first), *others = nest_utils.flatten_with_joined_paths(value)
+    for path, tensor in others:
+        outer = tensor.shape[:num_outer_dims]
+        if not outer.is_compatible_with(first.shape[:num_outer_dims]):
+            raise ValueError(
+                f"experience.{path}: got outer dimensions {tuple(outer)}, expected "
+                f"{tuple(first.shape[:num_outer_dims])} as experience.{first_path} "
+                "has; every tensor of the experience needs the same ones."
+            )

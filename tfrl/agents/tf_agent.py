@@ -74,8 +74,8 @@ class TFAgent(tf.Module, abc.ABC):
                 f"num_outer_dims: expected 1 (experience [B, ...]) or 2 ([B, T, ...]), "
                 f"got {num_outer_dims}."
             )
-        self._time_step_spec = tensor_spec.from_spec(time_step_spec)
-        self._action_spec = tensor_spec.from_spec(action_spec)
+        self._set_untracked("_time_step_spec", tensor_spec.from_spec(time_step_spec))
+        self._set_untracked("_action_spec", tensor_spec.from_spec(action_spec))
         self._policy = policy
         self._collect_policy = collect_policy
         self._train_sequence_length = train_sequence_length
@@ -86,15 +86,14 @@ class TFAgent(tf.Module, abc.ABC):
         self._collect_data_context = data_converter.DataContext(
             self._time_step_spec, self._action_spec, collect_policy.info_spec
         )
-        self._training_data_spec = (
+        self._set_untracked(
+            "_training_data_spec",
             None
             if training_data_spec is None
-            else tensor_spec.from_spec(training_data_spec)
+            else tensor_spec.from_spec(training_data_spec),
         )
         self._data_context = self._make_data_context()
-        if train_step_counter is None:
-            train_step_counter = tf.Variable(0, dtype=tf.int64, name="train_step")
-        self._train_step_counter = train_step_counter
+        self._train_step_counter = as_train_step_counter(train_step_counter)
 
     def _make_data_context(self) -> data_converter.DataContext:
         """The context of the training data: collected data, fields overridden."""
@@ -240,6 +239,10 @@ class TFAgent(tf.Module, abc.ABC):
         """The number of updates so far."""
         return self._train_step_counter
 
+    def _set_untracked(self, name: str, value: Any) -> None:
+        # A `tf.Module` would wrap dicts, lists and namedtuples in trackable copies.
+        object.__setattr__(self, name, value)
+
     def _initialize(self) -> None:
         """Override where there is something to prepare."""
 
@@ -247,9 +250,7 @@ class TFAgent(tf.Module, abc.ABC):
         return experience
 
     @abc.abstractmethod
-    def _train(
-        self, experience: Any, weights: tf.Tensor | None = None, **kwargs: Any
-    ) -> LossInfo:
+    def _train(self, experience: Any, weights: tf.Tensor | None = None) -> LossInfo:
         """Does one update, increments the counter and returns the loss."""
 
     @abc.abstractmethod
@@ -258,7 +259,6 @@ class TFAgent(tf.Module, abc.ABC):
         experience: Any,
         weights: tf.Tensor | None = None,
         training: bool = False,
-        **kwargs: Any,
     ) -> LossInfo:
         """Returns the loss."""
 
@@ -274,3 +274,32 @@ def check_time_step_spec(time_step_spec: Any) -> None:
             "time_step_spec: expected a TimeStep of specs, got "
             f"{type(time_step_spec).__name__}; pass environment.time_step_spec()."
         )
+
+
+def as_train_step_counter(counter: Any = None) -> tf.Variable:
+    """Returns `counter`, or a new int64 variable for None.
+
+    Raises:
+      TypeError: `counter` is not an integer variable.
+    """
+    if counter is None:
+        return tf.Variable(0, dtype=tf.int64, name="train_step")
+    if not (isinstance(counter, tf.Variable) and counter.dtype.is_integer):
+        raise TypeError(
+            "train_step_counter: expected an integer tf.Variable, got "
+            f"{counter!r}; pass tf.Variable(0, dtype=tf.int64), or None."
+        )
+    return counter
+
+
+def check_finite(loss: tf.Tensor, algorithm: str) -> tf.Tensor:
+    """Returns `loss`, after an InvalidArgumentError if it is NaN or infinite.
+
+    What must not happen then, such as the update, depends on the result.
+    """
+    return tf.debugging.check_numerics(
+        loss,
+        f"experience: the {algorithm} loss is not finite, expected a number; look for "
+        "NaN or infinite observations and rewards (tf.debugging.enable_check_numerics() "
+        "finds the first), or lower the learning rate. No weight was changed",
+    )

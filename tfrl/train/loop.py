@@ -90,6 +90,7 @@ class Loop(tf.Module, abc.ABC):
         # Steps of the batched environment, from which the random numbers derive.
         self._step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
         self._position = _Position(self)
+        self._call = tf.function(self._iterations, autograph=False)
 
     @property
     def agent(self) -> tf_agent.TFAgent:
@@ -167,10 +168,6 @@ class Loop(tf.Module, abc.ABC):
             self._agent.collect_policy.get_initial_state(self._environment.batch_size),
         )
 
-    @tf.function(autograph=False)
-    def _call(self, time_step: Any, policy_state: Any, num_iterations: Any) -> Any:
-        return self._iterations(time_step, policy_state, num_iterations)
-
     @abc.abstractmethod
     def _iterations(
         self, time_step: Any, policy_state: Any, num_iterations: tf.Tensor
@@ -214,7 +211,7 @@ class _Position(tf.train.experimental.PythonState):
             return pickle.dumps(None)
         try:
             environment_state = self._loop.environment.get_state()
-        except (AttributeError, NotImplementedError):
+        except NotImplementedError:
             return pickle.dumps(None)
         position = tf.nest.map_structure(lambda t: t.numpy(), self.get())
         return pickle.dumps((position, environment_state))

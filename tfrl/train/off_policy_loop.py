@@ -101,10 +101,10 @@ class OffPolicyLoop(loop.Loop):
         # A buffer with contents was filled by the user, or comes from a checkpoint.
         if self._replay_buffer.num_frames() == 0:
             time_step, _ = self._position.get()
-            self._position.set(*self._initial_call(time_step))
+            collect = tf.function(self._collect_initially, autograph=False)
+            self._position.set(*collect(time_step))
 
-    @tf.function(autograph=False)
-    def _initial_call(self, time_step: Any) -> tuple[Any, Any]:
+    def _collect_initially(self, time_step: Any) -> tuple[Any, Any]:
         batch_size = self._environment.batch_size
         time_step, _, _ = self._collect(
             self._initial_policy,
@@ -210,8 +210,8 @@ def _check_initial_collection(
 ) -> None:
     if batched_steps < num_steps:
         raise ValueError(
-            f"initial_collect_steps: expected at least {num_steps} steps of each of the "
-            f"{environment.batch_size} environment(s), "
-            f"{num_steps * environment.batch_size} in all, so that a first sample can be "
-            f"drawn, got {initial_collect_steps}."
+            f"initial_collect_steps: expected at least {num_steps} steps of each of "
+            f"the {environment.batch_size} environment(s), "
+            f"{num_steps * environment.batch_size} in all, so that a first sample can "
+            f"be drawn, got {initial_collect_steps}."
         )

@@ -12,7 +12,7 @@ from typing import Any
 from tfrl.loggers import csv as csv_logger
 
 _CONFIG = "config.json"
-# What a run writes, and what `overwrite` removes; nothing else in the folder is touched.
+# What a run writes, and what `overwrite` removes; nothing else there is touched.
 _OUTPUTS = (
     "config.json",
     "metrics.csv",
@@ -72,9 +72,9 @@ class RunDirectory:
         found = [name for name in _OUTPUTS if (self.path / name).exists()]
         if found:
             raise RunDirectoryError(
-                f"logdir {str(self.path)!r}: holds {', '.join(found)} but no {_CONFIG}, "
-                "so it is not known what run they belong to; choose another logdir, or "
-                "start anew with --overwrite."
+                f"logdir {str(self.path)!r}: holds {', '.join(found)} but no "
+                f"{_CONFIG}, so it is not known what run they belong to; choose "
+                "another logdir, or start anew with --overwrite."
             )
         temporary = path.with_suffix(".json.tmp")
         temporary.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")

@@ -6,7 +6,7 @@ import os
 import pathlib
 from typing import Any
 
-import imageio
+import imageio.v2 as imageio
 import numpy as np
 import tensorflow as tf
 

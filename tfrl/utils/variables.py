@@ -60,8 +60,8 @@ def soft_variables_update(
       ValueError: a tau outside [0, 1], or lists of different lengths.
     """
     tau_non_trainable = tau if tau_non_trainable is None else tau_non_trainable
-    _check_tau("tau", tau)
-    _check_tau("tau_non_trainable", tau_non_trainable)
+    check_tau("tau", tau)
+    check_tau("tau_non_trainable", tau_non_trainable)
     sources, targets = list(source_variables), list(target_variables)
     if sort_variables_by_name:
         sources.sort(key=lambda v: v.name)
@@ -69,21 +69,24 @@ def soft_variables_update(
     if len(sources) != len(targets):
         raise ValueError(
             "source_variables and target_variables: expected lists of the same length, "
-            f"got {len(sources)} and {len(targets)}; pass the variables of two networks "
-            "of the same architecture, both built."
+            f"got {len(sources)} and {len(targets)}; pass the variables of two "
+            "networks of the same architecture, both built."
         )
     for source, target in zip(sources, targets, strict=True):
         step = tau if target.trainable else tau_non_trainable
         if isinstance(step, int | float) and step == 0:
             continue
         source, target = as_tf_variable(source), as_tf_variable(target)
-        if isinstance(step, int | float) and step == 1:
+        copies = isinstance(step, int | float) and step == 1
+        # There is no way half way between two integers, such as a dropout's counters.
+        if copies or not target.dtype.is_floating:
             target.assign(source)
         else:
             target.assign_add(tf.cast(step, target.dtype) * (source - target))
 
 
-def _check_tau(name: str, tau: Any) -> None:
+def check_tau(name: str, tau: Any) -> None:
+    """Raises a ValueError if the number `tau` is outside [0, 1]."""
     if isinstance(tau, int | float) and not 0 <= tau <= 1:
         raise ValueError(
             f"{name}: expected a number in [0, 1], got {tau}; 0 keeps the target, "
@@ -112,9 +115,9 @@ def check_no_shared_variables(network_1: Any, network_2: Any) -> None:
     )
     if shared:
         raise ValueError(
-            f"networks {network_1.name!r} and {network_2.name!r}: expected no trainable "
-            f"variables in common, but they share {[v.name for v in shared]}; give each "
-            "network layers of its own."
+            f"networks {network_1.name!r} and {network_2.name!r}: expected no "
+            "trainable variables in common, but they share "
+            f"{[v.name for v in shared]}; give each network layers of its own."
         )
 
 
@@ -132,9 +135,9 @@ def check_matching_networks(network_1: Any, network_2: Any) -> None:
     )
     if shapes_1 != shapes_2:
         raise ValueError(
-            f"networks {network_1.name!r} and {network_2.name!r}: expected variables of "
-            f"the same shapes and dtypes, got {shapes_1} and {shapes_2}; build both with "
-            "the same arguments."
+            f"networks {network_1.name!r} and {network_2.name!r}: expected variables "
+            f"of the same shapes and dtypes, got {shapes_1} and {shapes_2}; build both "
+            "with the same arguments."
         )
 
 

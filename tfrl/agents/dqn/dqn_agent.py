@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import keras
 import tensorflow as tf
 
 from tfrl.agents import data_converter, tf_agent
@@ -63,7 +64,8 @@ class DqnAgent(tf_agent.TFAgent):
       observation_and_action_constraint_splitter: splits an observation into what the
         network sees and a mask `[B, n]` of the valid actions.
       epsilon_greedy: the probability of a random action when collecting: a number, a
-        tensor or variable, or a callable evaluated at each step.
+        tensor or variable, a callable evaluated at each step, or a Keras schedule of
+        the train step counter.
       n_step_update: number of steps in the return; `train` then takes `T = n + 1`.
       boltzmann_temperature: collect with softmax(Q / temperature) instead; give
         `epsilon_greedy=None` then.
@@ -71,7 +73,8 @@ class DqnAgent(tf_agent.TFAgent):
       target_q_network: the target network; a fresh copy of `q_network` if None.
       target_update_tau: step of the target's soft update; 1 copies.
       target_update_period: train steps between updates of the target.
-      td_errors_loss_fn: an element-wise loss of (targets, predictions); Huber if None.
+      td_errors_loss_fn: a loss of (targets, predictions), element by element; Huber if
+        None.
       gamma: the discount factor.
       reward_scale_factor: multiplies the rewards.
       gradient_clipping: the norm each variable's gradient is clipped to.
@@ -121,6 +124,13 @@ class DqnAgent(tf_agent.TFAgent):
         action_spec = tensor_spec.from_spec(action_spec)
         num_actions = _check_action_spec(action_spec)
         _check_exploration(epsilon_greedy, boltzmann_temperature)
+        variables.check_tau("target_update_tau", target_update_tau)
+        if n_step_update < 1:
+            raise ValueError(
+                f"n_step_update: expected a positive number of steps, got "
+                f"{n_step_update}; 1 gives one-step targets."
+            )
+        train_step_counter = tf_agent.as_train_step_counter(train_step_counter)
 
         self._splitter = observation_and_action_constraint_splitter
         input_spec, _ = self._split(time_step_spec.observation)
@@ -152,8 +162,8 @@ class DqnAgent(tf_agent.TFAgent):
                 emit_log_probability=emit_log_probability,
                 observation_and_action_constraint_splitter=self._splitter,
             ),
-            epsilon_greedy,
-            boltzmann_temperature,
+            _following(epsilon_greedy, train_step_counter),
+            _following(boltzmann_temperature, train_step_counter),
             seed,
         )
         super().__init__(
@@ -220,7 +230,7 @@ class DqnAgent(tf_agent.TFAgent):
     ) -> tf_agent.LossInfo:
         with tf.GradientTape() as tape:
             loss_info = self._loss(experience, weights=weights, training=True)
-        tf.debugging.check_numerics(loss_info.loss, "DQN loss is not finite")
+        loss = tf_agent.check_finite(loss_info.loss, "DQN")
         trained = self._q_network.trainable_variables
         gradients = optimizers.clip_gradient_norms(
             tape.gradient(loss_info.loss, trained), self._gradient_clipping
@@ -229,8 +239,9 @@ class DqnAgent(tf_agent.TFAgent):
             pairs = list(zip(gradients, trained, strict=True))
             summaries.add_variables_summaries(pairs, self.train_step_counter)
             summaries.add_gradients_summaries(pairs, self.train_step_counter)
-        self._optimizer.apply(gradients)
-        self.train_step_counter.assign_add(1)
+        with tf.control_dependencies([loss]):
+            self._optimizer.apply(gradients)
+            self.train_step_counter.assign_add(1)
         self._update_target()
         return loss_info
 
@@ -252,11 +263,14 @@ class DqnAgent(tf_agent.TFAgent):
         # Boundaries count in the mean with a loss of zero: dividing by the number of
         # valid transitions instead would give those of a boundary-rich batch more
         # weight.
-        valid = tf.cast(~time_step.is_last(), tf.float32)
-        td_error = tf.math.multiply_no_nan(targets - predictions, valid)
-        td_loss = tf.math.multiply_no_nan(
-            self._td_errors_loss_fn(targets, predictions), valid
-        )
+        valid = ~time_step.is_last()
+        # Masked before the loss, too: the gradient of a loss that is not finite would
+        # be NaN even where it is multiplied by zero.
+        targets = tf.where(valid, targets, tf.stop_gradient(predictions))
+        td_error = targets - predictions
+        td_loss = self._td_errors_loss_fn(targets, predictions)
+        _check_element_wise(td_loss, td_error)
+        td_loss = tf.where(valid, td_loss, 0.0)
         if self._recurrent:
             td_loss = tf.reduce_sum(td_loss, axis=1)
         losses = common.aggregate_losses(
@@ -283,15 +297,19 @@ class DqnAgent(tf_agent.TFAgent):
 
     def _next_q_values(self, next_time_step: ts.TimeStep) -> tf.Tensor:
         """Q_target of its own best valid action, `[B]`."""
-        target_q_values = self._target_q_values(next_time_step)
-        return tf.reduce_max(self._mask(target_q_values, next_time_step), axis=-1)
+        q_values = self._target_q_values(next_time_step)
+        if self._splitter is None:
+            return tf.reduce_max(q_values, axis=-1)
+        return common.index_with_actions(
+            q_values, self._best_actions(q_values, next_time_step)
+        )
 
-    def _mask(self, q_values: tf.Tensor, time_step: ts.TimeStep) -> tf.Tensor:
-        """Gives invalid actions the lowest value there is."""
+    def _best_actions(self, q_values: tf.Tensor, time_step: ts.TimeStep) -> tf.Tensor:
+        """The valid action of the highest value, int32 `[B]`; 0 if none is valid."""
         _, mask = self._split(time_step.observation)
-        if mask is None:
-            return q_values
-        return tf.where(tf.cast(mask, tf.bool), q_values, q_values.dtype.min)
+        if mask is not None:
+            q_values = tf.where(tf.cast(mask, tf.bool), q_values, q_values.dtype.min)
+        return tf.argmax(q_values, axis=-1, output_type=tf.int32)
 
     def _split(self, observation: Any) -> tuple[Any, Any]:
         """The network's part of the observation, and the action mask or None."""
@@ -336,10 +354,10 @@ class DdqnAgent(DqnAgent):
     """A Double DQN agent: the online network picks the action, the target rates it."""
 
     def _next_q_values(self, next_time_step: ts.TimeStep) -> tf.Tensor:
-        online = self._mask(self._q_values(next_time_step), next_time_step)
-        best_actions = tf.argmax(online, axis=-1, output_type=tf.int32)
+        online_q_values = self._q_values(next_time_step)
         return common.index_with_actions(
-            self._target_q_values(next_time_step), best_actions
+            self._target_q_values(next_time_step),
+            self._best_actions(online_q_values, next_time_step),
         )
 
 
@@ -353,6 +371,11 @@ def _check_action_spec(action_spec: Any) -> int:
             "tfrl.environments.wrappers.ActionDiscretizeWrapper."
         )
     (spec,) = specs
+    if not isinstance(spec, tensor_spec.BoundedTensorSpec):
+        raise ValueError(
+            f"action_spec: DQN expects a BoundedTensorSpec, got {spec}; give the "
+            "actions bounds, from 0 to n - 1."
+        )
     if spec.minimum != 0:
         raise ValueError(
             f"action_spec: DQN expects actions that count from 0, got minimum "
@@ -372,6 +395,22 @@ def _check_exploration(epsilon_greedy: Any, boltzmann_temperature: Any) -> None:
         raise ValueError(
             "epsilon_greedy and boltzmann_temperature: expected one of them, got None "
             "for both; epsilon_greedy=0.0 collects without exploring."
+        )
+
+
+def _following(value: Any, step: tf.Variable) -> Any:
+    """Turns a Keras schedule into a callable that reads `step`."""
+    if isinstance(value, keras.optimizers.schedules.LearningRateSchedule):
+        return lambda: value(step)
+    return value
+
+
+def _check_element_wise(td_loss: tf.Tensor, td_error: tf.Tensor) -> None:
+    if td_loss.shape.rank != td_error.shape.rank:
+        raise ValueError(
+            "td_errors_loss_fn: expected a loss for each element, shape "
+            f"{td_error.shape}, got shape {td_loss.shape}; do not reduce in it, for "
+            "instance with tfrl.utils.common.element_wise_squared_loss."
         )
 
 

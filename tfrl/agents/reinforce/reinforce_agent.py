@@ -2,12 +2,12 @@
 
 The loss over whole episodes is
 
-    L = -1/N sum_t A_t log pi(a_t | s_t),    A_t = G_t - V(s_t)  (G_t without a baseline)
+    L = -1/N sum_t A_t log pi(a_t | s_t),    A_t = G_t - V(s_t)
 
-where N counts episodes and G_t is the discounted return from t on. Williams, "Simple
-statistical gradient-following algorithms for connectionist reinforcement learning"
-(1992), section 5; Sutton and Barto, "Reinforcement learning: an introduction" (2018),
-section 13.4, for the baseline.
+(A_t = G_t without a baseline), where N counts episodes and G_t is the discounted return
+from t on. Williams, "Simple statistical gradient-following algorithms for connectionist
+reinforcement learning" (1992), section 5; Sutton and Barto, "Reinforcement learning: an
+introduction" (2018), section 13.4, for the baseline.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tfrl.policies import actor_policy, greedy_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
-from tfrl.utils import common, optimizers, summaries, variables
+from tfrl.utils import common, nest_utils, optimizers, summaries, variables
 
 AdvantageFnType = Callable[[tf.Tensor, tf.Tensor | None], tf.Tensor]
 
@@ -43,8 +43,8 @@ class ReinforceAgentLossInfo(NamedTuple):
 class ReinforceAgent(tf_agent.TFAgent):
     """A REINFORCE agent.
 
-    `train` takes whole episodes, `[B, T, ...]`, one after another in each row. Frames of
-    episodes that are not complete are masked, and so are the resets between episodes.
+    `train` takes whole episodes, `[B, T, ...]`, one after another in each row. Frames
+    of episodes that are not complete are masked, and so are the resets between them.
 
     Args:
       time_step_spec: a `TimeStep` of specs.
@@ -101,7 +101,9 @@ class ReinforceAgent(tf_agent.TFAgent):
         actor_network.create_variables(observation_spec)
         if value_network is not None:
             value_network = network_lib.as_network(value_network, observation_spec)
-            value_network.create_variables(observation_spec)
+            nest_utils.assert_value_spec(
+                value_network.create_variables(observation_spec), "value_network"
+            )
         collect_policy = actor_policy.ActorPolicy(
             time_step_spec, action_spec, actor_network=actor_network, seed=seed
         )
@@ -146,7 +148,7 @@ class ReinforceAgent(tf_agent.TFAgent):
     ) -> tf_agent.LossInfo:
         with tf.GradientTape() as tape:
             loss_info = self._loss(experience, weights=weights, training=True)
-        tf.debugging.check_numerics(loss_info.loss, "REINFORCE loss is not finite")
+        loss = tf_agent.check_finite(loss_info.loss, "REINFORCE")
         trained = self._trained()
         gradients = optimizers.clip_gradient_norms(
             tape.gradient(loss_info.loss, trained), self._gradient_clipping
@@ -155,8 +157,9 @@ class ReinforceAgent(tf_agent.TFAgent):
             pairs = list(zip(gradients, trained, strict=True))
             summaries.add_variables_summaries(pairs, self.train_step_counter)
             summaries.add_gradients_summaries(pairs, self.train_step_counter)
-        self._optimizer.apply(gradients)
-        self.train_step_counter.assign_add(1)
+        with tf.control_dependencies([loss]):
+            self._optimizer.apply(gradients)
+            self.train_step_counter.assign_add(1)
         return loss_info
 
     def _loss(
@@ -188,7 +191,7 @@ class ReinforceAgent(tf_agent.TFAgent):
         That observation stands in the boundary frame that follows; the last frame of a
         row has none and gets 0, as does a termination, whose discount is 0 anyway.
         """
-        values, _ = self._value_network(frames.observation, step_type=frames.step_type)
+        values = self._values(frames)
         next_values = tf.pad(values[:, 1:], [[0, 0], [0, 1]])
         followed = tf.pad(frames.is_boundary()[:, 1:], [[0, 0], [0, 1]])
         return tf.where(frames.is_last() & followed, next_values, 0.0)
@@ -218,14 +221,13 @@ class ReinforceAgent(tf_agent.TFAgent):
             ),
         )
         valid = _in_complete_episode(experience)
-        weights = valid if weights is None else valid * weights
+        if weights is None:
+            weights = valid
+        else:
+            weights = valid * common.expand_weights(weights, valid)
         values = None
         if self._value_network is not None:
-            values, _ = self._value_network(
-                experience.observation,
-                step_type=experience.step_type,
-                training=training,
-            )
+            values = self._values(experience, training)
         advantages = tf.stop_gradient(self._advantage_fn(returns, values))
         if self._normalize_returns:
             advantages = _normalize(advantages, valid)
@@ -255,6 +257,16 @@ class ReinforceAgent(tf_agent.TFAgent):
         total = tf.add_n(list(losses))
         self._summarize(losses, total, returns, advantages)
         return tf_agent.LossInfo(total, losses)
+
+    def _values(
+        self, frames: trajectory.Trajectory, training: bool = False
+    ) -> tf.Tensor:
+        """V of each frame's observation, `[B, T]`."""
+        values, _ = self._value_network(
+            frames.observation, step_type=frames.step_type, training=training
+        )
+        # A Keras layer with one unit leaves a dimension of 1.
+        return tf.squeeze(values, axis=-1) if values.shape.rank == 3 else values
 
     def _distribution(self, frames: trajectory.Trajectory) -> Any:
         """The policy's action distributions at all frames, batch shape `[B, T]`."""
@@ -302,7 +314,7 @@ class ReinforceAgent(tf_agent.TFAgent):
         """Minus the mean weighted entropy, times the coefficient; 0 without one."""
         if not self._entropy_regularization:
             return tf.constant(0.0)
-        entropy = common.entropy(actions_distribution, self.action_spec)
+        entropy = common.entropy(actions_distribution, self.action_spec, outer_rank=2)
         if entropy is None:
             raise ValueError(
                 "entropy_regularization: the actor network's distribution has no "

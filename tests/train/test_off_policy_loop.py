@@ -1,0 +1,299 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfrl.agents.dqn import dqn_agent
+from tfrl.environments import py_environment, tf_py_environment
+from tfrl.networks import q_network
+from tfrl.replay_buffers import tf_uniform_replay_buffer
+from tfrl.specs import array_spec
+from tfrl.train import off_policy_loop
+from tfrl.trajectories import time_step as ts
+
+
+class Corridor(py_environment.PyEnvironment):
+    """Walk left or right on cells 0 to 4; right of cell 4 is the goal. Saves itself."""
+
+    def __init__(self, fails_at=None):
+        super().__init__()
+        self._cell = 0
+        self._steps = 0
+        self._fails_at = fails_at
+
+    def action_spec(self):
+        return array_spec.BoundedArraySpec((), np.int64, 0, 1, "action")
+
+    def observation_spec(self):
+        return array_spec.BoundedArraySpec((1,), np.float32, 0, 5, "cell")
+
+    def get_state(self):
+        return self._cell, self._steps
+
+    def set_state(self, state):
+        self._cell, self._steps = state
+
+    def _observation(self):
+        return np.array([self._cell], np.float32)
+
+    def _reset(self):
+        self._cell = 0
+        return ts.restart(self._observation())
+
+    def _step(self, action):
+        self._steps += 1
+        if self._steps == self._fails_at:
+            raise RuntimeError("the corridor collapsed")
+        self._cell = max(0, self._cell + (1 if action == 1 else -1))
+        if self._cell == 5:
+            return ts.termination(self._observation(), 1.0)
+        return ts.transition(self._observation(), -0.1)
+
+
+class Stateless(Corridor):
+    """The same, but its state cannot be saved."""
+
+    def get_state(self):
+        raise NotImplementedError
+
+    def set_state(self, state):
+        raise NotImplementedError
+
+
+def make_loop(environment=None, seed=3, max_length=500, **kwargs):
+    environment = tf_py_environment.TFPyEnvironment(environment or Corridor())
+    network = q_network.QNetwork(
+        environment.observation_spec(),
+        environment.action_spec(),
+        fc_layer_params=(8,),
+        seed=seed,
+    )
+    agent = dqn_agent.DqnAgent(
+        environment.time_step_spec(),
+        environment.action_spec(),
+        q_network=network,
+        optimizer=keras.optimizers.Adam(1e-2),
+        epsilon_greedy=0.3,
+        gamma=0.9,
+        target_update_period=7,
+        seed=seed,
+    )
+    agent.initialize()
+    replay_buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer(
+        agent.collect_data_spec, batch_size=1, max_length=max_length, seed=seed
+    )
+    arguments = {"initial_collect_steps": 20, "sample_batch_size": 8, **kwargs}
+    loop = off_policy_loop.OffPolicyLoop(
+        environment, agent, replay_buffer, seed=seed, **arguments
+    )
+    return loop, replay_buffer
+
+
+def weights(loop):
+    return [v.numpy() for v in loop.agent.variables()]
+
+
+def assert_equal_weights(loop, other):
+    for ours, theirs in zip(weights(loop), weights(other), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_an_iteration_collects_and_trains_as_often_as_asked():
+    loop, replay_buffer = make_loop(
+        collect_steps_per_iteration=3, train_steps_per_iteration=2
+    )
+    info = loop.run(5)
+    assert info.iteration == 5
+    assert info.train_steps == 10
+    assert int(replay_buffer.num_frames()) == 20 + 5 * 3
+
+
+def test_environment_steps_leave_out_resets():
+    loop, replay_buffer = make_loop()
+    info = loop.run(30)
+    frames = replay_buffer.gather_all()
+    boundaries = int(tf.reduce_sum(tf.cast(frames.is_boundary(), tf.int32)))
+    assert boundaries > 0
+    assert info.environment_steps == 50 - boundaries
+
+
+@pytest.mark.parametrize("sampling", ["dataset", "variables"])
+def test_the_same_seed_gives_the_same_weights(sampling):
+    first, _ = make_loop(sampling=sampling)
+    second, _ = make_loop(sampling=sampling)
+    first.run(40)
+    second.run(40)
+    assert_equal_weights(first, second)
+
+
+def test_another_seed_gives_other_actions():
+    _, first = (pair := make_loop(seed=3))
+    pair[0].run(20)
+    _, second = (pair := make_loop(seed=4))
+    pair[0].run(20)
+    assert np.any(first.gather_all().action != second.gather_all().action)
+
+
+@pytest.mark.parametrize("sampling", ["dataset", "variables"])
+def test_the_division_into_calls_changes_nothing(sampling):
+    whole, _ = make_loop(sampling=sampling)
+    parts, _ = make_loop(sampling=sampling)
+    whole.run(30)
+    for size in (1, 12, 17):
+        parts.run(size)
+    assert_equal_weights(whole, parts)
+
+
+@pytest.mark.parametrize("sampling", ["dataset", "variables"])
+def test_a_restored_loop_goes_on_bit_for_bit(sampling, tmp_path):
+    whole, _ = make_loop(sampling=sampling)
+    whole.run(60)
+    before, _ = make_loop(sampling=sampling)
+    before.run(25)
+    path = tf.train.Checkpoint(**before.checkpoint_items()).write(str(tmp_path / "c"))
+    after, _ = make_loop(sampling=sampling)
+    tf.train.Checkpoint(**after.checkpoint_items()).read(path)
+    info = after.run(35)
+    assert info.iteration == 60
+    assert_equal_weights(whole, after)
+
+
+def test_without_the_environments_state_a_restored_loop_begins_a_new_episode(tmp_path):
+    before, _ = make_loop(Stateless())
+    before.run(7)
+    path = tf.train.Checkpoint(**before.checkpoint_items()).write(str(tmp_path / "c"))
+    after, replay_buffer = make_loop(Stateless())
+    tf.train.Checkpoint(**after.checkpoint_items()).read(path)
+    after.run(1)
+    frames = replay_buffer.gather_all()
+    assert frames.step_type[0, 27] == ts.StepType.FIRST
+    # The cut shows, so that no agent takes the two frames for a transition.
+    assert frames.next_step_type[0, 26] != frames.step_type[0, 27]
+
+
+def test_a_restored_loop_without_its_buffer_collects_anew(tmp_path):
+    before, _ = make_loop()
+    before.run(7)
+    path = tf.train.Checkpoint(**before.checkpoint_items(False)).write(
+        str(tmp_path / "c")
+    )
+    after, replay_buffer = make_loop()
+    tf.train.Checkpoint(**after.checkpoint_items(False)).read(path)
+    after.run(1)
+    assert int(replay_buffer.num_frames()) == 21
+
+
+@pytest.mark.parametrize("sampling", ["dataset", "variables"])
+def test_every_sample_is_drawn_after_the_steps_of_its_iteration(sampling):
+    """With one frame kept per draw, a stale or early sample would be another frame."""
+    loop, replay_buffer = make_loop(
+        sampling=sampling, max_length=2, initial_collect_steps=2, sample_batch_size=1
+    )
+    seen = []
+
+    def remember(cell, newest):
+        seen.append((cell, newest))
+        return np.int64(0)
+
+    train = loop.agent.train
+
+    def spy(experience, weights=None):
+        newest = replay_buffer.gather_all().observation[0]
+        called = tf.numpy_function(
+            remember, [experience.observation[0], newest], tf.int64
+        )
+        with tf.control_dependencies([called]):
+            return train(experience, weights)
+
+    loop.agent.train = spy
+    loop.run(200)
+    assert len(seen) == 200
+    for sample, newest in seen:
+        np.testing.assert_array_equal(sample, newest)
+
+
+@pytest.mark.parametrize("sampling", ["dataset", "variables"])
+def test_calls_of_all_sizes_share_one_trace(sampling):
+    loop, _ = make_loop(sampling=sampling)
+    for size in (1, 2, 5, 3):
+        loop.run(size)
+    assert loop.trace_count() == 1
+
+
+def test_observers_see_every_frame_inside_the_call():
+    count = tf.Variable(0)
+
+    def observe(frame):
+        count.assign_add(tf.size(frame.reward))
+
+    loop, _ = make_loop(observers=[observe])
+    loop.run(10)
+    assert int(count) == 30
+
+
+def test_it_learns_to_walk_to_the_goal():
+    loop, _ = make_loop(sample_batch_size=32)
+    loop.run(600)
+    cells = tf.range(5, dtype=tf.float32)[:, tf.newaxis]
+    step = ts.TimeStep(
+        tf.fill([5], 1), tf.zeros([5]), tf.ones([5]), tf.reshape(cells, [5, 1])
+    )
+    np.testing.assert_array_equal(loop.agent.policy.action(step).action, [1] * 5)
+
+
+def test_the_environments_own_exception_comes_out():
+    loop, _ = make_loop(Corridor(fails_at=30))
+    with pytest.raises(RuntimeError, match="the corridor collapsed"):
+        loop.run(50)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "collect_steps_per_iteration",
+        "train_steps_per_iteration",
+        "initial_collect_steps",
+        "sample_batch_size",
+    ],
+)
+def test_a_number_below_one_is_an_error(name):
+    with pytest.raises(ValueError, match=f"{name}: expected at least 1, got 0"):
+        make_loop(**{name: 0})
+
+
+def test_unknown_sampling_is_an_error():
+    with pytest.raises(ValueError, match="'dataset' or 'variables', got 'magic'"):
+        make_loop(sampling="magic")
+
+
+def test_an_initial_collection_too_short_for_a_sample_is_an_error():
+    with pytest.raises(ValueError, match="initial_collect_steps: expected at least 2"):
+        make_loop(initial_collect_steps=1)
+
+
+def test_a_buffer_of_other_specs_is_an_error():
+    loop, _ = make_loop()
+    replay_buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer(
+        loop.agent.collect_data_spec._replace(
+            observation=tf.TensorSpec([2], tf.float32)
+        ),
+        batch_size=1,
+    )
+    with pytest.raises(
+        ValueError, match=r"replay_buffer.data_spec: .*observation has shape \(2,\)"
+    ):
+        off_policy_loop.OffPolicyLoop(loop.environment, loop.agent, replay_buffer)
+
+
+def test_a_buffer_of_another_batch_size_is_an_error():
+    loop, _ = make_loop()
+    replay_buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer(
+        loop.agent.collect_data_spec, batch_size=2
+    )
+    with pytest.raises(ValueError, match="expected batch_size=1.*got 2"):
+        off_policy_loop.OffPolicyLoop(loop.environment, loop.agent, replay_buffer)
+
+
+def test_a_capacity_that_holds_no_sample_is_an_error():
+    with pytest.raises(ValueError, match="num_steps"):
+        make_loop(max_length=1)

@@ -57,9 +57,12 @@ def index_with_actions(
         ):
             raise ValueError(
                 "actions: expected one dimension less than q_values of shape "
-                f"{q_values.shape}, got shape {actions.shape}; index the last dimension "
-                "of q_values with one action per outer entry."
+                f"{q_values.shape}, got shape {actions.shape}; index the last "
+                "dimension of q_values with one action per outer entry."
             )
+        if actions.dtype not in (tf.int32, tf.int64):
+            # Indices of other types are refused, here or in the gradient.
+            actions = tf.cast(actions, tf.int32)
         return tf.gather(q_values, actions, batch_dims=actions.shape.rank)
     return tf.gather_nd(q_values, actions, batch_dims=actions.shape.rank - 1)
 

@@ -40,8 +40,8 @@ class OptimizerAdapter(tf.Module):
         self._variables = list(trainable_variables)
         if not self._variables:
             raise ValueError(
-                "trainable_variables: expected at least one variable to train, got none; "
-                "give the agent a network with trainable layers."
+                "trainable_variables: expected at least one variable to train, got "
+                "none; give the agent a network with trainable layers."
             )
         if isinstance(optimizer, keras.optimizers.Optimizer):
             self.optimizer = _bind_keras_optimizer(optimizer, self._variables)
@@ -85,7 +85,8 @@ class OptimizerAdapter(tf.Module):
         if not pairs:
             raise ValueError(
                 "gradients: expected at least one that is not None for the variables "
-                f"{[v.name for v in self._variables]}; the loss does not depend on them."
+                f"{[v.name for v in self._variables]}; the loss does not depend on "
+                "them."
             )
         self._apply(pairs)
 
@@ -134,7 +135,6 @@ def clip_gradient_norms(
 def _bind_keras_optimizer(
     optimizer: keras.optimizers.Optimizer, variables: list[Any]
 ) -> keras.optimizers.Optimizer:
-    variables = [v for v in variables if isinstance(v, keras.Variable)] or variables
     if optimizer.built:
         bound = {id(v) for v in optimizer._trainable_variables}
         if bound == {id(v) for v in variables}:
@@ -159,5 +159,6 @@ def _is_plain_adam(optimizer: keras.optimizers.Optimizer) -> bool:
         "gradient_accumulation_steps",
     )
     return not any(getattr(optimizer, extra, None) for extra in extras) and all(
-        tf.as_dtype(v.dtype) == tf.float32 for v in optimizer._trainable_variables
+        tf.as_dtype(v.dtype) == tf.float32 and getattr(v, "constraint", None) is None
+        for v in optimizer._trainable_variables
     )

@@ -15,8 +15,8 @@ def quieten_tensorflow() -> None:
 
     Some of them are written before any log level is in force, so standard error is held
     back meanwhile; if the import fails, it is shown after all. Later messages are
-    limited to warnings, those of its C++ part to errors unless `TF_CPP_MIN_LOG_LEVEL` is
-    set already.
+    limited to warnings, those of its C++ part to errors unless `TF_CPP_MIN_LOG_LEVEL`
+    is set already.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     sys.stderr.flush()

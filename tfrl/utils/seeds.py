@@ -31,9 +31,11 @@ def next_seed(generator: tf.random.Generator) -> tf.Tensor:
 
 
 def as_seed(seed: int | tf.Tensor) -> tf.Tensor:
-    """Returns `seed` as a stateless seed of shape `[2]`; a number `s` gives `[s, 0]`."""
+    """Returns `seed` as a stateless seed, shape `[2]`; a number `s` gives `[s, 0]`."""
     seed = tf.convert_to_tensor(seed)
-    if seed.dtype not in (tf.int32, tf.int64) or seed.shape.rank not in (0, 1):
+    if seed.dtype not in (tf.int32, tf.int64) or not any(
+        seed.shape.is_compatible_with(shape) for shape in ([], [2])
+    ):
         raise ValueError(
             "seed: expected an integer or an integer tensor of shape [2], got dtype "
             f"{seed.dtype.name} and shape {seed.shape}; draw one with "

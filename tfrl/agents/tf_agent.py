@@ -300,6 +300,7 @@ def check_finite(loss: tf.Tensor, algorithm: str) -> tf.Tensor:
     return tf.debugging.check_numerics(
         loss,
         f"experience: the {algorithm} loss is not finite, expected a number; look for "
-        "NaN or infinite observations and rewards (tf.debugging.enable_check_numerics() "
-        "finds the first), or lower the learning rate. No weight was changed",
+        "NaN or infinite observations and rewards (the first is found by "
+        "tf.debugging.enable_check_numerics()), or lower the learning rate. No weight "
+        "was changed",
     )

@@ -146,9 +146,7 @@ def _coerce(
         if array.dtype == dtype:
             return array
         # A value that has a dtype of its own must have the spec's.
-        if cast or (
-            not hasattr(value, "dtype") and np.can_cast(array.dtype, dtype, "same_kind")
-        ):
+        if cast or (not hasattr(value, "dtype") and _holds(array, dtype)):
             return array.astype(dtype)
     except (TypeError, ValueError) as error:
         raise _BrokenSpecError(
@@ -158,6 +156,13 @@ def _coerce(
     if array.dtype == np.object_:
         got = f"a {type(value).__name__}"
     raise _BrokenSpecError(path, f"{got}, expected an array of dtype {dtype},")
+
+
+def _holds(array: np.ndarray, dtype: np.dtype[Any]) -> bool:
+    """Whether `dtype` is of the kind of `array`, and can hold its integers."""
+    if array.dtype.kind in "iu" and dtype.kind in "iu":
+        return bool(np.all(array.astype(dtype) == array))
+    return np.can_cast(array.dtype, dtype, "same_kind")
 
 
 def _check_shape(

@@ -11,6 +11,8 @@ from tfrl.environments import py_environment
 from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
 
+_LAST = int(ts.StepType.LAST)
+
 
 class PyEnvironmentBaseWrapper(py_environment.PyEnvironment):
     """Hands everything on to the environment inside; subclasses change some of it.
@@ -157,7 +159,7 @@ class TimeLimit(PyEnvironmentBaseWrapper):
         self._num_steps += 1
         if self._num_steps >= self._duration:
             time_step = time_step._replace(step_type=ts.StepType.LAST)
-        if time_step.step_type == ts.StepType.LAST:
+        if int(time_step.step_type) == _LAST:
             self._num_steps = None
         return time_step
 

@@ -1,0 +1,50 @@
+import pytest
+import tensorflow as tf
+
+from tfrl import environments
+from tfrl.environments import tf_environment
+from tfrl.trajectories import time_step as ts
+
+
+class Constant(tf_environment.TFEnvironment):
+    def __init__(self):
+        spec = ts.time_step_spec(tf.TensorSpec([2], tf.float32))
+        super().__init__(spec, tf.TensorSpec([], tf.int32), batch_size=3)
+
+    def _current_time_step(self):
+        return self._reset()
+
+    def _reset(self):
+        return ts.restart(tf.zeros([3, 2]), batch_size=3)
+
+    def _step(self, action):
+        return ts.transition(tf.ones([3, 2]), tf.cast(action, tf.float32))
+
+
+def test_public_methods_call_the_subclass():
+    environment = Constant()
+    assert environment.reset().is_first().numpy().all()
+    assert environment.current_time_step().is_first().numpy().all()
+    assert environment.step(tf.constant([1, 2, 3])).reward.numpy().tolist() == [1, 2, 3]
+
+
+def test_specs_come_from_the_time_step_spec():
+    environment = Constant()
+    assert environment.observation_spec() == tf.TensorSpec([2], tf.float32)
+    assert environment.reward_spec().dtype == tf.float32
+    assert environment.action_spec() == tf.TensorSpec([], tf.int32)
+    assert (environment.batched, environment.batch_size) == (True, 3)
+
+
+def test_what_a_tensor_environment_has_not():
+    environment = Constant()
+    environment.close()
+    with pytest.raises(NotImplementedError, match=r"Constant\.render"):
+        environment.render()
+    with pytest.raises(tf.errors.InvalidArgumentError), environment.reraise():
+        tf.debugging.assert_equal(tf.constant(1), tf.constant(2))
+
+
+def test_the_package_exports_what_it_lists():
+    for name in environments.__all__:
+        assert getattr(environments, name) is not None

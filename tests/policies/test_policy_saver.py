@@ -54,7 +54,10 @@ assert "tensorflow_probability" not in sys.modules
 class Echo(network.Network):
     """Says that the value of each action is the observation's entry."""
 
+    num_calls = 0
+
     def call(self, observation):
+        self.num_calls += 1
         return observation["x"][..., :3], ()
 
 
@@ -444,3 +447,12 @@ def test_a_time_step_of_another_origin_is_accepted(tmp_path):
     loaded = tf.saved_model.load(save(make_q_policy(), tmp_path))
     foreign = collections.namedtuple("TimeStep", ts.TimeStep._fields)
     assert loaded.action(foreign(*step())).action.shape == [5]
+
+
+def test_saving_again_does_not_trace_again(tmp_path):
+    net = Echo(OBSERVATION)
+    saver = policy_saver.PolicySaver(q_policy.QPolicy(TIME_STEP, ACTION, net))
+    saver.save(str(tmp_path / "1"))
+    num_calls = net.num_calls
+    saver.save(str(tmp_path / "2"))
+    assert net.num_calls == num_calls

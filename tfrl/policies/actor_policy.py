@@ -128,7 +128,7 @@ class ActorPolicy(tf_policy.TFPolicy):
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor
     ) -> policy_step.PolicyStep:
         outputs, policy_state = self._actions_or_distributions(time_step, policy_state)
-        action = tf.nest.map_structure(tf_policy.distribution_mode, outputs)
+        action = tf.nest.map_structure(utils.distribution_mode, outputs)
         return policy_step.PolicyStep(action, policy_state)
 
     def _distribution(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import tensorflow as tf
 
-from tfrl.policies import validation
+from tfrl.policies import utils, validation
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
@@ -75,7 +75,7 @@ class TFPolicy(tf.Module):
         action_spec = tensor_spec.from_spec(action_spec)
         if emit_log_probability:
             info_spec = policy_step.set_log_probability(
-                info_spec, _log_probability_spec(action_spec)
+                info_spec, utils.log_probability_spec(action_spec)
             )
         self._set_untracked("_time_step_spec", tensor_spec.from_spec(time_step_spec))
         self._set_untracked("_action_spec", action_spec)
@@ -300,7 +300,7 @@ class TFPolicy(tf.Module):
         """
         step = self._distribution(time_step, policy_state)
         return step._replace(
-            action=tf.nest.map_structure(distribution_mode, step.action)
+            action=tf.nest.map_structure(utils.distribution_mode, step.action)
         )
 
     def _variables(self) -> Sequence[Any]:
@@ -357,31 +357,6 @@ class TFPolicy(tf.Module):
     def _set_untracked(self, name: str, value: Any) -> None:
         # A `tf.Module` would wrap dicts, lists and namedtuples in trackable copies.
         object.__setattr__(self, name, value)
-
-
-def distribution_mode(distribution: Any) -> tf.Tensor:
-    """Returns the mode of a distribution; a tensor is its own mode.
-
-    Raises:
-      ValueError: the distribution has no mode.
-    """
-    if tf.is_tensor(distribution) and not hasattr(distribution, "mode"):
-        return distribution
-    try:
-        return distribution.mode()
-    except NotImplementedError:
-        raise ValueError(
-            f"greedy action: {type(distribution).__name__} does not implement mode(), "
-            "and a greedy policy takes the mode of each action distribution; use a "
-            "distribution that has one, or act with the stochastic policy."
-        ) from None
-
-
-def _log_probability_spec(action_spec: types.NestedTensorSpec) -> Any:
-    spec = tensor_spec.BoundedTensorSpec(
-        (), tf.float32, minimum=-float("inf"), maximum=0.0, name="log_probability"
-    )
-    return tf.nest.map_structure(lambda _: spec, action_spec)
 
 
 def _one_seed_each(seed: tf.Tensor, num: int) -> list[tf.Tensor]:

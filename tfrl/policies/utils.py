@@ -1,14 +1,17 @@
-"""What several policies share: discrete actions and masks of valid ones."""
+"""What several policies share: discrete actions, masks of valid ones, modes."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import seeds
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 def get_num_actions_from_tensor_spec(action_spec: tensor_spec.BoundedTensorSpec) -> int:
@@ -95,3 +98,29 @@ def random_valid_index(mask: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
 def current_value(value: Any) -> Any:
     """Returns what `value()` gives if it can be called (now, each time), or `value`."""
     return value() if callable(value) else value
+
+
+def distribution_mode(distribution: Any) -> tf.Tensor:
+    """Returns the mode of a distribution; a tensor is its own mode.
+
+    Raises:
+      ValueError: the distribution has no mode.
+    """
+    if tf.is_tensor(distribution) and not hasattr(distribution, "mode"):
+        return distribution
+    try:
+        return distribution.mode()
+    except NotImplementedError:
+        raise ValueError(
+            f"greedy action: {type(distribution).__name__} does not implement mode(), "
+            "and a greedy policy takes the mode of each action distribution; use a "
+            "distribution that has one, or act with the stochastic policy."
+        ) from None
+
+
+def log_probability_spec(action_spec: types.NestedTensorSpec) -> Any:
+    """Returns the specs of the log-probabilities of actions, in the same nest."""
+    spec = tensor_spec.BoundedTensorSpec(
+        (), tf.float32, minimum=-float("inf"), maximum=0.0, name="log_probability"
+    )
+    return tf.nest.map_structure(lambda _: spec, action_spec)

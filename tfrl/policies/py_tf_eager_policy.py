@@ -13,7 +13,7 @@ import tensorflow as tf
 from tfrl.policies import py_policy, saved_model, tf_policy
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import nest_utils, seeds
+from tfrl.utils import common, nest_utils, seeds
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -50,7 +50,7 @@ class PyTFEagerPolicyBase(py_policy.PyPolicy):
         self._batch_time_steps = batch_time_steps
         action_fn = self._call_policy
         self._policy_action_fn = (
-            tf.function(action_fn) if use_tf_function else action_fn
+            common.function(action_fn) if use_tf_function else action_fn
         )
 
     def variables(self) -> list[np.ndarray]:

@@ -142,6 +142,12 @@ def test_clear_empties_the_buffer_and_keeps_the_storage():
     np.testing.assert_array_equal(buffer.gather_all(), [[9]])
 
 
+def test_clear_works_in_a_function():
+    buffer = _filled(frames=3)
+    tf.function(buffer.clear)()
+    assert int(buffer.num_frames()) == 0
+
+
 # Sampling
 
 
@@ -377,6 +383,19 @@ def test_a_sample_that_a_writer_overtook_is_drawn_anew():
         items, info = sample(_overtaken(writes=1))
         assert set(items.numpy()) == {1, 2, 3}
         np.testing.assert_array_equal(items, info.ids)
+
+
+def test_a_sample_of_a_buffer_that_is_cleared_meanwhile_is_drawn_anew():
+    buffer = _overtaken(writes=1)
+    write = buffer._table._write
+
+    def clear_and_write():
+        buffer.clear()
+        return write()
+
+    buffer._table._write = clear_and_write
+    items, info = buffer.sample(8)
+    assert (set(items.numpy()), set(info.ids.numpy())) == ({3}, {0})
 
 
 def test_a_sample_that_a_writer_did_not_reach_stays():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -96,7 +95,7 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
         self._drop_remainder = dataset_drop_remainder
         self._window_shift = dataset_window_shift
         self._check_batch = batch_check.BatchCheck(data_spec, None)
-        with self._placed(), tf.name_scope(name_prefix):
+        with replay_buffer.placed(self._device), tf.name_scope(name_prefix):
             self._store = episodic_store.EpisodicStore(data_spec, self._capacity)
             self._reader = episodic_reader.EpisodicReader(
                 data_spec,
@@ -147,7 +146,7 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
         """
         items = self._check_batch(items)
         episode_ids = episodic_arguments.checked_ids(episode_ids, rank=1)
-        with self._placed(), tf.name_scope("add_batch"):
+        with replay_buffer.placed(self._device), tf.name_scope("add_batch"):
             begin = self._begin_episode_fn(items)
             end = tf.broadcast_to(self._end_episode_fn(items), tf.shape(episode_ids))
             episode_ids = self._store.begin(episode_ids, begin)
@@ -176,7 +175,7 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
             "begin_episode_fn", self._begin_episode_fn(items)
         )
         end = episodic_arguments.scalar("end_episode_fn", self._end_episode_fn(items))
-        with self._placed(), tf.name_scope("add_sequence"):
+        with replay_buffer.placed(self._device), tf.name_scope("add_sequence"):
             number = tf.shape(tf.nest.flatten(items)[0], tf.int64)[0]
             episode_ids = self._store.begin(episode_ids, begin)
             rows, held = self._store.writable(episode_ids)
@@ -202,7 +201,7 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
         episode_ids = episodic_arguments.checked_ids(episode_ids, rank=1)
         indices = tf.convert_to_tensor(episode_ids_indices)
         begin = self._begin_episode_fn(episodes)
-        with self._placed(), tf.name_scope("extend_episodes"):
+        with replay_buffer.placed(self._device), tf.name_scope("extend_episodes"):
             begun = self._store.begin(tf.gather(episode_ids, indices), begin)
             rows, held = self._store.writable(begun)
             added = _gather(episodes, held)
@@ -215,7 +214,7 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
     def extract(self, locations: Any, clear_data: bool = False) -> Episodes:
         """Returns the episodes in the rows `locations`, `[N]`, and may empty these."""
         rows = tf.cast(locations, tf.int64)
-        with self._placed(), tf.name_scope("extract"):
+        with replay_buffer.placed(self._device), tf.name_scope("extract"):
             episodes = Episodes(
                 tf.gather(self._store.lengths, rows),
                 tf.gather(self._store.completed, rows),
@@ -308,9 +307,6 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
     def _clear(self, clear_all_variables: bool = False) -> None:
         """Empties all episodes, which go on with their ids unless these go as well."""
         self._store.clear(forget_ids=clear_all_variables)
-
-    def _placed(self) -> contextlib.AbstractContextManager[Any]:
-        return replay_buffer.placed(self._device)
 
 
 class StatefulEpisodicReplayBuffer(replay_buffer.ReplayBuffer):

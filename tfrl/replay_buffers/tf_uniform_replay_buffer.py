@@ -203,8 +203,8 @@ class TFUniformReplayBuffer(replay_buffer.ReplayBuffer):
             columns = tf.range(self._batch_size, dtype=tf.int64)
             return self._table.read(self._rows(columns[:, None], ids))
 
-    def _clear(self) -> tf.Tensor:
-        return self._last_id.assign(-1, read_value=False)
+    def _clear(self) -> None:
+        self._last_id.assign(-1)
 
     def _draw(
         self,
@@ -235,8 +235,11 @@ class TFUniformReplayBuffer(replay_buffer.ReplayBuffer):
                 columns = columns[..., None]
             items = self._table.read(self._rows(columns, ids))
             with tf.control_dependencies(tf.nest.flatten(items)):
-                head = self._last_id.read_value()
-            intact = tf.reduce_all(starts > head - self._max_length)
+                head_after = self._last_id.read_value()
+            # The head falls if the buffer is cleared.
+            intact = (head_after >= head) & tf.reduce_all(
+                starts > head_after - self._max_length
+            )
             probabilities = tf.fill(shape, 1.0 / tf.cast(total, tf.float32))
             return items, BufferInfo(ids, probabilities), intact
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import ml_collections
+import tensorflow as tf
 from absl import app, flags
 from ml_collections import config_flags
 
@@ -108,6 +109,7 @@ def start(main: Callable[[], None]) -> None:
             TypeError,
             ValueError,
             checkpointing.CheckpointError,
+            tf.errors.InvalidArgumentError,
         ) as error:
             if _TRACEBACK.value:
                 traceback.print_exc()

@@ -290,10 +290,22 @@ def test_a_buffer_of_another_batch_size_is_an_error():
     replay_buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer(
         loop.agent.collect_data_spec, batch_size=2
     )
-    with pytest.raises(ValueError, match="expected batch_size=1.*got 2"):
+    with pytest.raises(ValueError, match=r"expected batch_size=1.*got 2"):
         off_policy_loop.OffPolicyLoop(loop.environment, loop.agent, replay_buffer)
 
 
 def test_a_capacity_that_holds_no_sample_is_an_error():
     with pytest.raises(ValueError, match="num_steps"):
         make_loop(max_length=1)
+
+
+def test_a_loss_that_is_not_finite_is_a_short_error():
+    class Exploding(Corridor):
+        def _step(self, action):
+            step = super()._step(action)
+            return step._replace(reward=np.float32(3e38))
+
+    loop, _ = make_loop(Exploding())
+    with pytest.raises(tf.errors.InvalidArgumentError) as error:
+        loop.run(50)
+    assert error.value.message.startswith("experience: the DQN loss is not finite")

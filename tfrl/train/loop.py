@@ -8,8 +8,10 @@ buffer, the metrics, the counters, and the environment where it can be saved.
 from __future__ import annotations
 
 import abc
+import contextlib
 import pickle
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -134,8 +136,10 @@ class Loop(tf.Module, abc.ABC):
 
         Raises:
           Exception: whatever the environment raised, as it raised it.
+          tf.errors.InvalidArgumentError: a check inside failed, such as that of the
+            loss being finite.
         """
-        with self._environment.reraise():
+        with _short_assertions(), self._environment.reraise():
             self._start()
             time_step, policy_state, loss = self._call(
                 *self._position.get(), tf.constant(num_iterations, tf.int64)
@@ -182,6 +186,21 @@ class Loop(tf.Module, abc.ABC):
         """The stateless seed of the current step, int64 `[2]`; advances the step."""
         step = self._step.assign_add(1, read_value=True)
         return tf.stack([self._seed.read_value(), tf.cast(step, tf.int64)])
+
+
+@contextlib.contextmanager
+def _short_assertions() -> Iterator[None]:
+    """Leaves of a failed assertion in a graph what it says, not where every op is."""
+    try:
+        yield
+    except tf.errors.InvalidArgumentError as error:
+        said = re.search(
+            r"^assertion failed: \[(.*)\]$|^(.* : Tensor had .*)$", error.message, re.M
+        )
+        if said is None:
+            raise
+        text = (said[1] or said[2]).replace("\\'", "'")
+        raise tf.errors.InvalidArgumentError(None, None, text) from None
 
 
 class _Position(tf.train.experimental.PythonState):

@@ -1,0 +1,176 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfrl.agents.reinforce import reinforce_agent
+from tfrl.environments import batched_py_environment, py_environment, tf_py_environment
+from tfrl.networks import actor_distribution_network
+from tfrl.replay_buffers import tf_uniform_replay_buffer
+from tfrl.specs import array_spec
+from tfrl.train import episodic_loop
+from tfrl.trajectories import time_step as ts
+
+
+class Guess(py_environment.PyEnvironment):
+    """Episodes of `length` steps; each pays 1 if the action is the bit on show."""
+
+    def __init__(self, length=3, seed=0):
+        super().__init__()
+        self._length = length
+        self._rng = np.random.default_rng(seed)
+        self._step_count = 0
+        self._bit = 0
+
+    def action_spec(self):
+        return array_spec.BoundedArraySpec((), np.int64, 0, 1, "action")
+
+    def observation_spec(self):
+        return array_spec.BoundedArraySpec((2,), np.float32, 0, 1, "bit")
+
+    def get_state(self):
+        return self._rng.bit_generator.state, self._step_count, self._bit
+
+    def set_state(self, state):
+        self._rng.bit_generator.state, self._step_count, self._bit = state
+
+    def _show(self):
+        self._bit = int(self._rng.integers(2))
+        return np.eye(2, dtype=np.float32)[self._bit]
+
+    def _reset(self):
+        self._step_count = 0
+        return ts.restart(self._show())
+
+    def _step(self, action):
+        reward = float(action == self._bit)
+        self._step_count += 1
+        if self._step_count == self._length:
+            return ts.termination(self._show(), reward)
+        return ts.transition(self._show(), reward)
+
+
+def make_loop(environment=None, seed=1, max_length=100, **kwargs):
+    environment = tf_py_environment.TFPyEnvironment(environment or Guess())
+    actor = actor_distribution_network.ActorDistributionNetwork(
+        environment.observation_spec(),
+        environment.action_spec(),
+        fc_layer_params=(8,),
+        seed=seed,
+    )
+    agent = reinforce_agent.ReinforceAgent(
+        environment.time_step_spec(),
+        environment.action_spec(),
+        actor_network=actor,
+        optimizer=keras.optimizers.Adam(3e-2),
+        seed=seed,
+    )
+    agent.initialize()
+    replay_buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer(
+        agent.collect_data_spec, environment.batch_size, max_length
+    )
+    return episodic_loop.EpisodicLoop(
+        environment, agent, replay_buffer, seed=seed, **kwargs
+    )
+
+
+def spy_on_training(loop):
+    """Returns a list that will hold the trajectories the agent was trained with."""
+    seen = []
+    train = loop.agent.train
+
+    def remember(*leaves):
+        seen.append(tf.nest.pack_sequence_as(loop.agent.collect_data_spec, leaves))
+        return np.int64(0)
+
+    def spy(experience, weights=None):
+        called = tf.numpy_function(remember, tf.nest.flatten(experience), tf.int64)
+        with tf.control_dependencies([called]):
+            return train(experience, weights)
+
+    loop.agent.train = spy
+    return seen
+
+
+def test_an_update_takes_whole_fresh_episodes():
+    loop = make_loop(collect_episodes_per_iteration=2)
+    seen = spy_on_training(loop)
+    info = loop.run(3)
+    assert info.episodes == 6
+    assert info.train_steps == 3
+    assert len(seen) == 3
+    for frames in seen:
+        # Two episodes of three steps, and the reset between them.
+        np.testing.assert_array_equal(frames.step_type, [[0, 1, 1, 2, 0, 1, 1]])
+        np.testing.assert_array_equal(frames.next_step_type, [[1, 1, 2, 0, 1, 1, 2]])
+
+
+def test_every_member_gives_its_first_episodes_and_no_more():
+    """A short-lived member would otherwise give more episodes than its share."""
+    environment = batched_py_environment.BatchedPyEnvironment(
+        [Guess(length=2), Guess(length=5)], multithreading=False
+    )
+    loop = make_loop(environment, collect_episodes_per_iteration=2)
+    seen = spy_on_training(loop)
+    loop.run(1)
+    (frames,) = seen
+    ends = frames.next_step_type == ts.StepType.LAST
+    np.testing.assert_array_equal(ends, [[0, 1, 0, 0, 0], [0, 0, 0, 0, 1]])
+
+
+def test_the_same_seed_gives_the_same_weights():
+    first, second = make_loop(), make_loop()
+    first.run(4)
+    second.run(4)
+    for ours, theirs in zip(
+        first.agent.variables(), second.agent.variables(), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_restored_loop_goes_on_bit_for_bit(tmp_path):
+    whole = make_loop()
+    whole.run(7)
+    before = make_loop()
+    before.run(3)
+    path = tf.train.Checkpoint(**before.checkpoint_items()).write(str(tmp_path / "c"))
+    after = make_loop()
+    tf.train.Checkpoint(**after.checkpoint_items()).read(path)
+    after.run(4)
+    for ours, theirs in zip(
+        whole.agent.variables(), after.agent.variables(), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_calls_of_all_sizes_share_one_trace():
+    loop = make_loop()
+    for size in (1, 3, 2):
+        loop.run(size)
+    assert loop.trace_count() == 1
+
+
+def test_it_learns_to_repeat_the_bit():
+    loop = make_loop(Guess(length=10), collect_episodes_per_iteration=4)
+    loop.run(100)
+    assert loop.info().average_return > 9
+
+
+def test_episodes_that_do_not_fit_the_buffer_are_an_error():
+    loop = make_loop(Guess(length=30), max_length=20)
+    with pytest.raises(tf.errors.InvalidArgumentError) as error:
+        loop.run(1)
+    assert error.value.message == (
+        "EpisodicLoop: the episodes of one iteration do not fit into the buffer's "
+        "max_length=20 frames of an environment; make it larger, or limit the episodes "
+        "with a TimeLimit."
+    )
+
+
+@pytest.mark.parametrize("episodes", [0, 3])
+def test_episodes_that_cannot_be_shared_out_are_an_error(episodes):
+    environment = batched_py_environment.BatchedPyEnvironment(
+        [Guess(), Guess()], multithreading=False
+    )
+    with pytest.raises(ValueError, match=f"multiple of .* 2, got {episodes}"):
+        make_loop(environment, collect_episodes_per_iteration=episodes)

@@ -1,0 +1,37 @@
+import imageio.v2 as imageio
+import numpy as np
+
+from tfrl.train import learning_curve
+
+HEADER = (
+    "iteration,environment_steps,average_return,evaluation_return,evaluation_return_std"
+)
+
+
+def draw(tmp_path, rows):
+    path = tmp_path / "metrics.csv"
+    path.write_text("\n".join([HEADER, *rows]) + "\n")
+    output = tmp_path / "curve.png"
+    learning_curve.plot_learning_curve(path, output, "a title")
+    return imageio.imread(output)
+
+
+def count_blue(picture):
+    red, green, blue = (picture[..., i].astype(int) for i in range(3))
+    return int(np.sum((blue > 150) & (red < 80) & (green < 150)))
+
+
+def test_the_curve_is_drawn_from_the_rows_that_have_it(tmp_path):
+    rows = ["0,0,,10,1", "5,50,12,,", "10,100,20,30,2"]
+    picture = draw(tmp_path, rows)
+    assert picture.shape[0] > 300
+    assert count_blue(picture) > count_blue(draw(tmp_path, rows[:2]))
+
+
+def test_no_rows_give_an_empty_plot(tmp_path):
+    assert draw(tmp_path, []).shape[1] > 500
+
+
+def test_no_half_written_file_is_left(tmp_path):
+    draw(tmp_path, ["0,0,1,10,1"])
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["curve.png", "metrics.csv"]

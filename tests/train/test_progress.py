@@ -1,0 +1,45 @@
+import io
+import os
+import re
+import termios
+
+from tfrl.train import loop, progress
+
+
+def info(iteration):
+    return loop.IterationInfo(iteration, iteration, 2 * iteration, 3, 21.5, 0.1)
+
+
+def test_where_there_is_no_terminal_lines_are_written():
+    stream = io.StringIO()
+    bar = progress.Progress(0, 2000, stream, seconds_between_lines=0.0)
+    bar.evaluated(30.0, 40.0)
+    bar.update(info(500))
+    assert re.fullmatch(
+        r"iteration 500 of 2,000 \([\d,]+ a second\), 1,000 environment steps: "
+        r"return 21.5, evaluation 30.0 \(best 40.0\)\n",
+        stream.getvalue(),
+    )
+
+
+def test_lines_keep_their_distance():
+    stream = io.StringIO()
+    bar = progress.Progress(0, 2000, stream, seconds_between_lines=1000.0)
+    bar.update(info(500))
+    bar.update(info(1000))
+    assert stream.getvalue() == ""
+
+
+def test_on_a_terminal_there_is_one_bar():
+    master, slave = os.openpty()
+    termios.tcsetwinsize(slave, (24, 100))
+    with os.fdopen(slave, "w") as terminal:
+        bar = progress.Progress(500, 2000, terminal)
+        bar.note("Resumed at iteration 500.")
+        bar.update(info(1000))
+        bar.close()
+        text = os.read(master, 10000).decode()
+    os.close(master)
+    assert "Resumed at iteration 500." in text
+    assert "50%" in text
+    assert "return 21.5" in text

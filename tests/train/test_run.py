@@ -1,0 +1,283 @@
+import csv
+import os
+import signal
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfrl.agents.dqn import dqn_agent
+from tfrl.environments import py_environment, tf_py_environment
+from tfrl.eval import evaluate
+from tfrl.networks import q_network
+from tfrl.replay_buffers import tf_uniform_replay_buffer
+from tfrl.specs import array_spec
+from tfrl.train import off_policy_loop, run, run_directory
+from tfrl.trajectories import time_step as ts
+from tfrl.utils import checkpointing
+
+
+class Countdown(py_environment.PyEnvironment):
+    """Three steps of reward 1, whatever is done; its state can be saved."""
+
+    def __init__(self, fails_at=None):
+        super().__init__()
+        self._left = 3
+        self._steps = 0
+        self._fails_at = fails_at
+
+    def action_spec(self):
+        return array_spec.BoundedArraySpec((), np.int64, 0, 1, "action")
+
+    def observation_spec(self):
+        return array_spec.BoundedArraySpec((1,), np.float32, 0, 3, "left")
+
+    def get_state(self):
+        return self._left, self._steps
+
+    def set_state(self, state):
+        self._left, self._steps = state
+
+    def _reset(self):
+        self._left = 3
+        return ts.restart(np.array([3], np.float32))
+
+    def _step(self, action):
+        self._left -= 1
+        self._steps += 1
+        if self._steps == self._fails_at:
+            raise RuntimeError("the clock stopped")
+        observation = np.array([self._left], np.float32)
+        if self._left == 0:
+            return ts.termination(observation, 1.0)
+        return ts.transition(observation, 1.0)
+
+
+def make_run(path, environment=None, **kwargs):
+    """A run of 20 iterations; `evaluate` returns the iteration unless given."""
+    environment = tf_py_environment.TFPyEnvironment(environment or Countdown())
+    network = q_network.QNetwork(
+        environment.observation_spec(),
+        environment.action_spec(),
+        fc_layer_params=(4,),
+        seed=0,
+    )
+    agent = dqn_agent.DqnAgent(
+        environment.time_step_spec(),
+        environment.action_spec(),
+        q_network=network,
+        optimizer=keras.optimizers.Adam(1e-2),
+        seed=0,
+    )
+    agent.initialize()
+    replay_buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer(
+        agent.collect_data_spec, batch_size=1, max_length=100, seed=0
+    )
+    loop = off_policy_loop.OffPolicyLoop(
+        environment,
+        agent,
+        replay_buffer,
+        initial_collect_steps=8,
+        sample_batch_size=4,
+        seed=0,
+    )
+    settings = {
+        "num_iterations": 20,
+        "evaluate": lambda iteration: result(iteration),
+        "eval_interval": 10,
+        "log_interval": 5,
+        "checkpoint_interval": 4,
+        **kwargs,
+    }
+    directory = run_directory.RunDirectory(path, {"env": "Countdown"})
+    return run.Run(loop, directory, **settings), loop
+
+
+def result(mean):
+    return evaluate.EvaluationResult(
+        np.array([mean, mean], np.float32), np.array([3, 3])
+    )
+
+
+def rows(path):
+    with open(path / "metrics.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def weights(loop):
+    return [v.numpy() for v in loop.agent.variables()]
+
+
+def test_a_run_writes_all_its_outputs(tmp_path):
+    this, _ = make_run(tmp_path)
+    outcome = this.run()
+    assert outcome.finished
+    assert outcome.resumed_at is None
+    assert (outcome.iteration, outcome.best_return) == (20, 20.0)
+    assert outcome.iterations_per_second > 0
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {
+        "checkpoints",
+        "config.json",
+        "learning_curve.png",
+        "metrics.csv",
+        "policy",
+        "tensorboard",
+    }
+
+
+def test_rows_are_written_at_the_log_interval_and_hold_the_evaluations(tmp_path):
+    this, _ = make_run(tmp_path)
+    this.run()
+    table = [(row["iteration"], row["evaluation_return"]) for row in rows(tmp_path)]
+    assert table == [
+        ("0", "0.0"),
+        ("5", ""),
+        ("10", "10.0"),
+        ("15", ""),
+        ("20", "20.0"),
+    ]
+    last = rows(tmp_path)[-1]
+    assert float(last["average_return"]) == 3.0
+    assert float(last["loss"]) > 0
+    assert int(last["train_steps"]) == 20
+
+
+def test_the_best_policy_is_kept_when_later_ones_are_worse(tmp_path):
+    scores = {0: 1.0, 10: 5.0, 20: 2.0}
+    this, loop = make_run(tmp_path, evaluate=lambda i: result(scores[i]))
+    at_best = []
+
+    def remember(iteration):
+        if iteration == 10:
+            at_best.extend(v.numpy() for v in loop.agent.policy.variables())
+        return result(scores[iteration])
+
+    this._evaluate = remember
+    outcome = this.run()
+    assert (outcome.best_return, outcome.last_return) == (5.0, 2.0)
+    policy = tf.saved_model.load(str(tmp_path / "policy"))
+    assert int(policy.get_train_step()) == 10
+    for ours, saved in zip(at_best, policy.model_variables, strict=True):
+        np.testing.assert_array_equal(ours, saved)
+
+
+def test_without_evaluation_the_last_policy_is_saved(tmp_path):
+    this, _ = make_run(tmp_path, evaluate=None)
+    assert this.run().best_return is None
+    policy = tf.saved_model.load(str(tmp_path / "policy"))
+    assert int(policy.get_train_step()) == 20
+
+
+def test_a_finished_run_says_so_and_changes_nothing(tmp_path, capsys):
+    this, _ = make_run(tmp_path)
+    this.run()
+    before = rows(tmp_path)
+    again, loop = make_run(tmp_path)
+    outcome = again.run()
+    assert outcome.finished
+    assert outcome.resumed_at == 20
+    assert loop.iteration == 20
+    assert rows(tmp_path) == before
+    assert "This run is finished: 20 iterations done" in capsys.readouterr().err
+
+
+def interrupt_at(iteration, number=signal.SIGINT):
+    def evaluate_and_interrupt(now):
+        if now == iteration:
+            os.kill(os.getpid(), number)
+        return result(now)
+
+    return evaluate_and_interrupt
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_goes_on_to_the_same_weights(tmp_path, capsys, number):
+    whole, whole_loop = make_run(tmp_path / "whole")
+    whole.run()
+    first, _ = make_run(tmp_path / "parts", evaluate=interrupt_at(10, number))
+    outcome = first.run()
+    assert (outcome.finished, outcome.iteration) == (False, 10)
+    assert "Interrupted at iteration 10" in capsys.readouterr().err
+    second, loop = make_run(tmp_path / "parts")
+    outcome = second.run()
+    assert (outcome.finished, outcome.resumed_at) == (True, 10)
+    assert "Resumed at iteration 10, environment step" in capsys.readouterr().err
+    for ours, theirs in zip(weights(whole_loop), weights(loop), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    for ours, theirs in zip(
+        rows(tmp_path / "whole"), rows(tmp_path / "parts"), strict=True
+    ):
+        for name in ("iteration", "average_return", "evaluation_return"):
+            assert ours[name] == theirs[name]
+        # The mean is summed up in other portions.
+        assert ours["loss"][:7] == theirs["loss"][:7]
+
+
+def test_signals_have_their_handlers_back_after_a_run(tmp_path):
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    this, _ = make_run(tmp_path)
+    this.run()
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+def test_the_best_return_survives_a_restart(tmp_path):
+    first, _ = make_run(tmp_path, evaluate=interrupt_at(10))
+    first.run()
+    second, _ = make_run(tmp_path, evaluate=lambda i: result(5.0))
+    assert second.run().best_return == 10.0
+    policy = tf.saved_model.load(str(tmp_path / "policy"))
+    assert int(policy.get_train_step()) == 10
+
+
+def test_an_error_of_the_environment_leaves_the_checkpoints_as_they_are(tmp_path):
+    this, _ = make_run(tmp_path, Countdown(fails_at=16))
+    with pytest.raises(RuntimeError, match="the clock stopped"):
+        this.run()
+    after, loop = make_run(tmp_path)
+    # One call in four resets, so step 16 is call 21, in iteration 13.
+    assert loop.iteration == 12
+    assert after.run().resumed_at == 12
+
+
+def damage(path):
+    with open(path, "r+b") as file:
+        file.write(b"\xff" * 8)
+
+
+def test_a_damaged_last_checkpoint_falls_back_with_a_warning(tmp_path):
+    this, _ = make_run(tmp_path)
+    this.run()
+    damage(tmp_path / "checkpoints" / "ckpt-20.data-00000-of-00001")
+    with pytest.warns(RuntimeWarning, match="CHECKPOINT DAMAGED"):
+        again, loop = make_run(tmp_path)
+    assert loop.iteration == 16
+    assert again.run().resumed_at == 16
+
+
+def test_nothing_but_damaged_checkpoints_is_an_error(tmp_path):
+    this, _ = make_run(tmp_path)
+    this.run()
+    for path in (tmp_path / "checkpoints").glob("*.index"):
+        damage(path)
+    with pytest.raises(checkpointing.CheckpointError, match="none of its 3"):
+        make_run(tmp_path)
+
+
+def test_a_replaced_policy_that_was_cut_short_is_recovered(tmp_path):
+    this, _ = make_run(tmp_path)
+    this.run()
+    os.rename(tmp_path / "policy", tmp_path / "policy.old")
+    again, _ = make_run(tmp_path)
+    again.run()
+    assert (tmp_path / "policy" / "saved_model.pb").exists()
+    assert not (tmp_path / "policy.old").exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["num_iterations", "eval_interval", "log_interval", "checkpoint_interval"]
+)
+def test_a_number_below_one_is_an_error(tmp_path, name):
+    with pytest.raises(ValueError, match=f"{name}: expected at least 1, got 0"):
+        make_run(tmp_path, **{name: 0})

@@ -1,0 +1,71 @@
+import json
+
+import pytest
+
+from tfrl.train import run_directory
+
+CONFIG = {"env": "CartPole-v1", "network": {"layers": (100,)}, "seed": 1}
+
+
+def test_a_new_folder_is_made_and_holds_the_configuration(tmp_path):
+    directory = run_directory.RunDirectory(tmp_path / "a" / "b", CONFIG)
+    stored = json.loads((directory.path / "config.json").read_text())
+    assert stored == {"env": "CartPole-v1", "network": {"layers": [100]}, "seed": 1}
+
+
+def test_the_same_configuration_goes_on(tmp_path):
+    run_directory.RunDirectory(tmp_path, CONFIG)
+    run_directory.RunDirectory(tmp_path, dict(CONFIG))
+
+
+def test_another_configuration_is_an_error_that_names_the_fields(tmp_path):
+    run_directory.RunDirectory(tmp_path, CONFIG)
+    changed = {"env": "CartPole-v1", "network": {"layers": (64,)}, "gamma": 0.9}
+    with pytest.raises(run_directory.RunDirectoryError) as error:
+        run_directory.RunDirectory(tmp_path, changed)
+    text = str(error.value)
+    assert "network.layers: was [100], is [64]" in text
+    assert "gamma: was '(absent)', is 0.9" in text
+    assert "seed: was 1, is '(absent)'" in text
+    assert "env:" not in text
+    assert "--overwrite" in text
+
+
+def test_overwrite_removes_the_outputs_and_nothing_else(tmp_path):
+    directory = run_directory.RunDirectory(tmp_path, CONFIG)
+    directory.metrics_csv.write_text("iteration\n1\n")
+    directory.checkpoints.mkdir()
+    (directory.checkpoints / "ckpt-1.index").touch()
+    (tmp_path / "notes.txt").write_text("mine")
+    run_directory.RunDirectory(tmp_path, {"env": "Acrobot-v1"}, overwrite=True)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["config.json", "notes.txt"]
+
+
+def test_outputs_without_a_configuration_are_an_error(tmp_path):
+    (tmp_path / "checkpoints").mkdir()
+    with pytest.raises(run_directory.RunDirectoryError, match="holds checkpoints but"):
+        run_directory.RunDirectory(tmp_path, CONFIG)
+    assert not (tmp_path / "config.json").exists()
+
+
+def test_a_damaged_configuration_is_an_error(tmp_path):
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(run_directory.RunDirectoryError, match="cannot be read"):
+        run_directory.RunDirectory(tmp_path, CONFIG)
+
+
+def test_a_folder_that_cannot_be_written_is_an_error(tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(run_directory.RunDirectoryError, match="cannot be written"):
+        run_directory.RunDirectory(tmp_path / "file" / "run", CONFIG)
+
+
+def test_rows_after_the_resumed_iteration_are_forgotten(tmp_path):
+    directory = run_directory.RunDirectory(tmp_path, CONFIG)
+    directory.metrics_csv.write_text("iteration,loss\n5,0.1\n10,0.2\n15,0.3\n")
+    directory.forget_after(10)
+    assert directory.metrics_csv.read_text().split() == [
+        "iteration,loss",
+        "5,0.1",
+        "10,0.2",
+    ]

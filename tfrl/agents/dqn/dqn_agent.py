@@ -242,7 +242,7 @@ class DqnAgent(tf_agent.TFAgent):
         with tf.control_dependencies([loss]):
             self._optimizer.apply(gradients)
             self.train_step_counter.assign_add(1)
-        self._update_target()
+            self._update_target()
         return loss_info
 
     def _loss(

@@ -17,13 +17,18 @@ def clip_to_spec(value: tf.Tensor, spec: Any) -> tf.Tensor:
 
 def spec_means_and_magnitudes(action_spec: Any) -> tuple[Any, Any]:
     """Returns the middle and the half-width of each bounded spec in the nest."""
-    means = tf.nest.map_structure(
-        lambda spec: (np.asarray(spec.maximum) + spec.minimum) / 2.0, action_spec
+    return (
+        tf.nest.map_structure(lambda s: sum(_float_bounds(s)) / 2, action_spec),
+        tf.nest.map_structure(
+            lambda s: np.subtract(*_float_bounds(s)) / 2, action_spec
+        ),
     )
-    magnitudes = tf.nest.map_structure(
-        lambda spec: (np.asarray(spec.maximum) - spec.minimum) / 2.0, action_spec
-    )
-    return means, magnitudes
+
+
+def _float_bounds(spec: Any) -> tuple[Any, Any]:
+    # As floats: the sum or difference of integer bounds can leave their type.
+    dtype = np.result_type(spec.maximum, np.float32)
+    return np.asarray(spec.maximum, dtype), np.asarray(spec.minimum, dtype)
 
 
 def scale_to_spec(tensor: tf.Tensor, spec: Any) -> tf.Tensor:
@@ -51,6 +56,9 @@ def index_with_actions(
     Raises:
       ValueError: the outer dimensions of the two do not agree.
     """
+    if actions.dtype not in (tf.int32, tf.int64):
+        # Indices of other types are refused, here or in the gradient.
+        actions = tf.cast(actions, tf.int32)
     if not multi_dim_actions:
         if actions.shape.rank is not None and actions.shape.rank + 1 != (
             q_values.shape.rank
@@ -60,9 +68,6 @@ def index_with_actions(
                 f"{q_values.shape}, got shape {actions.shape}; index the last "
                 "dimension of q_values with one action per outer entry."
             )
-        if actions.dtype not in (tf.int32, tf.int64):
-            # Indices of other types are refused, here or in the gradient.
-            actions = tf.cast(actions, tf.int32)
         return tf.gather(q_values, actions, batch_dims=actions.shape.rank)
     return tf.gather_nd(q_values, actions, batch_dims=actions.shape.rank - 1)
 

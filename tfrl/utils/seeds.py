@@ -63,7 +63,8 @@ def uniform(
 
     For floats `maxval` is 1 if not given. The seed is Philox's key and counter as it
     is: scrambling it first, as `tf.random.stateless_uniform` does, takes thirty
-    operations, and different seeds give different numbers without.
+    operations, and different seeds give different numbers without. Compiled by XLA, the
+    same seed gives other numbers.
 
     Args:
       seed: integers `[2]`.
@@ -79,6 +80,10 @@ def uniform(
             minval=tf.cast(minval, dtype), maxval=tf.cast(maxval, dtype), **random
         )
     unit = tf.raw_ops.StatelessRandomUniformV2(dtype=dtype, **random)
-    if maxval is None:
+    if maxval is None and isinstance(minval, int) and minval == 0:
         return unit
-    return unit * (tf.cast(maxval, dtype) - minval) + minval
+    minval, maxval = (
+        tf.cast(minval, dtype),
+        tf.cast(1 if maxval is None else maxval, dtype),
+    )
+    return unit * (maxval - minval) + minval

@@ -1,3 +1,6 @@
+"""What is written for TensorBoard, read back from the event file."""
+
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -5,54 +8,96 @@ import tensorflow as tf
 from tfrl.utils import summaries
 
 
-def _read_steps(logdir) -> dict[str, list[int]]:
-    steps: dict[str, list[int]] = {}
-    for path in logdir.glob("events*"):
-        for record in tf.data.TFRecordDataset(str(path)):
-            event = tf.compat.v1.Event.FromString(record.numpy())
-            for value in event.summary.value:
-                steps.setdefault(value.tag, []).append(event.step)
-    return steps
+@pytest.fixture
+def written(tmp_path):
+    """Runs a callable under a writer; returns its `{tag: (step, value)}`."""
+
+    def run(write):
+        with tf.summary.create_file_writer(str(tmp_path)).as_default() as writer:
+            write()
+            writer.flush()
+        (path,) = tmp_path.iterdir()
+        return {
+            value.tag: (event.step, tf.make_ndarray(value.tensor))
+            for event in tf.compat.v1.train.summary_iterator(str(path))
+            for value in event.summary.value
+        }
+
+    return run
 
 
-@pytest.mark.parametrize("dtype", [tf.int32, tf.int64])
-def test_counter_of_any_integer_type_is_a_step(tmp_path, dtype):
-    counter = tf.Variable(6, dtype=dtype)
-    pairs = [(tf.ones([2]), tf.Variable([3.0, 4.0], name="weights"))]
+STEPS = [
+    7,
+    tf.constant(7, tf.int32),
+    tf.Variable(7, dtype=tf.int32),
+    tf.Variable(7, dtype=tf.int64),
+]
 
-    @tf.function(autograph=False)
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("graph", [False, True])
+def test_scalars_are_written_at_the_step(written, step, graph):
     def write():
-        summaries.summarize_scalar_dict({"td": 2.0, "missing": None}, counter)
-        summaries.generate_tensor_summaries("reward", tf.range(3.0), counter)
-        summaries.add_variables_summaries(pairs, counter)
-        summaries.add_gradients_summaries(pairs, counter)
-        counter.assign_add(1)
+        summaries.summarize_scalar_dict({"a": tf.constant(1.5), "b": None}, step)
 
-    with tf.summary.create_file_writer(str(tmp_path)).as_default():
-        write()
-        write()
-    steps = _read_steps(tmp_path)
-    assert set(steps) == {
-        "Losses/td",
-        *(f"reward/{x}" for x in ("histogram", "mean", "stddev", "max", "min")),
-        "summarize_vars/weights_0_value",
-        "summarize_vars/weights_0_value_norm",
-        "summarize_grads/weights_0_gradient",
-        "summarize_grads/weights_0_gradient_norm",
+    result = written(tf.function(write) if graph else write)
+    assert result == {"Losses/a": (7, 1.5)}
+
+
+def test_scalars_have_the_scope_asked_for(written):
+    result = written(
+        lambda: summaries.summarize_scalar_dict({"a": 1.0}, 0, name_scope="Mine/")
+    )
+    assert list(result) == ["Mine/a"]
+
+
+def test_nothing_to_write(written):
+    assert written(lambda: summaries.summarize_scalar_dict(None, 0)) == {}
+
+
+@pytest.mark.parametrize("shape", [[4], [2, 2]])
+def test_tensor_is_described_by_its_statistics(written, shape):
+    data = tf.reshape(tf.constant([1.0, 2, 3, 6]), shape)
+    result = written(lambda: summaries.summarize_tensor_dict({"x": data}, 3))
+    scalars = {k: float(v) for k, (_, v) in result.items() if v.ndim == 0}
+    assert scalars == {
+        "x/mean": 3,
+        "x/stddev": pytest.approx(np.std([1, 2, 3, 6])),
+        "x/max": 6,
+        "x/min": 1,
     }
-    assert all(seen == [6, 7] for seen in steps.values())
+    assert "x/histogram" in result
+    assert {step for step, _ in result.values()} == {3}
 
 
-def test_nothing_is_written_without_a_writer():
-    summaries.summarize_scalar_dict({"td": 2.0}, tf.Variable(0))
-    summaries.add_gradients_summaries([(None, tf.Variable(1.0))], tf.Variable(0))
+def test_variables_and_gradients_are_written_with_their_norms(written):
+    weight = keras.Variable([3.0, 4.0], name="weight")
+    other = tf.Variable([1.0], name="other")
+    pairs = [(tf.constant([6.0, 8.0]), weight), (None, other)]
+
+    def write():
+        summaries.add_variables_summaries(pairs, STEPS[2])
+        summaries.add_gradients_summaries(pairs, STEPS[2])
+
+    result = written(write)
+    norms = {k: float(v) for k, (_, v) in result.items() if k.endswith("_norm")}
+    assert norms == {
+        "summarize_vars/weight_value_norm": 5,
+        "summarize_vars/other_0_value_norm": 1,
+        "summarize_grads/weight_gradient_norm": 10,
+    }
+    assert "summarize_vars/weight_value" in result
+    assert "summarize_grads/weight_gradient" in result
 
 
-@pytest.mark.parametrize("step", [3, np.int32(3), tf.constant(3)])
-def test_as_step_gives_int64(step):
-    assert summaries.as_step(step).dtype == tf.int64
-    assert int(summaries.as_step(step)) == 3
+def test_without_a_writer_nothing_happens():
+    pairs = [(tf.constant([1.0]), tf.Variable([1.0]))]
+    summaries.summarize_scalar_dict({"a": 1.0}, 0)
+    summaries.summarize_tensor_dict({"a": tf.ones([2])}, 0)
+    summaries.add_variables_summaries(pairs, 0)
+    summaries.add_gradients_summaries(pairs, None)
 
 
-def test_as_step_leaves_the_choice_to_tensorflow_without_a_step():
+def test_step_becomes_int64():
     assert summaries.as_step(None) is None
+    assert summaries.as_step(tf.Variable(3)).dtype == tf.int64

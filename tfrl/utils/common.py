@@ -6,6 +6,7 @@ What belongs together lives in a module of its own (`actions`, `checkpointing`,
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -110,6 +111,8 @@ class Periodically(tf.Module):
         super().__init__(name=name)
         if not callable(body):
             raise TypeError(f"body: expected a callable, got {type(body).__name__}.")
+        if isinstance(period, numbers.Integral):
+            period = int(period)
         if isinstance(period, int) and period < 1:
             raise ValueError(
                 f"period: expected a positive number of calls, got {period}; "

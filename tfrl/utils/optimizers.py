@@ -54,8 +54,7 @@ class OptimizerAdapter(tf.Module):
             self.optimizer = optimizer
             # Slots are made now, outside any trace; as a list they are tracked, which
             # the optimizer's own bookkeeping does not do for Keras variables.
-            optimizer._create_slots(variables_lib.as_tf_variables(self._variables))
-            self.slots = list(optimizer.variables())
+            self.slots = _create_v1_slots(optimizer, self._variables)
             self._apply = self._apply_v1
         else:
             raise TypeError(
@@ -142,6 +141,25 @@ def _bind_keras_optimizer(
         optimizer = type(optimizer).from_config(optimizer.get_config())
     optimizer.build(variables)
     return optimizer
+
+
+def _create_v1_slots(
+    optimizer: tf.compat.v1.train.Optimizer, variables: list[Any]
+) -> list[tf.Variable]:
+    """Returns all variables of `optimizer`, in an order that checkpoints can rely on.
+
+    Its own list is sorted by names, and those depend on how many layers a program has
+    made before.
+    """
+    trained = variables_lib.as_tf_variables(variables)
+    optimizer._create_slots(trained)
+    slots = [
+        optimizer.get_slot(variable, name)
+        for name in optimizer.get_slot_names()
+        for variable in trained
+    ]
+    known = {id(slot) for slot in slots}
+    return [*slots, *(v for v in optimizer.variables() if id(v) not in known)]
 
 
 def _is_plain_adam(optimizer: keras.optimizers.Optimizer) -> bool:

@@ -5,6 +5,7 @@ A Keras 3 variable wraps a `tf.Variable`; the functions here take either kind.
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -74,10 +75,10 @@ def soft_variables_update(
         )
     for source, target in zip(sources, targets, strict=True):
         step = tau if target.trainable else tau_non_trainable
-        if isinstance(step, int | float) and step == 0:
+        if isinstance(step, numbers.Real) and step == 0:
             continue
         source, target = as_tf_variable(source), as_tf_variable(target)
-        copies = isinstance(step, int | float) and step == 1
+        copies = isinstance(step, numbers.Real) and step == 1
         # There is no way half way between two integers, such as a dropout's counters.
         if copies or not target.dtype.is_floating:
             target.assign(source)
@@ -87,7 +88,7 @@ def soft_variables_update(
 
 def check_tau(name: str, tau: Any) -> None:
     """Raises a ValueError if the number `tau` is outside [0, 1]."""
-    if isinstance(tau, int | float) and not 0 <= tau <= 1:
+    if isinstance(tau, numbers.Real) and not 0 <= tau <= 1:
         raise ValueError(
             f"{name}: expected a number in [0, 1], got {tau}; 0 keeps the target, "
             "1 copies the source."

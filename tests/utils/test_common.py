@@ -1,0 +1,198 @@
+"""The helpers that users call by `common`'s name."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfrl.trajectories import time_step as ts
+from tfrl.utils import common
+
+# --- Names.
+
+
+def test_everything_listed_exists():
+    for name in common.__all__:
+        assert callable(getattr(common, name)), name
+
+
+def test_function_is_that_of_tensorflow():
+    square = common.function(lambda x: x * x, autograph=False)
+    assert square(tf.constant(3)) == 9
+    decorated = common.function(jit_compile=True)(lambda x: x + 1)
+    assert decorated(tf.constant(3)) == 4
+
+
+# --- Element-wise losses.
+
+
+def test_element_wise_losses():
+    x, y = tf.constant([0.0, 0.0, 3.0]), tf.constant([0.5, -2.0, 3.0])
+    np.testing.assert_allclose(common.element_wise_squared_loss(x, y), [0.25, 4, 0])
+    np.testing.assert_allclose(common.element_wise_huber_loss(x, y), [0.125, 1.5, 0])
+
+
+# --- Periodically.
+
+
+def calls_of(period, num_calls=7, graph=False):
+    """At which calls the body ran."""
+    count, ran = tf.Variable(0), tf.Variable(tf.zeros([num_calls], tf.int32))
+    periodically = common.Periodically(
+        lambda: ran.scatter_nd_update([[count]], [1]), period
+    )
+
+    def step():
+        periodically()
+        count.assign_add(1)
+
+    step = tf.function(step) if graph else step
+    for _ in range(num_calls):
+        step()
+    return [int(i) + 1 for i in np.flatnonzero(ran)]
+
+
+@pytest.mark.parametrize("graph", [False, True])
+@pytest.mark.parametrize(
+    ("period", "expected"),
+    [(1, [1, 2, 3, 4, 5, 6, 7]), (2, [2, 4, 6]), (3, [3, 6]), (None, [])],
+)
+@pytest.mark.parametrize("convert", [int, np.int64, tf.constant, tf.Variable])
+def test_body_runs_at_multiples_of_the_period(period, expected, convert, graph):
+    period = None if period is None else convert(period)
+    assert calls_of(period, graph=graph) == expected
+
+
+def test_period_continues_from_a_checkpoint(tmp_path):
+    ran = []
+    first = common.Periodically(lambda: ran.append(1), 3)
+    first()
+    first()
+    path = tf.train.Checkpoint(p=first).save(str(tmp_path / "checkpoint"))
+    second = common.Periodically(lambda: ran.append(2), 3)
+    tf.train.Checkpoint(p=second).restore(path).assert_consumed()
+    second()
+    assert ran == [2]
+    assert [id(v) for v in second.variables()] == [id(second._counter)]
+
+
+@pytest.mark.parametrize("period", [0, -1, np.int64(0)])
+def test_period_has_to_be_positive(period):
+    with pytest.raises(
+        ValueError, match=f"period: expected a positive number of calls, got {period};"
+    ):
+        common.Periodically(lambda: None, period)
+
+
+def test_body_has_to_be_callable():
+    with pytest.raises(TypeError, match="body: expected a callable, got int"):
+        common.Periodically(3, 1)
+
+
+# --- Aggregated losses.
+
+LOSSES = np.array([[1.0, 2], [3, 6]], np.float32)
+
+
+def aggregate(losses, **kwargs):
+    return common.aggregate_losses(tf.constant(losses), **kwargs)
+
+
+def test_mean_over_all_dimensions():
+    for losses in (LOSSES[:, 0], LOSSES, LOSSES[..., None]):
+        result = aggregate(losses)
+        np.testing.assert_allclose(result.total_loss, losses.mean())
+        np.testing.assert_allclose(result.weighted, losses.mean())
+        assert result.regularization is None
+
+
+@pytest.mark.parametrize(
+    ("weight", "expected"),
+    [
+        (2.0, 6.0),
+        ([1.0, 0.0], 3 / 4),
+        ([[1.0, 0.0], [0.0, 0.5]], (1 + 3) / 4),
+    ],
+)
+def test_weights_are_expanded_on_the_right(weight, expected):
+    np.testing.assert_allclose(aggregate(LOSSES, sample_weight=weight)[0], expected)
+
+
+def test_weight_of_zero_removes_what_is_not_a_number():
+    result = aggregate([1.0, np.nan], sample_weight=[1.0, 0.0])
+    np.testing.assert_allclose(result.total_loss, 0.5)
+
+
+def test_global_batch_size_divides():
+    np.testing.assert_allclose(aggregate([1.0, 2.0], global_batch_size=8)[0], 3 / 8)
+
+
+def test_regularization_is_added():
+    result = aggregate([1.0, 2.0], regularization_loss=[tf.constant(1.0), 2.0])
+    np.testing.assert_allclose(result, [4.5, 1.5, 3.0])
+    alone = common.aggregate_losses(regularization_loss=[tf.constant(1.0)])
+    assert (float(alone.total_loss), alone.weighted) == (1.0, None)
+
+
+def test_nothing_to_aggregate():
+    assert common.aggregate_losses(regularization_loss=[]) == (None, None, None)
+
+
+def test_scalar_loss_is_an_error():
+    with pytest.raises(ValueError, match="per_example_loss: expected one loss per exa"):
+        aggregate(1.0)
+
+
+@pytest.mark.parametrize("shape", [[3], [2, 1, 1], [1, 2], [2, 3]])
+def test_weights_that_would_be_broadcast(shape):
+    with pytest.raises(
+        ValueError, match=r"weights: expected a scalar or a shape that begins \(2, 2\)"
+    ):
+        aggregate(LOSSES, sample_weight=tf.ones(shape))
+
+
+# --- Shapes.
+
+
+def test_transposing_batch_and_time():
+    x = tf.reshape(tf.range(12), [2, 3, 2])
+    np.testing.assert_array_equal(
+        common.transpose_batch_time(x), np.transpose(x, [1, 0, 2])
+    )
+    np.testing.assert_array_equal(common.transpose_batch_time(x[0, 0]), x[0, 0])
+
+
+@pytest.mark.parametrize("outer", [[], [3], [3, 2]])
+def test_replicate_adds_outer_dimensions(outer):
+    result = common.replicate(tf.constant([1, 2]), outer)
+    np.testing.assert_array_equal(result, np.broadcast_to([1, 2], [*outer, 2]))
+
+
+def test_replicate_to_a_shape_known_later():
+    replicate = tf.function(lambda n: common.replicate(tf.constant([1, 2]), n))
+    assert replicate(tf.constant([4, 3])).shape == [4, 3, 2]
+
+
+# --- Episodes.
+
+
+def test_sub_episodes_stop_after_the_first_termination():
+    # The figures are TF-Agents'.
+    mask = common.get_contiguous_sub_episodes(
+        tf.constant([[1.0, 0.5, 0, 1, 0], [1, 1, 1, 1, 1], [0, 1, 1, 1, 1]])
+    )
+    expected = [[1, 1, 1, 0, 0], [1, 1, 1, 1, 1], [1, 0, 0, 0, 0]]
+    np.testing.assert_array_equal(mask, expected)
+    assert mask.dtype == tf.float32
+
+
+def test_episode_mask_leaves_out_last_steps():
+    step_type = tf.constant([[0, 1, 2], [2, 0, 1]])
+    steps = ts.TimeStep(
+        step_type,
+        reward=tf.zeros([2, 3]),
+        discount=tf.ones([2, 3]),
+        observation=tf.zeros([2, 3]),
+    )
+    np.testing.assert_array_equal(
+        common.get_episode_mask(steps), [[1, 1, 0], [0, 1, 1]]
+    )

@@ -140,3 +140,23 @@ def test_functions_are_refused():
 def test_recurrent_keras_layers_are_refused():
     with pytest.raises(TypeError, match="recurrent Keras layer LSTM"):
         Sequential([keras.layers.LSTM(2)])
+
+
+@pytest.mark.parametrize("kind", ["sequential", "functional"])
+@pytest.mark.parametrize("outer", [[4], [4, 3], [1, 3], [2, 3, 5]])
+def test_keras_model_takes_any_outer_dimensions_as_its_layers_do(kind, outer):
+    hidden, last = keras.layers.Dense(5, activation="tanh"), keras.layers.Dense(2)
+    inputs = keras.Input([2])
+    model = {
+        "sequential": lambda: keras.Sequential([hidden, last]),
+        "functional": lambda: keras.Model(inputs, last(hidden(inputs))),
+    }[kind]()
+    net = Sequential([model], input_spec=OBSERVATION)
+    net.create_variables()
+    x = np.random.default_rng(0).normal(size=[*outer, 2]).astype(np.float32)
+    np.testing.assert_allclose(net(x)[0], last(hidden(x)), rtol=1e-5, atol=1e-6)
+    traced = tf.function(
+        lambda x: net(x)[0],
+        input_signature=[tf.TensorSpec([None] * len(outer) + [2])],
+    )
+    np.testing.assert_allclose(traced(x), last(hidden(x)), rtol=1e-5, atol=1e-6)

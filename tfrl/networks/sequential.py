@@ -6,8 +6,9 @@ from collections.abc import Sequence as SequenceOf
 from typing import Any
 
 import keras
+import tensorflow as tf
 
-from tfrl.networks import checks, network, seeding
+from tfrl.networks import checks, network, seeding, utils
 
 
 class Sequential(network.Network):
@@ -92,7 +93,7 @@ class Sequential(network.Network):
             self._sequential_layers, self._has_state, strict=True
         ):
             if not isinstance(layer, network.Network):
-                inputs = layer(inputs, training=training)
+                inputs = _apply_layer(layer, inputs, training)
                 continue
             inputs, state = layer(
                 inputs,
@@ -103,3 +104,27 @@ class Sequential(network.Network):
             if has_state:
                 next_states.append(state)
         return inputs, tuple(next_states)
+
+
+def _apply_layer(layer: keras.layers.Layer, inputs: Any, training: Any) -> Any:
+    """Applies a Keras layer or model.
+
+    A model whose inputs are declared takes them with one batch dimension only, where
+    plain layers take any number: a sequence `[B, T, ...]` is folded for it.
+    """
+    extra = _num_extra_dims(layer, inputs)
+    if extra <= 0:
+        return layer(inputs, training=training)
+    squash = utils.BatchSquash(1 + extra)
+    outputs = layer(tf.nest.map_structure(squash.flatten, inputs), training=training)
+    return tf.nest.map_structure(squash.unflatten, outputs)
+
+
+def _num_extra_dims(layer: keras.layers.Layer, inputs: Any) -> int:
+    if not (isinstance(layer, keras.Model) and layer.built):
+        return 0
+    declared = getattr(layer, "inputs", None)
+    if not declared:
+        return 0
+    rank = tf.nest.flatten(inputs)[0].shape.rank
+    return int(rank - len(tf.nest.flatten(declared)[0].shape))

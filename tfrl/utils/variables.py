@@ -88,7 +88,7 @@ def soft_variables_update(
 
 def check_tau(name: str, tau: Any) -> None:
     """Raises a ValueError if the number `tau` is outside [0, 1]."""
-    if isinstance(tau, numbers.Real) and not 0 <= tau <= 1:
+    if isinstance(tau, numbers.Real) and not 0 <= float(tau) <= 1:
         raise ValueError(
             f"{name}: expected a number in [0, 1], got {tau}; 0 keeps the target, "
             "1 copies the source."

@@ -136,6 +136,15 @@ def test_double_dqn_lets_the_online_network_choose():
         np.testing.assert_allclose(error, 0.9 * value - online, rtol=1e-5)
 
 
+def test_targets_have_no_gradient():
+    values = tf.constant([3.0, 4.0])
+    with tf.GradientTape() as tape:
+        tape.watch(values)
+        targets = dqn_agent.compute_td_targets(values, tf.constant([1.0, 2.0]), 0.5)
+    np.testing.assert_allclose(targets, [2.5, 4])
+    assert tape.gradient(targets, values) is None
+
+
 @pytest.mark.parametrize("kind", BOTH)
 def test_termination_does_not_bootstrap(kind):
     ends = window(

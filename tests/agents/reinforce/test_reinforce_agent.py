@@ -399,6 +399,18 @@ def test_nothing_is_bootstrapped_without_a_boundary_or_at_a_termination(row):
     )
 
 
+def test_value_network_is_in_training_mode_in_train_alone():
+    normalised = keras.Sequential(
+        [keras.layers.BatchNormalization(), keras.layers.Dense(1)]
+    )
+    agent = make(value_network=normalised)
+    (mean,) = (v for v in agent.variables() if "moving_mean" in v.name)
+    agent.loss(frames(*ROWS))
+    np.testing.assert_array_equal(mean, [0, 0])
+    agent.train(frames(*ROWS))
+    assert (mean.numpy() != 0).all()
+
+
 def test_keras_layer_with_one_unit_is_a_value_network():
     layer = dense(VALUE_KERNEL, VALUE_BIAS)
     experience = frames(*ROWS)
@@ -584,6 +596,23 @@ def test_one_optimizer_trains_both_networks_and_all_is_listed(optimizer):
     }
     assert changed <= {id(v) for v in agent.variables()}
     assert {id(v) for v in agent.variables()[:4]} <= changed
+
+
+def test_layer_that_both_networks_share_is_trained_once():
+    class SharingValue(network.Network):
+        def __init__(self, actor=None, name="SharingValue"):
+            super().__init__(OBSERVATION, (), name)
+            self._trunk, self._head = actor._dense, keras.layers.Dense(1)
+
+        def call(self, observation):
+            return tf.squeeze(self._head(self._trunk(observation)), axis=-1), ()
+
+    actor = Actor()
+    agent = make(actor, value_network=SharingValue(actor))
+    agent.train(frames(*ROWS))
+    listed = [id(v) for v in agent.variables()]
+    # Two layers of two variables, the optimizer's two, and the step counter.
+    assert len(listed) == len(set(listed)) == 7
 
 
 @pytest.mark.parametrize("clipping", [1e-3, 1e3])

@@ -9,11 +9,11 @@ def get_config() -> ConfigDict:
     config.seed = 0
     config.num_envs = 1
 
-    # 1,000 random steps, then 49,000 iterations of one step and one update.
-    config.num_iterations = 49_000
+    # 1,000 random steps, then 12,250 iterations of 4 steps and 4 updates: 50,000 steps.
+    config.num_iterations = 12_250
     config.initial_collect_steps = 1_000
-    config.collect_steps_per_iteration = 1
-    config.train_steps_per_iteration = 1
+    config.collect_steps_per_iteration = 4
+    config.train_steps_per_iteration = 4
     config.replay_capacity = 50_000
     config.sampling = "dataset"
 
@@ -28,10 +28,10 @@ def get_config() -> ConfigDict:
     config.target_update_period = 1
     config.initial_epsilon = 1.0
     config.final_epsilon = 0.02
-    config.epsilon_decay_iterations = 8_000
+    config.epsilon_decay_iterations = 2_000
 
-    config.eval_interval = 2_500
+    config.eval_interval = 500
     config.num_eval_episodes = 10
-    config.log_interval = 500
-    config.checkpoint_interval = 5_000
+    config.log_interval = 125
+    config.checkpoint_interval = 2_500
     return config

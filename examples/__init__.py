@@ -1,5 +1,11 @@
 """Scripts to read, run and copy: `python -m examples.train_dqn --help`."""
 
+import os
+
 from tfrl.utils import quiet
 
+# The networks here are small: to hand an operation to another thread takes longer than
+# to compute it. Set these variables yourself for large networks on many cores.
+os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
+os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 quiet.quieten_tensorflow()

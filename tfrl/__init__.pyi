@@ -3,8 +3,8 @@ from . import distributions as distributions
 from . import drivers as drivers
 from . import environments as environments
 from . import eval as eval
-from . import loggers as loggers
 from . import keras_layers as keras_layers
+from . import loggers as loggers
 from . import losses as losses
 from . import metrics as metrics
 from . import networks as networks

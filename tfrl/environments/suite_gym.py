@@ -58,7 +58,11 @@ def load(
     gym_env = gymnasium.make(
         spec,
         max_episode_steps=-1,
-        **make_kwargs(spec, gym_kwargs, render_kwargs),
+        # Its checks are ours too, at every step, not just at the first.
+        **{
+            "disable_env_checker": True,
+            **make_kwargs(spec, gym_kwargs, render_kwargs),
+        },
     )
     return wrap_env(
         gym_env,

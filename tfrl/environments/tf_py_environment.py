@@ -18,12 +18,14 @@ import tree
 
 from tfrl.environments import (
     batched_py_environment,
+    packing,
     py_environment,
     tf_environment,
     time_step_checker,
 )
 from tfrl.specs import array_spec, tensor_spec
 from tfrl.trajectories import time_step as ts
+from tfrl.utils import python_threads
 
 
 class TFPyEnvironment(tf_environment.TFEnvironment):
@@ -86,8 +88,10 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         ]
         flat_specs = tf.nest.flatten(self._time_step_spec)
         self._is_flat = not any(map(tf.nest.is_nested, self._time_step_spec))
-        self._dtypes = [spec.dtype for spec in flat_specs]
-        self._shapes = [[self._batch_size, *spec.shape] for spec in flat_specs]
+        self._packing = packing.Packing(
+            [[self._batch_size, *spec.shape] for spec in flat_specs],
+            [spec.dtype for spec in flat_specs],
+        )
         self._flat_time_step: list[np.ndarray] | None = None
         self._num_steps = 0
         self._lock = threading.Lock()
@@ -194,9 +198,13 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
             # tf.convert_to_tensor takes twice as long.
             outputs = [tf.constant(x) for x in function(*inputs)]
         else:
-            outputs = tf.numpy_function(function, inputs, self._dtypes, name=name)
-            for output, shape in zip(outputs, self._shapes, strict=True):
-                output.set_shape(shape)
+
+            def call(*arguments: np.ndarray) -> list[np.ndarray]:
+                python_threads.keep_thread_state()
+                return self._packing.pack(function(*arguments))
+
+            outputs = tf.numpy_function(call, inputs, self._packing.dtypes, name=name)
+            outputs = self._packing.unpack(outputs)
         if self._is_flat:
             return ts.TimeStep(*outputs)
         return tf.nest.pack_sequence_as(self._time_step_spec, outputs)

@@ -198,8 +198,24 @@ class OffPolicyLoop(loop.Loop):
         # The pipeline reads the buffer's variables out of this graph's sight, so it is
         # told explicitly to wait for the last write.
         with tf.control_dependencies([added]):
-            experience, _ = next(self._iterator)
+            experience, _ = _next_here(self._iterator)
         return experience
+
+
+def _next_here(iterator: Any) -> Any:
+    """`next(iterator)` in a graph, on the thread that asks.
+
+    The ordinary operation hands over to another thread and waits for it, lest a slow
+    pipeline blocks this one; that takes longer than drawing the batch.
+    """
+    (resource,) = tf.nest.flatten(iterator, expand_composites=True)
+    specs = tf.nest.flatten(iterator.element_spec)
+    elements = tf.raw_ops.IteratorGetNextSync(
+        iterator=resource,
+        output_types=[spec.dtype for spec in specs],
+        output_shapes=[spec.shape for spec in specs],
+    )
+    return tf.nest.pack_sequence_as(iterator.element_spec, elements)
 
 
 def _check_initial_collection(

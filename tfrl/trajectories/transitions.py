@@ -118,7 +118,7 @@ def to_n_step_transition(trajectory: Trajectory, gamma: Any) -> Transition:
       observation is known to follow, and the reward of frame `t` is left out;
     - 0 where frame 0 is a boundary or is cut off at once: there is no transition.
       `time_step.step_type` is then LAST, which every loss masks, reward and discount
-      are 0, and the next observation is that of frame 0.
+      are 0, and the next observation is that of either frame.
 
     Args:
       trajectory: `[B, T, ...]` with `T >= 2` and one reward, `[B, T]`.
@@ -147,11 +147,22 @@ def to_n_step_transition(trajectory: Trajectory, gamma: Any) -> Transition:
             "transitions need n + 1 frames."
         )
 
-    inside = _inside_episode(trajectory)
-    num_steps = tf.reduce_sum(tf.cast(inside, tf.int32), axis=1)
-    exists = num_steps > 0
-    reward, discount = _n_step_reward_and_discount(trajectory, gamma, inside)
     frame = tf.nest.map_structure(lambda t: composite.select(t, 0), trajectory)
+    end: Any
+    if num_frames == 2:
+        # The general case below gives the same, in three times as many operations.
+        end = 1
+        exists = tf.equal(
+            frame.next_step_type, composite.select(trajectory.step_type, 1)
+        )
+        exists &= ~frame.is_boundary()
+        reward = tf.where(exists, frame.reward, 0)
+        discount = tf.where(exists, frame.discount, 0)
+    else:
+        inside = _inside_episode(trajectory)
+        end = tf.reduce_sum(tf.cast(inside, tf.int32), axis=1)
+        exists = end > 0
+        reward, discount = _n_step_reward_and_discount(trajectory, gamma, inside)
     return Transition(
         time_step=ts.TimeStep(
             step_type=tf.where(exists, frame.step_type, _StepType.LAST),
@@ -163,11 +174,11 @@ def to_n_step_transition(trajectory: Trajectory, gamma: Any) -> Transition:
             action=frame.action, state=(), info=frame.policy_info
         ),
         next_time_step=ts.TimeStep(
-            step_type=composite.select(trajectory.step_type, num_steps),
+            step_type=composite.select(trajectory.step_type, end),
             reward=reward,
             discount=discount,
             observation=tf.nest.map_structure(
-                lambda t: composite.select(t, num_steps), trajectory.observation
+                lambda t: composite.select(t, end), trajectory.observation
             ),
         ),
     )

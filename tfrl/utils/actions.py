@@ -68,7 +68,10 @@ def index_with_actions(
                 f"{q_values.shape}, got shape {actions.shape}; index the last "
                 "dimension of q_values with one action per outer entry."
             )
-        return tf.gather(q_values, actions, batch_dims=actions.shape.rank)
+        # Few values an action: a product takes a third of the operations of a batched
+        # gather and its gradient.
+        chosen = tf.one_hot(actions, q_values.shape[-1], True, False)
+        return tf.reduce_sum(tf.where(chosen, q_values, 0), axis=-1)
     return tf.gather_nd(q_values, actions, batch_dims=actions.shape.rank - 1)
 
 

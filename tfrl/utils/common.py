@@ -182,9 +182,13 @@ def aggregate_losses(
         per_example_loss = tf.reduce_mean(
             per_example_loss, axis=list(range(1, per_example_loss.shape.rank))
         )
-        weighted = tf.nn.compute_average_loss(
-            per_example_loss, global_batch_size=global_batch_size
-        )
+        if global_batch_size is None:
+            replicas = tf.distribute.get_strategy().num_replicas_in_sync
+            weighted = tf.reduce_mean(per_example_loss) / replicas
+        else:
+            weighted = tf.nn.compute_average_loss(
+                per_example_loss, global_batch_size=global_batch_size
+            )
     if regularization_loss is not None and not _is_empty(regularization_loss):
         regularization = tf.nn.scale_regularization_loss(regularization_loss)
     parts = [loss for loss in (weighted, regularization) if loss is not None]

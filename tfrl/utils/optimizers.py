@@ -105,14 +105,16 @@ class OptimizerAdapter(tf.Module):
         adam = self.optimizer
         step = tf.cast(adam.iterations.value + 1, tf.float32)
         learning_rate = tf.cast(adam.learning_rate, tf.float32)
+        beta1_power = tf.pow(adam.beta_1, step)
+        beta2_power = tf.pow(adam.beta_2, step)
         for gradient, variable in pairs:
             index = adam._get_variable_index(variable)
             tf.raw_ops.ResourceApplyAdam(
                 var=variables_lib.as_tf_variable(variable).handle,
                 m=adam._momentums[index].value.handle,
                 v=adam._velocities[index].value.handle,
-                beta1_power=tf.pow(adam.beta_1, step),
-                beta2_power=tf.pow(adam.beta_2, step),
+                beta1_power=beta1_power,
+                beta2_power=beta2_power,
                 lr=learning_rate,
                 beta1=adam.beta_1,
                 beta2=adam.beta_2,

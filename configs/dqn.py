@@ -1,4 +1,8 @@
-"""Double DQN on CartPole-v1."""
+"""Double DQN with 3-step returns on CartPole-v1.
+
+The settings were chosen on seeds from 100 up. A horizon (gamma) long against the 300
+steps in which a bad policy drifts to the edge is what keeps it from settling for those.
+"""
 
 from ml_collections import ConfigDict
 
@@ -17,17 +21,17 @@ def get_config() -> ConfigDict:
     config.replay_capacity = 50_000
     config.sampling = "dataset"
 
-    config.fc_layer_params = (100,)
+    config.fc_layer_params = (100, 100)
     config.batch_size = 64
-    config.learning_rate = 1e-3
+    config.learning_rate = 2e-3
     config.final_learning_rate = 1e-5
-    config.gamma = 0.99
-    config.n_step_update = 1
+    config.gamma = 0.995
+    config.n_step_update = 3
     config.double_q = True
-    config.target_update_tau = 0.01
+    config.target_update_tau = 0.02
     config.target_update_period = 1
     config.initial_epsilon = 1.0
-    config.final_epsilon = 0.02
+    config.final_epsilon = 0.05
     config.epsilon_decay_iterations = 2_000
 
     config.eval_interval = 500

@@ -120,6 +120,7 @@ def test_a_run_writes_all_its_outputs(tmp_path):
     assert names == {
         "checkpoints",
         "config.json",
+        "final_policy",
         "learning_curve.png",
         "metrics.csv",
         "policy",
@@ -161,6 +162,8 @@ def test_the_best_policy_is_kept_when_later_ones_are_worse(tmp_path):
     assert int(policy.get_train_step()) == 10
     for ours, saved in zip(at_best, policy.model_variables, strict=True):
         np.testing.assert_array_equal(ours, saved)
+    final = tf.saved_model.load(str(tmp_path / "final_policy"))
+    assert int(final.get_train_step()) == 20
 
 
 def test_without_evaluation_the_last_policy_is_saved(tmp_path):

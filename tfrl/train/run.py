@@ -60,7 +60,8 @@ class Run:
       directory: where the outputs go.
       num_iterations: where training ends.
       evaluate: called with the iteration; evaluates the agent's policy. The best policy
-        by its mean return is saved in `policy/`; without it, the last one is.
+        by its mean return is saved in `policy/`; without it, the last one is. The
+        last one is in `final_policy/` in any case.
       eval_interval: iterations between evaluations; there is one before the first
         iteration and one after the last, too.
       log_interval: iterations between rows of metrics.csv.
@@ -134,6 +135,7 @@ class Run:
         first = self._loop.iteration
         resumed_at = first if self._checkpointer.checkpoint_exists else None
         _recover_directory(self._directory.policy)
+        _recover_directory(self._directory.final_policy)
         bar = progress.Progress(first, self._num_iterations)
         try:
             if first >= self._num_iterations:
@@ -210,13 +212,15 @@ class Run:
             self._last_return = result.mean
         if evaluates or iteration % self._log_interval == 0:
             logger.write(self._row(loss, result))
-        if result is not None and result.mean >= float(self._best_return):
-            self._best_return.assign(result.mean)
-            self._save_policy()
         if result is not None:
+            if result.mean >= float(self._best_return):
+                self._best_return.assign(result.mean)
+                self._save_policy(self._directory.policy)
             bar.evaluated(result.mean, float(self._best_return))
-        if at_end and self._evaluate is None:
-            self._save_policy()
+        if at_end:
+            self._save_policy(self._directory.final_policy)
+            if self._evaluate is None:
+                self._save_policy(self._directory.policy)
         if (evaluates or iteration % self._checkpoint_interval == 0) and iteration:
             self._checkpointer.save(iteration)
 
@@ -238,8 +242,7 @@ class Run:
             "evaluation_length": "" if result is None else float(result.lengths.mean()),
         }
 
-    def _save_policy(self) -> None:
-        target = self._directory.policy
+    def _save_policy(self, target: pathlib.Path) -> None:
         temporary = target.with_name(target.name + ".new")
         shutil.rmtree(temporary, ignore_errors=True)
         self._saver.save(str(temporary))

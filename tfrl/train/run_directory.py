@@ -20,6 +20,7 @@ _OUTPUTS = (
     "agent.mp4",
     "checkpoints",
     "policy",
+    "final_policy",
     "tensorboard",
 )
 
@@ -53,6 +54,7 @@ class RunDirectory:
         self.path = pathlib.Path(logdir)
         self.checkpoints = self.path / "checkpoints"
         self.policy = self.path / "policy"
+        self.final_policy = self.path / "final_policy"
         self.tensorboard = self.path / "tensorboard"
         self.metrics_csv = self.path / "metrics.csv"
         self.learning_curve = self.path / "learning_curve.png"

@@ -1,0 +1,191 @@
+"""The examples as their users run them: as processes, with flags."""
+
+import csv
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import imageio.v2 as imageio
+import numpy as np
+import pytest
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+
+SMALL_DQN = (
+    "--num_iterations=120",
+    "--config.initial_collect_steps=100",
+    "--config.eval_interval=40",
+    "--config.log_interval=20",
+    "--config.checkpoint_interval=10",
+    "--config.num_eval_episodes=3",
+)
+
+
+def start(module, *arguments):
+    return subprocess.Popen(
+        [sys.executable, "-m", f"examples.{module}", *arguments],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "SDL_VIDEODRIVER": "dummy", "CUDA_VISIBLE_DEVICES": ""},
+    )
+
+
+def run(module, *arguments):
+    process = start(module, *arguments)
+    output, errors = process.communicate(timeout=280)
+    return process.returncode, output, errors
+
+
+def rows(logdir):
+    with open(logdir / "metrics.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A short DQN run, and what it printed."""
+    logdir = tmp_path_factory.mktemp("dqn") / "run"
+    code, output, errors = run("train_dqn", f"--logdir={logdir}", *SMALL_DQN)
+    assert code == 0, errors
+    return logdir, output, errors
+
+
+def test_train_dqn_writes_all_its_outputs(trained):
+    logdir, output, _ = trained
+    assert {path.name for path in logdir.iterdir()} == {
+        "agent.mp4",
+        "checkpoints",
+        "config.json",
+        "final_policy",
+        "learning_curve.png",
+        "metrics.csv",
+        "policy",
+        "tensorboard",
+    }
+    assert json.loads((logdir / "config.json").read_text())["env"] == "CartPole-v1"
+    assert [row["iteration"] for row in rows(logdir)][-1] == "120"
+    with imageio.get_reader(logdir / "agent.mp4") as reader:
+        assert reader.get_data(0).shape == (400, 600, 3)
+    assert "Finished 120 iterations" in output
+    assert str(logdir) in output
+
+
+def test_nothing_of_tensorflow_comes_between_the_lines(trained):
+    _, output, errors = trained
+    assert "WARNING" not in output + errors
+    assert "tensorflow" not in (output + errors).lower()
+
+
+def test_a_finished_run_says_so(trained):
+    logdir, _, _ = trained
+    code, output, errors = run("train_dqn", f"--logdir={logdir}", *SMALL_DQN)
+    assert code == 0
+    assert "This run is finished: 120 iterations done" in errors
+
+
+def test_changed_flags_are_an_error_that_names_the_field(trained):
+    logdir, _, _ = trained
+    before = (logdir / "metrics.csv").read_text()
+    code, _, errors = run(
+        "train_dqn", f"--logdir={logdir}", *SMALL_DQN, "--config.gamma=0.5"
+    )
+    assert code == 2
+    assert "gamma: was 0.995, is 0.5" in errors
+    assert "Traceback" not in errors
+    assert (logdir / "metrics.csv").read_text() == before
+
+
+def test_play_prints_returns_and_films(trained, tmp_path):
+    logdir, _, _ = trained
+    video = tmp_path / "play.mp4"
+    code, output, errors = run(
+        "play", f"--logdir={logdir}", "--num_episodes=2", f"--video={video}"
+    )
+    assert code == 0, errors
+    assert "episode 2: return" in output
+    assert "2 episodes of CartPole-v1: mean return" in output
+    with imageio.get_reader(video) as reader:
+        assert np.std(reader.get_data(0)) > 0
+
+
+def test_a_killed_run_goes_on_from_its_last_checkpoint(trained, tmp_path):
+    whole, _, _ = trained
+    logdir = tmp_path / "run"
+    process = start("train_dqn", f"--logdir={logdir}", *SMALL_DQN)
+    deadline = time.monotonic() + 200
+    while not (logdir / "checkpoints" / "ckpt-50.index").exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.kill()
+    process.communicate()
+    code, output, errors = run("train_dqn", f"--logdir={logdir}", *SMALL_DQN)
+    assert code == 0, errors
+    if "This run is finished" not in errors:
+        assert "Resumed at iteration" in errors
+    iterations = [row["iteration"] for row in rows(logdir)]
+    assert iterations == [row["iteration"] for row in rows(whole)]
+    assert (logdir / "agent.mp4").exists()
+
+
+def test_an_interrupted_run_saves_itself_and_exits_with_130(tmp_path):
+    logdir = tmp_path / "run"
+    arguments = (f"--logdir={logdir}", *SMALL_DQN[1:], "--num_iterations=1000000")
+    process = start("train_dqn", *arguments)
+    deadline = time.monotonic() + 200
+    while not (logdir / "checkpoints" / "ckpt-50.index").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=100)
+    assert process.returncode == 130
+    assert "Interrupted at iteration" in errors
+    assert "Traceback" not in errors
+
+
+def test_train_reinforce_runs(tmp_path):
+    code, output, errors = run(
+        "train_reinforce",
+        f"--logdir={tmp_path / 'run'}",
+        "--num_iterations=4",
+        "--config.eval_interval=2",
+        "--config.num_eval_episodes=2",
+        "--config.use_baseline",
+    )
+    assert code == 0, errors
+    assert "Finished 4 iterations" in output
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "message"),
+    [
+        ("train_dqn", ["--sed=3"], "Unknown command line flag 'sed'"),
+        ("train_dqn", ["--seed=three"], "flag --seed=three"),
+        ("train_dqn", ["seed=3"], "expected flags only"),
+        ("train_dqn", ["--config.gama=0.5"], "gama"),
+        ("train_dqn", ["--config.gamma=high"], "gamma"),
+        ("train_dqn", ["--config=nowhere.py"], "nowhere.py"),
+        ("train_dqn", ["--env=CartPol-v1"], "CartPole"),
+        ("train_dqn", ["--env=Pendulum-v1"], "ActionDiscretizeWrapper"),
+        ("train_dqn", ["--logdir=/proc/nowhere"], "cannot be written"),
+        ("train_dqn", ["--num_iterations=0"], "num_iterations: expected at least 1"),
+        ("train_dqn", ["--config.replay_capacity=1"], "num_steps"),
+        ("train_dqn", ["--config.sampling=magic"], "'dataset' or 'variables'"),
+        ("play", [], "--logdir: expected the folder of a run"),
+        ("play", ["--logdir=/nowhere"], "saved_model.pb"),
+    ],
+)
+def test_a_wrong_word_gets_help_and_no_traceback(module, arguments, message, tmp_path):
+    if module == "train_dqn" and not any("logdir" in a for a in arguments):
+        arguments = [*arguments, f"--logdir={tmp_path / 'run'}"]
+    code, output, errors = run(module, *arguments)
+    assert code != 0
+    assert message in output + errors
+    assert "Traceback" not in errors
+    assert not (tmp_path / "run").exists()

@@ -2,8 +2,8 @@
 
     python -m benchmarks.dqn_loop [--rounds=3] [--iterations=2000]
 
-The common setting: one hidden layer of 100, batch 64, Adam 1e-3, a buffer of 100,000, one
-environment step and one update an iteration. `default` is the setting of
+The common setting: one hidden layer of 100, batch 64, Adam 1e-3, a buffer of 100,000,
+one environment step and one update an iteration. `default` is the setting of
 `examples.train_dqn` instead: two layers, n-step returns, four steps and updates an
 iteration. Figures are environment steps (and updates) a second; machines drift, so only
 ratios within one run count.

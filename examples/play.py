@@ -9,11 +9,11 @@ The policy is a SavedModel, as training leaves it in LOGDIR/policy; it needs no 
 import json
 import pathlib
 
-import numpy as np
 import tensorflow as tf
 from absl import flags
 
 from examples import cli
+from tfrl.eval import evaluate
 from tfrl.train import video
 
 _POLICY = flags.DEFINE_string(
@@ -33,19 +33,20 @@ _VIDEO_EPISODES = flags.DEFINE_integer(
 def main() -> None:
     path, name, seed = find_policy()
     policy = tf.saved_model.load(str(path))
-    environment = cli.make_environment(name, 1, seed)
-    returns = []
-    for episode in range(_NUM_EPISODES.value):
-        returns.append(play_episode(environment, policy, tf.constant([seed, episode])))
-        print(f"episode {episode + 1}: return {returns[-1]:.1f}")
+    num_episodes = _NUM_EPISODES.value
+    # All episodes run side by side.
+    environment = cli.make_environment(name, num_episodes, seed)
+    result = evaluate.Evaluator(environment, policy, num_episodes, seed).run()
+    for episode, value in enumerate(result.returns, start=1):
+        print(f"episode {episode}: return {value:.1f}")
     print(
-        f"{len(returns)} episodes of {name}: mean return {np.mean(returns):.1f}, "
-        f"standard deviation {np.std(returns):.1f}, "
-        f"from {np.min(returns):.1f} to {np.max(returns):.1f}"
+        f"{num_episodes} episodes of {name}: mean return {result.mean:.1f}, standard "
+        f"deviation {result.std:.1f}, from {result.returns.min():.1f} to "
+        f"{result.returns.max():.1f}"
     )
     if _VIDEO.value:
         video.record_video(
-            environment,
+            cli.make_environment(name, 1, seed),
             policy,
             _VIDEO.value,
             num_episodes=_VIDEO_EPISODES.value,
@@ -78,20 +79,6 @@ def find_policy() -> tuple[pathlib.Path, str, int]:
             f"{config}; give --env=NAME."
         )
     return path, name, 123_456 if cli.SEED.value is None else cli.SEED.value
-
-
-def play_episode(environment, policy, seed: tf.Tensor) -> float:
-    """Plays one episode and returns its undiscounted return."""
-    time_step = environment.reset()
-    state = policy.get_initial_state(1)
-    total, step = 0.0, 0
-    while not time_step.is_last():
-        step_seed = tf.cast(tf.random.fold_in(seed, step, alg="philox"), tf.int64)
-        action_step = policy.action(time_step, state, step_seed)
-        time_step, state = environment.step(action_step.action), action_step.state
-        total += float(time_step.reward[0])
-        step += 1
-    return total
 
 
 if __name__ == "__main__":

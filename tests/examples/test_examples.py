@@ -84,7 +84,7 @@ def test_nothing_of_tensorflow_comes_between_the_lines(trained):
 
 def test_a_finished_run_says_so(trained):
     logdir, _, _ = trained
-    code, output, errors = run("train_dqn", f"--logdir={logdir}", *SMALL_DQN)
+    code, _, errors = run("train_dqn", f"--logdir={logdir}", *SMALL_DQN)
     assert code == 0
     assert "This run is finished: 120 iterations done" in errors
 
@@ -125,7 +125,7 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(trained, tmp_path):
         time.sleep(0.01)
     process.kill()
     process.communicate()
-    code, output, errors = run("train_dqn", f"--logdir={logdir}", *SMALL_DQN)
+    code, _, errors = run("train_dqn", f"--logdir={logdir}", *SMALL_DQN)
     assert code == 0, errors
     if "This run is finished" not in errors:
         assert "Resumed at iteration" in errors

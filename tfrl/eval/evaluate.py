@@ -67,7 +67,7 @@ class Evaluator:
 
         Args:
           environment: a `TFEnvironment`.
-          policy: a `TFPolicy`.
+          policy: a `TFPolicy`, or a saved one that was loaded.
           num_episodes: how many episodes a run takes.
           seed: an integer or int `[2]`; None draws one now.
 
@@ -121,7 +121,10 @@ class Evaluator:
             action_step = self._policy.action(
                 time_step,
                 policy_state,
-                seed=tf.random.fold_in(seed, step, alg=seeds.ALGORITHM),
+                # Of the dtype that a saved policy takes.
+                seed=tf.cast(
+                    tf.random.fold_in(seed, step, alg=seeds.ALGORITHM), tf.int64
+                ),
             )
             next_time_step = self._environment.step(action_step.action)
             increments = _scalar_reward(next_time_step.reward), tf.ones_like(ended)

@@ -92,7 +92,7 @@ class Loop(tf.Module, abc.ABC):
         # Steps of the batched environment, from which the random numbers derive.
         self._step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
         self._position = _Position(self)
-        self._call = tf.function(self._iterations, autograph=False)
+        self._call: Any = tf.function(self._iterations, autograph=False)
 
     @property
     def agent(self) -> tf_agent.TFAgent:

@@ -59,11 +59,11 @@ class RunDirectory:
         self.metrics_csv = self.path / "metrics.csv"
         self.learning_curve = self.path / "learning_curve.png"
         self.video = self.path / "agent.mp4"
-        config = json.loads(json.dumps(config))
+        plain: dict[str, Any] = json.loads(json.dumps(config))
         _check_writable(self.path)
         if overwrite:
             self._remove_outputs()
-        self._claim(config)
+        self._claim(plain)
 
     def _claim(self, config: dict[str, Any]) -> None:
         """Writes the configuration, or compares it with the one that is there."""

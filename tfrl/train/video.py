@@ -52,6 +52,7 @@ def record_video(
     returns: list[float] = []
     frames = 0
     # Encoders want sides in multiples of 8; the frames of most environments are.
+    writer: Any
     with imageio.get_writer(temporary, fps=fps, macro_block_size=8) as writer:
         for _ in range(num_episodes):
             time_step = environment.reset()

@@ -1,0 +1,64 @@
+"""What holds for the repository as a whole."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["ruff", "check", "."],
+        ["ruff", "format", "--check", "."],
+        ["mypy", "--cache-dir=/dev/null"],
+        ["lint-imports", "--no-cache"],
+    ],
+    ids=lambda command: " ".join(command[:2]),
+)
+def test_the_code_keeps_its_rules(command):
+    name, *arguments = command
+    tool = pathlib.Path(sys.executable).parent / name
+    result = subprocess.run(
+        [str(tool), *arguments], cwd=REPOSITORY, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_the_readmes_listing_runs():
+    text = (REPOSITORY / "README.md").read_text()
+    (listing,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    result = subprocess.run(
+        [sys.executable, "-c", listing], cwd=REPOSITORY, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
+    assert "IterationInfo(iteration=1000" in result.stdout
+
+
+def test_importing_tfrl_imports_nothing_heavy():
+    code = (
+        "import sys, tfrl, tfrl.specs, tfrl.environments, tfrl.agents;"
+        "print([m for m in ('tensorflow', 'keras', 'gymnasium') if m in sys.modules])"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True
+    )
+    assert result.stdout.strip() == "[]", result.stderr
+
+
+def test_every_lazy_export_can_be_had():
+    code = """
+import importlib, pathlib, re
+for stub in sorted(pathlib.Path("tfrl").rglob("__init__.pyi")):
+    package = importlib.import_module(".".join(stub.parent.parts))
+    for name in package.__all__:
+        getattr(package, name)
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr

@@ -308,4 +308,4 @@ def test_a_loss_that_is_not_finite_is_a_short_error():
     loop, _ = make_loop(Exploding())
     with pytest.raises(tf.errors.InvalidArgumentError) as error:
         loop.run(50)
-    assert error.value.message.startswith("experience: the DQN loss is not finite")
+    assert error.value.message.startswith("experience: the DqnAgent loss is not finite")

@@ -11,6 +11,7 @@ from tfrl.agents import data_converter
 from tfrl.policies import tf_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
+from tfrl.utils import optimizers, summaries
 
 
 class LossInfo(NamedTuple):
@@ -242,6 +243,31 @@ class TFAgent(tf.Module, abc.ABC):
     def _set_untracked(self, name: str, value: Any) -> None:
         # A `tf.Module` would wrap dicts, lists and namedtuples in trackable copies.
         object.__setattr__(self, name, value)
+
+    def _update(
+        self,
+        loss: tf.Tensor,
+        gradients: list[Any],
+        trained: list[Any],
+        optimizer: optimizers.OptimizerAdapter,
+    ) -> tf.Tensor:
+        """Applies the gradients and counts the step, if the loss is finite.
+
+        Returns:
+          The loss, checked; whatever else an update changes must depend on it.
+
+        Raises:
+          tf.errors.InvalidArgumentError: it is not; nothing was changed.
+        """
+        if self.summarize_grads_and_vars:
+            pairs = list(zip(gradients, trained, strict=True))
+            summaries.add_variables_summaries(pairs, self.train_step_counter)
+            summaries.add_gradients_summaries(pairs, self.train_step_counter)
+        checked = check_finite(loss, type(self).__name__)
+        with tf.control_dependencies([checked]):
+            optimizer.apply(gradients)
+            self.train_step_counter.assign_add(1)
+        return checked
 
     def _initialize(self) -> None:
         """Override where there is something to prepare."""

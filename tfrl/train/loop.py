@@ -79,7 +79,7 @@ class Loop(tf.Module, abc.ABC):
         )
         self._episodes = tf_metrics.NumberOfEpisodes()
         self._environment_steps = tf_metrics.EnvironmentSteps()
-        self._observers = [
+        self._observers: list[Callable[[Any], Any]] = [
             self._average_return,
             self._episodes,
             self._environment_steps,

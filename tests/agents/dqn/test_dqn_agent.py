@@ -651,8 +651,8 @@ def test_experience_that_is_not_a_number_is_an_error_and_trains_nothing(graph):
     before = [v.numpy() for v in agent.variables()]
     with pytest.raises(
         tf.errors.InvalidArgumentError,
-        match=r"experience: the DQN loss is not finite, expected a number; look for "
-        r"NaN or infinite observations and rewards.*No weight was changed",
+        match=r"experience: the DqnAgent loss is not finite, expected a number; look "
+        r"for NaN or infinite observations and rewards.*No weight was changed",
     ):
         train(window(2, observation=FRAMES.observation * np.float32(np.nan)))
     for old, new in zip(before, agent.variables(), strict=True):

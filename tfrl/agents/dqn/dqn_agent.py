@@ -230,18 +230,12 @@ class DqnAgent(tf_agent.TFAgent):
     ) -> tf_agent.LossInfo:
         with tf.GradientTape() as tape:
             loss_info = self._loss(experience, weights=weights, training=True)
-        loss = tf_agent.check_finite(loss_info.loss, "DQN")
         trained = self._q_network.trainable_variables
         gradients = optimizers.clip_gradient_norms(
             tape.gradient(loss_info.loss, trained), self._gradient_clipping
         )
-        if self.summarize_grads_and_vars:
-            pairs = list(zip(gradients, trained, strict=True))
-            summaries.add_variables_summaries(pairs, self.train_step_counter)
-            summaries.add_gradients_summaries(pairs, self.train_step_counter)
-        with tf.control_dependencies([loss]):
-            self._optimizer.apply(gradients)
-            self.train_step_counter.assign_add(1)
+        checked = self._update(loss_info.loss, gradients, trained, self._optimizer)
+        with tf.control_dependencies([checked]):
             self._update_target()
         return loss_info
 

@@ -677,7 +677,7 @@ def test_experience_that_is_not_a_number_is_an_error_and_trains_nothing(graph):
     train = common.function(agent.train) if graph else agent.train
     before = [v.numpy() for v in agent.variables()]
     with pytest.raises(
-        tf.errors.InvalidArgumentError, match="experience: the REINFORCE loss is not f"
+        tf.errors.InvalidArgumentError, match="experience: the ReinforceAgent loss is "
     ):
         train(frames("fM", reward=np.full([1, 2], np.nan, np.float32)))
     for old, new in zip(before, agent.variables(), strict=True):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
 import re
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import ml_collections
@@ -36,9 +37,10 @@ _TRACEBACK = flags.DEFINE_bool("traceback", False, "Show where an error came fro
 
 def define_config(name: str) -> Any:
     """Defines `--config`, by default `configs/NAME.py`, and `--config.FIELD=VALUE`."""
-    return config_flags.DEFINE_config_file(
-        "config", str(_CONFIGS / f"{name}.py"), "The configuration file."
-    )
+    with _unknown_fields_as_errors():
+        return config_flags.DEFINE_config_file(
+            "config", str(_CONFIGS / f"{name}.py"), "The configuration file."
+        )
 
 
 def read_config(flag: Any) -> Config:
@@ -51,6 +53,10 @@ def read_config(flag: Any) -> Config:
     ):
         if plain.value is not None:
             config[name] = plain.value
+    if config.num_iterations < 1:
+        raise ValueError(
+            f"num_iterations: expected at least 1, got {config.num_iterations}."
+        )
     return config
 
 
@@ -117,9 +123,18 @@ def start(main: Callable[[], None]) -> None:
             print("(--traceback shows where, --help the flags)", file=sys.stderr)
             sys.exit(2)
 
-    try:
+    with _unknown_fields_as_errors():
         app.run(guarded)
+
+
+@contextlib.contextmanager
+def _unknown_fields_as_errors() -> Iterator[None]:
+    """Exits with a message at a `--config.FIELD` that the configuration lacks."""
+    try:
+        yield
     except (AttributeError, KeyError) as error:
-        # A --config.FIELD that the configuration does not have.
-        print(f"error: {error.args[0] if error.args else error}", file=sys.stderr)
+        reason: Any = error
+        while isinstance(reason, Exception) and reason.args:
+            reason = reason.args[0]
+        print(f"error: --config: no field {reason}", file=sys.stderr)
         sys.exit(2)

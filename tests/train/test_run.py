@@ -212,10 +212,9 @@ def test_an_interrupted_run_goes_on_to_the_same_weights(tmp_path, capsys, number
     for ours, theirs in zip(
         rows(tmp_path / "whole"), rows(tmp_path / "parts"), strict=True
     ):
-        for name in ("iteration", "average_return", "evaluation_return"):
+        assert ours.keys() == theirs.keys()
+        for name in ours.keys() - {"training_seconds"}:
             assert ours[name] == theirs[name]
-        # The mean is summed up in other portions.
-        assert ours["loss"][:7] == theirs["loss"][:7]
 
 
 def test_signals_have_their_handlers_back_after_a_run(tmp_path):

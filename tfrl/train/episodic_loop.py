@@ -74,14 +74,19 @@ class EpisodicLoop(loop.Loop):
             )
             loss = self._agent.train(episodes).loss
             self._replay_buffer.clear()
-            return i + 1, time_step, policy_state, loss_sum + loss
+            return i + 1, time_step, policy_state, loss_sum + tf.cast(loss, tf.float64)
 
         _, time_step, policy_state, loss_sum = tf.while_loop(
             lambda i, *_: i < num_iterations,
             iteration,
-            (tf.constant(0, tf.int64), time_step, policy_state, tf.constant(0.0)),
+            (
+                tf.constant(0, tf.int64),
+                time_step,
+                policy_state,
+                tf.constant(0.0, tf.float64),
+            ),
         )
-        return time_step, policy_state, loss_sum / tf.cast(num_iterations, tf.float32)
+        return time_step, policy_state, loss_sum / tf.cast(num_iterations, tf.float64)
 
     def _collect(self) -> tuple[Any, Any]:
         """Fills the buffer with new episodes until every member has given its share."""

@@ -236,10 +236,12 @@ class Run:
             "episodes": info.episodes,
             "training_seconds": round(float(self._seconds), 3),
             "loss": loss.take(),
-            "average_return": info.average_return if info.episodes else "",
-            "evaluation_return": "" if result is None else result.mean,
-            "evaluation_return_std": "" if result is None else result.std,
-            "evaluation_length": "" if result is None else float(result.lengths.mean()),
+            "average_return": _rounded(info.average_return) if info.episodes else "",
+            "evaluation_return": "" if result is None else _rounded(result.mean),
+            "evaluation_return_std": "" if result is None else _rounded(result.std),
+            "evaluation_length": ""
+            if result is None
+            else _rounded(result.lengths.mean()),
         }
 
     def _save_policy(self, target: pathlib.Path) -> None:
@@ -273,6 +275,11 @@ class Run:
         )
 
 
+def _rounded(value: float) -> float:
+    """Six digits: how a mean was summed up, and in what portions, does not show."""
+    return float(f"{value:.6g}")
+
+
 class _Mean:
     """A weighted mean that starts anew each time it is taken; empty text if of none."""
 
@@ -284,7 +291,7 @@ class _Mean:
         self._weight += weight
 
     def take(self) -> float | str:
-        mean = self._sum / self._weight if self._weight else ""
+        mean = _rounded(self._sum / self._weight) if self._weight else ""
         self._sum = self._weight = 0.0
         return mean
 

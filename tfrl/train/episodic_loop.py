@@ -61,32 +61,17 @@ class EpisodicLoop(loop.Loop):
             )
         self._episodes_per_member = episodes // batch_size
 
-    def _iterations(
-        self, time_step: Any, policy_state: Any, num_iterations: tf.Tensor
+    def _run_iteration(
+        self, time_step: Any, policy_state: Any
     ) -> tuple[Any, Any, tf.Tensor]:
-        def iteration(
-            i: tf.Tensor, time_step: Any, policy_state: Any, loss_sum: tf.Tensor
-        ) -> tuple[Any, ...]:
-            del time_step, policy_state
-            time_step, policy_state = self._collect()
-            episodes = _keep_first_episodes(
-                self._replay_buffer.gather_all(), self._episodes_per_member
-            )
-            loss = self._agent.train(episodes).loss
-            self._replay_buffer.clear()
-            return i + 1, time_step, policy_state, loss_sum + tf.cast(loss, tf.float64)
-
-        _, time_step, policy_state, loss_sum = tf.while_loop(
-            lambda i, *_: i < num_iterations,
-            iteration,
-            (
-                tf.constant(0, tf.int64),
-                time_step,
-                policy_state,
-                tf.constant(0.0, tf.float64),
-            ),
+        del time_step, policy_state
+        time_step, policy_state = self._collect()
+        episodes = _keep_first_episodes(
+            self._replay_buffer.gather_all(), self._episodes_per_member
         )
-        return time_step, policy_state, loss_sum / tf.cast(num_iterations, tf.float64)
+        loss = self._agent.train(episodes).loss
+        self._replay_buffer.clear()
+        return time_step, policy_state, loss
 
     def _collect(self) -> tuple[Any, Any]:
         """Fills the buffer with new episodes until every member has given its share."""
@@ -96,14 +81,11 @@ class EpisodicLoop(loop.Loop):
         def step(
             finished: tf.Tensor, time_step: Any, policy_state: Any, added: tf.Tensor
         ) -> tuple[Any, ...]:
-            action_step = policy.action(time_step, policy_state, seed=self._step_seed())
-            next_time_step = self._environment.step(action_step.action)
-            frame = trajectory.from_transition(time_step, action_step, next_time_step)
-            self._observe(frame)
+            frame, *reached = self._take_step(policy, time_step, policy_state)
             with tf.control_dependencies([self._assert_room(added)]):
                 added = self._replay_buffer.add_batch(frame)
             finished += tf.cast(frame.is_last(), tf.int32)
-            return finished, next_time_step, action_step.state, added
+            return finished, *reached, added
 
         _, time_step, policy_state, _ = tf.while_loop(
             lambda finished, *_: tf.reduce_any(finished < self._episodes_per_member),

@@ -19,7 +19,9 @@ import tensorflow as tf
 from tfrl.agents import tf_agent
 from tfrl.environments import tf_environment
 from tfrl.metrics import tf_metrics
+from tfrl.policies import tf_policy
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
+from tfrl.trajectories import trajectory
 from tfrl.utils import nest_utils, seeds
 
 
@@ -44,7 +46,7 @@ class IterationInfo(NamedTuple):
 
 
 class Loop(tf.Module, abc.ABC):
-    """Base of the training loops. A subclass writes `_iterations`.
+    """Base of the training loops. A subclass writes `_run_iteration`.
 
     Args:
       environment: a `TFEnvironment`.
@@ -172,15 +174,41 @@ class Loop(tf.Module, abc.ABC):
             self._agent.collect_policy.get_initial_state(self._environment.batch_size),
         )
 
-    @abc.abstractmethod
     def _iterations(
         self, time_step: Any, policy_state: Any, num_iterations: tf.Tensor
     ) -> tuple[Any, Any, tf.Tensor]:
         """Does the iterations; returns time step, policy state and the mean loss."""
 
-    def _observe(self, frame: Any) -> None:
+        def body(
+            i: tf.Tensor, time_step: Any, policy_state: Any, loss_sum: tf.Tensor
+        ) -> tuple[Any, ...]:
+            time_step, policy_state, loss = self._run_iteration(time_step, policy_state)
+            return i + 1, time_step, policy_state, loss_sum + tf.cast(loss, tf.float64)
+
+        zero = tf.constant(0, tf.int64), tf.constant(0.0, tf.float64)
+        _, time_step, policy_state, loss_sum = tf.while_loop(
+            lambda i, *_: i < num_iterations,
+            body,
+            (zero[0], time_step, policy_state, zero[1]),
+        )
+        return time_step, policy_state, loss_sum / tf.cast(num_iterations, tf.float64)
+
+    @abc.abstractmethod
+    def _run_iteration(
+        self, time_step: Any, policy_state: Any
+    ) -> tuple[Any, Any, tf.Tensor]:
+        """Does one iteration; returns time step, policy state and the loss."""
+
+    def _take_step(
+        self, policy: tf_policy.TFPolicy, time_step: Any, policy_state: Any
+    ) -> tuple[trajectory.Trajectory, Any, Any]:
+        """Steps the environment; returns the observed frame, and where it led."""
+        action_step = policy.action(time_step, policy_state, seed=self._step_seed())
+        next_time_step = self._environment.step(action_step.action)
+        frame = trajectory.from_transition(time_step, action_step, next_time_step)
         for observer in self._observers:
             observer(frame)
+        return frame, next_time_step, action_step.state
 
     def _step_seed(self) -> tf.Tensor:
         """The stateless seed of the current step, int64 `[2]`; advances the step."""

@@ -12,7 +12,6 @@ from tfrl.environments import tf_environment
 from tfrl.policies import random_tf_policy, tf_policy
 from tfrl.replay_buffers import tf_uniform_replay_buffer
 from tfrl.train import loop
-from tfrl.trajectories import trajectory
 
 
 class OffPolicyLoop(loop.Loop):
@@ -114,29 +113,13 @@ class OffPolicyLoop(loop.Loop):
         )
         return time_step, self._agent.collect_policy.get_initial_state(batch_size)
 
-    def _iterations(
-        self, time_step: Any, policy_state: Any, num_iterations: tf.Tensor
+    def _run_iteration(
+        self, time_step: Any, policy_state: Any
     ) -> tuple[Any, Any, tf.Tensor]:
-        def iteration(
-            i: tf.Tensor, time_step: Any, policy_state: Any, loss_sum: tf.Tensor
-        ) -> tuple[Any, ...]:
-            time_step, policy_state, added = self._collect(
-                self._agent.collect_policy, time_step, policy_state, self._collect_steps
-            )
-            loss = self._train(added)
-            return i + 1, time_step, policy_state, loss_sum + tf.cast(loss, tf.float64)
-
-        _, time_step, policy_state, loss_sum = tf.while_loop(
-            lambda i, *_: i < num_iterations,
-            iteration,
-            (
-                tf.constant(0, tf.int64),
-                time_step,
-                policy_state,
-                tf.constant(0.0, tf.float64),
-            ),
+        time_step, policy_state, added = self._collect(
+            self._agent.collect_policy, time_step, policy_state, self._collect_steps
         )
-        return time_step, policy_state, loss_sum / tf.cast(num_iterations, tf.float64)
+        return time_step, policy_state, self._train(added)
 
     def _collect(
         self,
@@ -155,12 +138,8 @@ class OffPolicyLoop(loop.Loop):
             i: Any, time_step: Any, policy_state: Any, added: Any
         ) -> tuple[Any, ...]:
             del added
-            action_step = policy.action(time_step, policy_state, seed=self._step_seed())
-            next_time_step = self._environment.step(action_step.action)
-            frame = trajectory.from_transition(time_step, action_step, next_time_step)
-            self._observe(frame)
-            added = self._replay_buffer.add_batch(frame)
-            return i + 1, next_time_step, action_step.state, added
+            frame, *reached = self._take_step(policy, time_step, policy_state)
+            return i + 1, *reached, self._replay_buffer.add_batch(frame)
 
         if num_steps == 1:
             return step(0, time_step, policy_state, None)[1:]

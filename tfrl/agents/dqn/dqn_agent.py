@@ -125,35 +125,15 @@ class DqnAgent(tf_agent.TFAgent):
         num_actions = _check_action_spec(action_spec)
         _check_exploration(epsilon_greedy, boltzmann_temperature)
         variables.check_tau("target_update_tau", target_update_tau)
-        if n_step_update < 1:
-            raise ValueError(
-                f"n_step_update: expected a positive number of steps, got "
-                f"{n_step_update}; 1 gives one-step targets."
-            )
         train_step_counter = tf_agent.as_train_step_counter(train_step_counter)
 
         self._splitter = observation_and_action_constraint_splitter
         input_spec, _ = self._split(time_step_spec.observation)
-        q_network = network_lib.as_network(q_network, input_spec)
-        q_network.create_variables(input_spec)
-        if target_q_network is not None:
-            target_q_network = network_lib.as_network(target_q_network, input_spec)
-        target_q_network = common.maybe_copy_target_network_with_checks(
-            q_network, target_q_network, "TargetQNetwork", input_spec
+        q_network, target_q_network = _build_networks(
+            q_network, target_q_network, input_spec, num_actions
         )
-        for net, label in (
-            (q_network, "q_network"),
-            (target_q_network, "target_q_network"),
-        ):
-            network_utils.check_single_floating_network_output(
-                net.create_variables(), (num_actions,), label=label
-            )
         recurrent = bool(tf.nest.flatten(q_network.state_spec))
-        if recurrent and n_step_update != 1:
-            raise NotImplementedError(
-                "n_step_update: expected 1 with a recurrent q_network, got "
-                f"{n_step_update}; recurrent networks learn from one-step targets."
-            )
+        _check_n_step_update(n_step_update, recurrent)
         greedy, collect = _make_policies(
             q_policy.QPolicy(
                 time_step_spec,
@@ -390,6 +370,40 @@ def _check_exploration(epsilon_greedy: Any, boltzmann_temperature: Any) -> None:
             "epsilon_greedy and boltzmann_temperature: expected one of them, got None "
             "for both; epsilon_greedy=0.0 collects without exploring."
         )
+
+
+def _check_n_step_update(n_step_update: int, recurrent: bool) -> None:
+    if n_step_update < 1:
+        raise ValueError(
+            f"n_step_update: expected a positive number of steps, got "
+            f"{n_step_update}; 1 gives one-step targets."
+        )
+    if recurrent and n_step_update != 1:
+        raise NotImplementedError(
+            "n_step_update: expected 1 with a recurrent q_network, got "
+            f"{n_step_update}; recurrent networks learn from one-step targets."
+        )
+
+
+def _build_networks(
+    q_network: Any, target_q_network: Any, input_spec: Any, num_actions: int
+) -> tuple[network_lib.Network, network_lib.Network]:
+    """Returns the network and its target, built, of one value an action each."""
+    q_network = network_lib.as_network(q_network, input_spec)
+    q_network.create_variables(input_spec)
+    if target_q_network is not None:
+        target_q_network = network_lib.as_network(target_q_network, input_spec)
+    target_q_network = common.maybe_copy_target_network_with_checks(
+        q_network, target_q_network, "TargetQNetwork", input_spec
+    )
+    for network, label in (
+        (q_network, "q_network"),
+        (target_q_network, "target_q_network"),
+    ):
+        network_utils.check_single_floating_network_output(
+            network.create_variables(), (num_actions,), label=label
+        )
+    return q_network, target_q_network
 
 
 def _following(value: Any, step: tf.Variable) -> Any:

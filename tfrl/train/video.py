@@ -51,9 +51,9 @@ def record_video(
     temporary = path.with_name(f".{path.name}.tmp{path.suffix}")
     returns: list[float] = []
     frames = 0
-    # Encoders want sides in multiples of 8; the frames of most environments are.
+    # The encoder needs even sides, as the frames of most environments have.
     writer: Any
-    with imageio.get_writer(temporary, fps=fps, macro_block_size=8) as writer:
+    with imageio.get_writer(temporary, fps=fps, macro_block_size=2) as writer:
         for _ in range(num_episodes):
             time_step = environment.reset()
             state = policy.get_initial_state(1)

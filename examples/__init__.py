@@ -4,8 +4,10 @@ import os
 
 from tfrl.utils import quiet
 
-# The networks here are small: to hand an operation to another thread takes longer than
-# to compute it. Set these variables yourself for large networks on many cores.
+# The networks here are small: to hand an operation to another thread, or to start one
+# of oneDNN's kernels, takes longer than to compute it. Set these variables yourself for
+# large networks on many cores.
 os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 quiet.quieten_tensorflow()

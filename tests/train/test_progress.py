@@ -1,3 +1,4 @@
+import contextlib
 import io
 import os
 import re
@@ -30,6 +31,16 @@ def test_lines_keep_their_distance():
     assert stream.getvalue() == ""
 
 
+def read_all(terminal):
+    """What was written to a pseudo-terminal whose other end is closed; closes it."""
+    chunks = []
+    with contextlib.suppress(OSError):  # The end of a terminal is an error on Linux.
+        while chunk := os.read(terminal, 10000):
+            chunks.append(chunk)
+    os.close(terminal)
+    return b"".join(chunks).decode()
+
+
 def test_on_a_terminal_there_is_one_bar():
     master, slave = os.openpty()
     termios.tcsetwinsize(slave, (24, 100))
@@ -38,8 +49,7 @@ def test_on_a_terminal_there_is_one_bar():
         bar.note("Resumed at iteration 500.")
         bar.update(info(1000))
         bar.close()
-        text = os.read(master, 10000).decode()
-    os.close(master)
+    text = read_all(master)
     assert "Resumed at iteration 500." in text
     assert "50%" in text
     assert "return 21.5" in text

@@ -5,6 +5,7 @@ from . import composite as composite
 from . import nest_utils as nest_utils
 from . import numpy_storage as numpy_storage
 from . import optimizers as optimizers
+from . import ou_process as ou_process
 from . import seeds as seeds
 from . import summaries as summaries
 from . import value_ops as value_ops

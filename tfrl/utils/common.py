@@ -22,6 +22,7 @@ from tfrl.utils.actions import (
     spec_means_and_magnitudes,
 )
 from tfrl.utils.checkpointing import Checkpointer
+from tfrl.utils.ou_process import OUProcess, ornstein_uhlenbeck_process
 from tfrl.utils.summaries import (
     generate_tensor_summaries,
     summarize_scalar_dict,
@@ -40,11 +41,13 @@ from tfrl.utils.variables import (
 __all__ = [
     "AggregatedLosses",
     "Checkpointer",
+    "OUProcess",
     "Periodically",
     "aggregate_losses",
     "check_matching_networks",
     "check_no_shared_variables",
     "clip_to_spec",
+    "convert_q_logits_to_values",
     "create_variable",
     "deduped_network_variables",
     "element_wise_huber_loss",
@@ -59,6 +62,7 @@ __all__ = [
     "index_with_actions",
     "log_probability",
     "maybe_copy_target_network_with_checks",
+    "ornstein_uhlenbeck_process",
     "replicate",
     "scale_to_spec",
     "soft_variables_update",
@@ -251,3 +255,16 @@ def get_contiguous_sub_episodes(next_time_steps_discount: tf.Tensor) -> tf.Tenso
     """
     goes_on = tf.cast(next_time_steps_discount != 0, tf.float32)
     return tf.math.cumprod(goes_on, axis=1, exclusive=True)
+
+
+def convert_q_logits_to_values(logits: tf.Tensor, support: tf.Tensor) -> tf.Tensor:
+    """The expectation of a categorical value distribution, `[B, num_actions]`.
+
+    `Q(x, a) = sum_i z_i p_i(x, a)`: Bellemare et al. 2017 (arXiv:1707.06887), section
+    4.
+
+    Args:
+      logits: `[B, num_actions, num_atoms]`.
+      support: the atoms `z`, `[num_atoms]`.
+    """
+    return tf.reduce_sum(support * tf.nn.softmax(logits), axis=-1)

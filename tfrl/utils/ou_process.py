@@ -1,0 +1,94 @@
+"""Ornstein-Uhlenbeck noise: temporally correlated exploration of continuous actions."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.utils import seeds
+
+
+class OUProcess(tf.Module):
+    """A zero-mean Ornstein-Uhlenbeck process in discrete time.
+
+    `x <- (1 - damping) x + N(0, stddev^2)`, as in DDPG (Lillicrap et al. 2016,
+    arXiv:1509.02971, section 7). Its standard deviation tends to
+    `stddev / sqrt(1 - (1 - damping)^2)`. The value and the random stream are variables,
+    so that a checkpoint holds them.
+
+    Args:
+      initial_value: a floating tensor or array of any shape, or a callable that
+        returns one.
+      damping: in [0, 1]; 0 is a random walk, 1 uncorrelated Gaussian noise.
+      stddev: standard deviation of what each step adds, not negative.
+      seed: starts the random stream; None follows `tf.random.set_seed`.
+      scope: the module's name.
+
+    Raises:
+      ValueError: a number `damping` outside [0, 1], or a negative `stddev`.
+    """
+
+    def __init__(
+        self,
+        initial_value: Any | Callable[[], Any],
+        damping: float | tf.Tensor = 0.15,
+        stddev: float | tf.Tensor = 0.2,
+        seed: int | None = None,
+        scope: str = "ornstein_uhlenbeck_noise",
+    ) -> None:
+        check_ou_parameters(damping, stddev)
+        super().__init__(name=scope)
+        self._damping = damping
+        self._stddev = stddev
+        # Lifted out, because a `tf.function` may be the first to need the noise.
+        with tf.init_scope():
+            value = initial_value() if callable(initial_value) else initial_value
+            self._x = tf.Variable(value, trainable=False, name="x")
+            self._generator = seeds.make_generator(seed)
+
+    @property
+    def value(self) -> tf.Variable:
+        """The current value, which the next call moves."""
+        return self._x
+
+    def __call__(self, seed: tf.Tensor | None = None) -> tf.Tensor:
+        """Makes a step and returns the new value.
+
+        Args:
+          seed: an integer tensor `[2]` that decides the step; by default the process'
+            own stream does.
+        """
+        seed = seeds.next_seed(self._generator) if seed is None else seed
+        dtype = self._x.dtype
+        step = tf.random.stateless_normal(self._x.shape, seed, dtype=dtype)
+        step *= tf.cast(self._stddev, dtype)
+        keep = 1 - tf.cast(self._damping, dtype)
+        return self._x.assign(keep * self._x + step, read_value=True)
+
+
+def ornstein_uhlenbeck_process(
+    initial_value: Any | Callable[[], Any],
+    damping: float | tf.Tensor = 0.15,
+    stddev: float | tf.Tensor = 0.2,
+    seed: int | None = None,
+    scope: str = "ornstein_uhlenbeck_noise",
+) -> OUProcess:
+    """Returns an `OUProcess`, whose calls give the noise; its arguments are these."""
+    return OUProcess(initial_value, damping, stddev, seed, scope)
+
+
+def check_ou_parameters(damping: Any, stddev: Any) -> None:
+    """Raises a ValueError for numbers that make no Ornstein-Uhlenbeck process."""
+    if isinstance(damping, numbers.Real) and not 0 <= float(damping) <= 1:
+        raise ValueError(
+            f"damping: got {damping}, expected a number in [0, 1]; 0 is an undamped "
+            "random walk, 1 uncorrelated noise."
+        )
+    if isinstance(stddev, numbers.Real) and not float(stddev) >= 0:
+        raise ValueError(
+            f"stddev: got {stddev}, expected a number that is not negative; 0 adds no "
+            "noise."
+        )

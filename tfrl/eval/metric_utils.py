@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import collections
 import functools
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from tfrl.drivers import dynamic_episode_driver, py_driver
-from tfrl.utils import summaries
-
-_logger = logging.getLogger(__name__)
+from tfrl.metrics.export_utils import log_metrics as log_metrics
 
 
 class MetricsGroup(tf.Module):
@@ -30,12 +27,6 @@ class MetricsGroup(tf.Module):
     def results(self) -> collections.OrderedDict[str, Any]:
         """Returns each metric's result by its name."""
         return _results(self.metrics)
-
-
-def log_metrics(metrics: Iterable[Any], prefix: str = "") -> None:
-    """Logs `name = result` of each metric at level INFO."""
-    lines = [f"{metric.name} = {_plain(metric.result())}" for metric in metrics]
-    _logger.info("%s \n\t\t %s", prefix, "\n\t\t ".join(lines))
 
 
 def compute(
@@ -134,9 +125,10 @@ def eager_compute(
     results = _results(metrics)
     if train_step is not None and summary_writer is not None:
         with summary_writer.as_default():
-            for name, result in results.items():
+            for metric in metrics:
+                name = metric.name
                 tag = f"{summary_prefix}/{name}" if summary_prefix else name
-                tf.summary.scalar(tag, result, step=summaries.as_step(train_step))
+                metric.write_summaries(tag, train_step)
     return results
 
 
@@ -152,7 +144,3 @@ def _driver(
 
 def _results(metrics: Iterable[Any]) -> collections.OrderedDict[str, Any]:
     return collections.OrderedDict((m.name, m.result()) for m in metrics)
-
-
-def _plain(result: Any) -> Any:
-    return result.numpy() if tf.is_tensor(result) else result

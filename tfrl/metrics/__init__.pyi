@@ -1,10 +1,15 @@
+from . import batched_py_metric as batched_py_metric
+from . import export_utils as export_utils
 from . import py_metric as py_metric
 from . import py_metrics as py_metrics
 from . import tf_deque as tf_deque
 from . import tf_metric as tf_metric
 from . import tf_metrics as tf_metrics
 from . import tf_py_metric as tf_py_metric
+from .batched_py_metric import BatchedPyMetric as BatchedPyMetric
 from .py_metric import PyMetric as PyMetric
 from .py_metric import PyStepMetric as PyStepMetric
+from .tf_metric import TFHistogramStepMetric as TFHistogramStepMetric
+from .tf_metric import TFMultiMetricStepMetric as TFMultiMetricStepMetric
 from .tf_metric import TFStepMetric as TFStepMetric
 from .tf_py_metric import TFPyMetric as TFPyMetric

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import base64
 import json
 import logging
 from collections.abc import Iterable, Sequence
@@ -13,7 +14,7 @@ import tensorflow as tf
 
 from tfrl.metrics import tf_metric
 from tfrl.trajectories import trajectory as traj
-from tfrl.utils import summaries
+from tfrl.utils import numpy_storage, summaries
 
 _logger = logging.getLogger(__name__)
 
@@ -51,13 +52,22 @@ class PyMetric(tf.train.experimental.PythonState):
     def result(self) -> Any:
         """Returns the value of the statistic now."""
 
-    @abc.abstractmethod
     def get_state(self) -> Any:
-        """Returns everything that `result` depends on, as JSON can hold it."""
+        """Returns everything that `result` depends on, as JSON can hold it.
 
-    @abc.abstractmethod
+        A metric that keeps all of it in attributes that are `NumpyState`s needs no
+        method of its own.
+        """
+        return {
+            name: base64.b64encode(value.serialize()).decode()
+            for name, value in vars(self).items()
+            if isinstance(value, numpy_storage.NumpyState)
+        }
+
     def set_state(self, state: Any) -> None:
         """Restores what `get_state` returned."""
+        for name, text in state.items():
+            getattr(self, name).deserialize(base64.b64decode(text))
 
     def __call__(self, *args: Any) -> Any:
         """Updates the statistic; returns its first argument, None if it has none."""
@@ -117,3 +127,7 @@ class PyStepMetric(PyMetric):
     @abc.abstractmethod
     def call(self, trajectory: traj.Trajectory) -> None:
         """Updates the statistic with a trajectory of NumPy values."""
+
+
+PyMetricType = PyMetric
+MetricType = PyMetric | tf_metric.TFStepMetric

@@ -11,9 +11,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import tree
 
 from tfrl.metrics import py_metric
 from tfrl.trajectories import trajectory as traj
+from tfrl.utils import nest_utils, numpy_storage
 
 
 class NumpyDeque:
@@ -125,41 +127,48 @@ class StreamingMetric(py_metric.PyStepMetric):
             )
         self._batched_call(trajectory)
 
+    def get_state(self) -> dict[str, Any]:
+        return {
+            "episodes": self._buffer.to_list(),
+            "batch_size": self._batch_size,
+            "accumulators": super().get_state(),
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self._buffer.clear()
+        self._buffer.extend(state["episodes"])
+        self._batch_size = state["batch_size"]
+        super().set_state(state["accumulators"])
+
 
 class _AccumulatingMetric(StreamingMetric):
     """A streaming metric whose number is a sum over the episode's steps."""
 
-    _accumulator: np.ndarray
+    def __init__(
+        self, name: str, buffer_size: float = 10, batch_size: int | None = None
+    ) -> None:
+        self._running = numpy_storage.NumpyState()
+        super().__init__(name, buffer_size=buffer_size, batch_size=batch_size)
 
     def _reset(self, batch_size: int) -> None:
-        self._accumulator = np.zeros(batch_size, np.float64)
+        self._running.sums = np.zeros(batch_size, np.float64)
 
     @abc.abstractmethod
     def _increment(self, trajectory: traj.Trajectory) -> np.ndarray:
         """What this step adds to its episode's sum, `[B]`."""
 
     def _batched_call(self, trajectory: traj.Trajectory) -> None:
-        self._accumulator[trajectory.is_first()] = 0
-        self._accumulator += self._increment(trajectory)
-        self.add_to_buffer(self._accumulator[trajectory.is_last()])
-
-    def get_state(self) -> dict[str, Any]:
-        started = self._batch_size is not None
-        return {
-            "episodes": self._buffer.to_list(),
-            "accumulator": self._accumulator.tolist() if started else None,
-        }
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        self._buffer.clear()
-        self._buffer.extend(state["episodes"])
-        if state["accumulator"] is not None:
-            self._accumulator = np.array(state["accumulator"], np.float64)
-            self._batch_size = len(self._accumulator)
+        sums = self._running.sums
+        sums[trajectory.is_first()] = 0
+        sums += self._increment(trajectory)
+        self.add_to_buffer(sums[trajectory.is_last()])
 
 
 class AverageReturnMetric(_AccumulatingMetric):
-    """Mean undiscounted return of the last `buffer_size` episodes."""
+    """Mean undiscounted return of the last `buffer_size` episodes.
+
+    The numbers of a vector reward or of a nest of rewards are summed.
+    """
 
     def __init__(
         self,
@@ -170,7 +179,8 @@ class AverageReturnMetric(_AccumulatingMetric):
         super().__init__(name, buffer_size=buffer_size, batch_size=batch_size)
 
     def _increment(self, trajectory: traj.Trajectory) -> np.ndarray:
-        return trajectory.reward
+        rewards = map(np.asarray, tree.flatten(trajectory.reward))
+        return sum(r if r.ndim == 1 else r.reshape(len(r), -1).sum(1) for r in rewards)
 
 
 class AverageEpisodeLengthMetric(_AccumulatingMetric):
@@ -249,5 +259,5 @@ def _batched(trajectory: traj.Trajectory) -> traj.Trajectory:
     return trajectory._replace(
         step_type=np.expand_dims(trajectory.step_type, 0),
         next_step_type=np.expand_dims(trajectory.next_step_type, 0),
-        reward=np.expand_dims(trajectory.reward, 0),
+        reward=nest_utils.batch_nested_array(trajectory.reward),
     )

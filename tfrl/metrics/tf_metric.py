@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -55,24 +55,84 @@ class TFStepMetric(tf.Module, abc.ABC):
         train_step: Any = None,
         step_metrics: Iterable[TFStepMetric] = (),
     ) -> list[Any]:
-        """Writes scalar summaries to the default writer; returns what each write did.
+        """Writes summaries to the default writer; returns what each write did.
 
         Args:
           train_step: the step of the summary `prefix/name`, which is left out if None.
           step_metrics: other metrics to plot this one against, as
             `prefix_vs_step_metric/name`; the metric itself is skipped among them.
         """
-        result = self.result()
         written = []
         if train_step is not None:
             tag = f"{self._prefix}/{self.name}" if self._prefix else self.name
-            written.append(
-                tf.summary.scalar(tag, result, step=summaries.as_step(train_step))
-            )
+            written += self.write_summaries(tag, train_step)
         prefix = f"{self._prefix}_" if self._prefix else ""
         for step_metric in step_metrics:
             if step_metric.name != self.name:
-                step = summaries.as_step(step_metric.result())
                 tag = f"{prefix}vs_{step_metric.name}/{self.name}"
-                written.append(tf.summary.scalar(tag, result, step=step))
+                written += self.write_summaries(tag, step_metric.result())
         return written
+
+    def write_summaries(self, tag: str, step: Any) -> list[Any]:
+        """Writes the result, a number, as `tag` at `step` to the default writer."""
+        return [tf.summary.scalar(tag, self.result(), step=summaries.as_step(step))]
+
+
+class TFHistogramStepMetric(TFStepMetric):
+    """A metric whose result is many numbers `[N]`, shown as a histogram."""
+
+    def write_summaries(self, tag: str, step: Any) -> list[Any]:
+        """Writes a histogram of the result as `tag` at `step`."""
+        return [tf.summary.histogram(tag, self.result(), step=summaries.as_step(step))]
+
+
+class TFMultiMetricStepMetric(TFStepMetric):
+    """A metric whose result is a nest of tensors, shown as a scalar for each number."""
+
+    def __init__(
+        self,
+        name: str,
+        prefix: str = "Metrics",
+        metric_names: Sequence[str | None] = (),
+    ) -> None:
+        """Creates a metric shown as `prefix/name/metric_name` in summaries.
+
+        Args:
+          name: the metric's name.
+          prefix: the first part of the summary tags.
+          metric_names: a name for each number of the result, for each of its leaves,
+            or one for all; where it stands for several numbers these are counted:
+            `Reward0`, `Reward1`. Without a name the i-th number is `Metric` and i.
+        """
+        super().__init__(name=name, prefix=prefix)
+        self._metric_names = tuple(metric_names)
+
+    @property
+    def metric_names(self) -> tuple[str | None, ...]:
+        """The names given."""
+        return self._metric_names
+
+    def write_summaries(self, tag: str, step: Any) -> list[Any]:
+        """Writes every number of the result as `tag/metric_name` at `step`."""
+        step = summaries.as_step(step)
+        leaves = tf.nest.flatten(self.result())
+        numbers = [n for leaf in leaves for n in tf.unstack(tf.reshape(leaf, [-1]))]
+        names = self._number_names([leaf.shape for leaf in leaves])
+        return [
+            tf.summary.scalar(f"{tag}/{name}", number, step=step)
+            for name, number in zip(names, numbers, strict=True)
+        ]
+
+    def _number_names(self, shapes: Sequence[tf.TensorShape]) -> list[str]:
+        given, names = self._metric_names, []
+        sizes = [shape.num_elements() for shape in shapes]
+        if len(given) == sum(sizes):
+            names = list(given)
+        elif len(given) == len(shapes):
+            for name, shape, size in zip(given, shapes, sizes, strict=True):
+                counted = [name if name is None else f"{name}{i}" for i in range(size)]
+                names += counted if shape.rank else [name]
+        else:
+            name = given[0] if len(given) == 1 else None
+            names = [name and f"{name}{i}" for i in range(sum(sizes))]
+        return [name or f"Metric{i}" for i, name in enumerate(names)]

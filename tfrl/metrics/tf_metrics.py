@@ -7,12 +7,17 @@ steps and episodes of all `B` members.
 from __future__ import annotations
 
 import abc
+import functools
+from typing import Any
 
 import tensorflow as tf
 
 from tfrl.metrics import tf_metric
+from tfrl.metrics.episode_sums import EpisodeSums
+from tfrl.metrics.export_utils import log_metrics as log_metrics
 from tfrl.metrics.tf_deque import TFDeque as TFDeque
 from tfrl.trajectories import trajectory as traj
+from tfrl.utils import nest_utils
 
 
 class EnvironmentSteps(tf_metric.TFStepMetric):
@@ -78,46 +83,33 @@ class _EpisodeMetric(tf_metric.TFStepMetric):
     ) -> None:
         super().__init__(name=name, prefix=prefix)
         self._dtype = tf.as_dtype(dtype)
-        self._batch_size = int(batch_size)
-        self._buffer = TFDeque(buffer_size, dtype)
-        self._accumulator = tf.Variable(
-            tf.zeros([self._batch_size], self._dtype), name="accumulator"
-        )
+        self._sums = EpisodeSums(name, batch_size, buffer_size, self._dtype)
+        self._buffer = self._sums.finished
 
     @abc.abstractmethod
     def _increment(self, trajectory: traj.Trajectory) -> tf.Tensor:
         """What this step adds to its episode's sum, `[B]`."""
 
     def call(self, trajectory: traj.Trajectory) -> traj.Trajectory:
-        self._check_batch(trajectory.step_type.shape)
-        so_far = tf.where(
-            trajectory.is_first(),
-            tf.zeros([], self._dtype),
-            self._accumulator,
-        )
-        so_far += self._increment(trajectory)
-        self._accumulator.assign(so_far)
-        self._buffer.extend(so_far, where=trajectory.is_last())
+        self._sums.add(trajectory, self._increment(trajectory))
         return trajectory
 
     def reset(self) -> None:
-        self._buffer.clear()
-        self._accumulator.assign(tf.zeros_like(self._accumulator))
-
-    def _check_batch(self, shape: tf.TensorShape) -> None:
-        if not shape.is_compatible_with([self._batch_size]):
-            raise ValueError(
-                f"{self.name}: trajectory.step_type has shape {shape}, but the metric "
-                f"was made for steps of shape [{self._batch_size}]; pass the "
-                "environment's batch_size to the metric, and no time dimension."
-            )
+        self._sums.reset()
 
 
 class _ReturnMetric(_EpisodeMetric):
-    """Undiscounted returns of the latest episodes; vector rewards are summed."""
+    """Undiscounted returns of the latest episodes.
+
+    The numbers of a vector reward or of a nest of rewards are summed; see
+    `AverageReturnMultiMetric` for each of them.
+    """
 
     def _increment(self, trajectory: traj.Trajectory) -> tf.Tensor:
-        reward = tf.cast(trajectory.reward, self._dtype)
+        return tf.add_n([self._total(r) for r in tf.nest.flatten(trajectory.reward)])
+
+    def _total(self, reward: tf.Tensor) -> tf.Tensor:
+        reward = tf.cast(reward, self._dtype)
         extra = list(range(1, reward.shape.rank))
         return tf.reduce_sum(reward, axis=extra) if extra else reward
 
@@ -191,3 +183,102 @@ class AverageEpisodeLengthMetric(_EpisodeMetric):
 
     def result(self) -> tf.Tensor:
         return self._buffer.mean()
+
+
+class ChosenActionHistogram(tf_metric.TFHistogramStepMetric):
+    """The latest `buffer_size` actions, shown as a histogram.
+
+    At a boundary the environment ignores the action, and so does the histogram.
+    """
+
+    def __init__(
+        self,
+        name: str = "ChosenActionHistogram",
+        dtype: tf.DType = tf.int32,
+        buffer_size: int = 100,
+    ) -> None:
+        super().__init__(name=name)
+        self._dtype = tf.as_dtype(dtype)
+        self._buffer = TFDeque(buffer_size, self._dtype)
+
+    def call(self, trajectory: traj.Trajectory) -> traj.Trajectory:
+        """Adds the actions of a trajectory, one tensor `[B, ...]`.
+
+        Raises:
+          ValueError: if the action is a nest.
+        """
+        if tf.nest.is_nested(trajectory.action):
+            raise ValueError(
+                f"{self.name}: trajectory.action is the nest {trajectory.action}, "
+                "expected one tensor; give the metric a trajectory whose action is "
+                "replaced by one of its parts."
+            )
+        actions = tf.cast(trajectory.action, self._dtype)
+        acted = tf.logical_not(trajectory.is_boundary())
+        acted = tf.reshape(acted, [-1] + [1] * (actions.shape.rank - 1))
+        acted = tf.broadcast_to(acted, tf.shape(actions))
+        self._buffer.extend(tf.reshape(actions, [-1]), where=tf.reshape(acted, [-1]))
+        return trajectory
+
+    def result(self) -> tf.Tensor:
+        """The actions held, `[N]`, in no particular order."""
+        return self._buffer.data
+
+    def reset(self) -> None:
+        self._buffer.clear()
+
+
+class AverageReturnMultiMetric(tf_metric.TFMultiMetricStepMetric):
+    """Mean return of the last `buffer_size` episodes for each of several rewards."""
+
+    def __init__(
+        self,
+        reward_spec: Any,
+        name: str = "AverageReturnMultiMetric",
+        prefix: str = "Metrics",
+        dtype: tf.DType = tf.float32,
+        batch_size: int = 1,
+        buffer_size: int = 10,
+    ) -> None:
+        """Creates a metric for rewards of `reward_spec`, a nest of specs.
+
+        In summaries the specs' names tell the returns apart; a spec without one goes by
+        its path in the nest.
+        """
+        specs = nest_utils.flatten_with_joined_paths(reward_spec)
+        super().__init__(
+            name=name,
+            prefix=prefix,
+            metric_names=[spec.name or path or None for path, spec in specs],
+        )
+        self._sums = [
+            EpisodeSums(name, batch_size, buffer_size, dtype, spec.shape)
+            for _, spec in specs
+        ]
+        # Held by functions, since tf.Module wraps the containers set on it.
+        self._pack = functools.partial(tf.nest.pack_sequence_as, reward_spec)
+        self._check = functools.partial(
+            nest_utils.assert_same_structure,
+            nest2=reward_spec,
+            message=f"{name}: trajectory.reward and reward_spec do not match",
+        )
+
+    def call(self, trajectory: traj.Trajectory) -> traj.Trajectory:
+        """Adds the rewards of a trajectory, `[B, ...]` for each spec.
+
+        Raises:
+          TypeError, ValueError: if the rewards are not nested as the specs are.
+        """
+        self._check(trajectory.reward)
+        rewards = tf.nest.flatten(trajectory.reward)
+        for sums, reward in zip(self._sums, rewards, strict=True):
+            sums.add(trajectory, reward)
+        return trajectory
+
+    def result(self) -> Any:
+        """The mean returns, in the structure and shapes of `reward_spec`."""
+        return self._pack([sums.finished.mean() for sums in self._sums])
+
+    def reset(self) -> None:
+        for sums in self._sums:
+            sums.reset()

@@ -1,0 +1,104 @@
+"""Metrics for one environment, made into one for a batch of environments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfrl.metrics import py_metric
+from tfrl.trajectories import trajectory as traj
+from tfrl.utils import nest_utils
+
+
+class BatchedPyMetric(py_metric.PyStepMetric):
+    """One metric for each member of the batch; the result is their aggregate.
+
+    The metrics of `py_metrics` take batches themselves; this is for metrics that do
+    not. What it aggregates (by the class's own `aggregate`, the mean by default) are
+    the members' results: a member that has finished no episode yet counts too.
+    """
+
+    def __init__(
+        self,
+        metric_class: type[py_metric.PyMetric],
+        metric_args: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        batch_size: int | None = None,
+        dtype: Any = np.float32,
+        prefix: str = "Metrics",
+    ) -> None:
+        """Creates a metric of `metric_class(**metric_args)` for each member.
+
+        Args:
+          metric_class: a class of metrics that take unbatched trajectories.
+          metric_args: its keyword arguments.
+          name: the metric's name; that of the members if None.
+          batch_size: the number of members; if None that of the first trajectory.
+          dtype: the type of the result as long as the number of members is unknown.
+          prefix: the first part of the summary tag.
+        """
+        self._metric_class = metric_class
+        self._metric_args = dict(metric_args or {})
+        super().__init__(
+            name or metric_class(**self._metric_args).name,  # type: ignore[call-arg]
+            prefix=prefix,
+        )
+        self._dtype = dtype
+        self._metrics: list[py_metric.PyMetric] = []
+        if batch_size is not None:
+            self.build(batch_size)
+
+    def build(self, batch_size: int) -> None:
+        """Makes a new metric for each of `batch_size` members."""
+        self._metrics = [
+            self._metric_class(**self._metric_args)  # type: ignore[call-arg]
+            for _ in range(batch_size)
+        ]
+        self.reset()
+
+    def call(self, batched_trajectory: traj.Trajectory) -> None:
+        """Updates each member's metric with its row of a trajectory `[B, ...]`.
+
+        Raises:
+          ValueError: if the batch size changes.
+        """
+        rows = nest_utils.unstack_nested_arrays(batched_trajectory)
+        if not self._metrics:
+            self.build(len(rows))
+        if len(rows) != len(self._metrics):
+            raise ValueError(
+                f"{self.name}: the trajectory has a batch of {len(rows)}, but the "
+                f"metric was made for, or first saw, {len(self._metrics)}; use one "
+                "metric for each environment."
+            )
+        for metric, row in zip(self._metrics, rows, strict=True):
+            metric(row)
+
+    def reset(self) -> None:
+        for metric in self._metrics:
+            metric.reset()
+
+    def result(self) -> Any:
+        """The aggregate of the members' results, 0 while there are none."""
+        if not self._metrics:
+            return np.zeros([], self._dtype)
+        return self._metric_class.aggregate(self._metrics)
+
+    @staticmethod
+    def aggregate(metrics: Any) -> Any:
+        """Raises NotImplementedError: there is no batch of batched metrics."""
+        raise NotImplementedError(
+            "BatchedPyMetric.aggregate: got batched metrics, expected metrics of single "
+            "environments; make one BatchedPyMetric for the whole batch."
+        )
+
+    def get_state(self) -> list[str]:
+        return [tf.compat.as_text(metric.serialize()) for metric in self._metrics]
+
+    def set_state(self, state: list[str]) -> None:
+        self.build(len(state))
+        for metric, text in zip(self._metrics, state, strict=True):
+            metric.deserialize(text)

@@ -1,0 +1,66 @@
+"""Sums over the episodes of a batched environment, for the metrics in variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.metrics.tf_deque import TFDeque
+from tfrl.trajectories import trajectory as traj
+
+
+class EpisodeSums(tf.Module):
+    """Sums over the running episode of each member, and over the latest finished.
+
+    Attributes:
+      finished: the `TFDeque` of the sums over finished episodes.
+    """
+
+    def __init__(
+        self,
+        owner: str,
+        batch_size: int,
+        buffer_size: int,
+        dtype: tf.DType,
+        shape: Any = (),
+    ) -> None:
+        """Creates sums of values of `shape` and `dtype`; `owner` is named in errors."""
+        super().__init__(name=owner)
+        self._owner = owner
+        self._batch_size = int(batch_size)
+        self._dtype = tf.as_dtype(dtype)
+        self._shape = tf.TensorShape(shape)
+        self.finished = TFDeque(buffer_size, dtype, shape)
+        self._running = tf.Variable(
+            tf.zeros([self._batch_size, *self._shape], self._dtype), name="accumulator"
+        )
+
+    def add(self, trajectory: traj.Trajectory, values: tf.Tensor) -> None:
+        """Adds one step's `values`, `[B, ...]`, to the episodes of a trajectory.
+
+        Raises:
+          ValueError: if batch size or shape are others than those at construction.
+        """
+        self._check("trajectory.step_type", trajectory.step_type, tf.TensorShape([]))
+        self._check("the value of a step", values, self._shape)
+        starts = trajectory.is_first()
+        starts = tf.reshape(starts, [self._batch_size] + [1] * self._shape.rank)
+        so_far = tf.where(starts, tf.zeros([], self._dtype), self._running)
+        so_far += tf.cast(values, self._dtype)
+        self._running.assign(so_far)
+        self.finished.extend(so_far, where=trajectory.is_last())
+
+    def reset(self) -> None:
+        """Forgets everything."""
+        self.finished.clear()
+        self._running.assign(tf.zeros_like(self._running))
+
+    def _check(self, what: str, value: tf.Tensor, inner: tf.TensorShape) -> None:
+        expected = tf.TensorShape([self._batch_size]).concatenate(inner)
+        if not value.shape.is_compatible_with(expected):
+            raise ValueError(
+                f"{self._owner}: {what} has shape {value.shape}, but the metric was "
+                f"made for steps of shape {expected.as_list()}; pass the environment's "
+                "batch_size (and reward spec) to the metric, and no time dimension."
+            )

@@ -1,0 +1,39 @@
+"""Metrics in the log."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+import tensorflow as tf
+
+_logger = logging.getLogger(__name__)
+
+
+def export_metrics(step: Any, metrics: Iterable[Any], loss_info: Any = None) -> None:
+    """Logs `[step=...] name = value` of each metric at level INFO.
+
+    Args:
+      step: the number of the round.
+      metrics: metrics of either kind.
+      loss_info: a `LossInfo`, whose loss is logged too, if given.
+    """
+    named = [(metric.name, metric.result()) for metric in metrics]
+    if loss_info is not None:
+        named.append(("loss", loss_info.loss))
+    for name, value in named:
+        _logger.info("[step=%s] %s = %s", plain(step), name, plain(value))
+
+
+def log_metrics(metrics: Iterable[Any], prefix: str = "") -> None:
+    """Logs `name = result` of each metric at level INFO, in one message."""
+    lines = [f"{metric.name} = {plain(metric.result())}" for metric in metrics]
+    _logger.info("%s \n\t\t %s", prefix, "\n\t\t ".join(lines))
+
+
+def plain(result: Any) -> Any:
+    """Returns a result with NumPy values in place of tensors."""
+    return tf.nest.map_structure(
+        lambda leaf: leaf.numpy() if hasattr(leaf, "numpy") else leaf, result
+    )

@@ -19,6 +19,10 @@ from gymnasium.envs import registration
 
 from tfrl.environments import gymnasium_wrapper, py_environment, wrappers
 
+TimeLimitWrapperType = Callable[
+    [py_environment.PyEnvironment, int], py_environment.PyEnvironment
+]
+
 
 def load(
     environment_name: str,
@@ -81,9 +85,7 @@ def wrap_env(
     discount: float = 1.0,
     max_episode_steps: int | None = None,
     gym_env_wrappers: Sequence[Callable[[gymnasium.Env], gymnasium.Env]] = (),
-    time_limit_wrapper: Callable[
-        [py_environment.PyEnvironment, int], py_environment.PyEnvironment
-    ] = wrappers.TimeLimit,
+    time_limit_wrapper: TimeLimitWrapperType = wrappers.TimeLimit,
     env_wrappers: Sequence[
         Callable[[py_environment.PyEnvironment], py_environment.PyEnvironment]
     ] = (),

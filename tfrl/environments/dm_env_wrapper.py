@@ -1,0 +1,184 @@
+"""`DmEnvWrapper`: a dm_env environment, such as Acme's, as a `PyEnvironment`.
+
+The way back is `py_to_dm_wrapper.PyToDMWrapper`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tree
+
+from tfrl.environments import py_environment
+from tfrl.specs import array_spec, dm_env_specs
+from tfrl.trajectories import time_step as ts
+
+_STEP_TYPES = (ts.StepType.FIRST, ts.StepType.MID, ts.StepType.LAST)
+
+
+class DmEnvWrapper(py_environment.PyEnvironment):
+    """A `dm_env.Environment` behind our interface, with its specs converted.
+
+    Both interfaces mean the same by time: FIRST, MID and LAST, and a LAST step that
+    keeps its discount where the episode was cut off. The reward and the discount of a
+    FIRST step, None there, become 0 and 1, and both are float32. Attributes that are
+    not found here are looked up in the dm_env environment; `seed`, `get_info`,
+    `get_state` and `set_state` work where it has such methods.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        spec_dtype_map: Mapping[Any, Any] | None = None,
+        handle_auto_reset: bool = True,
+    ):
+        """Wraps `env`.
+
+        Args:
+          env: The `dm_env.Environment`.
+          spec_dtype_map: From dtypes of its specs to those that observations and
+            actions have here, such as `{np.float64: np.float32}`; others stay.
+          handle_auto_reset: See `PyEnvironment`; dm_env's environments reset
+            themselves, too.
+
+        Raises:
+          TypeError: If `env` is something else.
+          ValueError: If one of its specs cannot be converted.
+        """
+        super().__init__(handle_auto_reset)
+        _check_is_dm_env(env)
+        self._env = env
+        dtypes = {
+            np.dtype(old): np.dtype(new) for old, new in (spec_dtype_map or {}).items()
+        }
+        self._observation_spec = _convert_specs(env.observation_spec(), dtypes)
+        self._action_spec = _convert_specs(env.action_spec(), dtypes)
+        self._dm_action_spec = env.action_spec()
+        self._reward_spec = _as_float32(env.reward_spec())
+        self._discount_spec = _as_float32(env.discount_spec())
+
+    @property
+    def dm_env(self) -> Any:
+        """The dm_env environment."""
+        return self._env
+
+    def observation_spec(self) -> Any:
+        """The nest of specs of the observations."""
+        return self._observation_spec
+
+    def action_spec(self) -> Any:
+        """The nest of specs of the actions."""
+        return self._action_spec
+
+    def reward_spec(self) -> Any:
+        """The nest of specs of the rewards, float32."""
+        return self._reward_spec
+
+    def discount_spec(self) -> Any:
+        """The spec of the discount, float32."""
+        return self._discount_spec
+
+    def seed(self, seed: Any) -> Any:
+        """Seeds the dm_env environment, if it has a method `seed`."""
+        own = getattr(self._env, "seed", None)
+        return super().seed(seed) if own is None else own(seed)
+
+    def get_info(self) -> Any:
+        """Returns what the dm_env environment's own `get_info` does, if it has one."""
+        own = getattr(self._env, "get_info", None)
+        return super().get_info() if own is None else own()
+
+    def get_state(self) -> Any:
+        """Returns what the dm_env environment's own `get_state` does, if it has one."""
+        own = getattr(self._env, "get_state", None)
+        return super().get_state() if own is None else own()
+
+    def set_state(self, state: Any) -> None:
+        """Calls the dm_env environment's own `set_state`, if it has one."""
+        own = getattr(self._env, "set_state", None)
+        if own is None:
+            super().set_state(state)
+        else:
+            own(state)
+
+    def close(self) -> None:
+        """Closes the dm_env environment."""
+        self._env.close()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or "_env" not in self.__dict__:
+            raise AttributeError(name)
+        return getattr(self._env, name)
+
+    def _reset(self) -> ts.TimeStep:
+        return self._convert(self._env.reset())
+
+    def _step(self, action: Any) -> ts.TimeStep:
+        action = tree.map_structure_up_to(
+            self._dm_action_spec,
+            # An array without dimensions has no hash, a scalar has.
+            lambda spec, value: np.array(value, spec.dtype)[()],
+            self._dm_action_spec,
+            action,
+        )
+        return self._convert(self._env.step(action))
+
+    def _convert(self, time_step: Any) -> ts.TimeStep:
+        step_type = _STEP_TYPES[int(time_step.step_type)]
+        if step_type is ts.StepType.FIRST:
+            reward = tree.map_structure(
+                lambda spec: np.zeros(spec.shape, spec.dtype), self._reward_spec
+            )
+            discount = np.ones(self._discount_spec.shape, self._discount_spec.dtype)
+        else:
+            reward = _to_spec("reward", self._reward_spec, time_step.reward)
+            discount = _to_spec("discount", self._discount_spec, time_step.discount)
+        observation = _to_spec(
+            "observation", self._observation_spec, time_step.observation
+        )
+        return ts.TimeStep(step_type, reward, discount, observation)
+
+
+def _check_is_dm_env(env: Any) -> None:
+    methods = ("reset", "step", "observation_spec", "action_spec", "reward_spec")
+    missing = [name for name in methods if not callable(getattr(env, name, None))]
+    if missing or isinstance(env, py_environment.PyEnvironment):
+        raise TypeError(
+            f"env: got {env!r} of type {type(env).__name__}, expected a "
+            "dm_env.Environment; a PyEnvironment needs no wrapper, and suite_gym."
+            "wrap_env takes those of Gymnasium."
+        )
+
+
+def _convert_specs(specs: Any, dtypes: Mapping[Any, Any]) -> Any:
+    return tree.map_structure(
+        lambda spec: spec.replace(dtype=dtypes.get(spec.dtype, spec.dtype)),
+        dm_env_specs.from_dm_env_spec(specs),
+    )
+
+
+def _as_float32(specs: Any) -> Any:
+    return tree.map_structure(
+        lambda spec: spec.replace(dtype=np.float32),
+        dm_env_specs.from_dm_env_spec(specs),
+    )
+
+
+def _to_spec(field: str, specs: Any, values: Any) -> Any:
+    """Copies `values` into arrays of the structure and dtypes of `specs`.
+
+    A copy, since an environment may change its arrays in place.
+    """
+
+    def convert(spec: array_spec.ArraySpec, value: Any) -> np.ndarray:
+        if value is None:
+            raise ValueError(
+                f"{field}: got None after the FIRST step, expected an array of "
+                f"{spec}; mend the dm_env environment, which may leave out only the "
+                "reward and the discount of a FIRST step."
+            )
+        return np.array(value, spec.dtype)
+
+    return tree.map_structure_up_to(specs, convert, specs, values)

@@ -1,0 +1,99 @@
+"""`PyToDMWrapper`: a `PyEnvironment` as a dm_env environment, as Acme's code wants it.
+
+The way back is `dm_env_wrapper.DmEnvWrapper`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dm_env
+import numpy as np
+
+from tfrl.environments import py_environment
+from tfrl.specs import dm_env_specs
+
+
+class PyToDMWrapper(dm_env.Environment):
+    """Steps a single `PyEnvironment` through dm_env's interface.
+
+    A FIRST step has reward and discount None, as dm_env wants it. After a LAST step,
+    and before any reset, `step` ignores its action and resets, whatever the
+    environment's `handle_auto_reset`. Attributes that are not found here are looked up
+    in the environment.
+    """
+
+    def __init__(self, env: py_environment.PyEnvironment):
+        """Wraps `env`.
+
+        Raises:
+          TypeError: If `env` is not a `PyEnvironment`.
+          NotImplementedError: If it is batched.
+        """
+        if not isinstance(env, py_environment.PyEnvironment):
+            raise TypeError(
+                f"env: got {env!r} of type {type(env).__name__}, expected a "
+                "PyEnvironment; wrap a Gymnasium environment with suite_gym.wrap_env."
+            )
+        if env.batched:
+            raise NotImplementedError(
+                f"env: got a batched environment ({env.batch_size} members), expected "
+                "a single one, since dm_env knows no batches; wrap each member."
+            )
+        self._environment = env
+        self._reset_next_step = True
+        self._observation_spec = dm_env_specs.to_dm_env_spec(env.observation_spec())
+        self._action_spec = dm_env_specs.to_dm_env_spec(env.action_spec())
+        self._reward_spec = dm_env_specs.to_dm_env_spec(env.reward_spec())
+        self._discount_spec = dm_env_specs.to_dm_env_spec(env.discount_spec())
+
+    @property
+    def environment(self) -> py_environment.PyEnvironment:
+        """The environment inside."""
+        return self._environment
+
+    def reset(self) -> dm_env.TimeStep:
+        """Starts a new episode and returns its FIRST step."""
+        return self._convert(self._environment.reset())
+
+    def step(self, action: Any) -> dm_env.TimeStep:
+        """Applies `action`, or resets if the episode has ended or none has begun."""
+        if self._reset_next_step:
+            return self.reset()
+        return self._convert(self._environment.step(action))
+
+    def observation_spec(self) -> Any:
+        """The nest of dm_env specs of the observations."""
+        return self._observation_spec
+
+    def action_spec(self) -> Any:
+        """The nest of dm_env specs of the actions."""
+        return self._action_spec
+
+    def reward_spec(self) -> Any:
+        """The nest of dm_env specs of the rewards."""
+        return self._reward_spec
+
+    def discount_spec(self) -> Any:
+        """The dm_env spec of the discount."""
+        return self._discount_spec
+
+    def close(self) -> None:
+        """Closes the environment inside."""
+        self._environment.close()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or "_environment" not in self.__dict__:
+            raise AttributeError(name)
+        return getattr(self._environment, name)
+
+    def _convert(self, time_step: Any) -> dm_env.TimeStep:
+        step_type = dm_env.StepType(int(np.asarray(time_step.step_type)))
+        self._reset_next_step = step_type.last()
+        is_first = step_type.first()
+        return dm_env.TimeStep(
+            step_type=step_type,
+            reward=None if is_first else time_step.reward,
+            discount=None if is_first else time_step.discount,
+            observation=time_step.observation,
+        )

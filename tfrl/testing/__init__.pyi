@@ -1,0 +1,14 @@
+from . import agent as agent
+from . import conformance as conformance
+from . import network as network
+from . import policy as policy
+from . import py_environment as py_environment
+from . import replay_buffer as replay_buffer
+from . import tf_environment as tf_environment
+from .agent import AgentConformance as AgentConformance
+from .conformance import Conformance as Conformance
+from .network import NetworkConformance as NetworkConformance
+from .policy import PolicyConformance as PolicyConformance
+from .py_environment import PyEnvironmentConformance as PyEnvironmentConformance
+from .replay_buffer import ReplayBufferConformance as ReplayBufferConformance
+from .tf_environment import TFEnvironmentConformance as TFEnvironmentConformance

@@ -1,0 +1,255 @@
+"""`AgentConformance`: the suite for agents."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfrl.agents import tf_agent
+from tfrl.testing.conformance import Conformance, check_same, copy_nest, fail, same
+from tfrl.testing.network import sample_inputs
+from tfrl.trajectories import time_step as ts
+from tfrl.trajectories import trajectory
+
+_FIRST, _MID, _LAST = 0, 1, 2
+
+
+class AgentConformance(Conformance):
+    """Checks that a `TFAgent` does what loops, drivers and checkpoints rely on.
+
+    Write `make_agent`, which must return equal agents each time: seed its networks.
+    The experience is one of whole episodes with random observations and actions, or of
+    MID frames for agents that take a fixed number of steps; override `make_experience`
+    for agents that need another.
+
+    Attributes:
+      batch_size: `B` of the experience.
+      num_steps: `T` of the experience, for agents that take any.
+      masks_boundaries: Whether frames from LAST to FIRST carry no signal; only an
+        algorithm without a notion of time has a reason to say no.
+    """
+
+    batch_size: int = 4
+    num_steps: int = 5
+    masks_boundaries: bool = True
+
+    def make_agent(self) -> tf_agent.TFAgent:
+        """Returns a new agent, the same in every call."""
+        raise NotImplementedError(
+            f"{type(self).__name__}.make_agent: not written; return a new agent from "
+            "it."
+        )
+
+    def make_experience(
+        self, agent: tf_agent.TFAgent, batch_size: int, seed: int = 0
+    ) -> trajectory.Trajectory:
+        """Returns random experience `[batch_size, T, ...]` that `train` takes."""
+        length = agent.train_sequence_length
+        num_steps = self.num_steps if length is None else length
+        flat = sample_inputs(agent.training_data_spec, batch_size * num_steps, seed)
+        experience = tf.nest.map_structure(
+            lambda t: tf.reshape(t, [batch_size, num_steps, *t.shape[1:]]), flat
+        )
+        step_type = np.full([batch_size, num_steps], _MID, np.int32)
+        next_step_type = step_type.copy()
+        discount = np.ones([batch_size, num_steps], np.float32)
+        if length is None:
+            step_type[:, 0] = _FIRST
+            next_step_type[:, -1] = _LAST
+            discount[:, -1] = 0.0
+        return experience._replace(
+            step_type=tf.constant(step_type),
+            next_step_type=tf.constant(next_step_type),
+            discount=tf.constant(discount),
+        )
+
+    def test_train_returns_a_finite_loss_and_counts(self) -> None:
+        """`LossInfo` with a finite scalar; `train_step_counter` grows by one."""
+        agent = self._agent()
+        for step in range(1, 3):
+            loss = agent.train(self.make_experience(agent, self.batch_size)).loss
+            if loss.shape.rank != 0 or not np.isfinite(loss.numpy()):
+                fail("train().loss", f"{loss}", "a finite scalar", "reduce the loss")
+            if int(agent.train_step_counter) != step:
+                fail(
+                    f"train_step_counter after {step} updates",
+                    f"{int(agent.train_step_counter)}",
+                    f"{step}",
+                    "add one to it in _train",
+                )
+
+    def test_train_changes_what_it_lists_and_loss_nothing(self) -> None:
+        """`variables()` is all that `train` changes; `loss` changes none of it."""
+        agent = self._agent()
+        experience = self.make_experience(agent, self.batch_size)
+        before = [np.array(v) for v in agent.variables()]
+        agent.loss(experience)
+        if not same(before, [np.array(v) for v in agent.variables()]):
+            fail("variables() after loss()", "a change", "none", "update in _train")
+        agent.train(experience)
+        listed = {_identity(v) for v in agent.variables()}
+        if same(before, [np.array(v) for v in agent.variables()[: len(before)]]):
+            fail(
+                "variables() after train()",
+                "no change",
+                "new weights",
+                "list the networks' variables in _variables, and apply the gradients",
+            )
+        acting = agent.collect_policy.variables()
+        missing = [v.name for v in acting if _identity(v) not in listed]
+        if missing:
+            fail(
+                "variables()",
+                f"none of the collect policy's {missing}",
+                "all that training changes",
+                "return networks, targets, optimizer slots and counters from "
+                "_variables",
+            )
+
+    def test_train_traces_once(self) -> None:
+        """A `tf.function` of `train` is traced once for one shape."""
+        agent = self._agent()
+        train = tf.function(agent.train)
+        for seed in range(3):
+            train(self.make_experience(agent, self.batch_size, seed))
+        if train.experimental_get_tracing_count() != 1:
+            fail(
+                "train in a tf.function",
+                f"{train.experimental_get_tracing_count()} traces",
+                "one",
+                "make variables in the constructor, and no Python numbers in _train",
+            )
+
+    def test_other_batch_sizes_train(self) -> None:
+        """Batches of 1 and of 7 give finite losses."""
+        agent = self._agent()
+        for size in (1, 7):
+            loss = agent.loss(self.make_experience(agent, size)).loss
+            if not np.isfinite(loss.numpy()):
+                fail(f"loss of a batch of {size}", f"{loss}", "a number", "look at it")
+
+    def test_weights_of_one_change_nothing(self) -> None:
+        """`weights=ones` is the same as no weights."""
+        agent = self._agent()
+        experience = self.make_experience(agent, self.batch_size)
+        plain = agent.loss(experience).loss.numpy()
+        weighted = agent.loss(experience, weights=tf.ones([self.batch_size]))
+        if not np.allclose(plain, weighted.loss.numpy(), rtol=1e-5):
+            fail(
+                "loss(experience, weights=ones)",
+                f"{weighted.loss.numpy()}",
+                f"{plain}, as without weights",
+                "multiply each example's loss by its weight before the mean",
+            )
+
+    def test_boundaries_carry_no_signal(self) -> None:
+        """The reward and action of a frame from LAST to FIRST do not matter."""
+        if not self.masks_boundaries:
+            return
+        agent = self._agent()
+        experience = self._with_boundary(self.make_experience(agent, self.batch_size))
+        losses = []
+        for reward in (0.0, 100.0):
+            changed = tf.nest.map_structure(
+                lambda leaf, reward=reward: tf.concat(
+                    [tf.fill(tf.shape(leaf[:, :1]), reward), leaf[:, 1:]], axis=1
+                ),
+                experience.reward,
+            )
+            losses.append(agent.loss(experience._replace(reward=changed)).loss.numpy())
+        if not np.allclose(losses[0], losses[1], rtol=1e-5):
+            fail(
+                "the loss when only a boundary's reward is changed",
+                f"{losses[1]}",
+                f"{losses[0]}, as before",
+                "mask frames whose step_type is LAST",
+            )
+
+    def test_a_restored_agent_goes_on_as_before(self) -> None:
+        """After a checkpoint the next update is the same, bit for bit."""
+        agent, other = self._agent(), self._agent()
+        experiences = [self.make_experience(agent, self.batch_size, s) for s in (0, 1)]
+        agent.train(experiences[0])
+        with tempfile.TemporaryDirectory() as folder:
+            path = tf.train.Checkpoint(agent=agent).write(str(Path(folder, "agent")))
+            tf.train.Checkpoint(agent=other).read(path)
+        for one in (agent, other):
+            one.train(experiences[1])
+        check_same(
+            [np.array(v) for v in agent.variables()],
+            [np.array(v) for v in other.variables()],
+            "variables() of the restored agent after one more update",
+            "as of the saved one",
+            "keep networks, optimizers and variables as attributes of the agent",
+        )
+
+    def test_experience_of_another_kind_is_refused(self) -> None:
+        """A number, or a trajectory without its time, raises what says so."""
+        agent = self._agent()
+        experience = self.make_experience(agent, self.batch_size)
+        no_time = tf.nest.map_structure(lambda leaf: leaf[:, 0], experience)
+        for what, wrong in (("a number", 1.0), ("experience without time", no_time)):
+            try:
+                agent.train(wrong)
+            except (ValueError, TypeError):
+                continue
+            fail(
+                f"train of {what}",
+                "no error",
+                "a ValueError or TypeError",
+                "convert experience by a data_converter, which checks it",
+            )
+
+    def test_its_policies_make_the_data_that_it_collects(self) -> None:
+        """`collect_data_spec` is that of the trajectories of `collect_policy`."""
+        agent = self._agent()
+        if agent.collect_data_spec != agent.collect_policy.trajectory_spec:
+            fail(
+                "collect_data_spec",
+                f"{agent.collect_data_spec}",
+                f"{agent.collect_policy.trajectory_spec}",
+                "give the collect policy the agent's specs",
+            )
+        observation = sample_inputs(
+            agent.time_step_spec.observation, self.batch_size, seed=0
+        )
+        time_step = ts.restart(observation, batch_size=self.batch_size)
+        for policy in (agent.policy, agent.collect_policy):
+            state = policy.get_initial_state(self.batch_size)
+            action = policy.action(time_step, state).action
+            tf.nest.assert_same_structure(action, agent.action_spec)
+
+    def _agent(self) -> tf_agent.TFAgent:
+        agent = self.make_agent()
+        agent.initialize()
+        return agent
+
+    def _with_boundary(
+        self, experience: trajectory.Trajectory
+    ) -> trajectory.Trajectory:
+        step_type, next_step_type, discount = (
+            copy_nest(x.numpy())
+            for x in (
+                experience.step_type,
+                experience.next_step_type,
+                experience.discount,
+            )
+        )
+        step_type[:, 0], next_step_type[:, 0], discount[:, 0] = _LAST, _FIRST, 1.0
+        step_type[:, 1] = _FIRST
+        return experience._replace(
+            step_type=tf.constant(step_type),
+            next_step_type=tf.constant(next_step_type),
+            discount=tf.constant(discount),
+        )
+
+
+def _identity(variable: Any) -> int:
+    """What a Keras variable and the `tf.Variable` behind it have in common."""
+    is_keras = isinstance(variable, keras.Variable)
+    return id(variable.value if is_keras else variable)

@@ -1,0 +1,170 @@
+"""What all suites share: their list of checks, and comparisons with specs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+import tree
+
+from tfrl.specs import array_spec
+
+
+class Conformance:
+    """Base class of the suites: every method `test_...` is a check.
+
+    pytest collects a subclass whose name begins with `Test`; with unittest inherit
+    `unittest.TestCase` as well. `run_all` runs the checks without either.
+    """
+
+    @classmethod
+    def checks(cls) -> list[str]:
+        """The names of the checks, in the order in which they are written."""
+        names = [
+            name for base in reversed(cls.__mro__) for name in vars(base) if _is(name)
+        ]
+        return list(dict.fromkeys(names))
+
+    def run_all(self) -> None:
+        """Runs every check.
+
+        Raises:
+          AssertionError: The first that fails.
+        """
+        for name in self.checks():
+            getattr(self, name)()
+
+
+def _is(name: str) -> bool:
+    return name.startswith("test_")
+
+
+def fail(where: str, got: str, expected: str, mend: str) -> NoReturn:
+    """Raises the AssertionError of a check."""
+    raise AssertionError(f"{where}: got {got}, expected {expected}; {mend}.")
+
+
+def check_structure(value: Any, spec: Any, where: str, mend: str) -> None:
+    """Raises an AssertionError unless `value` has the structure of `spec`."""
+    try:
+        tree.assert_same_structure(value, spec, check_types=False)
+    except (TypeError, ValueError):
+        fail(where, _structure(value), f"the structure {_structure(spec)}", mend)
+
+
+def check_like_spec(
+    value: Any,
+    spec: Any,
+    outer_shape: Sequence[int],
+    where: str,
+    mend: str,
+    bounds: bool = True,
+) -> None:
+    """Raises an AssertionError unless a nest is what its specs say.
+
+    Args:
+      value: A nest of arrays or eager tensors, each `[*outer_shape, *spec.shape]`.
+      spec: A nest of array or tensor specs.
+      outer_shape: The dimensions in front of those of the specs.
+      where: What the nest is called in the message.
+      mend: What to change, for the message.
+      bounds: Whether the bounds of bounded specs are checked, too.
+    """
+    check_structure(value, spec, where, mend)
+    paths = tree.flatten_with_path(spec)
+    for (path, leaf_spec), leaf in zip(paths, tree.flatten(value), strict=True):
+        _check_leaf(
+            np.asarray(leaf),
+            leaf_spec,
+            tuple(outer_shape),
+            "/".join((where, *map(str, path))),
+            mend,
+            bounds,
+        )
+
+
+def _check_leaf(
+    leaf: np.ndarray,
+    spec: Any,
+    outer_shape: tuple[int, ...],
+    where: str,
+    mend: str,
+    bounds: bool,
+) -> None:
+    dtype = getattr(spec.dtype, "as_numpy_dtype", spec.dtype)
+    if leaf.dtype != dtype:
+        fail(where, f"dtype {leaf.dtype}", f"{np.dtype(dtype)}", mend)
+    shape = (*outer_shape, *spec.shape)
+    if len(leaf.shape) != len(shape) or any(
+        size is not None and size != got
+        for got, size in zip(leaf.shape, shape, strict=True)
+    ):
+        fail(where, f"shape {leaf.shape}", f"{shape}", mend)
+    if not bounds or not hasattr(spec, "minimum"):
+        return
+    low, high = np.asarray(spec.minimum), np.asarray(spec.maximum)
+    if not (np.all(leaf >= low) and np.all(leaf <= high)):
+        fail(
+            where,
+            f"values in [{leaf.min()}, {leaf.max()}]",
+            f"values in [{low.min()}, {high.max()}], the bounds of the spec",
+            mend,
+        )
+
+
+def check_same(one: Any, other: Any, where: str, expected: str, mend: str) -> None:
+    """Raises an AssertionError unless two nests of arrays are equal, bit for bit."""
+    for (path, a), b in zip(
+        tree.flatten_with_path(one), tree.flatten(other), strict=True
+    ):
+        first, second = np.asarray(a), np.asarray(b)
+        if not np.array_equal(first, second, equal_nan=first.dtype.kind == "f"):
+            name = "/".join((where, *map(str, path)))
+            fail(name, f"{_short(second)}", f"{_short(first)}, {expected}", mend)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two nests of arrays of one structure are equal."""
+    return all(
+        np.array_equal(np.asarray(a), np.asarray(b))
+        for a, b in zip(tree.flatten(one), tree.flatten(other), strict=True)
+    )
+
+
+def copy_nest(nest: Any) -> Any:
+    """Returns a nest of new arrays with the values of `nest`."""
+    return tree.map_structure(np.array, nest)
+
+
+def corners(spec: Any, outer_shape: Sequence[int]) -> list[Any]:
+    """The nests of lowest and of highest values of bounded specs, `[*outer, ...]`.
+
+    Bounds at the limits of a floating dtype stand for none and are left out.
+    """
+    leaves = tree.flatten(spec)
+    if not all(isinstance(leaf, array_spec.BoundedArraySpec) for leaf in leaves):
+        return []
+    if any(
+        leaf.dtype.kind == "f"
+        and np.any(np.abs([leaf.minimum, leaf.maximum]) >= np.finfo(leaf.dtype).max)
+        for leaf in leaves
+    ):
+        return []
+
+    def full(leaf: Any, bound: str) -> np.ndarray:
+        value = np.broadcast_to(getattr(leaf, bound), (*outer_shape, *leaf.shape))
+        return np.array(value, leaf.dtype)
+
+    return [
+        tree.map_structure(lambda leaf, bound=bound: full(leaf, bound), spec)
+        for bound in ("minimum", "maximum")
+    ]
+
+
+def _structure(nest: Any) -> str:
+    return str(tree.map_structure(lambda leaf: ".", nest))
+
+
+def _short(array: np.ndarray) -> str:
+    return np.array2string(array, threshold=6, edgeitems=2)

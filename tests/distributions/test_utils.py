@@ -133,3 +133,42 @@ def test_reparameterized_sampling():
     assert reparameterized_sampling.sample(categorical, seed=1).shape == ()
     with pytest.raises(ValueError, match="cannot be reparameterized"):
         reparameterized_sampling.sample(categorical, reparam=True)
+
+
+def test_merging_a_dictionary_replaces_nested_parameters():
+    distribution = tfp.bijectors.Shift(1.0)(normal())
+    params = utils.get_parameters(distribution)
+    values = utils.parameters_to_dict(params, tensors_only=True)
+    values["distribution"]["loc"] = tf.constant([[5.0, 6.0]])
+    merged = utils.make_from_parameters(
+        utils.merge_to_parameters_from_dict(params, values)
+    )
+    np.testing.assert_array_equal(merged.distribution.loc, [[5.0, 6.0]])
+    np.testing.assert_array_equal(merged.bijector.shift, distribution.bijector.shift)
+
+
+def test_what_a_merged_dictionary_lacks_stays():
+    params = utils.get_parameters(normal())
+    for nothing in ({}, None):
+        assert utils.merge_to_parameters_from_dict(params, nothing) == params
+
+
+def test_merging_the_leaves_of_a_nested_argument():
+    params = utils.Params(dict, {"a": {"x": 1, "y": 2}, "b": [3, 4]})
+    merged = utils.merge_to_parameters_from_dict(params, {"b:0": 30, "b:1": 40})
+    assert merged.params == {"a": {"x": 1, "y": 2}, "b": [30, 40]}
+    with pytest.raises(KeyError, match="Only saw partial information"):
+        utils.merge_to_parameters_from_dict(params, {"a:x": 10})
+    with pytest.raises(ValueError, match=r"not part of value\.params"):
+        utils.merge_to_parameters_from_dict(params, {"c": 1})
+
+
+def test_merging_into_distributions_inside_a_nested_argument():
+    parts = [tfp.distributions.Normal(0.0, 1.0), tfp.distributions.Normal(1.0, 1.0)]
+    joint = tfp.distributions.JointDistributionSequential(parts)
+    params = utils.get_parameters(joint)
+    values = {"model:1": {"loc": tf.constant(7.0)}}
+    merged = utils.make_from_parameters(
+        utils.merge_to_parameters_from_dict(params, values)
+    )
+    assert [float(d.loc) for d in merged.model] == [0.0, 7.0]

@@ -273,8 +273,8 @@ def test_summary_lists_shapes_and_counts():
     lines = []
     net.summary(print_fn=lines.append)
     assert lines[0] == "QNetwork 'Net'"
-    assert "(2, 4)" in lines[1]
-    assert lines[-1] == "  trainable parameters: 27"
+    assert any("(2, 4)" in line for line in lines)
+    assert "trainable parameters: 27" in lines
 
 
 def test_training_reaches_layers_inside():

@@ -1,6 +1,7 @@
 from . import data_converter as data_converter
 from . import dqn as dqn
 from . import reinforce as reinforce
+from . import sac as sac
 from . import tf_agent as tf_agent
 from .dqn import DdqnAgent as DdqnAgent
 from .dqn import DqnAgent as DqnAgent

@@ -41,11 +41,11 @@ class DataContext(tf.Module):
         super().__init__()
         # A `tf.Module` would wrap dicts, lists and namedtuples in trackable copies.
         self._setattr_tracking = False
-        self.time_step_spec = time_step_spec
-        self.action_spec = action_spec
-        self.info_spec = info_spec
-        self.policy_state_spec = policy_state_spec
-        self.trajectory_spec = trajectory.Trajectory(
+        self._time_step_spec = time_step_spec
+        self._action_spec = action_spec
+        self._info_spec = info_spec
+        self._policy_state_spec = policy_state_spec
+        self._trajectory_spec = trajectory.Trajectory(
             step_type=time_step_spec.step_type,
             observation=time_step_spec.observation,
             action=action_spec,
@@ -59,13 +59,43 @@ class DataContext(tf.Module):
             next_time_step_spec = time_step_spec._replace(
                 observation=tf.TensorSpec((), tf.float32, name="observation")
             )
-        self.transition_spec = trajectory.Transition(
+        self._transition_spec = trajectory.Transition(
             time_step=time_step_spec,
             action_step=policy_step.PolicyStep(
                 action=action_spec, state=policy_state_spec, info=info_spec
             ),
             next_time_step=next_time_step_spec,
         )
+
+    @property
+    def time_step_spec(self) -> ts.TimeStep:
+        """The `TimeStep` of specs."""
+        return self._time_step_spec
+
+    @property
+    def action_spec(self) -> Any:
+        """The nest of specs of the actions."""
+        return self._action_spec
+
+    @property
+    def info_spec(self) -> Any:
+        """The nest of specs of the policy's info."""
+        return self._info_spec
+
+    @property
+    def policy_state_spec(self) -> Any:
+        """The nest of specs of the policy's state."""
+        return self._policy_state_spec
+
+    @property
+    def trajectory_spec(self) -> trajectory.Trajectory:
+        """The `Trajectory` of specs."""
+        return self._trajectory_spec
+
+    @property
+    def transition_spec(self) -> trajectory.Transition:
+        """The `Transition` of specs."""
+        return self._transition_spec
 
 
 class AsTrajectory(tf.Module):

@@ -133,7 +133,7 @@ def parameters_to_dict(value: Params, tensors_only: bool = False) -> dict[str, A
     entries: dict[str, Any] = {}
     for name, argument in value.params.items():
         for path, leaf in tree.flatten_with_path(argument):
-            key = f"{name}:{'/'.join(map(str, path))}" if path else name
+            key = _leaf_key(name, path)
             if isinstance(leaf, Params):
                 entries[key] = parameters_to_dict(leaf, tensors_only)
             elif (
@@ -141,6 +141,68 @@ def parameters_to_dict(value: Params, tensors_only: bool = False) -> dict[str, A
             ):
                 entries[key] = leaf
     return entries
+
+
+def merge_to_parameters_from_dict(
+    value: Params, params_dict: Mapping[str, Any] | None
+) -> Params:
+    """Puts the entries of a dictionary as `parameters_to_dict` makes it into `value`.
+
+    Args:
+      value: What the dictionary was made from.
+      params_dict: Nested dictionaries of arguments. What is missing is taken from
+        `value`; of an argument that is a nest all leaves have to be there, or none.
+
+    Returns:
+      A new `Params`.
+
+    Raises:
+      ValueError: If there are keys that `value` does not have.
+      KeyError: If some leaves of a nest are missing.
+    """
+    given = dict(params_dict or {})
+    merged = {
+        name: _merge_argument(name, argument, given)
+        for name, argument in value.params.items()
+    }
+    if given:
+        raise ValueError(
+            f"params_dict: got the keys {sorted(given)}, expected some of "
+            f"{sorted(parameters_to_dict(value))}: params_dict had keys that were not "
+            "part of value.params; leave them out."
+        )
+    return Params(value.type_, merged)
+
+
+def _merge_argument(name: str, argument: Any, given: dict[str, Any]) -> Any:
+    """One argument, with what is there for it taken out of `given`."""
+    leaves = tree.flatten_with_path(argument)
+    keys = [_leaf_key(name, path) for path, _ in leaves]
+    found = [key for key in keys if given.get(key) is not None]
+    whole = not any(isinstance(leaf, Params) for _, leaf in leaves)
+    if whole and found and found != keys:
+        raise KeyError(
+            f"params_dict: got {found} of the nested argument {name!r}, expected all "
+            f"of {keys}: Only saw partial information from the dictionary; add the "
+            "others, or leave all of them out."
+        )
+    return tree.unflatten_as(
+        argument,
+        [
+            _merge_leaf(leaf, given.pop(key, None))
+            for key, (_, leaf) in zip(keys, leaves, strict=True)
+        ],
+    )
+
+
+def _merge_leaf(leaf: Any, replacement: Any) -> Any:
+    if isinstance(leaf, Params):
+        return merge_to_parameters_from_dict(leaf, replacement)
+    return leaf if replacement is None else replacement
+
+
+def _leaf_key(name: str, path: tuple[Any, ...]) -> str:
+    return f"{name}:{'/'.join(map(str, path))}" if path else name
 
 
 def spec_from_distribution(

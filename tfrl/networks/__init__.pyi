@@ -1,14 +1,19 @@
 from . import actor_distribution_network as actor_distribution_network
 from . import categorical_projection_network as categorical_projection_network
+from . import categorical_q_network as categorical_q_network
 from . import checks as checks
 from . import encoding_network as encoding_network
+from . import expand_dims_layer as expand_dims_layer
 from . import layer_utils as layer_utils
+from . import mask_splitter_network as mask_splitter_network
+from . import nest_map as nest_map
 from . import network as network
 from . import normal_projection_network as normal_projection_network
 from . import q_network as q_network
 from . import seeding as seeding
 from . import sequential as sequential
 from . import signatures as signatures
+from . import test_utils as test_utils
 from . import utils as utils
 from . import value_network as value_network
 from .actor_distribution_network import (
@@ -17,7 +22,12 @@ from .actor_distribution_network import (
 from .categorical_projection_network import (
     CategoricalProjectionNetwork as CategoricalProjectionNetwork,
 )
+from .categorical_q_network import CategoricalQNetwork as CategoricalQNetwork
 from .encoding_network import EncodingNetwork as EncodingNetwork
+from .expand_dims_layer import ExpandDims as ExpandDims
+from .mask_splitter_network import MaskSplitterNetwork as MaskSplitterNetwork
+from .nest_map import NestFlatten as NestFlatten
+from .nest_map import NestMap as NestMap
 from .network import DistributionNetwork as DistributionNetwork
 from .network import Network as Network
 from .network import create_variables as create_variables

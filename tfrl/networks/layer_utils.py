@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
@@ -10,16 +12,107 @@ import tensorflow as tf
 
 
 def print_summary(
-    model: keras.layers.Layer, print_fn: Callable[[str], Any] | None = None
+    model: keras.layers.Layer,
+    line_length: int | None = None,
+    positions: Sequence[float] | None = None,
+    print_fn: Callable[[str], Any] | None = None,
+    expand_nested: bool = False,
+    show_trainable: bool = False,
+    layer_range: Sequence[str] | None = None,
 ) -> None:
-    """Prints the variables of a built layer, their shapes and how many are trained."""
+    """Prints a table of the layers of a built layer, and counts its parameters.
+
+    Args:
+      model: A Keras layer, model or Network.
+      line_length: The width of the table.
+      positions: Where each column ends: fractions of the width, or characters.
+      print_fn: Takes each line; `print` by default.
+      expand_nested: Whether to list layers inside layers too.
+      show_trainable: Whether to add a column that says which layers are trained.
+      layer_range: The names of the first and the last layer to list, or regular
+        expressions that match theirs.
+
+    Raises:
+      ValueError: If no layers match `layer_range`, or `positions` are too few.
+    """
     write = print_fn or print
+    titles = ["Layer (type)", "Variables", "Param #"]
+    if show_trainable:
+        titles.append("Trainable")
+    width = line_length or (80 if show_trainable else 65)
+    ends = _column_ends(positions, width, len(titles))
     write(f"{type(model).__name__} {model.name!r}")
-    for variable in model.variables:
-        path = getattr(variable, "path", variable.name)
-        write(f"  {path}  {tuple(variable.shape)}  {variable.dtype}")
-    total = sum(int(tf.size(v)) for v in model.trainable_variables)
-    write(f"  trainable parameters: {total:,}")
+    write("_" * width)
+    write(_row(titles, ends))
+    write("=" * width)
+    for layer, depth in _rows(model, expand_nested, layer_range):
+        fields = [
+            f"{'  ' * depth}{layer.name} ({type(layer).__name__})",
+            " ".join(str(tuple(v.shape)) for v in layer.variables) or "-",
+            f"{_count(layer.variables):,}" if layer.built else "0 (unused)",
+            "Y" if layer.trainable else "N",
+        ]
+        write(_row(fields[: len(titles)], ends))
+    write("=" * width)
+    total, trained = _count(model.variables), _count(model.trainable_variables)
+    write(f"parameters: {total:,}")
+    write(f"trainable parameters: {trained:,}")
+    write(f"non-trainable parameters: {total - trained:,}")
+
+
+def _rows(
+    model: keras.layers.Layer, expand_nested: bool, layer_range: Sequence[str] | None
+) -> Iterator[tuple[keras.layers.Layer, int]]:
+    """The layers to list, and how deep they are nested."""
+    layers = _children(model)
+    if layer_range is not None:
+        layers = layers[_range(layers, layer_range)]
+    for layer in layers:
+        yield layer, 0
+        if expand_nested:
+            for inner, depth in _rows(layer, True, None):
+                yield inner, depth + 1
+
+
+def _children(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
+    return list(layer._flatten_layers(include_self=False, recursive=False))
+
+
+def _range(layers: list[keras.layers.Layer], names: Sequence[str]) -> slice:
+    first, last = names
+    starts = [i for i, x in enumerate(layers) if re.fullmatch(first, x.name)]
+    ends = [i for i, x in enumerate(layers) if re.fullmatch(last, x.name)]
+    if not starts or not ends:
+        raise ValueError(
+            f"layer_range: got {list(names)}, expected names or patterns of two of "
+            f"{[x.name for x in layers]}; choose from those."
+        )
+    return slice(min(starts[0], ends[-1]), max(starts[0], ends[-1]) + 1)
+
+
+def _column_ends(
+    positions: Sequence[float] | None, width: int, num_columns: int
+) -> list[int]:
+    if positions is None:
+        positions = (0.45, 0.8, 1.0) if num_columns == 3 else (0.4, 0.7, 0.85, 1.0)
+    if len(positions) < num_columns:
+        raise ValueError(
+            f"positions: got {list(positions)}, expected {num_columns}, one for each "
+            "column; add the others."
+        )
+    scale = width if positions[-1] <= 1 else 1
+    return [int(scale * position) for position in positions]
+
+
+def _row(fields: Sequence[str], ends: Sequence[int]) -> str:
+    line = ""
+    for field, end in zip(fields, ends, strict=False):
+        line = f"{line}{field} ".ljust(end)
+    return line.rstrip()
+
+
+def _count(variables: Sequence[Any]) -> int:
+    return sum(math.prod(v.shape) for v in variables)
 
 
 def tf_variables(layer: keras.layers.Layer) -> list[tf.Variable]:

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -270,14 +271,24 @@ class Network(keras.layers.Layer):
             )
         return found[0]
 
-    def summary(self, print_fn: Any = print) -> None:
+    def summary(
+        self,
+        line_length: int | None = None,
+        positions: Sequence[float] | None = None,
+        print_fn: Any = None,
+    ) -> None:
         """Prints the layers and the shapes of their variables.
+
+        Args:
+          line_length: The width of the table.
+          positions: Where each column ends: fractions of the width, or characters.
+          print_fn: Takes each line; `print` by default.
 
         Raises:
           ValueError: If the network is not built yet.
         """
         self._check_built("summary")
-        layer_utils.print_summary(self, print_fn=print_fn)
+        layer_utils.print_summary(self, line_length, positions, print_fn)
 
     def copy(self, **kwargs: Any) -> Any:
         """Makes a new network with the constructor's arguments, `kwargs` overriding.

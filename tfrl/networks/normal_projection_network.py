@@ -67,11 +67,11 @@ class NormalProjectionNetwork(network.DistributionNetwork):
         Raises:
           ValueError: If `sample_spec` is not one spec of floats.
         """
-        _check_spec(sample_spec)
+        check_sample_spec(sample_spec, "Normal")
         super().__init__(
             input_tensor_spec=None,
             state_spec=(),
-            output_spec=_distribution_spec(sample_spec, scale_distribution),
+            output_spec=normal_distribution_spec(sample_spec, scale_distribution),
             name=name,
         )
         self._keep("_sample_spec", sample_spec)
@@ -121,18 +121,8 @@ class NormalProjectionNetwork(network.DistributionNetwork):
           ValueError: If the dtype of `inputs` is not the one of the actions.
           NotImplementedError: If there is a mask.
         """
-        if mask is not None:
-            raise NotImplementedError(
-                f"{self.name}: got an action mask {mask}, expected None; continuous "
-                "actions have no mask: drop the constraint splitter."
-            )
         spec = self._sample_spec
-        if inputs.dtype != spec.dtype:
-            raise ValueError(
-                f"{self.name}: inputs have dtype {inputs.dtype.name}, expected "
-                f"{spec.dtype.name}: Inputs to NormalProjectionNetwork must match the "
-                "sample_spec.dtype; cast the action spec or the encoding."
-            )
+        check_inputs(inputs, mask, spec, self)
         squash = utils.BatchSquash(outer_rank)
         inputs = utils.flatten_inner(squash.flatten(inputs))
         means = self._means_layer(inputs)
@@ -151,16 +141,34 @@ class NormalProjectionNetwork(network.DistributionNetwork):
         return self.output_spec.build_distribution(loc=loc, scale=scale), ()
 
 
-def _check_spec(spec: Any) -> None:
+def check_sample_spec(spec: Any, kind: str) -> None:
+    """Raises a ValueError unless `spec` is one spec of floats."""
     if len(tf.nest.flatten(spec)) != 1:
         raise ValueError(
-            f"sample_spec: got the nest {spec}, expected one spec: Normal Projection "
+            f"sample_spec: got the nest {spec}, expected one spec: {kind} Projection "
             "network only supports single spec samples; make one for each."
         )
     if not spec.dtype.is_floating:
         raise ValueError(
             f"sample_spec: got {spec}, expected a floating dtype; use a "
             "CategoricalProjectionNetwork for discrete actions."
+        )
+
+
+def check_inputs(
+    inputs: tf.Tensor, mask: Any, spec: Any, projection: network.Network
+) -> None:
+    """Raises an error if a projection got a mask, or inputs of another dtype."""
+    if mask is not None:
+        raise NotImplementedError(
+            f"{projection.name}: got an action mask {mask}, expected None; continuous "
+            "actions have no mask: drop the constraint splitter."
+        )
+    if inputs.dtype != spec.dtype:
+        raise ValueError(
+            f"{projection.name}: inputs have dtype {inputs.dtype.name}, expected "
+            f"{spec.dtype.name}: Inputs to {type(projection).__name__} must match the "
+            "sample_spec.dtype; cast the action spec or the encoding."
         )
 
 
@@ -177,7 +185,17 @@ def _seed_stream(seed: int | None, seed_stream_class: Any) -> Callable[[], int]:
     return draw
 
 
-def _distribution_spec(spec: Any, scale_distribution: bool) -> Any:
+def normal_distribution_spec(
+    spec: Any, scale_distribution: bool
+) -> distribution_spec.DistributionSpec:
+    """How a normal over samples of `spec` is made from `loc` and `scale`.
+
+    Args:
+      spec: The spec of the samples; scalars give a `Normal`, others a
+        `MultivariateNormalDiag`.
+      scale_distribution: Whether samples are squashed into the bounds.
+    """
+
     def build(loc: tf.Tensor, scale: tf.Tensor) -> Any:
         import tensorflow_probability as tfp
 

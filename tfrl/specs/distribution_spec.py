@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
+import tree
 
 
 class DistributionSpec:
@@ -64,3 +65,38 @@ class DistributionSpec:
         return self._builder(
             **{**self._distribution_parameters, **distribution_parameters}
         )
+
+    def __repr__(self) -> str:
+        return (
+            f"DistributionSpec(builder={self.builder}, "
+            f"input_params_spec={self.input_params_spec!r}, "
+            f"sample_spec={self.sample_spec!r})"
+        )
+
+
+def deterministic_distribution_from_spec(spec: Any) -> DistributionSpec:
+    """Describes `Deterministic` distributions over what `spec` describes."""
+    import tensorflow_probability as tfp
+
+    return DistributionSpec(
+        tfp.distributions.Deterministic, {"loc": spec}, sample_spec=spec
+    )
+
+
+def nested_distributions_from_specs(specs: Any, parameters: Any) -> Any:
+    """Makes the nest of distributions that a nest of `DistributionSpec`s describes.
+
+    Args:
+      specs: The nest of `DistributionSpec`s.
+      parameters: A nest like it, of dictionaries from parameters' names to tensors.
+
+    Raises:
+      ValueError: If the structures differ.
+    """
+    return tree.map_structure_up_to(
+        specs,
+        lambda spec, arguments: spec.build_distribution(**arguments),
+        specs,
+        parameters,
+        check_types=False,
+    )

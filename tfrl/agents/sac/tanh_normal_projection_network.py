@@ -1,0 +1,96 @@
+"""TanhNormalProjectionNetwork: a hidden state to a tanh-squashed normal.
+
+Haarnoja et al., "Soft actor-critic algorithms and applications" (2018), appendix C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfrl.networks import network, normal_projection_network, seeding, utils
+
+
+class TanhNormalProjectionNetwork(network.DistributionNetwork):
+    """Predicts a `SquashToSpecNormal`, whose samples lie inside the bounds.
+
+    One dense layer gives means and standard deviations, so both depend on the input.
+    The bounds themselves, where the tanh ends, are never drawn.
+    """
+
+    def __init__(
+        self,
+        sample_spec: Any,
+        activation_fn: utils.Activation = None,
+        std_transform: Callable[[tf.Tensor], tf.Tensor] | None = tf.exp,
+        name: str | None = "TanhNormalProjectionNetwork",
+        *,
+        seed: int | None = None,
+    ):
+        """Makes the layer.
+
+        Args:
+          sample_spec: The bounded float spec of the actions.
+          activation_fn: Of the layer.
+          std_transform: From outputs to standard deviations; None leaves them.
+          name: The network's name.
+          seed: Seeds the kernel; None follows `tf.random.set_seed`.
+
+        Raises:
+          ValueError: If `sample_spec` is not one spec of floats.
+        """
+        normal_projection_network.check_sample_spec(sample_spec, "Tanh Normal")
+        super().__init__(
+            input_tensor_spec=None,
+            state_spec=(),
+            output_spec=normal_projection_network.normal_distribution_spec(
+                sample_spec, scale_distribution=True
+            ),
+            name=name,
+        )
+        self._keep("_sample_spec", sample_spec)
+        self._std_transform = std_transform
+        self._projection_layer = keras.layers.Dense(
+            2 * int(np.prod(sample_spec.shape)),
+            activation=activation_fn,
+            kernel_initializer=keras.initializers.GlorotUniform(
+                seed=seeding.SeedStream(seed)()
+            ),
+            name="projection_layer",
+        )
+
+    def call(
+        self,
+        inputs: tf.Tensor,
+        outer_rank: int = 1,
+        training: bool = False,
+        mask: tf.Tensor | None = None,
+    ) -> tuple[Any, tuple[()]]:
+        """Returns the distribution, and no state.
+
+        Args:
+          inputs: The hidden state, `outer_shape + [n]`.
+          outer_rank: How many outer dimensions it has.
+          training: Not used.
+          mask: Has to be None.
+
+        Raises:
+          ValueError: If the dtype of `inputs` is not the one of the actions.
+          NotImplementedError: If there is a mask.
+        """
+        spec = self._sample_spec
+        normal_projection_network.check_inputs(inputs, mask, spec, self)
+        squash = utils.BatchSquash(outer_rank)
+        hidden = utils.flatten_inner(squash.flatten(inputs))
+        means, stds = tf.split(self._projection_layer(hidden), 2, axis=-1)
+        if self._std_transform is not None:
+            stds = self._std_transform(stds)
+        loc, scale = (
+            squash.unflatten(tf.cast(tf.reshape(x, [-1, *spec.shape]), spec.dtype))
+            for x in (means, stds)
+        )
+        return self.output_spec.build_distribution(loc=loc, scale=scale), ()

@@ -1,0 +1,83 @@
+"""GumbelSoftmax: a relaxed one-hot Categorical, through whose samples gradients flow.
+
+Jang, Gu and Poole, "Categorical reparameterization with Gumbel-softmax" (2017);
+Maddison et al., "The concrete distribution" (2017), whose density this is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_probability as tfp
+
+# Keeps the density finite where a sample touches the edge of the simplex.
+_EPSILON = 1e-10
+
+
+class GumbelSoftmax(tfp.distributions.RelaxedOneHotCategorical):
+    """A `RelaxedOneHotCategorical` with a mode, one-hot conversion, finite density.
+
+    Samples are float vectors `[..., K]` on the simplex; the lower the temperature, the
+    closer to one-hot.
+    """
+
+    def __init__(
+        self,
+        temperature: Any,
+        logits: Any = None,
+        probs: Any = None,
+        dtype: Any = tf.int32,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "GumbelSoftmax",
+    ):
+        """Takes the parameters.
+
+        Args:
+          temperature: Positive; broadcasts against `logits[..., 0]`.
+          logits: `[..., K]`.
+          probs: `[..., K]`, in the place of `logits`.
+          dtype: Of one-hot actions, which `mode` and `convert_to_one_hot` return.
+          validate_args: As in TFP.
+          allow_nan_stats: As in TFP.
+          name: The distribution's name.
+        """
+        parameters = dict(locals())
+        super().__init__(
+            temperature=temperature,
+            logits=logits,
+            probs=probs,
+            validate_args=validate_args,
+            allow_nan_stats=allow_nan_stats,
+            name=name,
+        )
+        self._parameters = parameters
+        self._one_hot_dtype = tf.as_dtype(dtype)
+
+    def log_prob(self, value: Any, name: str = "log_prob", **kwargs: Any) -> tf.Tensor:
+        """The log density of relaxed samples, or the log probability of one-hot ones.
+
+        Args:
+          value: `[..., K]`: a float vector is a relaxed sample, an integer one is
+            one-hot.
+          name: Of the operation.
+          **kwargs: As in TFP.
+        """
+        value = tf.convert_to_tensor(value)
+        if value.dtype.is_floating:
+            return super().log_prob(value + _EPSILON, name=name, **kwargs)
+        log_probs = tf.math.log_softmax(self.distribution.logits_parameter())
+        return tf.reduce_sum(tf.cast(value, log_probs.dtype) * log_probs, axis=-1)
+
+    def convert_to_one_hot(self, samples: Any) -> tf.Tensor:
+        """One-hot vectors, of the given dtype, of the largest entries `[..., K]`."""
+        samples = tf.convert_to_tensor(samples)
+        return tf.one_hot(
+            tf.argmax(samples, axis=-1),
+            samples.shape[-1] or tf.shape(samples)[-1],
+            dtype=self._one_hot_dtype,
+        )
+
+    def _mode(self, **kwargs: Any) -> tf.Tensor:
+        return self.convert_to_one_hot(self.distribution.logits_parameter())

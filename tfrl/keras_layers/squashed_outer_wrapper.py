@@ -1,0 +1,90 @@
+"""SquashedOuterWrapper: lets a layer that knows one batch dimension see several."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfrl.networks import seeding, utils
+
+
+@keras.saving.register_keras_serializable("tfrl")
+class SquashedOuterWrapper(keras.layers.Layer):
+    """Folds outer dimensions into one for a layer, and unfolds its output.
+
+    All but the last `inner_rank` dimensions are outer ones: with `inner_rank=3` the
+    wrapped layer sees `[B * T, H, W, C]` for inputs `[B, T, H, W, C]`.
+    """
+
+    def __init__(self, wrapped: keras.layers.Layer, inner_rank: int, **kwargs: Any):
+        """Takes the layer.
+
+        Args:
+          wrapped: A Keras layer of one input and one output.
+          inner_rank: The number of dimensions that it sees after the batch.
+          **kwargs: For `keras.layers.Layer`.
+
+        Raises:
+          ValueError: If `wrapped` is recurrent.
+        """
+        if hasattr(wrapped, "get_initial_state"):
+            raise ValueError(
+                f"wrapped: got {wrapped!r}, which takes a state, expected a layer "
+                "without one: `wrapped` has method `get_initial_state`; recurrent "
+                "layers fold outer dimensions themselves."
+            )
+        super().__init__(**kwargs)
+        self._inner_rank = inner_rank
+        self._wrapped = wrapped
+
+    @property
+    def inner_rank(self) -> int:
+        """The number of dimensions that the wrapped layer sees after the batch."""
+        return self._inner_rank
+
+    @property
+    def wrapped(self) -> keras.layers.Layer:
+        """The wrapped layer."""
+        return self._wrapped
+
+    def build(self, input_shape: Any) -> None:
+        if not self._wrapped.built:
+            self._wrapped.build((None, *self._inner_shape(input_shape)))
+
+    def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
+        squash = utils.BatchSquash(inputs.shape.rank - self._inner_rank)
+        outputs = utils.call_layer(self._wrapped, squash.flatten(inputs), training)
+        return squash.unflatten(outputs)
+
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
+        inner = self._inner_shape(input_shape)
+        outer = tuple(input_shape)[: len(input_shape) - len(inner)]
+        return (*outer, *self._wrapped.compute_output_shape((None, *inner))[1:])
+
+    def _inner_shape(self, input_shape: Any) -> tuple[int | None, ...]:
+        sizes = tuple(input_shape)
+        return sizes[len(sizes) - self._inner_rank :]
+
+    def copy(self) -> SquashedOuterWrapper:
+        """Makes a new one around an unbuilt copy of the layer."""
+        return type(self)(
+            seeding.copy_layer(self._wrapped), self._inner_rank, name=self.name
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "wrapped": keras.saving.serialize_keras_object(self._wrapped),
+            "inner_rank": self._inner_rank,
+        }
+
+    @classmethod
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: Any = None
+    ) -> SquashedOuterWrapper:
+        wrapped = keras.saving.deserialize_keras_object(
+            config["wrapped"], custom_objects=custom_objects
+        )
+        return cls(**{**config, "wrapped": wrapped})

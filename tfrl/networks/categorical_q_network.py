@@ -1,0 +1,107 @@
+"""CategoricalQNetwork: observations to a distribution of the return for each action.
+
+Bellemare, Dabney and Munos, "A distributional perspective on reinforcement learning"
+(2017), section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfrl.keras_layers import inner_reshape
+from tfrl.networks import network, q_network, utils
+from tfrl.specs import tensor_spec
+
+
+class CategoricalQNetwork(network.Network):
+    """Maps observations `[B, ...]` to logits `[B, num_actions, num_atoms]`.
+
+    A `QNetwork` of `num_actions * num_atoms` values, float32. The softmax over the
+    atoms of an action is the distribution of its return over the support that the agent
+    chooses.
+    """
+
+    def __init__(
+        self,
+        input_tensor_spec: Any,
+        action_spec: Any,
+        num_atoms: int = 51,
+        preprocessing_layers: Any = None,
+        preprocessing_combiner: keras.layers.Layer | None = None,
+        conv_layer_params: Sequence[Any] | None = None,
+        fc_layer_params: Sequence[int] | None = None,
+        activation_fn: utils.Activation = keras.activations.relu,
+        name: str | None = "CategoricalQNetwork",
+        *,
+        seed: int | None = None,
+    ):
+        """Makes the network; see `EncodingNetwork` for what is not listed.
+
+        Args:
+          input_tensor_spec: The nest of observation specs.
+          action_spec: The spec of one discrete action.
+          num_atoms: The number of atoms of each distribution, at least 2.
+          preprocessing_layers: As for `EncodingNetwork`.
+          preprocessing_combiner: As for `EncodingNetwork`.
+          conv_layer_params: As for `EncodingNetwork`.
+          fc_layer_params: As for `EncodingNetwork`.
+          activation_fn: As for `EncodingNetwork`.
+          name: The network's name.
+          seed: Seeds the initialisers; None follows `tf.random.set_seed`.
+
+        Raises:
+          TypeError: If `action_spec` is not one bounded spec.
+          ValueError: If it is not discrete, or there are fewer than 2 atoms.
+        """
+        action_spec = tensor_spec.from_spec(action_spec)
+        if not isinstance(action_spec, tensor_spec.BoundedTensorSpec):
+            raise TypeError(
+                f"action_spec: got {action_spec!r}, expected one bounded spec: "
+                "action_spec must be a BoundedTensorSpec; give the actions bounds."
+            )
+        q_network.validate_specs(action_spec, input_tensor_spec)
+        if num_atoms < 2:
+            raise ValueError(
+                f"num_atoms: got {num_atoms}, expected 2 or more; the paper takes 51."
+            )
+        super().__init__(input_tensor_spec=input_tensor_spec, name=name)
+        span = np.asarray(action_spec.maximum, np.int64) - action_spec.minimum
+        num_actions = int(np.max(span)) + 1
+        self._num_atoms = num_atoms
+        self._q_network = q_network.QNetwork(
+            input_tensor_spec,
+            tensor_spec.BoundedTensorSpec((), tf.int64, 0, num_actions * num_atoms - 1),
+            preprocessing_layers=preprocessing_layers,
+            preprocessing_combiner=preprocessing_combiner,
+            conv_layer_params=conv_layer_params,
+            fc_layer_params=fc_layer_params,
+            activation_fn=activation_fn,
+            name=name,
+            seed=seed,
+        )
+        self._split_atoms = inner_reshape.InnerReshape(
+            [num_actions * num_atoms], [num_actions, num_atoms]
+        )
+
+    @property
+    def num_atoms(self) -> int:
+        """The number of atoms of each distribution."""
+        return self._num_atoms
+
+    def call(
+        self,
+        observation: Any,
+        step_type: Any = None,
+        network_state: Any = (),
+        training: bool = False,
+    ) -> tuple[tf.Tensor, Any]:
+        """Returns the logits `[B(, T), num_actions, num_atoms]` and the state."""
+        logits, network_state = self._q_network(
+            observation, step_type, network_state, training=training
+        )
+        return self._split_atoms(logits), network_state

@@ -1,0 +1,33 @@
+"""ExpandDims: `tf.expand_dims` as a layer that leaves the batch dimension alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+
+@keras.saving.register_keras_serializable("tfrl")
+class ExpandDims(keras.layers.Layer):
+    """Adds a dimension of size 1.
+
+    Args:
+      axis: Where it stands among the dimensions after the batch: 0 turns `[B, ...]`
+        into `[B, 1, ...]`; a negative one counts from the right, -1 is last.
+    """
+
+    def __init__(self, axis: int, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.axis = int(axis)
+
+    def call(self, inputs: tf.Tensor) -> tf.Tensor:
+        return tf.expand_dims(inputs, self.axis + (self.axis >= 0))
+
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
+        shape = list(input_shape)
+        place = self.axis + 1 if self.axis >= 0 else len(shape) + 1 + self.axis
+        return (*shape[:place], 1, *shape[place:])
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "axis": self.axis}

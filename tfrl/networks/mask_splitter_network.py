@@ -1,0 +1,117 @@
+"""MaskSplitterNetwork: takes the action mask out of the observation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tfrl.networks import network
+from tfrl.utils import nest_utils
+
+
+class MaskSplitterNetwork(network.DistributionNetwork):
+    """Splits an observation into what a network sees and the mask of valid actions.
+
+    The wrapped network gets its part, and the mask as the argument `mask` of its `call`
+    if `passthrough_mask`; otherwise the mask is dropped. Output and state are those of
+    the wrapped network.
+    """
+
+    def __init__(
+        self,
+        splitter_fn: Callable[[Any], tuple[Any, Any]],
+        wrapped_network: network.Network,
+        passthrough_mask: bool = False,
+        input_tensor_spec: Any = None,
+        name: str | None = "MaskSplitterNetwork",
+    ):
+        """Wraps a network.
+
+        Args:
+          splitter_fn: From an observation (or its specs) to the pair of what the
+            network sees and the mask, `[B, num_actions]`.
+          wrapped_network: The network.
+          passthrough_mask: Whether the network takes the mask.
+          input_tensor_spec: The nest of specs of observations with masks.
+          name: The network's name.
+
+        Raises:
+          ValueError: If the specs do not fit those of the wrapped network.
+        """
+        if input_tensor_spec is not None:
+            _check_input_spec(splitter_fn, input_tensor_spec, wrapped_network)
+        super().__init__(
+            input_tensor_spec=input_tensor_spec,
+            state_spec=wrapped_network.state_spec,
+            output_spec=getattr(wrapped_network, "output_spec", None),
+            name=name,
+        )
+        self._splitter_fn = splitter_fn
+        self._wrapped_network = wrapped_network
+        self._passthrough_mask = passthrough_mask
+
+    @property
+    def wrapped_network(self) -> network.Network:
+        """The network that sees the observation without its mask."""
+        return self._wrapped_network
+
+    def call(
+        self,
+        observation: Any,
+        step_type: Any = None,
+        network_state: Any = (),
+        training: bool = False,
+        **kwargs: Any,
+    ) -> tuple[Any, Any]:
+        """Returns the wrapped network's output and new state."""
+        observation, mask = self._splitter_fn(observation)
+        if self._passthrough_mask:
+            kwargs["mask"] = mask
+        result: tuple[Any, Any] = self._wrapped_network(
+            observation,
+            step_type=step_type,
+            network_state=network_state,
+            training=training,
+            **kwargs,
+        )
+        return result
+
+    def create_variables(self, input_tensor_spec: Any = None, **kwargs: Any) -> Any:
+        """Makes the variables; returns the output spec.
+
+        Without specs of masked observations, here or in the constructor, those of the
+        wrapped network alone do.
+
+        Raises:
+          ValueError: If neither network knows its specs.
+        """
+        if input_tensor_spec is None and self.input_tensor_spec is None:
+            output_spec = self._wrapped_network.create_variables(**kwargs)
+            self.build()
+            return output_spec
+        return super().create_variables(input_tensor_spec, **kwargs)
+
+    def copy(self, **kwargs: Any) -> MaskSplitterNetwork:
+        """Makes a new one around a copy of the wrapped network, unless one is given."""
+        kwargs.setdefault("wrapped_network", self._wrapped_network.copy())
+        copied: MaskSplitterNetwork = super().copy(**kwargs)
+        return copied
+
+
+def _check_input_spec(
+    splitter_fn: Callable[[Any], tuple[Any, Any]],
+    input_tensor_spec: Any,
+    wrapped_network: network.Network,
+) -> None:
+    expected = wrapped_network.input_tensor_spec
+    if expected is None:
+        return
+    given, _ = splitter_fn(input_tensor_spec)
+    try:
+        nest_utils.flatten_and_check_shape_nested_specs(given, expected)
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"input_tensor_spec: splitter_fn gives the network {given}, expected "
+            f"{expected} as {wrapped_network.name} takes it; build that network with "
+            f"the part of the observation spec that it sees ({error})."
+        ) from error

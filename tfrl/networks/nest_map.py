@@ -1,0 +1,168 @@
+"""NestMap: one layer or network for each part of a nested observation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+import tree
+
+from tfrl.networks import checks, network, seeding
+
+
+class NestFlatten(keras.layers.Layer):
+    """Returns its nest of inputs as a flat list, in the order of `tf.nest`.
+
+    Between `NestMap` and a layer that combines:
+
+    ```python
+    Sequential([
+        NestMap({"image": torso, "speed": keras.layers.Dense(8)}),
+        NestFlatten(),
+        keras.layers.Concatenate(),
+    ])
+    ```
+    """
+
+    def __init__(self, **kwargs: Any):
+        super().__init__(**kwargs)
+        # What is passed on are the tensors themselves, whatever their dtypes.
+        self.autocast = False
+
+    def call(self, inputs: Any) -> list[tf.Tensor]:
+        return list(tf.nest.flatten(inputs))
+
+    def compute_mask(self, inputs: Any, previous_mask: Any) -> None:
+        """A list has no Keras mask."""
+
+
+class NestMap(network.Network):
+    """Applies each layer of a nest to the part of the inputs in its place.
+
+    The nest of layers has the structure of the inputs, or a shallower one: a layer then
+    takes a sub-nest. Outputs are packed like the layers, and so is the state spec, with
+    `()` where a layer has no state. The layers are used themselves, so that weights can
+    be shared; `copy` makes new ones.
+    """
+
+    def __init__(
+        self,
+        nested_layers: Any,
+        input_spec: Any = None,
+        name: str | None = None,
+        *,
+        seed: int | None = None,
+    ):
+        """Takes the layers.
+
+        Args:
+          nested_layers: A nest of Keras layers and Networks.
+          input_spec: The nest of specs of the observations; by default it is put
+            together from the layers, if all are Networks that know theirs.
+          name: The network's name.
+          seed: Seeds whatever initialisers and dropouts of unbuilt layers have no seed
+            of their own; None follows `tf.random.set_seed`.
+
+        Raises:
+          TypeError: If there is something other than a Keras layer in the nest.
+          ValueError: If `input_spec` does not have its structure.
+        """
+        _check_layers(nested_layers)
+        flat_layers = tree.flatten(nested_layers)
+        seeds = seeding.SeedStream(seed)
+        for layer in flat_layers:
+            seeding.seed_layer(layer, seeds)
+        flat_specs = (
+            [getattr(layer, "input_tensor_spec", None) for layer in flat_layers]
+            if input_spec is None
+            else _flatten_up_to(nested_layers, input_spec, "input_spec")
+        )
+        networks = [
+            network.as_network(layer, spec)
+            for layer, spec in zip(flat_layers, flat_specs, strict=True)
+        ]
+        if input_spec is None and all(spec is not None for spec in flat_specs):
+            input_spec = tree.unflatten_as(nested_layers, flat_specs)
+        super().__init__(
+            input_tensor_spec=input_spec,
+            state_spec=tree.unflatten_as(
+                nested_layers, [net.state_spec for net in networks]
+            ),
+            name=name,
+        )
+        self._keep("_layer_nest", nested_layers)
+        self._networks = networks
+
+    @property
+    def nested_layers(self) -> Any:
+        """The nest of networks; a Keras layer is wrapped in a `Sequential`."""
+        return tree.unflatten_as(self._layer_nest, list(self._networks))
+
+    def copy(self, **kwargs: Any) -> NestMap:
+        """Makes a new `NestMap` of copies of the layers, without their weights."""
+        if "nested_layers" not in kwargs:
+            kwargs["nested_layers"] = tree.map_structure(
+                seeding.copy_layer, self._layer_nest
+            )
+        copied: NestMap = super().copy(**kwargs)
+        return copied
+
+    def call(
+        self,
+        inputs: Any,
+        step_type: Any = None,
+        network_state: Any = (),
+        training: bool = False,
+    ) -> tuple[Any, Any]:
+        """Returns the nest of outputs and the nest of new states.
+
+        Raises:
+          ValueError: If the inputs do not have the structure of the layers.
+        """
+        states = [()] * len(self._networks)
+        if checks.has_entries(network_state):
+            states = _flatten_up_to(self._layer_nest, network_state, "network_state")
+        results = [
+            net(part, step_type=step_type, network_state=state, training=training)
+            for net, part, state in zip(
+                self._networks,
+                _flatten_up_to(self._layer_nest, inputs, "inputs"),
+                states,
+                strict=True,
+            )
+        ]
+        outputs, next_states = zip(*results, strict=True)
+        return (
+            tree.unflatten_as(self._layer_nest, list(outputs)),
+            tree.unflatten_as(self._layer_nest, list(next_states)),
+        )
+
+
+def _check_layers(nested_layers: Any) -> None:
+    leaves = tree.flatten_with_path(nested_layers)
+    for path, layer in leaves:
+        if not isinstance(layer, keras.layers.Layer):
+            where = "/".join(map(str, path))
+            raise TypeError(
+                f"nested_layers[{where}]: got {layer!r}, expected all layers to be "
+                "instances of keras Layer; wrap a function in keras.layers.Lambda."
+            )
+    if not leaves:
+        raise ValueError(
+            f"nested_layers: got the empty nest {nested_layers!r}, expected a layer "
+            "for each part of the observation; add one."
+        )
+
+
+def _flatten_up_to(layers: Any, nest: Any, what: str) -> list[Any]:
+    """Cuts a nest into the part of each layer."""
+    try:
+        parts: list[Any] = tree.flatten_up_to(layers, nest, check_types=False)
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"{what}: its nest does not fit that of nested_layers, expected the same "
+            "structure or a deeper one: `nested_layers` and the inputs do not have "
+            f"matching structures; rearrange one of them ({error})."
+        ) from error
+    return parts

@@ -1,0 +1,39 @@
+"""A network for tests: one layer, given ready made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfrl.networks import network
+
+
+class KerasLayersNet(network.Network):
+    """Applies a layer, which copies of the network share."""
+
+    def __init__(
+        self,
+        observation_spec: Any,
+        action_spec: Any,
+        layer: keras.layers.Layer,
+        name: str | None = None,
+    ):
+        """Takes the layer.
+
+        Args:
+          observation_spec: The nest of observation specs.
+          action_spec: Not used; there to look like other networks.
+          layer: From observations to outputs.
+          name: The network's name.
+        """
+        del action_spec
+        super().__init__(observation_spec, name=name)
+        self._layer = layer
+
+    def call(
+        self, inputs: Any, step_type: Any = None, network_state: Any = ()
+    ) -> tuple[tf.Tensor, Any]:
+        del step_type
+        return self._layer(inputs), network_state

@@ -2,6 +2,15 @@
 
 `tf_metrics` live in graphs and count in variables, `py_metrics` in Python. Both have
 classes of the same names, so they are reached through their modules.
+
+>>> import numpy as np
+>>> from tfrl.metrics import py_metrics
+>>> from tfrl.trajectories import trajectory
+>>> metric = py_metrics.AverageReturnMetric()
+>>> for make in (trajectory.first, trajectory.mid, trajectory.last):
+...     _ = metric(make((), (), (), np.float32(2), np.float32(1)))
+>>> float(metric.result())
+6.0
 """
 
 import lazy_loader

@@ -23,7 +23,7 @@ class BatchedPyMetric(py_metric.PyStepMetric):
 
     def __init__(
         self,
-        metric_class: type[py_metric.PyMetric],
+        metric_class: Any,
         metric_args: Mapping[str, Any] | None = None,
         name: str | None = None,
         batch_size: int | None = None,
@@ -43,7 +43,7 @@ class BatchedPyMetric(py_metric.PyStepMetric):
         self._metric_class = metric_class
         self._metric_args = dict(metric_args or {})
         super().__init__(
-            name or metric_class(**self._metric_args).name,  # type: ignore[call-arg]
+            name or metric_class(**self._metric_args).name,
             prefix=prefix,
         )
         self._dtype = dtype
@@ -54,8 +54,7 @@ class BatchedPyMetric(py_metric.PyStepMetric):
     def build(self, batch_size: int) -> None:
         """Makes a new metric for each of `batch_size` members."""
         self._metrics = [
-            self._metric_class(**self._metric_args)  # type: ignore[call-arg]
-            for _ in range(batch_size)
+            self._metric_class(**self._metric_args) for _ in range(batch_size)
         ]
         self.reset()
 
@@ -91,8 +90,8 @@ class BatchedPyMetric(py_metric.PyStepMetric):
     def aggregate(metrics: Any) -> Any:
         """Raises NotImplementedError: there is no batch of batched metrics."""
         raise NotImplementedError(
-            "BatchedPyMetric.aggregate: got batched metrics, expected metrics of single "
-            "environments; make one BatchedPyMetric for the whole batch."
+            "BatchedPyMetric.aggregate: got batched metrics, expected metrics of "
+            "single environments; make one BatchedPyMetric for the whole batch."
         )
 
     def get_state(self) -> list[str]:

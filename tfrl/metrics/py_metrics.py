@@ -180,7 +180,7 @@ class AverageReturnMetric(_AccumulatingMetric):
 
     def _increment(self, trajectory: traj.Trajectory) -> np.ndarray:
         rewards = map(np.asarray, tree.flatten(trajectory.reward))
-        return sum(r if r.ndim == 1 else r.reshape(len(r), -1).sum(1) for r in rewards)
+        return np.sum([r.reshape(len(r), -1).sum(1) for r in rewards], axis=0)
 
 
 class AverageEpisodeLengthMetric(_AccumulatingMetric):

@@ -1,14 +1,15 @@
 """TF-Agents' `common`: the helpers that users' code calls by this module's name.
 
 What belongs together lives in a module of its own (`actions`, `checkpointing`,
-`summaries`, `variables`) and is re-exported here.
+`discounting`, `loss_aggregation`, `summaries`, `variables` and others) and is
+re-exported here.
 """
 
 from __future__ import annotations
 
 import numbers
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 
@@ -22,9 +23,22 @@ from tfrl.utils.actions import (
     spec_means_and_magnitudes,
 )
 from tfrl.utils.checkpointing import Checkpointer
+from tfrl.utils.discounting import (
+    discounted_future_sum,
+    discounted_future_sum_masked,
+    shift_values,
+)
+from tfrl.utils.loss_aggregation import (
+    AggregatedLosses,
+    aggregate_losses,
+    expand_weights,
+)
+from tfrl.utils.nest_structure import safe_has_state
 from tfrl.utils.ou_process import OUProcess, ornstein_uhlenbeck_process
+from tfrl.utils.spec_files import load_spec, save_spec
 from tfrl.utils.summaries import (
     generate_tensor_summaries,
+    soft_device_placement,
     summarize_scalar_dict,
     summarize_tensor_dict,
 )
@@ -50,6 +64,8 @@ __all__ = [
     "convert_q_logits_to_values",
     "create_variable",
     "deduped_network_variables",
+    "discounted_future_sum",
+    "discounted_future_sum_masked",
     "element_wise_huber_loss",
     "element_wise_squared_loss",
     "entropy",
@@ -60,11 +76,16 @@ __all__ = [
     "get_contiguous_sub_episodes",
     "get_episode_mask",
     "index_with_actions",
+    "load_spec",
     "log_probability",
     "maybe_copy_target_network_with_checks",
     "ornstein_uhlenbeck_process",
     "replicate",
+    "safe_has_state",
+    "save_spec",
     "scale_to_spec",
+    "shift_values",
+    "soft_device_placement",
     "soft_variables_update",
     "spec_means_and_magnitudes",
     "summarize_scalar_dict",
@@ -143,89 +164,6 @@ class Periodically(tf.Module):
     def _run_body(self) -> tf.Tensor:
         self._body()
         return tf.constant(True)
-
-
-class AggregatedLosses(NamedTuple):
-    """Scalar losses: their total, the weighted mean and the regularisation part."""
-
-    total_loss: tf.Tensor | None
-    weighted: tf.Tensor | None
-    regularization: tf.Tensor | None
-
-
-def aggregate_losses(
-    per_example_loss: tf.Tensor | None = None,
-    sample_weight: Any = None,
-    global_batch_size: Any = None,
-    regularization_loss: Any = None,
-) -> AggregatedLosses:
-    """Reduces losses per example and regularisation losses to one scalar.
-
-    Args:
-      per_example_loss: `[B]` or `[B, T, ...]`; the mean is taken over all dimensions.
-      sample_weight: a scalar, `[B]` or `[B, T, ...]`, expanded on the right. A weight
-        of zero removes its example even where the loss is not finite.
-      global_batch_size: what to divide by instead of `B` times the replicas.
-      regularization_loss: a scalar or a list, divided by the number of replicas.
-
-    Raises:
-      ValueError: `per_example_loss` is a scalar, or the shape of `sample_weight` is not
-        the beginning of its shape.
-    """
-    weighted = regularization = None
-    if per_example_loss is not None:
-        if per_example_loss.shape.rank == 0:
-            raise ValueError(
-                "per_example_loss: expected one loss per example, shape [B] or "
-                "[B, T, ...], got a scalar; use an element-wise loss function such as "
-                "tf.math.squared_difference."
-            )
-        if sample_weight is not None:
-            weight = expand_weights(sample_weight, per_example_loss)
-            per_example_loss = tf.math.multiply_no_nan(per_example_loss, weight)
-        per_example_loss = tf.reduce_mean(
-            per_example_loss, axis=list(range(1, per_example_loss.shape.rank))
-        )
-        if global_batch_size is None:
-            replicas = tf.distribute.get_strategy().num_replicas_in_sync
-            weighted = tf.reduce_mean(per_example_loss) / replicas
-        else:
-            weighted = tf.nn.compute_average_loss(
-                per_example_loss, global_batch_size=global_batch_size
-            )
-    if regularization_loss is not None and not _is_empty(regularization_loss):
-        regularization = tf.nn.scale_regularization_loss(regularization_loss)
-    parts = [loss for loss in (weighted, regularization) if loss is not None]
-    return AggregatedLosses(
-        tf.add_n(parts) if parts else None, weighted, regularization
-    )
-
-
-def _is_empty(losses: Any) -> bool:
-    return isinstance(losses, list | tuple) and not losses
-
-
-def expand_weights(weights: Any, like: tf.Tensor) -> tf.Tensor:
-    """Returns `weights` in the dtype and, unless a scalar, with the rank of `like`.
-
-    Args:
-      weights: a scalar, `[B]`, `[B, T]` and so on.
-      like: `[B, T, ...]`.
-
-    Raises:
-      ValueError: the shape of `weights` is not the beginning of that of `like`, so that
-        the two would be broadcast against each other.
-    """
-    weights = tf.cast(weights, like.dtype)
-    rank = weights.shape.rank
-    if rank > like.shape.rank or not weights.shape.is_compatible_with(
-        like.shape[:rank]
-    ):
-        raise ValueError(
-            f"weights: expected a scalar or a shape that begins {like.shape}, got "
-            f"{weights.shape}; give one weight for each example, [B]."
-        )
-    return weights[(..., *[tf.newaxis] * (like.shape.rank - rank))] if rank else weights
 
 
 def transpose_batch_time(x: tf.Tensor) -> tf.Tensor:

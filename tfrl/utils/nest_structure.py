@@ -113,6 +113,12 @@ def has_tensors(*x: Any) -> bool:
     return any(map(tf.is_tensor, tf.nest.flatten(x)))
 
 
+def safe_has_state(state: Any) -> bool:
+    """Whether `state` is one, and not None, `()` or `[]`."""
+    # By identity or type: in a graph a comparison with a tensor is a tensor.
+    return state is not None and not (isinstance(state, tuple | list) and not state)
+
+
 def prune_extra_keys(narrow: Any, wide: Any) -> Any:
     """Returns `wide` without the dict keys that `narrow` has not, at every level.
 

@@ -5,7 +5,8 @@ Every function writes to the default `tf.summary` writer and does nothing withou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -19,6 +20,20 @@ def as_step(step: Any) -> tf.Tensor | None:
     Train step counters are of whatever integer type the user chose.
     """
     return None if step is None else tf.cast(step, tf.int64)
+
+
+@contextlib.contextmanager
+def soft_device_placement() -> Iterator[None]:
+    """Lets operations run where they can, as summaries must when the rest is on a TPU.
+
+    On leaving the setting is what it was before.
+    """
+    before = tf.config.get_soft_device_placement()
+    tf.config.set_soft_device_placement(True)
+    try:
+        yield
+    finally:
+        tf.config.set_soft_device_placement(before)
 
 
 def summarize_scalar_dict(

@@ -29,12 +29,21 @@ def create_variable(
     initial_value: Any = 0,
     shape: Sequence[int] = (),
     dtype: tf.DType = tf.int64,
+    use_local_variable: bool = False,
     trainable: bool = False,
     initializer: Any = None,
+    unique_name: bool = True,
 ) -> tf.Variable:
-    """Creates a `tf.Variable`, from `initial_value` or from `initializer(shape)`."""
-    if initializer is not None:
+    """Creates a `tf.Variable`, from `initial_value` or from `initializer(shape)`.
+
+    An initializer that cannot be called is the value itself. `use_local_variable` and
+    `unique_name` are TensorFlow 1's and change nothing.
+    """
+    del use_local_variable, unique_name
+    if callable(initializer):
         value = initializer(shape, dtype=dtype)
+    elif initializer is not None:
+        value = tf.cast(initializer, dtype)
     else:
         value = tf.broadcast_to(tf.cast(initial_value, dtype), shape)
     return tf.Variable(value, trainable=trainable, dtype=dtype, name=name)

@@ -1,0 +1,38 @@
+"""Nests of specs in binary files."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.core.protobuf import struct_pb2
+
+from tfrl.specs import spec_proto
+
+
+def save_spec(spec: Any, file_path: str) -> None:
+    """Writes a nest of specs as a `StructuredValue`, making its folder if needed.
+
+    Array specs are written as tensor specs; bounds are kept. TF-Agents reads the file.
+
+    Raises:
+      TypeError: if the nest holds anything but specs of dense tensors and arrays.
+    """
+    proto = spec_proto.to_proto(spec)
+    folder = os.path.dirname(file_path)
+    if folder:
+        tf.io.gfile.makedirs(folder)
+    with tf.io.gfile.GFile(file_path, "wb") as file:
+        file.write(proto.SerializeToString())
+
+
+def load_spec(file_path: str) -> Any:
+    """Reads a nest of tensor specs from a file that `save_spec` wrote.
+
+    A named tuple comes back as one of the same name and fields but of a class of its
+    own: `Trajectory(*load_spec(path))` makes it a trajectory.
+    """
+    with tf.io.gfile.GFile(file_path, "rb") as file:
+        proto = struct_pb2.StructuredValue.FromString(file.read())
+    return spec_proto.from_proto(proto)

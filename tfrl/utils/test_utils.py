@@ -1,0 +1,23 @@
+"""TF-Agents' base class for unit tests, and what its tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+
+class TestCase(tf.test.TestCase):
+    """`tf.test.TestCase`, by the name that tests written for TF-Agents derive from."""
+
+
+def contains(list1: Sequence[Any], list2: Sequence[Any]) -> bool:
+    """Whether each array (or number) of `list2` equals one of `list1`."""
+    return all(any(np.array_equal(item, other) for other in list1) for item in list2)
+
+
+def main() -> None:
+    """Runs the tests of the module that calls it."""
+    tf.test.main()

@@ -3,6 +3,21 @@
 A `TFPolicy` works on batches of tensors, eagerly and inside a `tf.function`; a
 `PyPolicy` works on NumPy arrays; `PyTFEagerPolicy` makes the second of the first.
 `PolicySaver` writes a policy as a SavedModel that acts with TensorFlow alone.
+
+>>> import tensorflow as tf
+>>> from tfrl.policies import RandomTFPolicy
+>>> from tfrl.specs import BoundedTensorSpec
+>>> from tfrl.trajectories import time_step
+>>> policy = RandomTFPolicy(
+...     time_step.time_step_spec(tf.TensorSpec([4], tf.float32)),
+...     BoundedTensorSpec([], tf.int64, 0, 1),
+... )
+>>> step = time_step.restart(tf.zeros([3, 4]), batch_size=3)
+>>> policy.action(step).action.shape
+TensorShape([3])
+>>> bool(tf.reduce_all(policy.action(step, seed=1).action
+...                    == policy.action(step, seed=1).action))
+True
 """
 
 import lazy_loader

@@ -40,11 +40,9 @@ class BoltzmannPolicy(tf_policy.TFPolicy):
         *,
         seed: int | None = None,
     ) -> None:
-        if isinstance(temperature, int | float) and temperature <= 0:
-            raise ValueError(
-                f"temperature: got {temperature}, expected a positive number; use "
-                "GreedyPolicy for the limit of 0."
-            )
+        utils.check_positive(
+            "temperature", temperature, "use GreedyPolicy for the limit of 0."
+        )
         super().__init__(
             policy.time_step_spec,
             policy.action_spec,
@@ -92,7 +90,8 @@ class BoltzmannPolicy(tf_policy.TFPolicy):
         temperature = utils.current_value(self._temperature)
 
         def soften(distribution: Any) -> Any:
-            logits = distribution.logits
-            return distribution.copy(logits=logits / tf.cast(temperature, logits.dtype))
+            return distribution.copy(
+                logits=utils.divide_logits(distribution.logits, temperature)
+            )
 
         return step._replace(action=tf.nest.map_structure(soften, step.action))

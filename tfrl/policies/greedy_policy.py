@@ -80,11 +80,22 @@ class GreedyPolicy(tf_policy.TFPolicy):
     def _distribution(
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor
     ) -> policy_step.PolicyStep:
-        import tensorflow_probability as tfp
+        from tfrl.policies import deterministic
 
         step = self._wrapped_policy._greedy_action(time_step, policy_state)
         return step._replace(
             action=tf.nest.map_structure(
-                lambda mode: tfp.distributions.Deterministic(loc=mode), step.action
+                lambda mode: deterministic.DeterministicWithLogProb(loc=mode),
+                step.action,
             )
         )
+
+
+def __getattr__(name: str) -> Any:
+    # Found here by TF-Agents' users, and made elsewhere, so that acting greedily does
+    # not import TFP.
+    if name == "DeterministicWithLogProb":
+        from tfrl.policies import deterministic
+
+        return deterministic.DeterministicWithLogProb
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -22,7 +22,12 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from tfrl.policies import saved_model, tf_policy, validation
-from tfrl.policies.saved_model import POLICY_SPECS_PBTXT, specs_from_collect_data_spec
+from tfrl.policies.saved_model import (
+    POLICY_SPECS_PBTXT,
+    add_batch_dim,
+    rename_spec_with_nest_paths,
+    specs_from_collect_data_spec,
+)
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
@@ -31,7 +36,19 @@ from tfrl.utils import seeds, variables
 if TYPE_CHECKING:
     from tfrl.typing import types
 
-__all__ = ["POLICY_SPECS_PBTXT", "PolicySaver", "specs_from_collect_data_spec"]
+__all__ = [
+    "POLICY_SPECS_PBTXT",
+    "InputFnAndSpecType",
+    "InputFnType",
+    "PolicySaver",
+    "add_batch_dim",
+    "rename_spec_with_nest_paths",
+    "specs_from_collect_data_spec",
+]
+
+# Turns what the saved `action` takes into the pair (time_step, policy_state).
+InputFnType = Callable[[Any], tuple[Any, Any]]
+InputFnAndSpecType = tuple[InputFnType, Any]
 
 _SEED_SPEC = tf.TensorSpec([2], tf.int64, name="seed")
 
@@ -79,7 +96,7 @@ class PolicySaver:
         use_nest_path_signatures: bool = True,
         seed: int | None = None,
         train_step: tf.Variable | None = None,
-        input_fn_and_spec: tuple[Callable[..., Any], Any] | None = None,
+        input_fn_and_spec: InputFnAndSpecType | None = None,
         metadata: dict[str, tf.Variable] | None = None,
     ) -> None:
         _check_arguments(policy, batch_size, train_step, metadata)
@@ -91,7 +108,7 @@ class PolicySaver:
         self._train_step = train_step
         self._input_fn_and_spec = input_fn_and_spec
         name_specs = (
-            saved_model.rename_spec_with_nest_paths
+            rename_spec_with_nest_paths
             if use_nest_path_signatures
             else saved_model.check_spec_names
         )

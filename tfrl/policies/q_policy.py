@@ -67,7 +67,7 @@ class QPolicy(tf_policy.TFPolicy):
         if len(flat_action_spec) != 1:
             raise ValueError(_not_scalar(action_spec))
         if validate_action_spec_and_network:
-            _check_scalar_from_zero(flat_action_spec[0])
+            check_scalar_from_zero(flat_action_spec[0])
         q_network = network.as_network(q_network)
         output_spec = q_network.create_variables(
             utils.network_observation_spec(
@@ -107,12 +107,17 @@ class QPolicy(tf_policy.TFPolicy):
             observation, mask = self._observation_and_action_constraint_splitter(
                 observation
             )
-        q_values, policy_state = self._q_network(
+        output, policy_state = self._q_network(
             observation, step_type=time_step.step_type, network_state=policy_state
         )
+        q_values = self._values_of(output)
         if mask is not None:
             q_values = utils.mask_values(q_values, mask)
         return q_values, policy_state
+
+    def _values_of(self, network_output: tf.Tensor) -> tf.Tensor:
+        """Returns the values `[B, num_actions]` that the network's output means."""
+        return network_output
 
     def _greedy_action(
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor
@@ -133,10 +138,12 @@ class QPolicy(tf_policy.TFPolicy):
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor
     ) -> policy_step.PolicyStep:
         logits, policy_state = self._q_values(time_step, policy_state)
+        return policy_step.PolicyStep(self._as_distribution(logits), policy_state)
+
+    def _as_distribution(self, logits: tf.Tensor) -> Any:
+        """Returns the categorical distribution, in the nest of the action spec."""
         distribution = _categorical(logits, self._flat_action_spec)
-        return policy_step.PolicyStep(
-            tf.nest.pack_sequence_as(self._action_spec, [distribution]), policy_state
-        )
+        return tf.nest.pack_sequence_as(self._action_spec, [distribution])
 
 
 def _categorical(logits: tf.Tensor, spec: tensor_spec.BoundedTensorSpec) -> Any:
@@ -163,7 +170,8 @@ def _check_network_action_spec(q_network: Any, action_spec: Any) -> None:
         )
 
 
-def _check_scalar_from_zero(spec: Any) -> None:
+def check_scalar_from_zero(spec: Any) -> None:
+    """Raises ValueError unless `spec` is a bounded scalar with minimum 0."""
     if spec.shape.rank != 0 or not isinstance(spec, tensor_spec.BoundedTensorSpec):
         raise ValueError(_not_scalar(spec))
     utils.check_zero_minimum(spec)

@@ -125,14 +125,13 @@ def names_of(spec: types.NestedTensorSpec) -> list[str]:
 
 def add_outer_dims(spec: Any, outer_dims: Sequence[int | None]) -> Any:
     """Returns plain specs of the same names with `outer_dims` before their shapes."""
-    return tf.nest.map_structure(
-        lambda leaf: tf.TensorSpec(
-            tf.TensorShape(outer_dims).concatenate(leaf.shape),
-            leaf.dtype,
-            name=leaf.name,
-        ),
-        spec,
-    )
+    return tf.nest.map_structure(lambda leaf: add_batch_dim(leaf, outer_dims), spec)
+
+
+def add_batch_dim(spec: tf.TensorSpec, outer_dims: Sequence[int | None]) -> Any:
+    """Returns a plain spec of the same name with `outer_dims` before its shape."""
+    shape = tf.TensorShape(outer_dims).concatenate(spec.shape)
+    return tf.TensorSpec(shape, spec.dtype, name=spec.name)
 
 
 def function_with_flat_signature(

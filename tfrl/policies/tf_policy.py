@@ -8,7 +8,7 @@ it is traced), so that the graph holds nothing but the policy's own work.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, final
 
 import tensorflow as tf
 
@@ -51,7 +51,7 @@ class TFPolicy(tf.Module):
     """
 
     # Whether `_action` uses its seed; without need, the stream stays untouched.
-    _needs_seed: ClassVar[bool] = True
+    _needs_seed: bool = True
     # Whether `_greedy_action` can leave the bounds of the action spec.
     _greedy_action_needs_clip: bool = True
 

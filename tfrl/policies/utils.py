@@ -2,16 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import numbers
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
 
 from tfrl.specs import tensor_spec
+from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import seeds
+from tfrl.utils import nest_utils, seeds
 
 if TYPE_CHECKING:
     from tfrl.typing import types
+
+
+class InfoFields:
+    """Names of fields of `PolicyStep.info`."""
+
+    LOG_PROBABILITY = policy_step.CommonFields.LOG_PROBABILITY
+    PREDICTED_REWARDS_MEAN = "predicted_rewards_mean"
+    MULTIOBJECTIVE_SCALARIZED_PREDICTED_REWARDS_MEAN = (
+        "multiobjective_scalarized_predicted_rewards_mean"
+    )
+    PREDICTED_REWARDS_OPTIMISTIC = "predicted_rewards_optimistic"
+    PREDICTED_REWARDS_SAMPLED = "predicted_rewards_sampled"
+    BANDIT_POLICY_TYPE = "bandit_policy_type"
+    CHOSEN_ARM_FEATURES = "chosen_arm_features"
+
+
+class PolicyInfo(NamedTuple):
+    """A `PolicyStep.info` with room for predicted rewards; `()` where not given."""
+
+    log_probability: Any = ()
+    predicted_rewards_mean: Any = ()
+    multiobjective_scalarized_predicted_rewards_mean: Any = ()
+    predicted_rewards_optimistic: Any = ()
+    predicted_rewards_sampled: Any = ()
+    bandit_policy_type: Any = ()
 
 
 def get_num_actions_from_tensor_spec(action_spec: tensor_spec.BoundedTensorSpec) -> int:
@@ -98,6 +125,55 @@ def random_valid_index(mask: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
 def current_value(value: Any) -> Any:
     """Returns what `value()` gives if it can be called (now, each time), or `value`."""
     return value() if callable(value) else value
+
+
+def check_positive(argument: str, value: Any, hint: str) -> None:
+    """Raises ValueError if the number `value` is not positive."""
+    if isinstance(value, numbers.Real) and not float(value) > 0:
+        raise ValueError(f"{argument}: got {value}, expected a positive number; {hint}")
+
+
+def check_not_negative(argument: str, value: Any, hint: str) -> None:
+    """Raises ValueError if the number `value` is negative."""
+    if isinstance(value, numbers.Real) and not float(value) >= 0:
+        raise ValueError(
+            f"{argument}: got {value}, expected a number that is not negative; {hint}"
+        )
+
+
+def check_in_unit_interval(argument: str, value: Any, hint: str) -> None:
+    """Raises ValueError if the number `value` is outside [0, 1]."""
+    if isinstance(value, numbers.Real) and not 0 <= float(value) <= 1:
+        raise ValueError(
+            f"{argument}: got {value}, expected a number in [0, 1]; {hint}"
+        )
+
+
+def check_continuous(action_spec: Any, policy: str) -> None:
+    """Raises ValueError unless all the actions are floats.
+
+    Args:
+      action_spec: a nest of specs.
+      policy: the class that needs them so, for the error text.
+    """
+    for path, spec in nest_utils.flatten_with_joined_paths(action_spec):
+        if not tensor_spec.is_continuous(spec):
+            raise ValueError(
+                f"action_spec {path}".rstrip() + f": got dtype {spec.dtype.name}, "
+                f"expected continuous actions, as {policy} does arithmetic with them; "
+                "use EpsilonGreedyPolicy or BoltzmannPolicy for discrete actions."
+            )
+
+
+def divide_logits(logits: tf.Tensor, temperature: Any) -> tf.Tensor:
+    """Returns `logits / temperature`; the least number of the dtype stays finite.
+
+    Args:
+      logits: `[..., num_actions]`, where masked actions have the least number.
+      temperature: a positive scalar.
+    """
+    divided = logits / tf.cast(temperature, logits.dtype)
+    return tf.maximum(divided, logits.dtype.min)
 
 
 def distribution_mode(distribution: Any) -> tf.Tensor:

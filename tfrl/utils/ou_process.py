@@ -80,15 +80,15 @@ def ornstein_uhlenbeck_process(
     return OUProcess(initial_value, damping, stddev, seed, scope)
 
 
-def check_ou_parameters(damping: Any, stddev: Any) -> None:
+def check_ou_parameters(damping: Any, stddev: Any, prefix: str = "") -> None:
     """Raises a ValueError for numbers that make no Ornstein-Uhlenbeck process."""
     if isinstance(damping, numbers.Real) and not 0 <= float(damping) <= 1:
         raise ValueError(
-            f"damping: got {damping}, expected a number in [0, 1]; 0 is an undamped "
-            "random walk, 1 uncorrelated noise."
+            f"{prefix}damping: got {damping}, expected a number in [0, 1]; 0 is an "
+            "undamped random walk, 1 uncorrelated noise."
         )
     if isinstance(stddev, numbers.Real) and not float(stddev) >= 0:
         raise ValueError(
-            f"stddev: got {stddev}, expected a number that is not negative; 0 adds no "
-            "noise."
+            f"{prefix}stddev: got {stddev}, expected a number that is not negative; 0 "
+            "adds no noise."
         )

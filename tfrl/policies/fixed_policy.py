@@ -1,0 +1,153 @@
+"""The same action, whatever is observed: for tests and baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+import tree
+
+from tfrl.policies import tf_policy, utils
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import policy_step
+from tfrl.trajectories import time_step as ts
+from tfrl.utils import common, nest_utils
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
+
+class FixedPolicy(tf_policy.TFPolicy):
+    """Takes one and the same action at each time step.
+
+    Args:
+      actions: a nest of numbers, lists, arrays or tensors with the structure and
+        shapes of `action_spec`, without batch dimension; they are not clipped to its
+        bounds.
+      time_step_spec: a `TimeStep` of specs.
+      action_spec: a nest of specs.
+      emit_log_probability: whether `info` holds log-probabilities, which are 0.
+      policy_info: a nest with the structure of `info_spec`: what `info` is, besides.
+        Values of the shapes of `info_spec` are repeated for each entry of the batch.
+      info_spec: see `TFPolicy`.
+      name: the module's name.
+
+    Raises:
+      ValueError: `actions` differs from `action_spec` in structure or in a shape.
+    """
+
+    _needs_seed = False
+
+    def __init__(
+        self,
+        actions: types.NestedTensor,
+        time_step_spec: ts.TimeStep,
+        action_spec: types.NestedTensorSpec,
+        emit_log_probability: bool = True,
+        policy_info: types.NestedTensor = (),
+        info_spec: types.NestedTensorSpec = (),
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            time_step_spec,
+            action_spec,
+            info_spec=info_spec,
+            clip=False,
+            emit_log_probability=emit_log_probability,
+            name=name,
+        )
+        self._set_untracked("_action_value", _as_arrays(actions, self._action_spec))
+        self._set_untracked("_policy_info", policy_info)
+        self._set_untracked("_given_info_spec", tensor_spec.from_spec(info_spec))
+
+    def _variables(self) -> Sequence[Any]:
+        return []
+
+    def _fixed_step(
+        self, time_step: ts.TimeStep, policy_state: types.NestedTensor
+    ) -> policy_step.PolicyStep:
+        outer_shape = utils.outer_shape(time_step)
+        action = tf.nest.map_structure(
+            lambda value: common.replicate(value, outer_shape), self._action_value
+        )
+        info = self._policy_info
+        if tf.nest.flatten(info):
+            info = tf.nest.map_structure(
+                lambda value, spec: _repeated(value, spec, outer_shape),
+                info,
+                self._given_info_spec,
+            )
+        if self._emit_log_probability:
+            certain = tf.zeros(outer_shape, tf.float32)
+            info = policy_step.set_log_probability(
+                info, tf.nest.map_structure(lambda _: certain, self._action_spec)
+            )
+        return policy_step.PolicyStep(action, policy_state, info)
+
+    def _action(
+        self,
+        time_step: ts.TimeStep,
+        policy_state: types.NestedTensor,
+        seed: tf.Tensor,
+    ) -> policy_step.PolicyStep:
+        return self._fixed_step(time_step, policy_state)
+
+    def _greedy_action(
+        self, time_step: ts.TimeStep, policy_state: types.NestedTensor
+    ) -> policy_step.PolicyStep:
+        return self._fixed_step(time_step, policy_state)
+
+    def _distribution(
+        self, time_step: ts.TimeStep, policy_state: types.NestedTensor
+    ) -> policy_step.PolicyStep:
+        from tfrl.policies import deterministic
+
+        step = self._fixed_step(time_step, policy_state)
+        return step._replace(
+            action=tf.nest.map_structure(
+                lambda value: deterministic.DeterministicWithLogProb(loc=value),
+                step.action,
+            )
+        )
+
+
+def _as_arrays(actions: Any, action_spec: Any) -> Any:
+    """Returns `actions` as arrays of the dtypes and shapes of the spec."""
+    try:
+        # Up to the specs only: what is below may be lists of numbers.
+        arrays = tree.map_structure_up_to(action_spec, np.asarray, actions)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"actions: got {actions}, expected the structure of action_spec, "
+            f"{action_spec}; {error}"
+        ) from error
+    return tf.nest.pack_sequence_as(
+        action_spec,
+        [
+            _as_array(f"actions {path}".rstrip(), value, spec)
+            for (path, spec), value in zip(
+                nest_utils.flatten_with_joined_paths(action_spec),
+                tf.nest.flatten(arrays),
+                strict=True,
+            )
+        ],
+    )
+
+
+def _as_array(where: str, value: np.ndarray, spec: Any) -> np.ndarray:
+    array = value.astype(spec.dtype.as_numpy_dtype)
+    if not spec.shape.is_compatible_with(array.shape):
+        raise ValueError(
+            f"{where}: got shape {array.shape}, expected {spec.shape} as in "
+            "action_spec; give one action, without batch dimension."
+        )
+    return array
+
+
+def _repeated(value: Any, spec: Any, outer_shape: Any) -> tf.Tensor:
+    value = tf.convert_to_tensor(value, spec.dtype)
+    if value.shape.rank == spec.shape.rank:
+        return common.replicate(value, outer_shape)
+    return value

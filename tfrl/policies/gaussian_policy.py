@@ -1,0 +1,62 @@
+"""Exploration of continuous actions by Gaussian noise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from tfrl.policies import noise_policy, tf_policy, utils
+from tfrl.utils import seeds
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
+
+class GaussianPolicy(noise_policy.NoisePolicy):
+    """Adds independent noise from `N(0, scale^2)` to each entry of another's actions.
+
+    The exploration of TD3 (Fujimoto et al. 2018, arXiv:1802.09477, section 6.1). State
+    and `info` are those of the wrapped policy: a log-probability there is that of the
+    action without noise.
+
+    Args:
+      wrapped_policy: a policy whose actions are all floats.
+      scale: standard deviation of the noise, in the units of the action: a number, a
+        scalar tensor or variable, or a callable that returns one of these.
+      clip: whether `action` clips to the bounds of the action spec.
+      name: the module's name.
+      seed: see `TFPolicy`.
+
+    Raises:
+      ValueError: some action is discrete, or a number `scale` is negative.
+    """
+
+    def __init__(
+        self,
+        wrapped_policy: tf_policy.TFPolicy,
+        scale: types.FloatOrReturningFloat = 1.0,
+        clip: bool = True,
+        name: str | None = None,
+        *,
+        seed: int | None = None,
+    ) -> None:
+        utils.check_not_negative("scale", scale, "0 adds no noise.")
+        super().__init__(wrapped_policy, clip=clip, name=name, seed=seed)
+        self._scale = scale
+
+    def _add_noise(
+        self, action: types.NestedTensor, seed: tf.Tensor
+    ) -> types.NestedTensor:
+        scale = utils.current_value(self._scale)
+        flat = tf.nest.flatten(action)
+
+        def perturb(value: tf.Tensor, one_seed: Any) -> tf.Tensor:
+            noise = tf.random.stateless_normal(
+                tf.shape(value), one_seed, dtype=value.dtype
+            )
+            return value + tf.cast(scale, value.dtype) * noise
+
+        return tf.nest.pack_sequence_as(
+            action, list(map(perturb, flat, seeds.split_seed(seed, len(flat))))
+        )

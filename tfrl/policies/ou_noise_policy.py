@@ -1,0 +1,104 @@
+"""Exploration of continuous actions by temporally correlated noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent import futures
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from tfrl.policies import noise_policy, tf_policy
+from tfrl.utils import ou_process, seeds
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
+
+class OUNoisePolicy(noise_policy.NoisePolicy):
+    """Adds Ornstein-Uhlenbeck noise to another policy's actions.
+
+    The exploration of DDPG (Lillicrap et al. 2016, arXiv:1509.02971, section 7):
+    `x <- (1 - ou_damping) x + N(0, ou_stddev^2)` at each call of `action`. Each entry
+    of the batch has noise of its own, where the batch size is known when `action` runs
+    or is traced; otherwise all share one. The noise goes on from one episode to the
+    next. State and `info` are those of the wrapped policy: a log-probability there is
+    that of the action without noise.
+
+    The noise is not in the policy state but in variables, so that it stays correlated
+    in a loop that does not hand the state on. So two calls with the same seed differ;
+    two policies that begin with the same seed act alike. A checkpoint of the policy
+    holds the noise.
+
+    Args:
+      wrapped_policy: a policy whose actions are all floats.
+      ou_stddev: standard deviation of what each step adds to the noise.
+      ou_damping: in [0, 1]; 0 is a random walk, 1 uncorrelated Gaussian noise.
+      clip: whether `action` clips to the bounds of the action spec.
+      name: the module's name.
+      seed: see `TFPolicy`.
+
+    Raises:
+      ValueError: some action is discrete, `ou_stddev` is negative, or `ou_damping` is
+        outside [0, 1].
+    """
+
+    def __init__(
+        self,
+        wrapped_policy: tf_policy.TFPolicy,
+        ou_stddev: types.Float = 1.0,
+        ou_damping: types.Float = 1.0,
+        clip: bool = True,
+        name: str | None = None,
+        *,
+        seed: int | None = None,
+    ) -> None:
+        ou_process.check_ou_parameters(ou_damping, ou_stddev, prefix="ou_")
+        super().__init__(wrapped_policy, clip=clip, name=name, seed=seed)
+        self._ou_stddev = ou_stddev
+        self._ou_damping = ou_damping
+        # By batch size: how many environments there are is not known before.
+        self._processes: dict[str, list[ou_process.OUProcess]] = {}
+
+    def _add_noise(
+        self, action: types.NestedTensor, seed: tf.Tensor
+    ) -> types.NestedTensor:
+        flat = tf.nest.flatten(action)
+        processes = self._processes_for(flat[0].shape[:1].as_list())
+        return tf.nest.pack_sequence_as(
+            action,
+            [
+                value + process(one_seed)
+                for value, process, one_seed in zip(
+                    flat, processes, seeds.split_seed(seed, len(flat)), strict=True
+                )
+            ],
+        )
+
+    def _processes_for(self, batch: list[int | None]) -> list[ou_process.OUProcess]:
+        """Returns one process for each action of the nest."""
+        outer = [size if size is not None else 1 for size in batch]
+        key = "x".join(map(str, outer))
+        if key not in self._processes:
+            self._processes[key] = _outside_of_graphs(
+                lambda: [
+                    self._new_process([*outer, *spec.shape], spec.dtype)
+                    for spec in tf.nest.flatten(self._action_spec)
+                ]
+            )
+        return self._processes[key]
+
+    def _new_process(self, shape: list[int], dtype: Any) -> ou_process.OUProcess:
+        return ou_process.OUProcess(
+            tf.zeros(shape, dtype), self._ou_damping, self._ou_stddev, seed=0
+        )
+
+
+def _outside_of_graphs(make: Callable[[], Any]) -> Any:
+    """Returns what `make` returns, with variables that no graph owns."""
+    if tf.executing_eagerly():
+        return make()
+    # A `tf.function` forbids new variables in all but its first trace, also under
+    # `tf.init_scope`. That is a property of the thread which traces.
+    with futures.ThreadPoolExecutor(1) as thread:
+        return thread.submit(make).result()

@@ -1,0 +1,131 @@
+"""Side information that is added to another policy's, such as a model's number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from tfrl.policies import tf_policy
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import policy_step
+from tfrl.trajectories import time_step as ts
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
+# Returns the entries of `info` to add or to replace.
+UpdaterFnType = Callable[
+    [policy_step.PolicyStep], dict[str, tf.Tensor | Sequence[tf.Tensor]]
+]
+
+
+class PolicyInfoUpdaterWrapper(tf_policy.TFPolicy):
+    """Acts like the wrapped policy and updates the dict `PolicyStep.info`.
+
+    Args:
+      policy: a policy whose `info_spec` is a dict, or `()`, which counts as empty.
+      info_spec: a dict of specs: `info` after the update.
+      updater_fn: takes the wrapped policy's `PolicyStep` (whose action holds
+        distributions where `distribution` is called) and returns a dict of tensors, or
+        nests of them, `[B, ...]`, that are added to `info` or replace what is there.
+      name: the module's name.
+
+    Raises:
+      ValueError: the `info_spec` of the policy or the new one is not a dict.
+    """
+
+    def __init__(
+        self,
+        policy: tf_policy.TFPolicy,
+        info_spec: types.NestedTensorSpec,
+        updater_fn: UpdaterFnType,
+        name: str | None = None,
+    ) -> None:
+        _check_dict("policy.info_spec", policy.info_spec or {})
+        _check_dict("info_spec", info_spec)
+        super().__init__(
+            policy.time_step_spec,
+            policy.action_spec,
+            policy.policy_state_spec,
+            info_spec,
+            clip=policy._clip,
+            emit_log_probability=policy.emit_log_probability,
+            automatic_state_reset=policy._automatic_state_reset,
+            observation_and_action_constraint_splitter=(
+                policy.observation_and_action_constraint_splitter
+            ),
+            validate_args=policy.validate_args,
+            name=name,
+        )
+        self._wrapped_policy = policy
+        self._updater_fn = updater_fn
+        self._needs_seed = policy._needs_seed
+        self._greedy_action_needs_clip = policy._greedy_action_needs_clip
+
+    @property
+    def wrapped_policy(self) -> tf_policy.TFPolicy:
+        """The policy whose `info` is updated."""
+        return self._wrapped_policy
+
+    def apply_value_network(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls `apply_value_network` of the wrapped policy, which must have it."""
+        return self._wrapped_policy.apply_value_network(*args, **kwargs)
+
+    def _variables(self) -> Sequence[Any]:
+        return self._wrapped_policy.variables()
+
+    def _get_initial_state(
+        self, batch_size: int | tf.Tensor | None
+    ) -> types.NestedTensor:
+        return self._wrapped_policy.get_initial_state(batch_size)
+
+    def _action(
+        self,
+        time_step: ts.TimeStep,
+        policy_state: types.NestedTensor,
+        seed: tf.Tensor,
+    ) -> policy_step.PolicyStep:
+        return self._updated(self._wrapped_policy.action(time_step, policy_state, seed))
+
+    def _greedy_action(
+        self, time_step: ts.TimeStep, policy_state: types.NestedTensor
+    ) -> policy_step.PolicyStep:
+        return self._updated(
+            self._wrapped_policy._greedy_action(time_step, policy_state)
+        )
+
+    def _distribution(
+        self, time_step: ts.TimeStep, policy_state: types.NestedTensor
+    ) -> policy_step.PolicyStep:
+        return self._updated(self._wrapped_policy.distribution(time_step, policy_state))
+
+    def _updated(self, step: policy_step.PolicyStep) -> policy_step.PolicyStep:
+        updates = self._updater_fn(step)
+        info = {**(step.info or {}), **updates}
+        for name in updates:
+            if name in self._info_spec:
+                tf.nest.map_structure(
+                    lambda value, spec, name=name: _check_dtype(name, value, spec),
+                    info[name],
+                    self._info_spec[name],
+                )
+        return step._replace(info=info)
+
+
+def _check_dict(argument: str, info_spec: Any) -> None:
+    if not isinstance(tensor_spec.from_spec(info_spec), Mapping):
+        raise ValueError(
+            f"{argument}: got {info_spec}, expected a dict of specs, as updater_fn "
+            "adds entries by name; put what is there into a dict."
+        )
+
+
+def _check_dtype(name: str, value: Any, spec: Any) -> None:
+    dtype = tf.convert_to_tensor(value).dtype
+    if dtype != spec.dtype:
+        raise TypeError(
+            f"updater_fn: {name!r} has dtype {dtype.name}, expected {spec.dtype.name} "
+            "as in info_spec; cast it, or change the spec."
+        )

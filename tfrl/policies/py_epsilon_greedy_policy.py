@@ -1,0 +1,140 @@
+"""Greedy actions with random ones at a rate of epsilon, on NumPy arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tree
+
+from tfrl.policies import py_policy, random_py_policy, utils
+from tfrl.trajectories import policy_step
+from tfrl.trajectories import time_step as ts
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
+
+class EpsilonGreedyPolicy(py_policy.PyPolicy):
+    """Takes a random action with probability epsilon, else that of another policy.
+
+    Each entry of a batch decides for itself. The state is that of `greedy_policy`,
+    which is not asked at all where every entry explores and it has none.
+
+    Args:
+      greedy_policy: the policy on arrays whose action is taken.
+      epsilon: the probability of a random action, in [0, 1].
+      random_policy: gives the random actions; by default a `RandomPyPolicy`, which
+        respects the mask of `greedy_policy`'s splitter.
+      epsilon_decay_end_count: number of calls of `action` over which epsilon falls
+        linearly to `epsilon_decay_end_value`; None keeps it.
+      epsilon_decay_end_value: epsilon from that call on, below `epsilon`.
+      random_seed: starts the random stream; None takes the system's entropy.
+
+    Raises:
+      ValueError: `epsilon` is outside [0, 1], `epsilon_decay_end_count` is not
+        positive, or `epsilon_decay_end_value` is missing, negative, or not below
+        `epsilon`.
+    """
+
+    def __init__(
+        self,
+        greedy_policy: py_policy.PyPolicy,
+        epsilon: types.Float,
+        random_policy: py_policy.PyPolicy | None = None,
+        epsilon_decay_end_count: types.Float | None = None,
+        epsilon_decay_end_value: types.Float | None = None,
+        random_seed: types.Seed | None = None,
+    ) -> None:
+        utils.check_in_unit_interval("epsilon", epsilon, "it is a probability.")
+        if epsilon_decay_end_count is not None:
+            _check_decay(epsilon, epsilon_decay_end_count, epsilon_decay_end_value)
+        super().__init__(
+            greedy_policy.time_step_spec,
+            greedy_policy.action_spec,
+            greedy_policy.policy_state_spec,
+            greedy_policy.info_spec,
+            greedy_policy.observation_and_action_constraint_splitter,
+        )
+        # One stream each: with the same, the action would follow from the decision.
+        own_stream, random_stream = np.random.SeedSequence(random_seed).spawn(2)
+        self._rng = np.random.default_rng(own_stream)
+        self._greedy_policy = greedy_policy
+        self._random_policy = random_policy or random_py_policy.RandomPyPolicy(
+            greedy_policy.time_step_spec,
+            greedy_policy.action_spec,
+            info_spec=greedy_policy.info_spec,
+            seed=int(random_stream.generate_state(1)[0]),
+            observation_and_action_constraint_splitter=(
+                greedy_policy.observation_and_action_constraint_splitter
+            ),
+        )
+        self._epsilon = epsilon
+        self._epsilon_decay_end_count = epsilon_decay_end_count
+        self._epsilon_decay_end_value = epsilon_decay_end_value
+        self._count = 0
+
+    def _get_initial_state(self, batch_size: int | None) -> types.NestedArray:
+        return self._greedy_policy.get_initial_state(batch_size)
+
+    def _get_epsilon(self) -> Any:
+        """Returns epsilon for the call that `_count` has counted, the first being 1."""
+        if self._epsilon_decay_end_count is None:
+            return self._epsilon
+        if self._count >= self._epsilon_decay_end_count:
+            return self._epsilon_decay_end_value
+        fall = self._epsilon - self._epsilon_decay_end_value
+        done = (self._count - 1) / self._epsilon_decay_end_count
+        return self._epsilon - fall * done
+
+    def _action(
+        self,
+        time_step: ts.TimeStep,
+        policy_state: types.NestedArray,
+        seed: int | None = None,
+    ) -> policy_step.PolicyStep:
+        self._count += 1
+        rng, random_seed, greedy_seed = self._rng, None, None
+        if seed is not None:
+            rng = np.random.default_rng(seed)
+            random_seed, greedy_seed = map(int, rng.integers(2**31, size=2))
+        explores = rng.random(np.shape(time_step.step_type)) < self._get_epsilon()
+        if not np.any(explores):
+            return self._greedy_policy.action(time_step, policy_state, greedy_seed)
+        random = self._random_policy.action(time_step, seed=random_seed)
+        if np.all(explores) and not tree.flatten(self._policy_state_spec):
+            return random._replace(state=policy_state)
+        # Asked for its state also where its action is not taken.
+        greedy = self._greedy_policy.action(time_step, policy_state, greedy_seed)
+        return policy_step.PolicyStep(
+            _choose(explores, random.action, greedy.action),
+            greedy.state,
+            _choose(explores, random.info, greedy.info),
+        )
+
+
+def _choose(explores: Any, random: Any, greedy: Any) -> Any:
+    """Returns the entries of `random` where `explores`, of `greedy` elsewhere."""
+    if np.all(explores):
+        return random
+
+    def choose(one: Any, other: Any) -> np.ndarray:
+        one, other = np.asarray(one), np.asarray(other)
+        mask = np.reshape(explores, explores.shape + (1,) * (one.ndim - explores.ndim))
+        return np.where(mask, one, other)
+
+    return tree.map_structure(choose, random, greedy)
+
+
+def _check_decay(epsilon: Any, end_count: Any, end_value: Any) -> None:
+    if not end_count > 0:
+        raise ValueError(
+            f"epsilon_decay_end_count: got {end_count}, expected a positive number of "
+            "calls; None does not decay."
+        )
+    if end_value is None or not 0 <= end_value < epsilon:
+        raise ValueError(
+            f"epsilon_decay_end_value: got {end_value}, expected a number in "
+            f"[0, {epsilon}), below epsilon; leave out epsilon_decay_end_count if it "
+            "is not to decay."
+        )

@@ -1,0 +1,109 @@
+"""Actions from a script, for tests and demonstrations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tree
+
+from tfrl.policies import py_policy
+from tfrl.specs import array_spec
+from tfrl.trajectories import policy_step
+from tfrl.trajectories import time_step as ts
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
+
+class ScriptedPyPolicy(py_policy.PyPolicy):
+    """Takes the actions of a script, each for its number of steps.
+
+    ```python
+    ScriptedPyPolicy(time_step_spec, action_spec, [(1, 0), (2, 1)])  # Acts 0, 1, 1.
+    ```
+
+    The policy state is `[index, count]`: the entry of the script that is running, and
+    how many of its steps are done. A new episode starts the script anew with
+    `get_initial_state()`.
+
+    Args:
+      time_step_spec: a `TimeStep` of specs; None if the policy need not know what it
+        observes.
+      action_spec: a nest of array specs.
+      action_script: pairs `(num_steps, action)`, where `action` is a nest with the
+        structure of `action_spec` and may hold lists instead of arrays. Entries whose
+        `num_steps` is not positive are left out.
+
+    Raises:
+      ValueError: an action does not fit `action_spec`. From `action`: the script is
+        over.
+    """
+
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep | None,
+        action_spec: types.NestedArraySpec,
+        action_script: Sequence[tuple[int, types.NestedArray]],
+    ) -> None:
+        super().__init__(
+            ts.time_step_spec() if time_step_spec is None else time_step_spec,
+            action_spec,
+            policy_state_spec=[
+                array_spec.ArraySpec((), np.int64, "index"),
+                array_spec.ArraySpec((), np.int64, "count"),
+            ],
+        )
+        self._script = [
+            (num_steps, self._as_action(index, action) if num_steps > 0 else None)
+            for index, (num_steps, action) in enumerate(action_script)
+        ]
+
+    def _get_initial_state(self, batch_size: int | None) -> list[int]:
+        return [0, 0]
+
+    def _action(
+        self,
+        time_step: ts.TimeStep,
+        policy_state: types.NestedArray,
+        seed: int | None = None,
+    ) -> policy_step.PolicyStep:
+        if policy_state is None or len(policy_state) == 0:
+            policy_state = self._get_initial_state(None)
+        index, count = map(int, policy_state)
+        while index < len(self._script) and count >= self._script[index][0]:
+            index, count = index + 1, 0
+        if index >= len(self._script):
+            raise ValueError(
+                "action_script: the episode is longer than the script, whose "
+                f"{sum(max(0, num) for num, _ in self._script)} steps are done; add "
+                "entries, or end episodes earlier with a TimeLimit wrapper."
+            )
+        return policy_step.PolicyStep(self._script[index][1], [index, count + 1])
+
+    def _as_action(self, index: int, action: Any) -> Any:
+        """Returns `action` as arrays of the dtypes of the spec, checked against it."""
+        problem = (
+            f"action_script: the action at index {index} does not match action_spec: "
+            f"got {action!r}, expected {self._action_spec}; "
+        )
+        try:
+            arrays = tree.map_structure_up_to(
+                self._action_spec, _as_array, self._action_spec, action
+            )
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{problem}{error}") from error
+        if not array_spec.check_arrays_nest(arrays, self._action_spec):
+            raise ValueError(
+                f"{problem}give one action of these shapes, within the bounds."
+            )
+        return arrays
+
+
+def _as_array(spec: Any, value: Any) -> np.ndarray:
+    given = np.asarray(value)
+    array = given.astype(spec.dtype)
+    if not np.issubdtype(spec.dtype, np.floating) and not np.array_equal(array, given):
+        raise ValueError(f"{value!r} is no {np.dtype(spec.dtype).name}.")
+    return array

@@ -15,19 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import keras
 import tensorflow as tf
 
 from tfrl.agents import data_converter, tf_agent
-from tfrl.networks import network as network_lib
-from tfrl.networks import utils as network_utils
-from tfrl.policies import (
-    boltzmann_policy,
-    epsilon_greedy_policy,
-    greedy_policy,
-    q_policy,
-    tf_policy,
-)
+from tfrl.agents.dqn import construction
+from tfrl.policies import q_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import common, optimizers, summaries, variables
@@ -122,19 +114,19 @@ class DqnAgent(tf_agent.TFAgent):
         tf_agent.check_time_step_spec(time_step_spec)
         time_step_spec = tensor_spec.from_spec(time_step_spec)
         action_spec = tensor_spec.from_spec(action_spec)
-        num_actions = _check_action_spec(action_spec)
-        _check_exploration(epsilon_greedy, boltzmann_temperature)
+        num_actions = construction.check_action_spec(action_spec)
+        construction.check_exploration(epsilon_greedy, boltzmann_temperature)
         variables.check_tau("target_update_tau", target_update_tau)
         train_step_counter = tf_agent.as_train_step_counter(train_step_counter)
 
         self._splitter = observation_and_action_constraint_splitter
         input_spec, _ = self._split(time_step_spec.observation)
-        q_network, target_q_network = _build_networks(
+        q_network, target_q_network = construction.build_networks(
             q_network, target_q_network, input_spec, num_actions
         )
         recurrent = bool(tf.nest.flatten(q_network.state_spec))
-        _check_n_step_update(n_step_update, recurrent)
-        greedy, collect = _make_policies(
+        construction.check_n_step_update(n_step_update, recurrent)
+        greedy, collect = construction.make_policies(
             q_policy.QPolicy(
                 time_step_spec,
                 action_spec,
@@ -142,8 +134,8 @@ class DqnAgent(tf_agent.TFAgent):
                 emit_log_probability=emit_log_probability,
                 observation_and_action_constraint_splitter=self._splitter,
             ),
-            _following(epsilon_greedy, train_step_counter),
-            _following(boltzmann_temperature, train_step_counter),
+            construction.following(epsilon_greedy, train_step_counter),
+            construction.following(boltzmann_temperature, train_step_counter),
             seed,
         )
         super().__init__(
@@ -243,7 +235,7 @@ class DqnAgent(tf_agent.TFAgent):
         targets = tf.where(valid, targets, tf.stop_gradient(predictions))
         td_error = targets - predictions
         td_loss = self._td_errors_loss_fn(targets, predictions)
-        _check_element_wise(td_loss, td_error)
+        construction.check_element_wise(td_loss, td_error)
         td_loss = tf.where(valid, td_loss, 0.0)
         if self._recurrent:
             td_loss = tf.reduce_sum(td_loss, axis=1)
@@ -333,107 +325,3 @@ class DdqnAgent(DqnAgent):
             self._target_q_values(next_time_step),
             self._best_actions(online_q_values, next_time_step),
         )
-
-
-def _check_action_spec(action_spec: Any) -> int:
-    """Returns the number of actions of a spec that DQN can handle."""
-    specs = tf.nest.flatten(action_spec)
-    if len(specs) != 1 or specs[0].shape.rank != 0 or not specs[0].dtype.is_integer:
-        raise ValueError(
-            "action_spec: DQN expects one scalar integer action, got "
-            f"{action_spec}; for continuous actions discretise them with "
-            "tfrl.environments.wrappers.ActionDiscretizeWrapper."
-        )
-    (spec,) = specs
-    if not isinstance(spec, tensor_spec.BoundedTensorSpec):
-        raise ValueError(
-            f"action_spec: DQN expects a BoundedTensorSpec, got {spec}; give the "
-            "actions bounds, from 0 to n - 1."
-        )
-    if spec.minimum != 0:
-        raise ValueError(
-            f"action_spec: DQN expects actions that count from 0, got minimum "
-            f"{spec.minimum}; shift them with "
-            "tfrl.environments.wrappers.ActionOffsetWrapper."
-        )
-    return int(spec.maximum) + 1
-
-
-def _check_exploration(epsilon_greedy: Any, boltzmann_temperature: Any) -> None:
-    if epsilon_greedy is not None and boltzmann_temperature is not None:
-        raise ValueError(
-            "epsilon_greedy and boltzmann_temperature: expected one of them, got "
-            f"{epsilon_greedy} and {boltzmann_temperature}; give None for the other."
-        )
-    if epsilon_greedy is None and boltzmann_temperature is None:
-        raise ValueError(
-            "epsilon_greedy and boltzmann_temperature: expected one of them, got None "
-            "for both; epsilon_greedy=0.0 collects without exploring."
-        )
-
-
-def _check_n_step_update(n_step_update: int, recurrent: bool) -> None:
-    if n_step_update < 1:
-        raise ValueError(
-            f"n_step_update: expected a positive number of steps, got "
-            f"{n_step_update}; 1 gives one-step targets."
-        )
-    if recurrent and n_step_update != 1:
-        raise NotImplementedError(
-            "n_step_update: expected 1 with a recurrent q_network, got "
-            f"{n_step_update}; recurrent networks learn from one-step targets."
-        )
-
-
-def _build_networks(
-    q_network: Any, target_q_network: Any, input_spec: Any, num_actions: int
-) -> tuple[network_lib.Network, network_lib.Network]:
-    """Returns the network and its target, built, of one value an action each."""
-    q_network = network_lib.as_network(q_network, input_spec)
-    q_network.create_variables(input_spec)
-    if target_q_network is not None:
-        target_q_network = network_lib.as_network(target_q_network, input_spec)
-    target_q_network = common.maybe_copy_target_network_with_checks(
-        q_network, target_q_network, "TargetQNetwork", input_spec
-    )
-    for network, label in (
-        (q_network, "q_network"),
-        (target_q_network, "target_q_network"),
-    ):
-        network_utils.check_single_floating_network_output(
-            network.create_variables(), (num_actions,), label=label
-        )
-    return q_network, target_q_network
-
-
-def _following(value: Any, step: tf.Variable) -> Any:
-    """Turns a Keras schedule into a callable that reads `step`."""
-    if isinstance(value, keras.optimizers.schedules.LearningRateSchedule):
-        return lambda: value(step)
-    return value
-
-
-def _check_element_wise(td_loss: tf.Tensor, td_error: tf.Tensor) -> None:
-    if td_loss.shape.rank != td_error.shape.rank:
-        raise ValueError(
-            "td_errors_loss_fn: expected a loss for each element, shape "
-            f"{td_error.shape}, got shape {td_loss.shape}; do not reduce in it, for "
-            "instance with tfrl.utils.common.element_wise_squared_loss."
-        )
-
-
-def _make_policies(
-    policy: q_policy.QPolicy,
-    epsilon_greedy: Any,
-    boltzmann_temperature: Any,
-    seed: int | None,
-) -> tuple[tf_policy.TFPolicy, tf_policy.TFPolicy]:
-    """Returns the greedy policy and the one that collects."""
-    greedy = greedy_policy.GreedyPolicy(policy)
-    if boltzmann_temperature is not None:
-        return greedy, boltzmann_policy.BoltzmannPolicy(
-            policy, temperature=boltzmann_temperature, seed=seed
-        )
-    return greedy, epsilon_greedy_policy.EpsilonGreedyPolicy(
-        policy, epsilon=epsilon_greedy, seed=seed
-    )

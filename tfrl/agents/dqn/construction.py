@@ -1,0 +1,127 @@
+"""How a DQN agent is put together: checks of its arguments, networks, policies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfrl.networks import network as network_lib
+from tfrl.networks import utils as network_utils
+from tfrl.policies import (
+    boltzmann_policy,
+    epsilon_greedy_policy,
+    greedy_policy,
+    q_policy,
+    tf_policy,
+)
+from tfrl.specs import tensor_spec
+from tfrl.utils import common
+
+
+def check_action_spec(action_spec: Any) -> int:
+    """Returns the number of actions of a spec that DQN can handle."""
+    specs = tf.nest.flatten(action_spec)
+    if len(specs) != 1 or specs[0].shape.rank != 0 or not specs[0].dtype.is_integer:
+        raise ValueError(
+            "action_spec: DQN expects one scalar integer action, got "
+            f"{action_spec}; for continuous actions discretise them with "
+            "tfrl.environments.wrappers.ActionDiscretizeWrapper."
+        )
+    (spec,) = specs
+    if not isinstance(spec, tensor_spec.BoundedTensorSpec):
+        raise ValueError(
+            f"action_spec: DQN expects a BoundedTensorSpec, got {spec}; give the "
+            "actions bounds, from 0 to n - 1."
+        )
+    if spec.minimum != 0:
+        raise ValueError(
+            f"action_spec: DQN expects actions that count from 0, got minimum "
+            f"{spec.minimum}; shift them with "
+            "tfrl.environments.wrappers.ActionOffsetWrapper."
+        )
+    return int(spec.maximum) + 1
+
+
+def check_exploration(epsilon_greedy: Any, boltzmann_temperature: Any) -> None:
+    """Raises a ValueError unless one of them is given."""
+    if epsilon_greedy is not None and boltzmann_temperature is not None:
+        raise ValueError(
+            "epsilon_greedy and boltzmann_temperature: expected one of them, got "
+            f"{epsilon_greedy} and {boltzmann_temperature}; give None for the other."
+        )
+    if epsilon_greedy is None and boltzmann_temperature is None:
+        raise ValueError(
+            "epsilon_greedy and boltzmann_temperature: expected one of them, got None "
+            "for both; epsilon_greedy=0.0 collects without exploring."
+        )
+
+
+def check_n_step_update(n_step_update: int, recurrent: bool) -> None:
+    """Raises an error if the returns are not possible with the network."""
+    if n_step_update < 1:
+        raise ValueError(
+            f"n_step_update: expected a positive number of steps, got "
+            f"{n_step_update}; 1 gives one-step targets."
+        )
+    if recurrent and n_step_update != 1:
+        raise NotImplementedError(
+            "n_step_update: expected 1 with a recurrent q_network, got "
+            f"{n_step_update}; recurrent networks learn from one-step targets."
+        )
+
+
+def build_networks(
+    q_network: Any, target_q_network: Any, input_spec: Any, num_actions: int
+) -> tuple[network_lib.Network, network_lib.Network]:
+    """Returns the network and its target, built, of one value an action each."""
+    q_network = network_lib.as_network(q_network, input_spec)
+    q_network.create_variables(input_spec)
+    if target_q_network is not None:
+        target_q_network = network_lib.as_network(target_q_network, input_spec)
+    target_q_network = common.maybe_copy_target_network_with_checks(
+        q_network, target_q_network, "TargetQNetwork", input_spec
+    )
+    for network, label in (
+        (q_network, "q_network"),
+        (target_q_network, "target_q_network"),
+    ):
+        network_utils.check_single_floating_network_output(
+            network.create_variables(), (num_actions,), label=label
+        )
+    return q_network, target_q_network
+
+
+def following(value: Any, step: tf.Variable) -> Any:
+    """Turns a Keras schedule into a callable that reads `step`."""
+    if isinstance(value, keras.optimizers.schedules.LearningRateSchedule):
+        return lambda: value(step)
+    return value
+
+
+def check_element_wise(td_loss: tf.Tensor, td_error: tf.Tensor) -> None:
+    """Raises a ValueError if a loss function has reduced its arguments."""
+    if td_loss.shape.rank != td_error.shape.rank:
+        raise ValueError(
+            "td_errors_loss_fn: expected a loss for each element, shape "
+            f"{td_error.shape}, got shape {td_loss.shape}; do not reduce in it, for "
+            "instance with tfrl.utils.common.element_wise_squared_loss."
+        )
+
+
+def make_policies(
+    policy: q_policy.QPolicy,
+    epsilon_greedy: Any,
+    boltzmann_temperature: Any,
+    seed: int | None,
+) -> tuple[tf_policy.TFPolicy, tf_policy.TFPolicy]:
+    """Returns the greedy policy and the one that collects."""
+    greedy = greedy_policy.GreedyPolicy(policy)
+    if boltzmann_temperature is not None:
+        return greedy, boltzmann_policy.BoltzmannPolicy(
+            policy, temperature=boltzmann_temperature, seed=seed
+        )
+    return greedy, epsilon_greedy_policy.EpsilonGreedyPolicy(
+        policy, epsilon=epsilon_greedy, seed=seed
+    )

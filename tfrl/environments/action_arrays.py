@@ -1,0 +1,63 @@
+"""Actions as flat arrays, checked against their specs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tree
+
+from tfrl.specs import array_spec
+
+
+def flatten(
+    action: Any, spec: Any, outer_shape: tuple[int, ...] = ()
+) -> list[np.ndarray]:
+    """Returns the arrays of `action` in the order of its specs, with their dtypes.
+
+    Args:
+      action: A nest like `spec`.
+      spec: A nest of `ArraySpec`s.
+      outer_shape: What every array has in front of its spec's shape, such as `(B,)`.
+
+    Raises:
+      ValueError: If the structure or a shape differs.
+      TypeError: If a dtype is of another kind, such as floats for integers.
+    """
+    try:
+        leaves = tree.flatten_up_to(spec, action)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"action: got {action!r}, expected the structure of the action spec {spec} "
+            f"({error}); pack the actions like the spec."
+        ) from None
+    return [
+        _as_array("/".join(("action", *map(str, path))), leaf, leaf_spec, outer_shape)
+        for (path, leaf_spec), leaf in zip(
+            tree.flatten_with_path(spec), leaves, strict=True
+        )
+    ]
+
+
+def can_cast(dtype: np.dtype[Any], to: np.dtype[Any]) -> bool:
+    """Whether actions of `dtype` may be cast: integers of any size are alike."""
+    if dtype.kind in "iu" and to.kind in "iu":
+        return True
+    return np.can_cast(dtype, to, "same_kind")
+
+
+def _as_array(
+    where: str, value: Any, spec: array_spec.ArraySpec, outer_shape: tuple[int, ...]
+) -> np.ndarray:
+    array = np.asarray(value)
+    expected = outer_shape + spec.shape
+    if array.shape != expected:
+        raise ValueError(
+            f"{where}: got shape {array.shape}, expected {expected}; take actions that "
+            f"follow {spec}{', with the batch in front' if outer_shape else ''}."
+        )
+    if not can_cast(array.dtype, spec.dtype):
+        raise TypeError(
+            f"{where}: got dtype {array.dtype}, expected {spec.dtype}; cast the action."
+        )
+    return array.astype(spec.dtype, copy=False)

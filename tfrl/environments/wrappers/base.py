@@ -1,0 +1,133 @@
+"""`PyEnvironmentBaseWrapper`, which hands everything on to the environment inside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tree
+
+from tfrl.environments import py_environment
+from tfrl.trajectories import time_step as ts
+
+
+class PyEnvironmentBaseWrapper(py_environment.PyEnvironment):
+    """Hands everything on to the environment inside; subclasses change some of it.
+
+    Attributes that are not found here are looked up in the environment inside, so the
+    outermost wrapper answers for the whole chain.
+    """
+
+    def __init__(
+        self, env: py_environment.PyEnvironment, handle_auto_reset: bool = True
+    ):
+        """Wraps `env`; for `handle_auto_reset` see `PyEnvironment`.
+
+        Raises:
+          TypeError: If `env` is not a `PyEnvironment`.
+        """
+        super().__init__(handle_auto_reset)
+        if not isinstance(env, py_environment.PyEnvironment):
+            raise TypeError(
+                f"env: got {env!r} of type {type(env).__name__}, expected a "
+                "PyEnvironment; wrap a Gymnasium environment with suite_gym.wrap_env "
+                "and one of dm_env with DmEnvWrapper first, and a TFPyEnvironment "
+                "after it was wrapped."
+            )
+        self._env = env
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or "_env" not in self.__dict__:
+            raise AttributeError(name)
+        return getattr(self._env, name)
+
+    @property
+    def batched(self) -> bool:
+        """Whether the environment inside is batched."""
+        return self._env.batched
+
+    @property
+    def batch_size(self) -> int | None:
+        """The batch size of the environment inside."""
+        return self._env.batch_size
+
+    def wrapped_env(self) -> py_environment.PyEnvironment:
+        """Returns the environment inside."""
+        return self._env
+
+    def observation_spec(self) -> Any:
+        """The specs of the observations."""
+        return self._env.observation_spec()
+
+    def action_spec(self) -> Any:
+        """The specs of the actions."""
+        return self._env.action_spec()
+
+    def reward_spec(self) -> Any:
+        """The specs of the rewards."""
+        return self._env.reward_spec()
+
+    def discount_spec(self) -> Any:
+        """The spec of the discount."""
+        return self._env.discount_spec()
+
+    def get_info(self) -> Any:
+        """Returns the info of the environment inside."""
+        return self._env.get_info()
+
+    def seed(self, seed: Any) -> Any:
+        """Seeds the environment inside."""
+        return self._env.seed(seed)
+
+    def render(self, mode: str = "rgb_array") -> Any:
+        """Renders the environment inside."""
+        return self._env.render(mode)
+
+    def close(self) -> None:
+        """Closes the environment inside."""
+        self._env.close()
+
+    def get_state(self) -> Any:
+        """Returns the state of the wrapper and of the environment inside."""
+        current = self._current_time_step
+        return {
+            "wrapper": self._get_wrapper_state(),
+            "env": py_environment.capture_state(self._env),
+            "time_step": None
+            if current is None
+            else tree.map_structure(np.array, current),
+        }
+
+    def set_state(self, state: Any) -> None:
+        """Restores what `get_state` returned."""
+        py_environment.restore_state(self._env, state["env"])
+        self._set_wrapper_state(state["wrapper"])
+        self._current_time_step = state["time_step"]
+
+    def _get_wrapper_state(self) -> Any:
+        """Returns what this wrapper itself has to save; nothing by default."""
+
+    def _set_wrapper_state(self, state: Any) -> None:
+        """Restores what `_get_wrapper_state` returned."""
+
+    def _reset(self) -> ts.TimeStep:
+        return self._env.reset()
+
+    def _step(self, action: Any) -> ts.TimeStep:
+        return self._env.step(action)
+
+
+def outer_shape(env: py_environment.PyEnvironment) -> tuple[int, ...]:
+    """Returns `(B,)` if `env` is batched, else `()`."""
+    size = env.batch_size
+    return () if size is None else (size,)
+
+
+def refuse_batched(env: py_environment.PyEnvironment, wrapper: str, hint: str) -> None:
+    """Raises a ValueError if `env` is batched; `hint` says what to do instead."""
+    if env.batched:
+        raise ValueError(
+            f"env: got a batched environment of {env.batch_size} members, expected a "
+            f"single one, since their episodes end at different steps; wrap each "
+            f"member in {wrapper} before you batch them{hint}."
+        )

@@ -1,0 +1,191 @@
+"""Wrappers that change an episode's time: its length, or the length of a step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tree
+
+from tfrl.environments import py_environment
+from tfrl.environments.wrappers import base
+from tfrl.trajectories import time_step as ts
+
+_FIRST, _LAST = int(ts.StepType.FIRST), int(ts.StepType.LAST)
+
+
+class TimeLimit(base.PyEnvironmentBaseWrapper):
+    """Truncates episodes after a number of steps.
+
+    Only the step type changes: the discount stays, so the value of the last
+    observation is bootstrapped, unless the environment terminates at that very step.
+    """
+
+    def __init__(
+        self,
+        env: py_environment.PyEnvironment,
+        duration: int,
+        handle_auto_reset: bool = True,
+    ):
+        """Limits `env` to `duration` steps an episode.
+
+        Raises:
+          ValueError: If `duration` is not positive, or `env` is batched.
+        """
+        super().__init__(env, handle_auto_reset)
+        if duration <= 0:
+            raise ValueError(
+                f"duration: got {duration}, expected a positive number of steps; leave "
+                "the wrapper out for no limit."
+            )
+        base.refuse_batched(
+            env,
+            "TimeLimit",
+            ", such as with the max_episode_steps of vector_py_environment.load",
+        )
+        self._duration = duration
+        self._num_steps: int | None = None
+
+    @property
+    def duration(self) -> int:
+        """After how many steps an episode is truncated."""
+        return self._duration
+
+    def _get_wrapper_state(self) -> Any:
+        return self._num_steps
+
+    def _set_wrapper_state(self, state: Any) -> None:
+        self._num_steps = state
+
+    def _reset(self) -> ts.TimeStep:
+        self._num_steps = 0
+        return self._env.reset()
+
+    def _step(self, action: Any) -> ts.TimeStep:
+        if self._num_steps is None:
+            return self.reset()
+        time_step = self._env.step(action)
+        self._num_steps += 1
+        if self._num_steps >= self._duration:
+            time_step = time_step._replace(step_type=ts.StepType.LAST)
+        if int(time_step.step_type) == _LAST:
+            self._num_steps = None
+        return time_step
+
+
+class FixedLength(base.PyEnvironmentBaseWrapper):
+    """Brings every episode to the same number of steps.
+
+    A longer one is truncated, as by `TimeLimit`. A shorter one is padded: its last step
+    is repeated, still a LAST step, with reward and discount 0, until the number is
+    reached; these steps ignore their actions. A frame that starts at a LAST step is a
+    boundary, so nothing is learned from the padding. Wrap other wrappers in this one,
+    not this one in others: those would reset after the first LAST step.
+    """
+
+    def __init__(
+        self,
+        env: py_environment.PyEnvironment,
+        fix_length: int,
+        handle_auto_reset: bool = True,
+    ):
+        """Makes every episode of `env` take `fix_length` steps after its reset.
+
+        The step after the last of them resets, whatever `handle_auto_reset` says.
+
+        Raises:
+          ValueError: If `fix_length` is not positive, or `env` is batched.
+        """
+        super().__init__(env, handle_auto_reset)
+        if fix_length <= 0:
+            raise ValueError(
+                f"fix_length: got {fix_length}, expected a positive number of steps; "
+                "give the length that every episode is to have."
+            )
+        base.refuse_batched(env, "FixedLength", "")
+        self._fix_length = fix_length
+        self._num_steps = 0
+        self._ended = False
+
+    @property
+    def fix_length(self) -> int:
+        """How many steps each episode takes."""
+        return self._fix_length
+
+    def should_reset(self, current_time_step: ts.TimeStep) -> bool:
+        """Whether `step` has to reset: after the padding, not before it."""
+        return self._num_steps >= self._fix_length
+
+    def _get_wrapper_state(self) -> Any:
+        return self._num_steps, self._ended
+
+    def _set_wrapper_state(self, state: Any) -> None:
+        self._num_steps, self._ended = state
+
+    def _reset(self) -> ts.TimeStep:
+        self._num_steps = 0
+        self._ended = False
+        return self._env.reset()
+
+    def _step(self, action: Any) -> ts.TimeStep:
+        self._num_steps += 1
+        if self._ended:
+            current = self.current_time_step()
+            return current._replace(
+                reward=tree.map_structure(np.zeros_like, current.reward),
+                discount=np.zeros_like(current.discount),
+            )
+        time_step = self._env.step(action)
+        if self._num_steps >= self._fix_length:
+            time_step = time_step._replace(step_type=ts.StepType.LAST)
+        self._ended = int(time_step.step_type) == _LAST
+        return time_step
+
+
+class ActionRepeat(base.PyEnvironmentBaseWrapper):
+    """Applies each action several times and makes one step of it.
+
+    The step has the last observation, the sum of the rewards, not discounted, so that
+    an episode's return stays the environment's own, and the product of the discounts.
+    An episode that ends sooner ends there.
+    """
+
+    def __init__(
+        self,
+        env: py_environment.PyEnvironment,
+        times: int,
+        handle_auto_reset: bool = True,
+    ):
+        """Repeats each action of `env` up to `times` times.
+
+        Raises:
+          ValueError: If `times` is not above 1, or `env` is batched.
+        """
+        super().__init__(env, handle_auto_reset)
+        if times <= 1:
+            raise ValueError(
+                f"times: got {times}, expected at least 2; leave the wrapper out to "
+                "apply each action once."
+            )
+        base.refuse_batched(env, "ActionRepeat", "")
+        self._times = times
+
+    def _step(self, action: Any) -> ts.TimeStep:
+        rewards, discounts = [], []
+        for _ in range(self._times):
+            time_step = self._env.step(action)
+            if int(time_step.step_type) == _FIRST:
+                # The environment reset itself and ignored the action.
+                return time_step
+            rewards.append(time_step.reward)
+            discounts.append(time_step.discount)
+            if int(time_step.step_type) == _LAST:
+                break
+        return time_step._replace(
+            reward=tree.map_structure(_sum, *rewards),
+            discount=np.asarray(np.prod(discounts, axis=0), np.float32),
+        )
+
+
+def _sum(*rewards: Any) -> np.ndarray:
+    return np.asarray(np.sum(rewards, axis=0), np.asarray(rewards[0]).dtype)

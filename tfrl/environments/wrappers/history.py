@@ -1,0 +1,159 @@
+"""`HistoryWrapper`: the last few observations, and actions, as one observation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tree
+
+from tfrl.environments import action_arrays, py_environment
+from tfrl.environments.wrappers import base
+from tfrl.specs import array_spec
+from tfrl.trajectories import time_step as ts
+
+
+class HistoryWrapper(base.PyEnvironmentBaseWrapper):
+    """Observes the last `H` observations, `[H, ...]`, oldest first.
+
+    With actions an observation is the dict `{"observation": ..., "action": ...}`, where
+    action `i` is the one that led to observation `i`. What was before the episode is
+    zeros. A batch `[B, H, ...]` has a history for each member.
+    """
+
+    def __init__(
+        self,
+        env: py_environment.PyEnvironment,
+        history_length: int = 3,
+        include_actions: bool = False,
+        tile_first_step_obs: bool = False,
+        handle_auto_reset: bool = True,
+    ):
+        """Wraps `env`, whose observations and actions are any nests.
+
+        Args:
+          env: The environment.
+          history_length: How many observations, `H`, the current one included.
+          include_actions: Whether the actions are observed, too.
+          tile_first_step_obs: Whether an episode's first observation stands for those
+            before it, in place of zeros.
+          handle_auto_reset: See `PyEnvironment`.
+
+        Raises:
+          ValueError: If `history_length` is not positive.
+        """
+        super().__init__(env, handle_auto_reset)
+        if history_length <= 0:
+            raise ValueError(
+                f"history_length: got {history_length}, expected at least 1; raise it."
+            )
+        self._length = history_length
+        self._include_actions = include_actions
+        self._tile_first = tile_first_step_obs
+        self._inner_observation_spec = env.observation_spec()
+        self._observation_spec = self._make_spec()
+        self._observations = self._zeros(self._inner_observation_spec)
+        self._actions = self._zeros(env.action_spec())
+
+    def observation_spec(self) -> Any:
+        """The specs of the history; where zeros are filled in, their bounds allow 0."""
+        return self._observation_spec
+
+    def _make_spec(self) -> Any:
+        def lengthen(spec: Any, holds_zeros: bool) -> Any:
+            longer = spec.replace(shape=(self._length, *spec.shape))
+            if not (holds_zeros and array_spec.is_bounded(spec)):
+                return longer
+            return longer.replace(
+                minimum=np.minimum(spec.minimum, np.zeros_like(spec.minimum)),
+                maximum=np.maximum(spec.maximum, np.zeros_like(spec.maximum)),
+            )
+
+        holds_zeros = self._length > 1 and not self._tile_first
+        observation = tree.map_structure(
+            lambda spec: lengthen(spec, holds_zeros), self._inner_observation_spec
+        )
+        if not self._include_actions:
+            return observation
+        action = tree.map_structure(
+            lambda spec: lengthen(spec, True), self._env.action_spec()
+        )
+        return {"observation": observation, "action": action}
+
+    def _zeros(self, specs: Any) -> list[np.ndarray]:
+        outer = base.outer_shape(self._env)
+        return [
+            np.zeros((*outer, self._length, *spec.shape), spec.dtype)
+            for spec in tree.flatten(specs)
+        ]
+
+    def _get_wrapper_state(self) -> Any:
+        # These arrays are never written to: each step makes new ones.
+        return list(self._observations), list(self._actions)
+
+    def _set_wrapper_state(self, state: Any) -> None:
+        observations, actions = state
+        self._observations, self._actions = list(observations), list(actions)
+
+    def _reset(self) -> ts.TimeStep:
+        no_action = [history.take(0, self._axis) for history in self._actions]
+        return self._observe(self._env.reset(), no_action)
+
+    def _step(self, action: Any) -> ts.TimeStep:
+        flat = action_arrays.flatten(
+            action, self._env.action_spec(), base.outer_shape(self._env)
+        )
+        return self._observe(self._env.step(action), flat)
+
+    @property
+    def _axis(self) -> int:
+        """The axis of the history in its arrays."""
+        return len(base.outer_shape(self._env))
+
+    def _observe(self, time_step: ts.TimeStep, action: list[np.ndarray]) -> Any:
+        first = np.asarray(time_step.is_first())
+        observation = [
+            np.asarray(leaf, history.dtype)
+            for leaf, history in zip(
+                tree.flatten_up_to(self._inner_observation_spec, time_step.observation),
+                self._observations,
+                strict=True,
+            )
+        ]
+        self._observations = [
+            self._append(history, value, first, self._tile_first)
+            for history, value in zip(self._observations, observation, strict=True)
+        ]
+        self._actions = [
+            self._append(history, _zero_where(first, value), first, False)
+            for history, value in zip(self._actions, action, strict=True)
+        ]
+        return time_step._replace(observation=self._packed())
+
+    def _append(
+        self, history: np.ndarray, value: np.ndarray, first: np.ndarray, tile: bool
+    ) -> np.ndarray:
+        """Returns the history with `value` at its end, begun anew where `first`."""
+        value = np.expand_dims(value, self._axis)
+        past = np.delete(history, 0, self._axis)
+        if first.any():
+            begun = np.broadcast_to(value, past.shape) if tile else np.zeros_like(past)
+            past = np.where(_expand(first, past.ndim), begun, past)
+        return np.concatenate([past, value], self._axis)
+
+    def _packed(self) -> Any:
+        observation = tree.unflatten_as(
+            self._inner_observation_spec, self._observations
+        )
+        if not self._include_actions:
+            return observation
+        action = tree.unflatten_as(self._env.action_spec(), self._actions)
+        return {"observation": observation, "action": action}
+
+
+def _expand(mask: np.ndarray, rank: int) -> np.ndarray:
+    return mask.reshape(mask.shape + (1,) * (rank - mask.ndim))
+
+
+def _zero_where(mask: np.ndarray, value: np.ndarray) -> np.ndarray:
+    return np.where(_expand(mask, value.ndim), np.zeros_like(value), value)

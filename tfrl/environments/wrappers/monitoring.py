@@ -1,0 +1,126 @@
+"""Wrappers that change nothing: they count steps, or measure how long these take."""
+
+from __future__ import annotations
+
+import cProfile
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tfrl.environments import py_environment
+from tfrl.environments.wrappers import base
+from tfrl.trajectories import time_step as ts
+
+
+class RunStats(base.PyEnvironmentBaseWrapper):
+    """Counts steps and episodes, those of all members of a batched environment.
+
+    A LAST step counts as an episode, a FIRST step as a reset.
+    """
+
+    def __init__(self, env: py_environment.PyEnvironment):
+        """Counts what happens in `env` from now on."""
+        super().__init__(env)
+        self._episodes = 0
+        self._resets = 0
+        self._total_steps = 0
+        self._episode_steps: Any = 0
+
+    @property
+    def episodes(self) -> int:
+        """How many episodes have ended."""
+        return self._episodes
+
+    @property
+    def resets(self) -> int:
+        """How many episodes have begun."""
+        return self._resets
+
+    @property
+    def total_steps(self) -> int:
+        """How many steps were taken, resets not among them."""
+        return self._total_steps
+
+    @property
+    def episode_steps(self) -> Any:
+        """How many steps the current episode has, an array `[B]` if batched."""
+        return self._episode_steps
+
+    def _get_wrapper_state(self) -> Any:
+        return self._episodes, self._resets, self._total_steps, self._episode_steps
+
+    def _set_wrapper_state(self, state: Any) -> None:
+        self._episodes, self._resets, self._total_steps, self._episode_steps = state
+
+    def _reset(self) -> ts.TimeStep:
+        return self._count(self._env.reset())
+
+    def _step(self, action: Any) -> ts.TimeStep:
+        return self._count(self._env.step(action))
+
+    def _count(self, time_step: ts.TimeStep) -> ts.TimeStep:
+        first = np.asarray(time_step.is_first())
+        self._resets += int(first.sum())
+        self._episodes += int(np.sum(time_step.is_last()))
+        self._total_steps += int((~first).sum())
+        steps = np.where(first, 0, np.asarray(self._episode_steps) + 1)
+        self._episode_steps = steps if steps.ndim else int(steps)
+        return time_step
+
+
+class PerformanceProfiler(base.PyEnvironmentBaseWrapper):
+    """Profiles the environment with `cProfile`, its resets included.
+
+    ```python
+    environment = PerformanceProfiler(
+        environment, lambda profile: profile.print_stats("cumulative"), 1000
+    )
+    ```
+    """
+
+    def __init__(
+        self,
+        env: py_environment.PyEnvironment,
+        process_profile_fn: Callable[[cProfile.Profile], Any],
+        process_steps: int,
+    ):
+        """Profiles `env` from now on.
+
+        Args:
+          env: The environment.
+          process_profile_fn: Called with the profile; a new one begins after that.
+          process_steps: After how many steps it is called, resets not counted.
+
+        Raises:
+          TypeError: If `process_profile_fn` cannot be called.
+          ValueError: If `process_steps` is not positive.
+        """
+        super().__init__(env)
+        if not callable(process_profile_fn):
+            raise TypeError(
+                f"process_profile_fn: got {process_profile_fn!r}, expected a function "
+                "of a cProfile.Profile; give one such as "
+                "lambda profile: profile.print_stats()."
+            )
+        if process_steps <= 0:
+            raise ValueError(
+                f"process_steps: got {process_steps}, expected a positive number of "
+                "steps; raise it."
+            )
+        self._process_profile_fn = process_profile_fn
+        self._process_steps = process_steps
+        self._profile = cProfile.Profile()
+        self._num_steps = 0
+
+    def _reset(self) -> ts.TimeStep:
+        return self._profile.runcall(self._env.reset)
+
+    def _step(self, action: Any) -> ts.TimeStep:
+        time_step = self._profile.runcall(self._env.step, action)
+        self._num_steps += 1
+        if self._num_steps >= self._process_steps:
+            profile, self._profile = self._profile, cProfile.Profile()
+            self._num_steps = 0
+            self._process_profile_fn(profile)
+        return time_step

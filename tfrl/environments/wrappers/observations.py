@@ -1,0 +1,169 @@
+"""Wrappers that choose from observations, and make one vector of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tree
+
+from tfrl.environments import py_environment
+from tfrl.environments.wrappers import base
+from tfrl.specs import array_spec
+from tfrl.trajectories import time_step as ts
+
+
+class ObservationFilterWrapper(base.PyEnvironmentBaseWrapper):
+    """Observes only some elements of a vector."""
+
+    def __init__(
+        self,
+        env: py_environment.PyEnvironment,
+        idx: Sequence[int] | np.ndarray,
+        handle_auto_reset: bool = True,
+    ):
+        """Wraps `env`, whose observation is a single vector.
+
+        Args:
+          env: The environment.
+          idx: The indices of the elements, in the order to have them in; negative ones
+            count from the end.
+          handle_auto_reset: See `PyEnvironment`.
+
+        Raises:
+          ValueError: If `env` has other observations, or `idx` is not a vector of
+            indices into them.
+        """
+        super().__init__(env, handle_auto_reset)
+        spec = env.observation_spec()
+        if tree.is_nested(spec) or len(spec.shape) != 1:
+            raise ValueError(
+                f"env: got the observation spec {spec}, expected a single vector to "
+                "choose from; flatten the observations with "
+                "FlattenObservationsWrapper first."
+            )
+        self._idx = _as_indices(idx, spec.shape[0])
+        self._spec = spec.replace(shape=self._idx.shape)
+        if array_spec.is_bounded(spec):
+            low, high = (
+                np.broadcast_to(bound, spec.shape)[self._idx]
+                for bound in (spec.minimum, spec.maximum)
+            )
+            self._spec = self._spec.replace(minimum=low, maximum=high)
+
+    def observation_spec(self) -> array_spec.ArraySpec:
+        """The spec of the chosen elements."""
+        return self._spec
+
+    def _reset(self) -> ts.TimeStep:
+        return self._filter(self._env.reset())
+
+    def _step(self, action: Any) -> ts.TimeStep:
+        return self._filter(self._env.step(action))
+
+    def _filter(self, time_step: ts.TimeStep) -> ts.TimeStep:
+        observation = np.asarray(time_step.observation)
+        return time_step._replace(observation=observation[..., self._idx])
+
+
+class FlattenObservationsWrapper(base.PyEnvironmentBaseWrapper):
+    """Observes one vector `[N]` in place of a nest of arrays of any shapes.
+
+    The elements follow the nest's order (dicts by sorted key), each array row by row.
+    Bounds are lost.
+    """
+
+    def __init__(
+        self,
+        env: py_environment.PyEnvironment,
+        observations_allowlist: Sequence[str] | None = None,
+        handle_auto_reset: bool = True,
+    ):
+        """Wraps `env`, whose observations have one dtype.
+
+        Args:
+          env: The environment.
+          observations_allowlist: The keys to keep of observations that are a dict; None
+            keeps all.
+          handle_auto_reset: See `PyEnvironment`.
+
+        Raises:
+          ValueError: If a list is given and the observations are no dict, or it has
+            other keys or none, or if the dtypes of what is kept differ.
+        """
+        super().__init__(env, handle_auto_reset)
+        spec = env.observation_spec()
+        self._keys = _as_keys(observations_allowlist, spec)
+        self._kept_spec = self._keep(spec)
+        flat = tree.flatten(self._kept_spec)
+        dtypes = sorted({str(leaf.dtype) for leaf in flat})
+        if len(dtypes) != 1:
+            raise ValueError(
+                f"env: got observations of dtypes {', '.join(dtypes) or 'none'}, "
+                "expected a single dtype; choose some of the observations with "
+                "observations_allowlist, or give them one dtype."
+            )
+        self._flat_spec = array_spec.ArraySpec(
+            (sum(math.prod(leaf.shape) for leaf in flat),),
+            flat[0].dtype,
+            name="packed_observations",
+        )
+
+    def observation_spec(self) -> array_spec.ArraySpec:
+        """The spec of the vector."""
+        return self._flat_spec
+
+    def _reset(self) -> ts.TimeStep:
+        return self._flatten(self._env.reset())
+
+    def _step(self, action: Any) -> ts.TimeStep:
+        return self._flatten(self._env.step(action))
+
+    def _flatten(self, time_step: ts.TimeStep) -> ts.TimeStep:
+        outer = base.outer_shape(self._env)
+        leaves = tree.flatten_up_to(self._kept_spec, self._keep(time_step.observation))
+        flat = [
+            np.asarray(leaf, self._flat_spec.dtype).reshape(*outer, -1)
+            for leaf in leaves
+        ]
+        return time_step._replace(observation=np.concatenate(flat, axis=-1))
+
+    def _keep(self, nest: Any) -> Any:
+        return nest if self._keys is None else {key: nest[key] for key in self._keys}
+
+
+def _as_indices(idx: Any, size: int) -> np.ndarray:
+    indices = np.asarray(idx)
+    if (
+        indices.ndim != 1
+        or indices.size == 0
+        or not np.issubdtype(indices.dtype, np.integer)
+        or np.any(indices < -size)
+        or np.any(indices >= size)
+    ):
+        raise ValueError(
+            f"idx: got {idx}, expected a vector of one or more indices from {-size} to "
+            f"{size - 1}; turn a mask into indices with np.flatnonzero."
+        )
+    return indices
+
+
+def _as_keys(allowlist: Sequence[str] | None, spec: Any) -> list[str] | None:
+    if allowlist is None:
+        return None
+    if not isinstance(spec, Mapping):
+        raise ValueError(
+            f"observations_allowlist: got {allowlist} for the observation spec {spec}, "
+            "expected observations that are a dict; leave the list out."
+        )
+    keys = [allowlist] if isinstance(allowlist, str) else list(allowlist)
+    unknown = [key for key in keys if key not in spec]
+    if unknown or not keys:
+        raise ValueError(
+            f"observations_allowlist: got {allowlist}, expected one or more of the "
+            f"keys {sorted(spec)}{f', and not {unknown}' if unknown else ''}; mend the "
+            "list."
+        )
+    return keys

@@ -9,15 +9,13 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
-import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gymnasium
 from gymnasium.envs import registration
 
-from tfrl.environments import gymnasium_wrapper, py_environment, wrappers
+from tfrl.environments import gymnasium_wrapper, headless, py_environment, wrappers
 
 TimeLimitWrapperType = Callable[
     [py_environment.PyEnvironment, int], py_environment.PyEnvironment
@@ -156,7 +154,7 @@ def make_kwargs(
     if "render_mode" not in {**spec.kwargs, **kwargs} and _renders_pictures(spec):
         kwargs["render_mode"] = "rgb_array"
     if kwargs.get("render_mode") == "rgb_array":
-        _prepare_headless_rendering()
+        headless.prepare_rendering()
     return kwargs
 
 
@@ -205,12 +203,3 @@ def _renders_pictures(spec: registration.EnvSpec) -> bool:
     return (
         creator is not None and "render_mode" in inspect.signature(creator).parameters
     )
-
-
-def _prepare_headless_rendering() -> None:
-    """Lets pygame draw where there is no display; it looks at this when first used."""
-    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-    if sys.platform == "linux" and not (
-        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    ):
-        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")

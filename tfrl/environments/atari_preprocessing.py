@@ -1,0 +1,99 @@
+"""`AtariPreprocessing`: the frames of Atari games as agents are used to see them.
+
+Skipping frames, taking the maximum of the last two, grey, 84 by 84: Mnih et al. 2015,
+"Human-level control through deep reinforcement learning", and Machado et al. 2018,
+"Revisiting the Arcade Learning Environment". Gymnasium's wrapper does all of it; here
+are TF-Agents' arguments and defaults, and lives that end an episode but not the game.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+
+class AtariPreprocessing(gymnasium.wrappers.AtariPreprocessing):
+    """Repeats each action for `frame_skip` frames and shows one small grey picture.
+
+    Observations are uint8 `[screen_size, screen_size, 1]`, the maximum of the last two
+    frames. The reward is the sum over the frames. There are no random no-ops at a
+    reset: sticky actions make a game different each time (Machado et al. 2018).
+
+    With `terminal_on_life_loss`, a lost life terminates the episode while the game goes
+    on: the `reset` after it returns the screen as it is and starts no new game, unless
+    it is given a seed or options. `game_over` speaks of the game, `life_lost` of the
+    last step.
+    """
+
+    def __init__(
+        self,
+        env: gymnasium.Env,
+        frame_skip: int = 4,
+        terminal_on_life_loss: bool = False,
+        screen_size: int = 84,
+    ):
+        """Wraps `env`, an Atari environment that skips no frames itself.
+
+        Args:
+          env: Such as "PongNoFrameskip-v4", or "ALE/Pong-v5" made with frameskip=1.
+          frame_skip: For how many frames each action is repeated.
+          terminal_on_life_loss: Whether losing a life ends the episode.
+          screen_size: The height and the width of the picture.
+
+        Raises:
+          ValueError: If a number is not positive, or `env` skips frames itself or does
+            not show pictures.
+        """
+        for name, value in (("frame_skip", frame_skip), ("screen_size", screen_size)):
+            if value <= 0:
+                raise ValueError(
+                    f"{name}: got {value}, expected a positive number; leave it out "
+                    "for the default."
+                )
+        shape = env.observation_space.shape
+        if shape is None or len(shape) not in (2, 3):
+            raise ValueError(
+                f"env: got the observation space {env.observation_space}, expected "
+                "pictures, which AtariPreprocessing makes smaller; load games that "
+                "show their memory (ram) with gym_env_wrappers=()."
+            )
+        skipped = getattr(env.unwrapped, "_frameskip", 1)
+        if skipped != 1:
+            raise ValueError(
+                f"env: got one that repeats actions for {skipped} frames itself, "
+                "expected one that does not, since AtariPreprocessing repeats them; "
+                "make it with frameskip=1 or load its NoFrameskip version."
+            )
+        super().__init__(
+            env,
+            noop_max=0,
+            frame_skip=frame_skip,
+            screen_size=screen_size,
+            terminal_on_life_loss=terminal_on_life_loss,
+            grayscale_newaxis=True,
+        )
+        self.life_lost = False
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Starts a new game, or goes on with this one if only a life was lost."""
+        goes_on = self.life_lost and seed is None and options is None
+        self.life_lost = False
+        if not goes_on:
+            self.game_over = False
+            return super().reset(seed=seed, options=options)
+        self.ale.getScreenGrayscale(self.obs_buffer[0])
+        self.obs_buffer[1].fill(0)
+        return self._get_obs(), self._last_info
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Repeats `action`; stops early where the episode ends."""
+        observation, reward, terminated, truncated, info = super().step(action)
+        # Gymnasium counts a lost life as the end of the game.
+        self.game_over = bool(self.ale.game_over(with_truncation=False))
+        self.life_lost = bool(terminated) and not self.game_over and not truncated
+        self._last_info = info
+        return np.asarray(observation), float(reward), terminated, truncated, info

@@ -1,0 +1,183 @@
+"""Atari 2600 games, preprocessed as agents are used to see them.
+
+Needs the extra: `pip install 'tfrl[atari]'`. The games themselves come with ale-py.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from tfrl.environments import (
+    atari_preprocessing,
+    atari_wrappers,
+    extras,
+    py_environment,
+    suite_gym,
+)
+
+DEFAULT_ATARI_GYM_WRAPPERS = (atari_preprocessing.AtariPreprocessing,)
+DEFAULT_ATARI_GYM_WRAPPERS_WITH_STACKING = (
+    *DEFAULT_ATARI_GYM_WRAPPERS,
+    atari_wrappers.FrameStack4,
+)
+
+_OLD_NAME = re.compile(
+    r"(?P<game>[A-Za-z0-9]+?)(?P<ram>-ram)?"
+    r"(?P<mode>NoFrameskip|Deterministic)?-(?P<version>v[04])$"
+)
+_MODES = ("NoFrameskip", "Deterministic")
+_MODULES = ("ale_py", "cv2")
+
+
+def is_available() -> bool:
+    """Whether the extra is installed."""
+    return extras.is_installed(*_MODULES)
+
+
+def game(
+    name: str = "Pong",
+    obs_type: str = "image",
+    mode: str = "NoFrameskip",
+    version: str = "v0",
+) -> str:
+    """Returns the full name of a game for `load`, such as "PongNoFrameskip-v0".
+
+    Args:
+      name: The game, such as "Pong" or "SpaceInvaders".
+      obs_type: "image", or "ram" for the console's 128 bytes of memory.
+      mode: "NoFrameskip" for every frame, "Deterministic" for every fourth (every
+        third of SpaceInvaders), "" for every second to fourth by chance.
+      version: "v0" repeats the last action with probability 0.25 (sticky actions),
+        "v4" never does.
+
+    Raises:
+      ValueError: If one of the last three is something else.
+    """
+    for argument, value, allowed in (
+        ("obs_type", obs_type, ("image", "ram")),
+        ("mode", mode, ("", *_MODES)),
+        ("version", version, ("v0", "v4")),
+    ):
+        if value not in allowed:
+            raise ValueError(
+                f"{argument}: got {value!r}, expected one of {allowed}; the names of "
+                "v5 need no helper: 'ALE/Pong-v5'."
+            )
+    return f"{name}{'-ram' if obs_type == 'ram' else ''}{mode}-{version}"
+
+
+def load(
+    environment_name: str,
+    discount: float = 1.0,
+    max_episode_steps: int | None = None,
+    gym_env_wrappers: Sequence[
+        Callable[[gymnasium.Env], gymnasium.Env]
+    ] = DEFAULT_ATARI_GYM_WRAPPERS,
+    env_wrappers: Sequence[
+        Callable[[py_environment.PyEnvironment], py_environment.PyEnvironment]
+    ] = (),
+    spec_dtype_map: Mapping[type, Any] | None = None,
+    *,
+    gym_kwargs: Mapping[str, Any] | None = None,
+) -> py_environment.PyEnvironment:
+    """Makes a game and wraps it.
+
+    By default observations are uint8 `[84, 84, 1]`, one for every four frames;
+    `DEFAULT_ATARI_GYM_WRAPPERS_WITH_STACKING` gives `[84, 84, 4]`. A v5 game, which
+    would repeat actions for four frames itself, is made without that where
+    `AtariPreprocessing` is among the wrappers.
+
+    Games are truncated after 108,000 frames, half an hour of play (27,000 steps of four
+    frames), by the console itself: Machado et al. 2018.
+
+    Args:
+      environment_name: "ALE/Pong-v5" (sticky actions with probability 0.25, the game's
+        own actions; `gym_kwargs` changes both), or an older name such as `game` makes:
+        "PongNoFrameskip-v4".
+      discount: The discount of every step but the first and a termination.
+      max_episode_steps: After how many steps, of `frame_skip` frames each, a game is
+        truncated; None or 0 for the console's limit alone.
+      gym_env_wrappers: Applied in turn to the Gymnasium environment.
+      env_wrappers: Applied in turn to ours, after the time limit.
+      spec_dtype_map: From classes of spaces to the dtypes their specs get; uint8 for a
+        Box by default.
+      gym_kwargs: Keyword arguments for `ale_py`'s environment, such as
+        `full_action_space`, `mode`, `difficulty`, `repeat_action_probability`.
+
+    Raises:
+      ImportError: If the extra is not installed.
+      ValueError: If there is no such game.
+    """
+    extras.require("suite_atari", "pip install 'tfrl[atari]'", *_MODULES)
+    import ale_py
+
+    gymnasium.register_envs(ale_py)
+    name, name_kwargs = _registered(environment_name)
+    spec = suite_gym.find_spec(name)
+    kwargs = {
+        **_preprocessing_kwargs(spec.id, gym_env_wrappers),
+        **name_kwargs,
+        **(gym_kwargs or {}),
+    }
+    gym_env = gymnasium.make(
+        spec,
+        max_episode_steps=-1,
+        **{"disable_env_checker": True, **suite_gym.make_kwargs(spec, kwargs)},
+    )
+    return suite_gym.wrap_env(
+        gym_env,
+        discount=discount,
+        max_episode_steps=(
+            spec.max_episode_steps if max_episode_steps is None else max_episode_steps
+        ),
+        gym_env_wrappers=gym_env_wrappers,
+        time_limit_wrapper=atari_wrappers.AtariTimeLimit,
+        env_wrappers=env_wrappers,
+        spec_dtype_map=spec_dtype_map or {gymnasium.spaces.Box: np.uint8},
+    )
+
+
+def _registered(environment_name: str) -> tuple[str, dict[str, Any]]:
+    """Returns the name that ale-py registers, and what else it must be told.
+
+    Of the older names it registers "Pong-v4" and "PongNoFrameskip-v4" alone.
+    """
+    match = _OLD_NAME.match(environment_name)
+    if match is None:
+        return environment_name, {}
+    kwargs: dict[str, Any] = {"obs_type": "ram"} if match["ram"] else {}
+    if match["mode"] != "Deterministic":
+        return f"{match['game']}{match['mode'] or ''}-{match['version']}", kwargs
+    # With four, the blinking lasers of Space Invaders are never seen: Mnih et al. 2013.
+    kwargs["frameskip"] = 3 if match["game"] == "SpaceInvaders" else 4
+    return f"{match['game']}-{match['version']}", kwargs
+
+
+def _preprocessing_kwargs(
+    name: str, gym_env_wrappers: Sequence[Callable[[gymnasium.Env], gymnasium.Env]]
+) -> dict[str, Any]:
+    """What suits `AtariPreprocessing`, if it is the first wrapper.
+
+    It repeats the actions, and takes its pictures from the console, so those of the
+    environment need no colours.
+    """
+    if not gym_env_wrappers:
+        return {}
+    first = gym_env_wrappers[0]
+    while isinstance(first, functools.partial):
+        first = first.func
+    if not (
+        isinstance(first, type)
+        and issubclass(first, gymnasium.wrappers.AtariPreprocessing)
+    ):
+        return {}
+    kwargs: dict[str, Any] = {"obs_type": "grayscale"}
+    if name.startswith("ALE/"):
+        kwargs["frameskip"] = 1
+    return kwargs

@@ -1,0 +1,159 @@
+"""The DeepMind Control Suite: tasks of continuous control, from states or pixels.
+
+Needs the extra: `pip install 'tfrl[dm-control]'`, for Python 3.11 and 3.12. Without a
+display the tasks are rendered with EGL (see `headless`); set `MUJOCO_GL` to have it
+otherwise. dm_control reads it when it is imported, so `load` comes before any import of
+dm_control in a program without a display, or `MUJOCO_GL=egl` is set for all of it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tfrl.environments import dm_control_wrapper, extras, headless, py_environment
+
+_EnvWrappers = Sequence[
+    Callable[[py_environment.PyEnvironment], py_environment.PyEnvironment]
+]
+
+
+def is_available() -> bool:
+    """Whether the extra is installed."""
+    return extras.is_installed("dm_control")
+
+
+def load(
+    domain_name: str,
+    task_name: str,
+    task_kwargs: Mapping[str, Any] | None = None,
+    environment_kwargs: Mapping[str, Any] | None = None,
+    visualize_reward: bool = False,
+    render_kwargs: Mapping[str, Any] | None = None,
+    env_wrappers: _EnvWrappers = (),
+) -> py_environment.PyEnvironment:
+    """Makes a task; observations are a dict of float32 arrays.
+
+    Episodes are truncated, with discount 1, after the task's own time limit, 1,000
+    steps for most.
+
+    Args:
+      domain_name: Such as "cartpole".
+      task_name: Such as "swingup".
+      task_kwargs: Keyword arguments for the task: `{"random": 3}` seeds it.
+      environment_kwargs: Keyword arguments for the environment, such as
+        `flat_observation`.
+      visualize_reward: Whether objects are coloured by the reward in pictures.
+      render_kwargs: Keyword arguments for `physics.render`, such as `height`, `width`
+        and `camera_id`.
+      env_wrappers: Applied in turn to our environment.
+
+    Raises:
+      ImportError: If the extra is not installed.
+      ValueError: If there is no such task.
+    """
+    env = _load_dm_env(
+        domain_name, task_name, task_kwargs, environment_kwargs, visualize_reward
+    )
+    return _wrap(env, render_kwargs, env_wrappers)
+
+
+def load_pixels(
+    domain_name: str,
+    task_name: str,
+    observation_key: str = "pixels",
+    pixels_only: bool = True,
+    task_kwargs: Mapping[str, Any] | None = None,
+    environment_kwargs: Mapping[str, Any] | None = None,
+    visualize_reward: bool = False,
+    render_kwargs: Mapping[str, Any] | None = None,
+    env_wrappers: _EnvWrappers = (),
+    env_state_wrappers: Sequence[Callable[[Any], Any]] = (),
+) -> py_environment.PyEnvironment:
+    """Makes a task whose observations are pictures, uint8 `[height, width, 3]`.
+
+    Args:
+      domain_name: Such as "cartpole".
+      task_name: Such as "swingup".
+      observation_key: The key of the picture in the dict of observations.
+      pixels_only: Whether the other observations are left out.
+      task_kwargs: Keyword arguments for the task: `{"random": 3}` seeds it.
+      environment_kwargs: Keyword arguments for the environment.
+      visualize_reward: Whether objects are coloured by the reward.
+      render_kwargs: Keyword arguments for `physics.render`; the pictures are of
+        `height` 240 and `width` 320 without them.
+      env_wrappers: Applied in turn to our environment.
+      env_state_wrappers: Applied in turn to dm_control's, before the pictures.
+
+    Raises:
+      ImportError: If the extra is not installed.
+      ValueError: If there is no such task, or its observations have the key already.
+    """
+    env = _load_dm_env(
+        domain_name, task_name, task_kwargs, environment_kwargs, visualize_reward
+    )
+    for env_state_wrapper in env_state_wrappers:
+        env = env_state_wrapper(env)
+    from dm_control.suite.wrappers import pixels
+
+    env = pixels.Wrapper(
+        env,
+        pixels_only=pixels_only,
+        render_kwargs=dict(render_kwargs or {}),
+        observation_key=observation_key,
+    )
+    return _wrap(env, render_kwargs, env_wrappers)
+
+
+def _load_dm_env(
+    domain_name: str,
+    task_name: str,
+    task_kwargs: Mapping[str, Any] | None,
+    environment_kwargs: Mapping[str, Any] | None,
+    visualize_reward: bool,
+) -> Any:
+    extras.require(
+        "suite_dm_control",
+        "pip install 'tfrl[dm-control]'",
+        "dm_control",
+        note=(
+            "on Python 3.11 or 3.12: labmaze, which it needs, has no release for newer "
+            "ones"
+            if sys.version_info >= (3, 13)
+            else ""
+        ),
+    )
+    headless.prepare_mujoco()
+    from dm_control import suite
+
+    if (domain_name, task_name) not in suite.ALL_TASKS:
+        tasks = sorted(
+            task for domain, task in suite.ALL_TASKS if domain == domain_name
+        )
+        where = "task_name" if tasks else "domain_name"
+        known = tasks or sorted({domain for domain, _ in suite.ALL_TASKS})
+        raise ValueError(
+            f"{where}: got {(domain_name, task_name)}, expected a task of the suite; "
+            f"choose one of {', '.join(known)}."
+        )
+    return suite.load(
+        domain_name,
+        task_name,
+        task_kwargs=None if task_kwargs is None else dict(task_kwargs),
+        environment_kwargs=(
+            None if environment_kwargs is None else dict(environment_kwargs)
+        ),
+        visualize_reward=visualize_reward,
+    )
+
+
+def _wrap(
+    env: Any, render_kwargs: Mapping[str, Any] | None, env_wrappers: _EnvWrappers
+) -> py_environment.PyEnvironment:
+    environment: py_environment.PyEnvironment = dm_control_wrapper.DmControlWrapper(
+        env, render_kwargs
+    )
+    for env_wrapper in env_wrappers:
+        environment = env_wrapper(environment)
+    return environment

@@ -1,0 +1,100 @@
+"""Gymnasium's MuJoCo tasks, with float32 observations.
+
+Needs the extra: `pip install 'tfrl[mujoco]'`. Without a display they are rendered with
+EGL (see `headless`); set `MUJOCO_GL` to have it otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from tfrl.environments import extras, headless, py_environment, suite_gym
+
+
+def is_available() -> bool:
+    """Whether the extra is installed."""
+    return extras.is_installed("mujoco")
+
+
+def load(
+    environment_name: str,
+    discount: float = 1.0,
+    max_episode_steps: int | None = None,
+    gym_env_wrappers: Sequence[Callable[[gymnasium.Env], gymnasium.Env]] = (),
+    env_wrappers: Sequence[
+        Callable[[py_environment.PyEnvironment], py_environment.PyEnvironment]
+    ] = (),
+    spec_dtype_map: Mapping[type, Any] | None = None,
+    *,
+    gym_kwargs: Mapping[str, Any] | None = None,
+    render_kwargs: Mapping[str, Any] | None = None,
+) -> py_environment.PyEnvironment:
+    """Makes a MuJoCo task and wraps it.
+
+    Of the versions, -v5 is today's. -v2 and -v3 ran on mujoco-py, which is gone: for
+    them the oldest version that runs, -v4 for most, is loaded, with a warning that says
+    so. Their physics are close, their returns are not comparable in detail.
+
+    Args:
+      environment_name: Such as "HalfCheetah-v5".
+      discount: The discount of every step but the first and a termination.
+      max_episode_steps: After how many steps an episode is truncated; None for the
+        registered limit, 0 for no limit.
+      gym_env_wrappers: Applied in turn to the Gymnasium environment.
+      env_wrappers: Applied in turn to ours, after the time limit.
+      spec_dtype_map: From classes of spaces to the dtypes their specs get; float32 for
+        a Box by default.
+      gym_kwargs: Keyword arguments for the environment's constructor.
+      render_kwargs: Options of rendering, such as `width` and `camera_name`.
+
+    Raises:
+      ImportError: If the extra is not installed.
+      ValueError: If no environment of that name is registered.
+    """
+    extras.require("suite_mujoco", "pip install 'tfrl[mujoco]'", "mujoco")
+    headless.prepare_mujoco()
+    return suite_gym.load(
+        _running_version(environment_name),
+        discount=discount,
+        max_episode_steps=max_episode_steps,
+        gym_env_wrappers=gym_env_wrappers,
+        env_wrappers=env_wrappers,
+        spec_dtype_map=spec_dtype_map or {gymnasium.spaces.Box: np.float32},
+        gym_kwargs=gym_kwargs,
+        render_kwargs=render_kwargs,
+    )
+
+
+def _running_version(environment_name: str) -> str:
+    """Returns the name of the oldest version that runs for -v1 to -v3, or the name."""
+    match = re.fullmatch(r"(\w+)-v[123]", environment_name)
+    if match is None:
+        return environment_name
+    versions = {
+        name: spec.version
+        for name, spec in gymnasium.registry.items()
+        if spec.name == match[1] and _runs(spec)
+    }
+    if not versions:
+        return environment_name
+    name = min(versions, key=lambda name: versions[name] or 0)
+    newest = max(versions, key=lambda name: versions[name] or 0)
+    warnings.warn(
+        f"environment_name: got {environment_name!r}, which ran on mujoco-py and can "
+        f"no longer be made; loading {name!r}, the nearest that can. Use {newest!r} "
+        "for new work.",
+        stacklevel=3,
+    )
+    return name
+
+
+def _runs(spec: Any) -> bool:
+    """Whether a version can be made: the oldest are kept to raise an error, no more."""
+    # Pusher's fourth version needs MuJoCo 2.
+    return isinstance(spec.entry_point, str) and spec.id != "Pusher-v4"

@@ -1,4 +1,25 @@
-"""The algorithms: one folder each, all with the `TFAgent` interface."""
+"""The algorithms: one folder each, all with the `TFAgent` interface.
+
+>>> import keras
+>>> import tensorflow as tf
+>>> from tfrl.agents import DqnAgent
+>>> from tfrl.networks import QNetwork
+>>> from tfrl.specs import BoundedTensorSpec
+>>> from tfrl.trajectories import time_step
+>>> observation_spec = tf.TensorSpec([4], tf.float32)
+>>> action_spec = BoundedTensorSpec([], tf.int64, 0, 1)
+>>> agent = DqnAgent(
+...     time_step.time_step_spec(observation_spec),
+...     action_spec,
+...     q_network=QNetwork(observation_spec, action_spec),
+...     optimizer=keras.optimizers.Adam(1e-3),
+... )
+>>> agent.initialize()
+>>> agent.collect_data_spec._fields[:3]
+('step_type', 'observation', 'action')
+>>> agent.train_sequence_length  # the num_steps to ask of a replay buffer
+2
+"""
 
 import lazy_loader
 

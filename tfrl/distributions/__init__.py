@@ -1,4 +1,13 @@
-"""The few distributions that reinforcement learning needs and TFP does not have."""
+"""The few distributions that reinforcement learning needs and TFP does not have.
+
+>>> import numpy as np
+>>> from tfrl.distributions import MaskedCategorical, ShiftedCategorical
+>>> masked = MaskedCategorical(logits=[0.0, 5.0, 0.0], mask=[True, False, True])
+>>> masked.probs_parameter().numpy().round(3).tolist()
+[0.5, 0.0, 0.5]
+>>> int(ShiftedCategorical(logits=[0.0, 9.0], shift=3).mode())
+4
+"""
 
 import lazy_loader
 

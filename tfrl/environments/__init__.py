@@ -3,6 +3,18 @@
 `PyEnvironment` speaks NumPy, `TFEnvironment` speaks tensors, and `TFPyEnvironment`
 turns the first into the second. `suite_gym.load` makes one of Gymnasium's
 environments, `vector_py_environment.load` a batch of them.
+
+>>> from tfrl.environments import suite_gym, tf_py_environment
+>>> environment = suite_gym.load("CartPole-v1")
+>>> environment.action_spec()
+BoundedArraySpec(shape=(), dtype=dtype('int64'), name='action', minimum=0, maximum=1)
+>>> environment.reset().observation.shape
+(4,)
+>>> tf_environment = tf_py_environment.TFPyEnvironment(environment)
+>>> tf_environment.reset().observation.shape  # always batched
+TensorShape([1, 4])
+>>> tf_environment.step([1]).reward.numpy().tolist()
+[1.0]
 """
 
 import lazy_loader

@@ -1,4 +1,11 @@
-"""Small Keras layers that networks need and Keras does not have."""
+"""Small Keras layers that networks need and Keras does not have.
+
+>>> import tensorflow as tf
+>>> from tfrl.keras_layers import BiasLayer
+>>> layer = BiasLayer(bias_initializer="ones")
+>>> layer(tf.zeros([2, 3])).numpy().tolist()
+[[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
+"""
 
 import lazy_loader
 

@@ -2,6 +2,13 @@
 
 A logger has `write(values)` and `close()`. Filters and dispatchers are loggers too, so
 they compose: `Dispatcher([CSVLogger(path), TimeFilter(TerminalLogger(), 5)])`.
+
+>>> from tfrl.loggers import Dispatcher, InMemoryLogger, KeyFilter
+>>> memory, only_loss = InMemoryLogger(), InMemoryLogger()
+>>> logger = Dispatcher([memory, KeyFilter(only_loss, keep=["loss"])])
+>>> logger.write({"loss": 0.5, "step": 1})
+>>> memory.data, only_loss.data
+([{'loss': 0.5, 'step': 1}], [{'loss': 0.5}])
 """
 
 import lazy_loader

@@ -5,6 +5,17 @@ Names carry time as in rlax: `v_tm1` is the value of the state at `t - 1`, `r_t`
 The discount is an input at each step (gamma times the environment's), so termination is
 decided upstream, once. Shapes are `[B]` or, time-major, `[T, B]`; nothing is reduced
 over the batch.
+
+>>> import tensorflow as tf
+>>> from tfrl import losses
+>>> rewards = tf.constant([1.0, 1.0, 1.0])[:, None]  # [T, B]
+>>> discounts = 0.5 * tf.constant([1.0, 1.0, 0.0])[:, None]  # the last terminates
+>>> losses.discounted_returns(rewards, discounts)[:, 0].numpy().tolist()
+[1.75, 1.5, 1.0]
+>>> values = tf.constant([2.0, 4.0])
+>>> target = losses.td_target(tf.ones([2]), tf.constant([0.75, 0.0]), values)
+>>> losses.huber_loss(target).numpy().tolist()
+[2.0, 0.5]
 """
 
 import lazy_loader

@@ -2,6 +2,20 @@
 
 `TFUniformReplayBuffer` keeps everything in `tf.Variable`s and works inside a graph;
 `PyUniformReplayBuffer` keeps NumPy arrays; `EpisodicReplayBuffer` keeps whole episodes.
+
+>>> import tensorflow as tf
+>>> from tfrl.replay_buffers import TFUniformReplayBuffer
+>>> buffer = TFUniformReplayBuffer(
+...     tf.TensorSpec([2], tf.float32), batch_size=1, max_length=1_000
+... )
+>>> for step in range(5):
+...     _ = buffer.add_batch(tf.fill([1, 2], float(step)))
+>>> int(buffer.num_frames())
+5
+>>> dataset = buffer.as_dataset(sample_batch_size=3, num_steps=2)
+>>> items, info = next(iter(dataset))
+>>> items.shape, info.probabilities.numpy().tolist()
+(TensorShape([3, 2, 2]), [0.25, 0.25, 0.25])
 """
 
 import lazy_loader

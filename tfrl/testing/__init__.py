@@ -2,14 +2,12 @@
 
 Inherit a suite, say how to make the part, and run the tests with pytest:
 
-```python
-from tfrl import testing
-
-
-class TestMyEnvironment(testing.PyEnvironmentConformance):
-    def make_environment(self):
-        return MyEnvironment()
-```
+>>> from tfrl import testing
+>>> from tfrl.environments import suite_gym
+>>> class TestMyEnvironment(testing.PyEnvironmentConformance):
+...     def make_environment(self):
+...         return suite_gym.load("CartPole-v1")
+>>> TestMyEnvironment().run_all()  # what pytest does, check by check
 
 With unittest inherit `unittest.TestCase` besides. There is a suite each for Python and
 TensorFlow environments, networks, policies, replay buffers and agents; what fails says

@@ -87,13 +87,13 @@ class AgentConformance(Conformance):
         """`variables()` is all that `train` changes; `loss` changes none of it."""
         agent = self._agent()
         experience = self.make_experience(agent, self.batch_size)
-        before = [np.array(v) for v in agent.variables()]
+        before = _values(agent)
         agent.loss(experience)
-        if not same(before, [np.array(v) for v in agent.variables()]):
+        if not same(before, _values(agent)):
             fail("variables() after loss()", "a change", "none", "update in _train")
         agent.train(experience)
         listed = {_identity(v) for v in agent.variables()}
-        if same(before, [np.array(v) for v in agent.variables()[: len(before)]]):
+        if same(before, _values(agent)[: len(before)]):
             fail(
                 "variables() after train()",
                 "no change",
@@ -181,8 +181,8 @@ class AgentConformance(Conformance):
         for one in (agent, other):
             one.train(experiences[1])
         check_same(
-            [np.array(v) for v in agent.variables()],
-            [np.array(v) for v in other.variables()],
+            _values(agent),
+            _values(other),
             "variables() of the restored agent after one more update",
             "as of the saved one",
             "keep networks, optimizers and variables as attributes of the agent",
@@ -247,6 +247,10 @@ class AgentConformance(Conformance):
             next_step_type=tf.constant(next_step_type),
             discount=tf.constant(discount),
         )
+
+
+def _values(agent: tf_agent.TFAgent) -> list[np.ndarray]:
+    return [variable.numpy().copy() for variable in agent.variables()]
 
 
 def _identity(variable: Any) -> int:

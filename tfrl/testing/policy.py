@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from tfrl.policies import tf_policy
@@ -153,12 +152,11 @@ class PolicyConformance(Conformance):
     def test_variables_are_listed(self) -> None:
         """`variables()` is a list of variables, and `update` from itself is a no-op."""
         policy = self.make_policy()
-        variables = policy.variables()
-        before = [np.array(v) for v in variables]
+        before = [v.numpy().copy() for v in policy.variables()]
         policy.update(policy)
         check_same(
             before,
-            [np.array(v) for v in policy.variables()],
+            [v.numpy() for v in policy.variables()],
             "variables() after update from itself",
             "as before",
             "return the variables of the policy's networks from _variables",

@@ -1,4 +1,23 @@
-"""Training: the fused loops, and the runs that evaluate, save, resume and plot them."""
+"""Training: the fused loops, and the runs that evaluate, save, resume and plot them.
+
+>>> import keras
+>>> from tfrl import agents, environments, networks, replay_buffers, train
+>>> environment = environments.TFPyEnvironment(
+...     environments.suite_gym.load("CartPole-v1")
+... )
+>>> specs = environment.time_step_spec(), environment.action_spec()
+>>> agent = agents.DqnAgent(
+...     *specs,
+...     q_network=networks.QNetwork(specs[0].observation, specs[1]),
+...     optimizer=keras.optimizers.Adam(1e-3),
+... )
+>>> replay_buffer = replay_buffers.TFUniformReplayBuffer(
+...     agent.collect_data_spec, batch_size=1, max_length=10_000
+... )
+>>> loop = train.OffPolicyLoop(environment, agent, replay_buffer, seed=0)
+>>> int(loop.run(100).iteration)  # one call: collect, add, sample and train
+100
+"""
 
 import lazy_loader
 

@@ -3,6 +3,21 @@
 `TimeStep` is what an environment says, `PolicyStep` what a policy says; a `Trajectory`
 is one frame of experience made of both, and a `Transition` is the `(s, a, s')` that
 agents learn from. `time_step` and `policy_step` import without TensorFlow.
+
+>>> import numpy as np
+>>> from tfrl.trajectories import time_step, trajectory
+>>> step = time_step.restart(np.zeros(2, np.float32))
+>>> bool(step.is_first()), float(step.discount)
+(True, 1.0)
+>>> cut = time_step.truncation(np.zeros(2, np.float32), reward=1.0)
+>>> bool(cut.is_last()), float(cut.discount)  # a time limit ends nothing for good
+(True, 1.0)
+>>> frame = trajectory.boundary(
+...     observation=np.zeros(2), action=np.zeros(()), policy_info=(),
+...     reward=np.float32(0), discount=np.float32(1),
+... )
+>>> bool(frame.is_boundary())
+True
 """
 
 import lazy_loader

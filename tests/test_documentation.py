@@ -1,0 +1,37 @@
+"""The examples in the packages' docstrings and on the pages of `docs/` run."""
+
+import doctest
+import importlib
+import pathlib
+import pkgutil
+import re
+
+import pytest
+
+import tfrl
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
+PACKAGES = sorted(m.name for m in pkgutil.iter_modules(tfrl.__path__) if m.ispkg)
+PAGES = sorted((REPOSITORY / "docs").glob("*.md"))
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_the_packages_docstring_shows_its_use(name):
+    package = importlib.import_module(f"tfrl.{name}")
+    test = doctest.DocTestParser().get_doctest(
+        package.__doc__, {}, package.__name__, package.__file__, 0
+    )
+    assert test.examples, f"tfrl.{name} shows no use"
+    output: list[str] = []
+    doctest.DocTestRunner().run(test, out=output.append)
+    assert not output, "".join(output)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_pages_code_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    assert blocks
+    names = {"__name__": page.stem}
+    for block in blocks:
+        exec(compile(block, str(page), "exec"), names)

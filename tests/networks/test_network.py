@@ -302,9 +302,15 @@ def test_create_variables_of_a_keras_layer():
     assert layer.kernel.shape == (2, 3)
 
 
-def test_recurrent_keras_layer_is_refused():
-    with pytest.raises(TypeError, match="recurrent Keras layer LSTMCell"):
-        network.get_state_spec(keras.layers.LSTMCell(3))
+def test_state_spec_of_a_recurrent_cell_has_the_structure_of_its_state_size():
+    spec = network.get_state_spec(keras.layers.LSTMCell(3))
+    assert [s.shape for s in spec] == [[3], [3]]
+    assert network.get_state_spec(keras.layers.GRUCell(2)).shape == [2]
+
+
+def test_recurrent_keras_layer_has_to_be_wrapped():
+    with pytest.raises(TypeError, match=r"layer LSTM, expected it wrapped.*RNNWrapper"):
+        network.get_state_spec(keras.layers.LSTM(3))
 
 
 def test_checkpoint_round_trip(tmp_path):

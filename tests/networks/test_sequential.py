@@ -137,8 +137,8 @@ def test_functions_are_refused():
         Sequential([keras.layers.Dense(1), tf.nn.relu])
 
 
-def test_recurrent_keras_layers_are_refused():
-    with pytest.raises(TypeError, match="recurrent Keras layer LSTM"):
+def test_recurrent_layers_that_keep_their_state_are_refused():
+    with pytest.raises(NotImplementedError, match="return_state==False"):
         Sequential([keras.layers.LSTM(2)])
 
 

@@ -1,23 +1,31 @@
 from . import actor_distribution_network as actor_distribution_network
+from . import actor_distribution_rnn_network as actor_distribution_rnn_network
 from . import categorical_projection_network as categorical_projection_network
 from . import categorical_q_network as categorical_q_network
 from . import checks as checks
 from . import encoding_network as encoding_network
 from . import expand_dims_layer as expand_dims_layer
 from . import layer_utils as layer_utils
+from . import lstm_encoding_network as lstm_encoding_network
 from . import mask_splitter_network as mask_splitter_network
 from . import nest_map as nest_map
 from . import network as network
 from . import normal_projection_network as normal_projection_network
 from . import q_network as q_network
+from . import q_rnn_network as q_rnn_network
+from . import recurrence as recurrence
 from . import seeding as seeding
 from . import sequential as sequential
 from . import signatures as signatures
 from . import test_utils as test_utils
 from . import utils as utils
 from . import value_network as value_network
+from . import value_rnn_network as value_rnn_network
 from .actor_distribution_network import (
     ActorDistributionNetwork as ActorDistributionNetwork,
+)
+from .actor_distribution_rnn_network import (
+    ActorDistributionRnnNetwork as ActorDistributionRnnNetwork,
 )
 from .categorical_projection_network import (
     CategoricalProjectionNetwork as CategoricalProjectionNetwork,
@@ -25,6 +33,7 @@ from .categorical_projection_network import (
 from .categorical_q_network import CategoricalQNetwork as CategoricalQNetwork
 from .encoding_network import EncodingNetwork as EncodingNetwork
 from .expand_dims_layer import ExpandDims as ExpandDims
+from .lstm_encoding_network import LSTMEncodingNetwork as LSTMEncodingNetwork
 from .mask_splitter_network import MaskSplitterNetwork as MaskSplitterNetwork
 from .nest_map import NestFlatten as NestFlatten
 from .nest_map import NestMap as NestMap
@@ -35,5 +44,7 @@ from .normal_projection_network import (
     NormalProjectionNetwork as NormalProjectionNetwork,
 )
 from .q_network import QNetwork as QNetwork
+from .q_rnn_network import QRnnNetwork as QRnnNetwork
 from .sequential import Sequential as Sequential
 from .value_network import ValueNetwork as ValueNetwork
+from .value_rnn_network import ValueRnnNetwork as ValueRnnNetwork

@@ -50,6 +50,47 @@ def _normal_projection_net(
     )
 
 
+def projection_networks(
+    output_tensor_spec: Any,
+    discrete_projection_net: Callable[..., Any] = _categorical_projection_net,
+    continuous_projection_net: Callable[..., Any] = _normal_projection_net,
+    *,
+    seeds: seeding.SeedStream,
+    seed_stream_class: Any = None,
+) -> Any:
+    """Makes the nest of projection networks, one for each action of a nest of specs."""
+
+    def make(spec: Any) -> Any:
+        if tensor_spec.is_discrete(spec):
+            make_projection = discrete_projection_net
+        else:
+            make_projection = continuous_projection_net
+        offered = {"seed": seeds(), "seed_stream_class": seed_stream_class}
+        accepted = inspect.signature(make_projection).parameters
+        return make_projection(
+            spec, **{k: v for k, v in offered.items() if k in accepted}
+        )
+
+    return tf.nest.map_structure(make, output_tensor_spec)
+
+
+def project(
+    projections: Sequence[Any],
+    encoding: tf.Tensor,
+    outer_rank: int,
+    training: bool,
+    mask: Any,
+) -> list[Any]:
+    """Applies each projection network to an encoding with `outer_rank` dimensions."""
+    if not tf.is_tensor(mask):
+        # Keras fills in a nest of Nones for nested observations.
+        mask = None
+    return [
+        projection(encoding, outer_rank, training=training, mask=mask)[0]
+        for projection in projections
+    ]
+
+
 class ActorDistributionNetwork(network.DistributionNetwork):
     """Maps observations `[B, ...]` to a nest of distributions over actions.
 
@@ -113,18 +154,13 @@ class ActorDistributionNetwork(network.DistributionNetwork):
             seed=seeds(),
         )
 
-        def project(spec: Any) -> Any:
-            if tensor_spec.is_discrete(spec):
-                make_projection = discrete_projection_net
-            else:
-                make_projection = continuous_projection_net
-            offered = {"seed": seeds(), "seed_stream_class": seed_stream_class}
-            accepted = inspect.signature(make_projection).parameters
-            return make_projection(
-                spec, **{k: v for k, v in offered.items() if k in accepted}
-            )
-
-        projections = tf.nest.map_structure(project, output_tensor_spec)
+        projections = projection_networks(
+            output_tensor_spec,
+            discrete_projection_net,
+            continuous_projection_net,
+            seeds=seeds,
+            seed_stream_class=seed_stream_class,
+        )
         super().__init__(
             input_tensor_spec=input_tensor_spec,
             state_spec=(),
@@ -160,14 +196,10 @@ class ActorDistributionNetwork(network.DistributionNetwork):
         encoding, network_state = self._encoder(
             observation, step_type, network_state, training=training
         )
-        if not tf.is_tensor(mask):
-            # Keras fills in a nest of Nones for nested observations.
-            mask = None
         outer_rank = utils.outer_rank(observation, self.input_tensor_spec)
-        distributions = [
-            projection(encoding, outer_rank, training=training, mask=mask)[0]
-            for projection in self._projection_networks
-        ]
+        distributions = project(
+            self._projection_networks, encoding, outer_rank, training, mask
+        )
         return (
             tf.nest.pack_sequence_as(self._output_tensor_spec, distributions),
             network_state,

@@ -13,7 +13,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.networks import checks, layer_utils, seeding, signatures
+from tfrl.networks import checks, layer_utils, recurrence, seeding, signatures
 from tfrl.specs import tensor_spec
 
 # FIRST, as in tfrl.trajectories.time_step.StepType.
@@ -363,19 +363,14 @@ def create_variables(module: Any, input_spec: Any = None, **kwargs: Any) -> Any:
 
 
 def get_state_spec(layer: keras.layers.Layer) -> Any:
-    """Returns the state spec of a Network; `()` for a Keras layer without state.
+    """Returns the state spec of a Network or a recurrent Keras cell; `()` if stateless.
 
     Raises:
-      TypeError: If `layer` is a recurrent Keras layer or cell.
+      TypeError: If `layer` is a recurrent Keras layer.
     """
     if isinstance(layer, Network):
         return layer.state_spec
-    if hasattr(layer, "state_size"):
-        raise TypeError(
-            f"{layer.name}: got the recurrent Keras layer {type(layer).__name__}, "
-            "expected a layer without state; use a recurrent Network."
-        )
-    return ()
+    return recurrence.state_spec(layer) if recurrence.is_recurrent(layer) else ()
 
 
 def as_network(layer: Any, input_spec: Any = None) -> Network:

@@ -47,6 +47,25 @@ def validate_specs(action_spec: Any, observation_spec: Any = None) -> None:
         )
 
 
+def q_value_layer(
+    action_spec: Any,
+    activation_fn: utils.Activation = None,
+    *,
+    dtype: Any = tf.float32,
+    seed: int | None = None,
+) -> keras.layers.Layer:
+    """Makes the last layer, of one unit an action, with small values at the start."""
+    spec = tf.nest.flatten(action_spec)[0]
+    return keras.layers.Dense(
+        int(np.max(np.asarray(spec.maximum, np.int64) - spec.minimum)) + 1,
+        activation=activation_fn,
+        kernel_initializer=keras.initializers.RandomUniform(-0.03, 0.03, seed=seed),
+        bias_initializer=keras.initializers.Constant(-0.2),
+        dtype=utils.dtype_name(dtype),
+        name="q_values",
+    )
+
+
 class QNetwork(network.Network):
     """Maps observations `[B, ...]` to action values, float `[B, num_actions]`.
 
@@ -95,7 +114,6 @@ class QNetwork(network.Network):
         validate_specs(action_spec, input_tensor_spec)
         super().__init__(input_tensor_spec=input_tensor_spec, name=name)
         seeds = seeding.SeedStream(seed)
-        spec = tf.nest.flatten(action_spec)[0]
         self._encoder = encoding_network.EncodingNetwork(
             input_tensor_spec,
             preprocessing_layers=preprocessing_layers,
@@ -109,15 +127,8 @@ class QNetwork(network.Network):
             dtype=dtype,
             seed=seeds(),
         )
-        self._q_value_layer = keras.layers.Dense(
-            int(np.max(np.asarray(spec.maximum, np.int64) - spec.minimum)) + 1,
-            activation=q_layer_activation_fn,
-            kernel_initializer=keras.initializers.RandomUniform(
-                -0.03, 0.03, seed=seeds()
-            ),
-            bias_initializer=keras.initializers.Constant(-0.2),
-            dtype=utils.dtype_name(dtype),
-            name="q_values",
+        self._q_value_layer = q_value_layer(
+            action_spec, q_layer_activation_fn, dtype=dtype, seed=seeds()
         )
 
     def call(

@@ -107,9 +107,25 @@ def copy_layer(layer: keras.layers.Layer) -> keras.layers.Layer:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*includes a `lambda`")
         config = layer.get_config()
+    inner = {}
     for key in config:
         value = getattr(layer, key, None)
         if inspect.isfunction(value):
             # A plain function, an activation say, cannot be looked up by its name.
             config[key] = value
+        elif isinstance(value, keras.layers.Layer):
+            inner[key] = copy_layer(value)
+        elif _is_list_of_layers(value):
+            inner[key] = [copy_layer(entry) for entry in value]
+    if inner:
+        # Nor can a user's own recurrent cell.
+        return type(layer)(**{**config, **inner})
     return type(layer).from_config(config)
+
+
+def _is_list_of_layers(value: Any) -> bool:
+    return (
+        isinstance(value, list | tuple)
+        and len(value) > 0
+        and all(isinstance(entry, keras.layers.Layer) for entry in value)
+    )

@@ -8,15 +8,22 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.networks import checks, network, seeding, utils
+from tfrl.networks import checks, network, recurrence, seeding, utils
 
 
 class Sequential(network.Network):
     """Applies Keras layers and Networks in turn.
 
     The layers are used themselves, so that weights can be shared; `copy` makes new
-    ones. The state spec is the tuple of the non-empty state specs of the layers, `()`
-    if there is none.
+    ones.
+
+    Recurrent Keras layers and cells work too: a layer such as `keras.layers.LSTM` needs
+    `return_state` and `return_sequences` and is wrapped in `RNNWrapper`, a cell in
+    `DynamicUnroll`. They take `[B, n]` as one step and `[B, T, n]` as a sequence, and
+    where `step_type` is FIRST their state is reset before the step.
+
+    The state spec is the tuple of the non-empty state specs of the layers, `()` if
+    there is none. Lists in those are tuples here, because datasets take no lists.
     """
 
     def __init__(
@@ -40,7 +47,8 @@ class Sequential(network.Network):
 
         Raises:
           ValueError: If there are no layers.
-          TypeError: If one is not a Keras layer, or a recurrent Keras layer.
+          TypeError: If one is not a Keras layer.
+          NotImplementedError: If a recurrent layer cannot be wrapped in `RNNWrapper`.
         """
         if not layers:
             raise ValueError(
@@ -53,13 +61,20 @@ class Sequential(network.Network):
                     f"layers[{i}]: got {layer!r}, expected all layers to be instances "
                     "of keras Layer; wrap a function in keras.layers.Lambda."
                 )
+        layers = [
+            recurrence.as_recurrent(layer) if recurrence.is_recurrent(layer) else layer
+            for layer in layers
+        ]
         state_specs = [network.get_state_spec(layer) for layer in layers]
+        self._keep("_layer_state_specs", state_specs)
         self._has_state = [checks.has_entries(spec) for spec in state_specs]
         if input_spec is None and isinstance(layers[0], network.Network):
             input_spec = layers[0].input_tensor_spec
         super().__init__(
             input_tensor_spec=input_spec,
-            state_spec=tuple(s for s in state_specs if checks.has_entries(s)),
+            state_spec=tuple(
+                _without_lists(s) for s in state_specs if checks.has_entries(s)
+            ),
             name=name,
         )
         self._sequential_layers = list(layers)
@@ -89,21 +104,40 @@ class Sequential(network.Network):
         """Returns the last layer's output and the tuple of new states."""
         states = iter(network_state or [()] * len(self.state_spec))
         next_states = []
-        for layer, has_state in zip(
-            self._sequential_layers, self._has_state, strict=True
+        for layer, spec, has_state in zip(
+            self._sequential_layers,
+            self._layer_state_specs,
+            self._has_state,
+            strict=True,
         ):
-            if not isinstance(layer, network.Network):
+            state = next(states) if has_state else ()
+            if checks.has_entries(state):
+                state = tf.nest.pack_sequence_as(spec, tf.nest.flatten(state))
+            if isinstance(layer, network.Network):
+                inputs, state = layer(
+                    inputs, step_type=step_type, network_state=state, training=training
+                )
+            elif has_state:
+                inputs, state = layer(
+                    inputs,
+                    initial_state=state,
+                    reset_mask=recurrence.reset_mask(step_type),
+                    training=training,
+                )
+            else:
                 inputs = _apply_layer(layer, inputs, training)
-                continue
-            inputs, state = layer(
-                inputs,
-                step_type=step_type,
-                network_state=next(states) if has_state else (),
-                training=training,
-            )
             if has_state:
-                next_states.append(state)
+                next_states.append(_without_lists(state))
         return inputs, tuple(next_states)
+
+
+def _without_lists(nest: Any) -> Any:
+    """A nest with tuples in place of lists."""
+    if isinstance(nest, list):
+        return tuple(map(_without_lists, nest))
+    if isinstance(nest, tuple) and not hasattr(nest, "_fields"):
+        return tuple(map(_without_lists, nest))
+    return nest
 
 
 def _apply_layer(layer: keras.layers.Layer, inputs: Any, training: Any) -> Any:

@@ -1,0 +1,159 @@
+"""RNNWrapper: Keras' recurrent layers with a state of their cell's structure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfrl.keras_layers import dynamic_unroll_layer
+
+
+@keras.saving.register_keras_serializable(package="tfrl")
+class RNNWrapper(keras.layers.Layer):
+    """Wraps a `keras.layers.RNN`, `LSTM` or `GRU`.
+
+    `layer(inputs, initial_state=None)` returns `(outputs, final_state)`. The state has
+    the structure of the cell's `state_size`, where Keras returns a flat list. Inputs
+    `[B, n]` are a single step and give outputs `[B, ...]`.
+
+    With a `reset_mask` the cell is applied as `DynamicUnroll` does it; without one by
+    the layer itself, which uses cuDNN where it can.
+    """
+
+    def __init__(self, layer: Any, **kwargs: Any):
+        """Takes the layer.
+
+        Args:
+          layer: A recurrent Keras layer with `return_state` and `return_sequences`.
+          **kwargs: Further arguments of a Keras layer, such as `name`.
+
+        Raises:
+          TypeError: If `layer` is none.
+          NotImplementedError: If it does not return its state or the whole sequence,
+            runs backwards, or keeps its state to itself.
+        """
+        if not isinstance(layer, keras.layers.RNN):
+            raise TypeError(
+                f"layer: layer is not a subclass of keras.layers.RNN: {layer!r}, "
+                "expected one; wrap a cell in keras.layers.RNN or in DynamicUnroll."
+            )
+        for option, wanted in (
+            ("return_state", True),
+            ("return_sequences", True),
+            ("go_backwards", False),
+            ("stateful", False),
+        ):
+            if getattr(layer, option) != wanted:
+                raise NotImplementedError(
+                    f"layer: got a Keras RNN layer {layer.name!r} with "
+                    f"{option}=={not wanted}, which is not supported, expected "
+                    f"{option}={wanted}, since the state comes in and goes out one "
+                    "step at a time when acting; make the layer so."
+                )
+        kwargs.setdefault("dtype", layer.dtype_policy)
+        super().__init__(**kwargs)
+        self.layer = layer
+        # Shares the cell; it adds no variables.
+        self._unroll = dynamic_unroll_layer.DynamicUnroll(layer.cell)
+
+    @property
+    def cell(self) -> Any:
+        """The cell of the wrapped layer."""
+        return self.layer.cell
+
+    @property
+    def state_size(self) -> Any:
+        """The nest of sizes of the state."""
+        return self._unroll.state_size
+
+    @property
+    def wrapped_layer(self) -> Any:
+        """The wrapped layer."""
+        return self.layer
+
+    def get_initial_state(self, inputs: Any = None, batch_size: Any = None) -> Any:
+        """Returns the state to begin with, `[B, ...]`.
+
+        Args:
+          inputs: A tensor whose batch size is taken, if `batch_size` is None.
+          batch_size: The number of sequences.
+        """
+        return self._unroll.get_initial_state(inputs, batch_size)
+
+    def build(self, input_shape: Any) -> None:
+        """Builds the layer for inputs `[B, T, n]` or `[B, n]`."""
+        if not self.layer.built:
+            batch, *others = input_shape
+            has_time = len(input_shape) > 2
+            self.layer.build((batch, *([] if has_time else [None]), *others))
+        if not self._unroll.built:
+            self._unroll.build(input_shape)
+            self._unroll.built = True
+
+    def call(
+        self,
+        inputs: Any,
+        initial_state: Any = None,
+        mask: Any = None,
+        training: bool = False,
+        reset_mask: Any = None,
+    ) -> tuple[Any, Any]:
+        """Returns `(outputs, final_state)`.
+
+        Args:
+          inputs: `[B, T, n]`, or `[B, n]` for a single step.
+          initial_state: `[B, ...]`; the cell's initial state if None or `()`.
+          mask: The Keras mask `[B, T]` of steps that count, for the wrapped layer.
+          training: Whether dropout is on.
+          reset_mask: Bool `[B, T]` (`[B]` for a single step): before which steps the
+            state is reset.
+
+        Raises:
+          ValueError: If `mask` and `reset_mask` are given together.
+        """
+        if reset_mask is not None:
+            if mask is not None:
+                raise ValueError(
+                    f"{self.name}: got both mask and reset_mask, expected one of them; "
+                    "leave out the mask, or reset the state yourself."
+                )
+            return self._unroll(
+                inputs,
+                initial_state=initial_state,
+                reset_mask=reset_mask,
+                training=training,
+            )
+        inputs = tf.convert_to_tensor(inputs)
+        has_time = inputs.shape.rank > 2
+        if not has_time:
+            inputs = inputs[:, tf.newaxis]
+        if initial_state is None or not tf.nest.flatten(initial_state):
+            initial_state = self.get_initial_state(inputs)
+        if not tf.nest.is_nested(initial_state):
+            initial_state = [initial_state]
+        outputs, *state = self.layer(
+            inputs, initial_state=list(initial_state), mask=mask, training=training
+        )
+        state = tf.nest.pack_sequence_as(self.state_size, tf.nest.flatten(state))
+        return outputs if has_time else outputs[:, 0], state
+
+    def compute_output_shape(self, input_shape: Any, *args: Any, **kwargs: Any) -> Any:
+        """Returns the shapes of `(outputs, final_state)`."""
+        return self._unroll.compute_output_shape(input_shape)
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments, the layer as Keras serialises it."""
+        return {
+            **super().get_config(),
+            "layer": keras.saving.serialize_keras_object(self.layer),
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
+        """Makes a layer from what `get_config` returned."""
+        layer = keras.saving.deserialize_keras_object(
+            config["layer"], custom_objects=custom_objects
+        )
+        return cls(**{**config, "layer": layer})

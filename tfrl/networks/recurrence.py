@@ -1,0 +1,60 @@
+"""Recurrent Keras layers in networks: the specs of their state, and its resets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfrl.keras_layers import dynamic_unroll_layer, rnn_wrapper
+
+# FIRST, as in tfrl.trajectories.time_step.StepType.
+_FIRST = 0
+
+
+def is_recurrent(layer: Any) -> bool:
+    """Whether a Keras layer or cell has a recurrent state."""
+    return hasattr(layer, "state_size")
+
+
+def as_recurrent(layer: Any) -> Any:
+    """Returns a layer that takes `initial_state` and `reset_mask`.
+
+    A Keras RNN layer is wrapped in `RNNWrapper`, a cell in `DynamicUnroll`; those two
+    are returned as they are.
+
+    Raises:
+      TypeError: If `layer` is none of them.
+    """
+    unrolls = rnn_wrapper.RNNWrapper | dynamic_unroll_layer.DynamicUnroll
+    if isinstance(layer, unrolls):
+        return layer
+    if isinstance(layer, keras.layers.RNN):
+        return rnn_wrapper.RNNWrapper(layer, name=layer.name)
+    return dynamic_unroll_layer.DynamicUnroll(layer)
+
+
+def state_spec(layer: Any) -> Any:
+    """The nest of specs of a recurrent layer's state, of the cell's structure.
+
+    Raises:
+      TypeError: If `layer` is a Keras RNN layer as it is.
+    """
+    if isinstance(layer, keras.layers.RNN):
+        raise TypeError(
+            f"{layer.name}: got the recurrent Keras layer {type(layer).__name__}, "
+            "expected it wrapped, since the structure of its state differs from that "
+            "of its cell; write tfrl.keras_layers.RNNWrapper(layer)."
+        )
+    dtype = tf.as_dtype(layer.compute_dtype)
+    counter = iter(range(len(tf.nest.flatten(layer.state_size))))
+    return tf.nest.map_structure(
+        lambda size: tf.TensorSpec(size, dtype, name=f"network_state_{next(counter)}"),
+        dynamic_unroll_layer.plain(layer.state_size),
+    )
+
+
+def reset_mask(step_type: Any) -> Any:
+    """Where a sequence begins anew, bool `[B]` or `[B, T]`; None if it is not known."""
+    return tf.equal(step_type, _FIRST) if tf.is_tensor(step_type) else None

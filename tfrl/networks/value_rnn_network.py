@@ -1,0 +1,92 @@
+"""ValueRnnNetwork: sequences of observations to one value for each step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfrl.networks import lstm_encoding_network, network, seeding, utils
+
+
+class ValueRnnNetwork(network.Network):
+    """Maps observations `[B(, T), ...]` to values, float `[B(, T)]`.
+
+    An `LSTMEncodingNetwork` and a dense layer of one unit.
+    """
+
+    def __init__(
+        self,
+        input_tensor_spec: Any,
+        preprocessing_layers: Any = None,
+        preprocessing_combiner: keras.layers.Layer | None = None,
+        conv_layer_params: Sequence[Any] | None = None,
+        input_fc_layer_params: Sequence[int] | None = (75, 40),
+        input_dropout_layer_params: Sequence[Any] | None = None,
+        lstm_size: Sequence[int] | None = (40,),
+        output_fc_layer_params: Sequence[int] | None = (75, 40),
+        activation_fn: utils.Activation = keras.activations.relu,
+        dtype: Any = tf.float32,
+        name: str | None = "ValueRnnNetwork",
+        *,
+        seed: int | None = None,
+    ):
+        """Makes the network; see `LSTMEncodingNetwork` for what is not listed.
+
+        Args:
+          input_tensor_spec: The nest of observation specs.
+          preprocessing_layers: As for `EncodingNetwork`.
+          preprocessing_combiner: As for `EncodingNetwork`.
+          conv_layer_params: As for `EncodingNetwork`.
+          input_fc_layer_params: As for `LSTMEncodingNetwork`.
+          input_dropout_layer_params: As for `LSTMEncodingNetwork`.
+          lstm_size: As for `LSTMEncodingNetwork`.
+          output_fc_layer_params: As for `LSTMEncodingNetwork`.
+          activation_fn: As for `LSTMEncodingNetwork`.
+          dtype: Of the encoder. The value is float32.
+          name: The network's name.
+          seed: Seeds the initialisers and dropout; None follows `tf.random.set_seed`.
+        """
+        seeds = seeding.SeedStream(seed)
+        encoder = lstm_encoding_network.LSTMEncodingNetwork(
+            input_tensor_spec,
+            preprocessing_layers=preprocessing_layers,
+            preprocessing_combiner=preprocessing_combiner,
+            conv_layer_params=conv_layer_params,
+            input_fc_layer_params=input_fc_layer_params,
+            input_dropout_layer_params=input_dropout_layer_params,
+            lstm_size=lstm_size,
+            output_fc_layer_params=output_fc_layer_params,
+            activation_fn=activation_fn,
+            dtype=dtype,
+            seed=seeds(),
+        )
+        super().__init__(
+            input_tensor_spec=input_tensor_spec,
+            state_spec=encoder.state_spec,
+            name=name,
+        )
+        self._encoder = encoder
+        self._value_layer = keras.layers.Dense(
+            1,
+            kernel_initializer=keras.initializers.RandomUniform(
+                -0.03, 0.03, seed=seeds()
+            ),
+            dtype="float32",
+            name="value",
+        )
+
+    def call(
+        self,
+        observation: Any,
+        step_type: Any = None,
+        network_state: Any = (),
+        training: bool = False,
+    ) -> tuple[tf.Tensor, Any]:
+        """Returns the values `[B(, T)]` and the state after the last step."""
+        encoding, network_state = self._encoder(
+            observation, step_type, network_state, training=training
+        )
+        return tf.squeeze(self._value_layer(encoding), -1), network_state

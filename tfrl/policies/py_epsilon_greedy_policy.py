@@ -40,15 +40,14 @@ class EpsilonGreedyPolicy(py_policy.PyPolicy):
     def __init__(
         self,
         greedy_policy: py_policy.PyPolicy,
-        epsilon: types.Float,
+        epsilon: float,
         random_policy: py_policy.PyPolicy | None = None,
-        epsilon_decay_end_count: types.Float | None = None,
-        epsilon_decay_end_value: types.Float | None = None,
-        random_seed: types.Seed | None = None,
+        epsilon_decay_end_count: float | None = None,
+        epsilon_decay_end_value: float | None = None,
+        random_seed: int | None = None,
     ) -> None:
         utils.check_in_unit_interval("epsilon", epsilon, "it is a probability.")
-        if epsilon_decay_end_count is not None:
-            _check_decay(epsilon, epsilon_decay_end_count, epsilon_decay_end_value)
+        decay = _as_decay(epsilon, epsilon_decay_end_count, epsilon_decay_end_value)
         super().__init__(
             greedy_policy.time_step_spec,
             greedy_policy.action_spec,
@@ -70,22 +69,21 @@ class EpsilonGreedyPolicy(py_policy.PyPolicy):
             ),
         )
         self._epsilon = epsilon
-        self._epsilon_decay_end_count = epsilon_decay_end_count
-        self._epsilon_decay_end_value = epsilon_decay_end_value
+        self._decay = decay
         self._count = 0
 
     def _get_initial_state(self, batch_size: int | None) -> types.NestedArray:
         return self._greedy_policy.get_initial_state(batch_size)
 
-    def _get_epsilon(self) -> Any:
+    def _get_epsilon(self) -> float:
         """Returns epsilon for the call that `_count` has counted, the first being 1."""
-        if self._epsilon_decay_end_count is None:
+        if self._decay is None:
             return self._epsilon
-        if self._count >= self._epsilon_decay_end_count:
-            return self._epsilon_decay_end_value
-        fall = self._epsilon - self._epsilon_decay_end_value
-        done = (self._count - 1) / self._epsilon_decay_end_count
-        return self._epsilon - fall * done
+        end_count, end_value = self._decay
+        if self._count >= end_count:
+            return end_value
+        fall = (self._epsilon - end_value) / end_count
+        return self._epsilon - (self._count - 1) * fall
 
     def _action(
         self,
@@ -126,7 +124,12 @@ def _choose(explores: Any, random: Any, greedy: Any) -> Any:
     return tree.map_structure(choose, random, greedy)
 
 
-def _check_decay(epsilon: Any, end_count: Any, end_value: Any) -> None:
+def _as_decay(
+    epsilon: float, end_count: float | None, end_value: float | None
+) -> tuple[float, float] | None:
+    """Returns the pair (end_count, end_value), None if epsilon does not decay."""
+    if end_count is None:
+        return None
     if not end_count > 0:
         raise ValueError(
             f"epsilon_decay_end_count: got {end_count}, expected a positive number of "
@@ -138,3 +141,4 @@ def _check_decay(epsilon: Any, end_count: Any, end_value: Any) -> None:
             f"[0, {epsilon}), below epsilon; leave out epsilon_decay_end_count if it "
             "is not to decay."
         )
+    return end_count, end_value

@@ -66,7 +66,7 @@ class ScriptedPyPolicy(py_policy.PyPolicy):
     def _action(
         self,
         time_step: ts.TimeStep,
-        policy_state: types.NestedArray,
+        policy_state: Any,
         seed: int | None = None,
     ) -> policy_step.PolicyStep:
         if policy_state is None or len(policy_state) == 0:

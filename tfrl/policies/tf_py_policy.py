@@ -53,14 +53,10 @@ class TFPyPolicy(tf_policy.TFPolicy):
                 "needs no wrapping."
             )
         super().__init__(
-            *tensor_spec.from_spec(
-                (
-                    policy.time_step_spec,
-                    policy.action_spec,
-                    policy.policy_state_spec,
-                    policy.info_spec,
-                )
-            ),
+            tensor_spec.from_spec(policy.time_step_spec),
+            tensor_spec.from_spec(policy.action_spec),
+            tensor_spec.from_spec(policy.policy_state_spec),
+            tensor_spec.from_spec(policy.info_spec),
             clip=False,
             automatic_state_reset=False,
             name=name,

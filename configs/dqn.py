@@ -18,8 +18,13 @@ def get_config() -> ConfigDict:
     config.initial_collect_steps = 1_000
     config.collect_steps_per_iteration = 4
     config.train_steps_per_iteration = 4
+    config.replay = "uniform"  # Or "prioritized", with the settings below.
     config.replay_capacity = 50_000
     config.sampling = "dataset"
+    config.priority_exponent = 0.6
+    # Annealed linearly over the run.
+    config.importance_exponent = 0.4
+    config.final_importance_exponent = 1.0
 
     config.fc_layer_params = (100, 100)
     config.batch_size = 64

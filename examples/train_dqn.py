@@ -2,6 +2,7 @@
 
     python -m examples.train_dqn
     python -m examples.train_dqn --env=Acrobot-v1 --seed=3 --config.learning_rate=5e-4
+    python -m examples.train_dqn --config.replay=prioritized
 
 The settings are in configs/dqn.py. Interrupt it, or kill it, and run the same command
 again to go on. Watch it with `tensorboard --logdir=logs`, and play the best policy with
@@ -17,7 +18,7 @@ from tfrl.agents.dqn import dqn_agent
 from tfrl.environments import tf_py_environment
 from tfrl.eval import evaluate
 from tfrl.networks import q_network
-from tfrl.replay_buffers import tf_uniform_replay_buffer
+from tfrl.replay_buffers import tf_prioritized_replay_buffer, tf_uniform_replay_buffer
 from tfrl.utils import common
 
 _CONFIG = cli.define_config("dqn")
@@ -28,16 +29,10 @@ def main() -> None:
     environment = cli.make_environment(config.env, config.num_envs, config.seed)
     agent = make_agent(config, environment)
     agent.initialize()
-    replay_buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer(
-        agent.collect_data_spec,
-        batch_size=environment.batch_size,
-        max_length=config.replay_capacity // environment.batch_size,
-        seed=config.seed,
-    )
     loop = train.OffPolicyLoop(
         environment,
         agent,
-        replay_buffer,
+        make_replay_buffer(config, environment, agent),
         collect_steps_per_iteration=config.collect_steps_per_iteration,
         train_steps_per_iteration=config.train_steps_per_iteration,
         initial_collect_steps=config.initial_collect_steps,
@@ -106,6 +101,39 @@ def make_agent(
         gamma=config.gamma,
         train_step_counter=train_step,
         seed=config.seed,
+    )
+
+
+def make_replay_buffer(
+    config: cli.Config,
+    environment: tf_py_environment.TFPyEnvironment,
+    agent: dqn_agent.DqnAgent,
+) -> (
+    tf_uniform_replay_buffer.TFUniformReplayBuffer
+    | tf_prioritized_replay_buffer.TFPrioritizedReplayBuffer
+):
+    """The buffer, which samples uniformly or by the TD errors."""
+    arguments = {
+        "data_spec": agent.collect_data_spec,
+        "batch_size": environment.batch_size,
+        "max_length": config.replay_capacity // environment.batch_size,
+        "seed": config.seed,
+    }
+    if config.replay == "uniform":
+        return tf_uniform_replay_buffer.TFUniformReplayBuffer(**arguments)
+    if config.replay != "prioritized":
+        raise ValueError(
+            f"replay: expected 'uniform' or 'prioritized', got {config.replay!r}."
+        )
+    importance_exponent = keras.optimizers.schedules.PolynomialDecay(
+        config.importance_exponent,
+        config.num_iterations * config.train_steps_per_iteration,
+        config.final_importance_exponent,
+    )
+    return tf_prioritized_replay_buffer.TFPrioritizedReplayBuffer(
+        **arguments,
+        priority_exponent=config.priority_exponent,
+        importance_exponent=lambda: importance_exponent(agent.train_step_counter),
     )
 
 

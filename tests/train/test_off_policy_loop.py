@@ -6,7 +6,7 @@ import tensorflow as tf
 from tfrl.agents.dqn import dqn_agent
 from tfrl.environments import py_environment, tf_py_environment
 from tfrl.networks import q_network
-from tfrl.replay_buffers import tf_uniform_replay_buffer
+from tfrl.replay_buffers import tf_prioritized_replay_buffer, tf_uniform_replay_buffer
 from tfrl.specs import array_spec
 from tfrl.train import off_policy_loop
 from tfrl.trajectories import time_step as ts
@@ -60,7 +60,35 @@ class Stateless(Corridor):
         raise NotImplementedError
 
 
-def make_loop(environment=None, seed=3, max_length=500, **kwargs):
+def make_buffer(agent, max_length, seed, replay):
+    arguments = agent.collect_data_spec, 1, max_length
+    if replay == "uniform":
+        return tf_uniform_replay_buffer.TFUniformReplayBuffer(*arguments, seed=seed)
+    return tf_prioritized_replay_buffer.TFPrioritizedReplayBuffer(
+        *arguments,
+        # Annealed by the agent's step, and away from 0, where weights would not show.
+        importance_exponent=lambda: (
+            0.5 + 0.001 * tf.cast(agent.train_step_counter, tf.float64)
+        ),
+        seed=seed,
+    )
+
+
+# Where the samples come from: by what chances, and by which way.
+SOURCES = pytest.mark.parametrize(
+    "source",
+    [
+        {"replay": replay, "sampling": sampling}
+        for replay in ("uniform", "prioritized")
+        for sampling in ("dataset", "variables")
+    ],
+    ids=lambda source: "-".join(source.values()),
+)
+
+
+def make_loop(
+    environment=None, seed=3, max_length=500, replay="uniform", n_step=1, **kwargs
+):
     environment = tf_py_environment.TFPyEnvironment(environment or Corridor())
     network = q_network.QNetwork(
         environment.observation_spec(),
@@ -75,13 +103,12 @@ def make_loop(environment=None, seed=3, max_length=500, **kwargs):
         optimizer=keras.optimizers.Adam(1e-2),
         epsilon_greedy=0.3,
         gamma=0.9,
+        n_step_update=n_step,
         target_update_period=7,
         seed=seed,
     )
     agent.initialize()
-    replay_buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer(
-        agent.collect_data_spec, batch_size=1, max_length=max_length, seed=seed
-    )
+    replay_buffer = make_buffer(agent, max_length, seed, replay)
     arguments = {"initial_collect_steps": 20, "sample_batch_size": 8, **kwargs}
     loop = off_policy_loop.OffPolicyLoop(
         environment, agent, replay_buffer, seed=seed, **arguments
@@ -117,10 +144,10 @@ def test_environment_steps_leave_out_resets():
     assert info.environment_steps == 50 - boundaries
 
 
-@pytest.mark.parametrize("sampling", ["dataset", "variables"])
-def test_the_same_seed_gives_the_same_weights(sampling):
-    first, _ = make_loop(sampling=sampling)
-    second, _ = make_loop(sampling=sampling)
+@SOURCES
+def test_the_same_seed_gives_the_same_weights(source):
+    first, _ = make_loop(**source)
+    second, _ = make_loop(**source)
     first.run(40)
     second.run(40)
     assert_equal_weights(first, second)
@@ -134,24 +161,25 @@ def test_another_seed_gives_other_actions():
     assert np.any(first.gather_all().action != second.gather_all().action)
 
 
-@pytest.mark.parametrize("sampling", ["dataset", "variables"])
-def test_the_division_into_calls_changes_nothing(sampling):
-    whole, _ = make_loop(sampling=sampling)
-    parts, _ = make_loop(sampling=sampling)
+@SOURCES
+def test_the_division_into_calls_changes_nothing(source):
+    whole, _ = make_loop(**source)
+    parts, _ = make_loop(**source)
     whole.run(30)
     for size in (1, 12, 17):
         parts.run(size)
     assert_equal_weights(whole, parts)
 
 
-@pytest.mark.parametrize("sampling", ["dataset", "variables"])
-def test_a_restored_loop_goes_on_bit_for_bit(sampling, tmp_path):
-    whole, _ = make_loop(sampling=sampling)
+@SOURCES
+def test_a_restored_loop_goes_on_bit_for_bit(source, tmp_path):
+    arguments = {**source, "train_steps_per_iteration": 2, "n_step": 2}
+    whole, _ = make_loop(**arguments)
     whole.run(60)
-    before, _ = make_loop(sampling=sampling)
+    before, _ = make_loop(**arguments)
     before.run(25)
     path = tf.train.Checkpoint(**before.checkpoint_items()).write(str(tmp_path / "c"))
-    after, _ = make_loop(sampling=sampling)
+    after, _ = make_loop(**arguments)
     tf.train.Checkpoint(**after.checkpoint_items()).read(path)
     info = after.run(35)
     assert info.iteration == 60
@@ -183,11 +211,11 @@ def test_a_restored_loop_without_its_buffer_collects_anew(tmp_path):
     assert int(replay_buffer.num_frames()) == 21
 
 
-@pytest.mark.parametrize("sampling", ["dataset", "variables"])
-def test_every_sample_is_drawn_after_the_steps_of_its_iteration(sampling):
+@SOURCES
+def test_every_sample_is_drawn_after_the_steps_of_its_iteration(source):
     """With one frame kept per draw, a stale or early sample would be another frame."""
     loop, replay_buffer = make_loop(
-        sampling=sampling, max_length=2, initial_collect_steps=2, sample_batch_size=1
+        **source, max_length=2, initial_collect_steps=2, sample_batch_size=1
     )
     seen = []
 
@@ -212,9 +240,9 @@ def test_every_sample_is_drawn_after_the_steps_of_its_iteration(sampling):
         np.testing.assert_array_equal(sample, newest)
 
 
-@pytest.mark.parametrize("sampling", ["dataset", "variables"])
-def test_calls_of_all_sizes_share_one_trace(sampling):
-    loop, _ = make_loop(sampling=sampling)
+@SOURCES
+def test_calls_of_all_sizes_share_one_trace(source):
+    loop, _ = make_loop(**source)
     for size in (1, 2, 5, 3):
         loop.run(size)
     assert loop.trace_count() == 1

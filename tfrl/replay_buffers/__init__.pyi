@@ -2,7 +2,10 @@ from . import episodic_replay_buffer as episodic_replay_buffer
 from . import episodic_table as episodic_table
 from . import py_uniform_replay_buffer as py_uniform_replay_buffer
 from . import replay_buffer as replay_buffer
+from . import ring_replay_buffer as ring_replay_buffer
+from . import sum_tree as sum_tree
 from . import table as table
+from . import tf_prioritized_replay_buffer as tf_prioritized_replay_buffer
 from . import tf_uniform_replay_buffer as tf_uniform_replay_buffer
 from .episodic_replay_buffer import EpisodicReplayBuffer as EpisodicReplayBuffer
 from .episodic_replay_buffer import (
@@ -12,5 +15,10 @@ from .episodic_table import EpisodicTable as EpisodicTable
 from .py_uniform_replay_buffer import PyUniformReplayBuffer as PyUniformReplayBuffer
 from .replay_buffer import BufferInfo as BufferInfo
 from .replay_buffer import ReplayBuffer as ReplayBuffer
+from .sum_tree import SumTree as SumTree
 from .table import Table as Table
+from .tf_prioritized_replay_buffer import PrioritizedBufferInfo as PrioritizedBufferInfo
+from .tf_prioritized_replay_buffer import (
+    TFPrioritizedReplayBuffer as TFPrioritizedReplayBuffer,
+)
 from .tf_uniform_replay_buffer import TFUniformReplayBuffer as TFUniformReplayBuffer

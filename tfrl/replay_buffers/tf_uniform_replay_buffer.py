@@ -1,27 +1,19 @@
-"""A ring of frames for each environment, in `tf.Variable`s, sampled uniformly.
-
-The frames of environment `b` lie in rows `b * R` to `b * R + R - 1` of one flat table,
-frame number `i` in row `b * R + i % R`. `R` is one more than the `max_length` frames
-that can be sampled, and this spare row makes sampling safe beside a writer: a frame is
-written into a row that is not sampled any more, and only then is the head moved on,
-which brings the new frame in and puts the oldest one out.
-"""
+"""Frames in `tf.Variable`s, sampled uniformly."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
-from tfrl.replay_buffers import batch_check, replay_buffer, table
+from tfrl.replay_buffers import replay_buffer, ring_replay_buffer, table
 from tfrl.utils import seeds
 
 BufferInfo = replay_buffer.BufferInfo
 
 
-class TFUniformReplayBuffer(replay_buffer.ReplayBuffer):
+class TFUniformReplayBuffer(ring_replay_buffer.RingReplayBuffer):
     """Stores batches of frames; samples frames or windows of successive ones.
 
     Each of the `batch_size` environments has a ring of its own of `max_length` frames.
@@ -67,325 +59,23 @@ class TFUniformReplayBuffer(replay_buffer.ReplayBuffer):
         Raises:
           ValueError: If a size is not positive, or a spec cannot be stored.
         """
-        replay_buffer.check_count("batch_size", batch_size, optional=False)
-        replay_buffer.check_count("max_length", max_length, optional=False)
-        replay_buffer.check_count("dataset_window_shift", dataset_window_shift)
-        super().__init__(data_spec, batch_size * max_length, stateful_dataset)
-        self._batch_size = int(batch_size)
-        self._max_length = int(max_length)
-        self._ring = self._max_length + 1
-        self._scope = scope
-        self._device = device
-        self._table_fn = table_fn
-        self._drop_remainder = dataset_drop_remainder
-        self._window_shift = dataset_window_shift
-        with self._placed(), tf.name_scope(scope):
-            self._table = table_fn(data_spec, self._batch_size * self._ring)
-            # The number of the newest frame.
-            self._last_id = tf.Variable(
-                -1, dtype=tf.int64, trainable=False, name="last_id"
-            )
-            self._generator = seeds.make_generator(seed)
-        # For eager callers; one for each buffer, or their traces would add up.
-        self._draw_compiled = tf.function(self._draw)
-        self._check_batch = batch_check.BatchCheck(data_spec, self._batch_size)
-
-    def variables(self) -> list[tf.Variable]:
-        """Returns the storage, the head and the state of the random generator."""
-        return [*self._table.variables(), self._last_id, self._generator.state]
-
-    @property
-    def batch_size(self) -> int:
-        """How many environments are written at once."""
-        return self._batch_size
-
-    @property
-    def max_length(self) -> int:
-        """How many frames of each environment are kept."""
-        return self._max_length
-
-    @property
-    def device(self) -> str | None:
-        """Where the variables were asked to live."""
-        return self._device
-
-    @property
-    def table_fn(self) -> Callable[..., table.Table]:
-        """What made the storage."""
-        return self._table_fn
-
-    @property
-    def scope(self) -> str:
-        """What the variables' names begin with."""
-        return self._scope
-
-    def sample(
-        self,
-        sample_batch_size: int | None = None,
-        num_steps: int | None = None,
-        seed: int | tf.Tensor | None = None,
-    ) -> tuple[Any, BufferInfo]:
-        """Returns windows drawn uniformly, as a pure function of contents and `seed`.
-
-        For loops that read the buffer's variables directly, also compiled by XLA.
-
-        Args:
-          sample_batch_size: How many windows to draw (`N`); None draws one and leaves
-            the batch dimension out.
-          num_steps: How many frames make a window (`T`); None gives single frames
-            without a time dimension.
-          seed: An integer, or an integer tensor `[2]`; None takes the next one of the
-            buffer's own generator.
-
-        Returns:
-          Items `[N, T, ...]` and their `BufferInfo`: the frames' ids, int64 `[N, T]`,
-          counted in each environment from 0, and the windows' probabilities, `[N]`.
-
-        Raises:
-          ValueError: If `num_steps` is larger than `max_length`.
-          tf.errors.InvalidArgumentError: If the buffer is empty, or holds fewer than
-            `num_steps` frames of each environment. (XLA compiles the check away.)
-        """
-        replay_buffer.check_count("sample_batch_size", sample_batch_size)
-        replay_buffer.check_count("num_steps", num_steps)
-        self._check_fits(num_steps)
-        if seed is not None:
-            seed = tf.cast(seeds.as_seed(seed), tf.int64)
-        if not tf.executing_eagerly():
-            items, info, intact = self._draw(sample_batch_size, num_steps, seed)
-            overtaken = [
-                f"{type(self).__name__}.sample: a writer outside this tf.function "
-                "overtook it. Sample through as_dataset, which draws anew then."
-            ]
-            with tf.control_dependencies([_assert(intact, overtaken)]):
-                return tf.nest.map_structure(tf.identity, (items, info))
-        while True:
-            items, info, intact = self._draw_compiled(
-                sample_batch_size, num_steps, seed
-            )
-            if intact:
-                return items, info
-            seed = None if seed is None else seed + tf.constant([0, 1], tf.int64)
-
-    def _num_frames(self) -> tf.Tensor:
-        return tf.minimum(self._last_id + 1, self._max_length) * self._batch_size
-
-    def _add_batch(self, items: Any) -> tf.Tensor:
-        items = self._check_batch(items)
-        with self._placed(), tf.name_scope("add_batch"):
-            new_id = self._last_id + 1
-            rows = tf.range(self._batch_size, dtype=tf.int64) * self._ring
-            write = self._table.write(rows + new_id % self._ring, items)
-            # Only a complete frame becomes visible.
-            with tf.control_dependencies([write]):
-                publish = self._last_id.assign(new_id, read_value=False)
-            with tf.control_dependencies([publish]):
-                return tf.identity(new_id)
-
-    def _get_next(
-        self, sample_batch_size: int | None, num_steps: int | None, time_stacked: bool
-    ) -> tuple[Any, BufferInfo]:
-        items, info = self.sample(sample_batch_size, num_steps)
-        if num_steps is None or time_stacked:
-            return items, info
-        axis = 0 if sample_batch_size is None else 1
-        steps = [tf.unstack(x, num_steps, axis) for x in tf.nest.flatten(items)]
-        items = tuple(
-            tf.nest.pack_sequence_as(self._data_spec, step)
-            for step in zip(*steps, strict=True)
-        )
-        return items, info._replace(ids=tuple(tf.unstack(info.ids, num_steps, axis)))
-
-    def _gather_all(self) -> Any:
-        with self._placed(), tf.name_scope("gather_all"):
-            first, count = self._valid_starts(self._last_id.read_value(), 1)
-            ids = tf.range(first, first + count)
-            columns = tf.range(self._batch_size, dtype=tf.int64)
-            return self._table.read(self._rows(columns[:, None], ids))
-
-    def _clear(self) -> None:
-        self._last_id.assign(-1)
-
-    def _draw(
-        self,
-        sample_batch_size: int | None,
-        num_steps: int | None,
-        seed: tf.Tensor | None,
-    ) -> tuple[Any, BufferInfo, tf.Tensor]:
-        """Returns items, their info, and whether no writer can have reached them.
-
-        The head is read again after the rows were gathered: what is valid even then was
-        not written to in between, since the row after the head's is a spare one.
-        """
-        shape = [] if sample_batch_size is None else [sample_batch_size]
-        with self._placed(), tf.name_scope("sample"):
-            if seed is None:
-                seed = seeds.next_seed(self._generator)
-            head = self._last_id.read_value()
-            first, count = self._valid_starts(head, num_steps or 1)
-            checks = self._assert_enough(head, count, num_steps or 1)
-            with tf.control_dependencies(checks):
-                total = count * self._batch_size
-            hits = seeds.uniform(seed, shape, maxval=total, dtype=tf.int64)
-            starts = first + hits // self._batch_size
-            columns = hits % self._batch_size
-            ids = starts
-            if num_steps is not None:
-                ids = ids[..., None] + tf.range(num_steps, dtype=tf.int64)
-                columns = columns[..., None]
-            items = self._table.read(self._rows(columns, ids))
-            with tf.control_dependencies(tf.nest.flatten(items)):
-                head_after = self._last_id.read_value()
-            # The head falls if the buffer is cleared.
-            intact = (head_after >= head) & tf.reduce_all(
-                starts > head_after - self._max_length
-            )
-            probabilities = tf.fill(shape, 1.0 / tf.cast(total, tf.float32))
-            return items, BufferInfo(ids, probabilities), intact
-
-    def _as_dataset(
-        self,
-        sample_batch_size: int | None,
-        num_steps: int | None,
-        sequence_preprocess_fn: Callable[[Any], Any] | None,
-        num_parallel_calls: int | None,
-    ) -> tf.data.Dataset:
-        self._check_fits(num_steps)
-
-        def draw(_: tf.Tensor) -> tuple[Any, BufferInfo, tf.Tensor]:
-            return self._draw(sample_batch_size, num_steps, None)
-
-        def finish(items: Any, info: BufferInfo, intact: tf.Tensor) -> Any:
-            del intact
-            if sequence_preprocess_fn is not None:
-                items = sequence_preprocess_fn(items)
-            return items, info
-
-        return (
-            tf.data.Dataset.counter()
-            .map(draw, num_parallel_calls)
-            # Costs nothing to speak of, where a tf.while_loop would a third.
-            .filter(lambda items, info, intact: intact)
-            .map(finish, num_parallel_calls)
+        super().__init__(
+            data_spec,
+            batch_size,
+            max_length,
+            scope,
+            device,
+            table_fn,
+            dataset_drop_remainder,
+            dataset_window_shift,
+            stateful_dataset,
+            seed=seed,
         )
 
-    def _single_deterministic_pass_dataset(
-        self,
-        sample_batch_size: int | None,
-        num_steps: int | None,
-        sequence_preprocess_fn: Callable[[Any], Any] | None,
-        num_parallel_calls: int | None,
-    ) -> tf.data.Dataset:
-        """Goes through the environments in groups, and in each through its windows.
-
-        A group is `sample_batch_size` environments, whose windows make one element;
-        all of these must be full. Without a batch size the last one may be shorter.
-        """
-        if sample_batch_size is not None:
-            self._check_fits(num_steps)
-        self._check_not_all_dropped(sample_batch_size, num_steps)
-        group = sample_batch_size or 1
-        steps = num_steps or 1
-        full = self._drop_remainder or sample_batch_size is not None
-
-        def places(_: tf.Tensor) -> tf.data.Dataset:
-            """Returns (first column, first id, end of ids) of every element."""
-            head = self._last_id.read_value()
-            first, count = self._valid_starts(head, steps if full else 1)
-            with tf.control_dependencies(
-                self._assert_enough(head, count, steps if full else 1)
-            ):
-                starts = tf.range(first, first + count, self._window_shift or steps)
-            whole_groups = self._batch_size // group * group
-            columns = tf.range(
-                whole_groups if self._drop_remainder else self._batch_size,
-                delta=group,
-                dtype=tf.int64,
-            )
-            columns, starts = tf.meshgrid(columns, starts, indexing="ij")
-            ends = tf.minimum(starts + steps, head + 1)
-            return tf.data.Dataset.from_tensor_slices(
-                tuple(tf.reshape(x, [-1]) for x in (columns, starts, ends))
-            )
-
-        def read(column: tf.Tensor, start: tf.Tensor, end: tf.Tensor) -> Any:
-            end_column = tf.minimum(column + group, self._batch_size)
-            columns = tf.range(column, end_column)[:, None]
-            ids = tf.broadcast_to(
-                tf.range(start, end), [end_column - column, end - start]
-            )
-            static = [
-                group
-                if self._drop_remainder or self._batch_size % group == 0
-                else None,
-                steps if full else None,
-            ]
-            rows = tf.ensure_shape(self._rows(columns, ids), static)
-            ids = tf.ensure_shape(ids, static)
-            if num_steps is None:
-                rows, ids = rows[:, 0], ids[:, 0]
-            if sample_batch_size is None:
-                rows, ids = rows[0], ids[0]
-            items = self._table.read(rows)
-            if sequence_preprocess_fn is not None:
-                items = sequence_preprocess_fn(items)
-            return items, BufferInfo(ids, ())
-
-        # The places are worked out when an iterator is made, not here.
-        dataset = tf.data.Dataset.range(1).flat_map(places)
-        return dataset.map(read, num_parallel_calls)
-
-    def _check_not_all_dropped(
-        self, sample_batch_size: int | None, num_steps: int | None
-    ) -> None:
-        if not self._drop_remainder:
-            return
-        for name, value, limit_name, limit in (
-            ("sample_batch_size", sample_batch_size, "batch_size", self._batch_size),
-            ("num_steps", num_steps, "max_length", self._max_length),
-        ):
-            if value is not None and value > limit:
-                raise ValueError(
-                    f"{name}: got {value}, more than {limit_name}={limit}, and "
-                    "dataset_drop_remainder is True: ALL data will be dropped by the "
-                    f"deterministic pass. Ask for at most {limit}."
-                )
-
-    def _placed(self) -> contextlib.AbstractContextManager[Any]:
-        return replay_buffer.placed(self._device)
-
-    def _rows(self, columns: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
-        return columns * self._ring + ids % self._ring
-
-    def _valid_starts(
-        self, head: tf.Tensor, num_steps: int
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the first id at which a window may start, and how many there are."""
-        first = tf.maximum(head + 1 - self._max_length, 0)
-        return first, tf.maximum(head + 2 - num_steps - first, 0)
-
-    def _check_fits(self, num_steps: int | None) -> None:
-        if num_steps is not None and num_steps > self._max_length:
-            raise ValueError(
-                f"num_steps: got {num_steps}, but the buffer keeps only max_length="
-                f"{self._max_length} frames of each environment, so no window can be "
-                f"sampled. Make it with max_length >= {num_steps}."
-            )
-
-    def _assert_enough(
-        self, head: tf.Tensor, count: tf.Tensor, num_steps: int
-    ) -> list[Any]:
-        name = type(self).__name__
-        needed = f"num_steps={num_steps} needs {num_steps} frames of each environment"
-        empty = [f"{name} is empty: {needed}. Add items before sampling the buffer."]
-        short = [
-            f"{name} is too short: {needed}, and it holds",
-            head + 1,
-            "so far. Add more items before sampling the buffer.",
-        ]
-        return [_assert(head >= 0, empty), _assert(count > 0, short)]
-
-
-def _assert(condition: tf.Tensor, data: list[Any]) -> Any:
-    # The bare op: tf.debugging.Assert puts each into a tf.cond, which costs more.
-    return tf.raw_ops.Assert(condition=condition, data=data)
+    def _choose(
+        self, seed: tf.Tensor, shape: list[int], first: tf.Tensor, count: tf.Tensor
+    ) -> tuple[tf.Tensor, BufferInfo]:
+        total = count * self._batch_size
+        hits = seeds.uniform(seed, shape, maxval=total, dtype=tf.int64)
+        probabilities = tf.fill(shape, 1.0 / tf.cast(total, tf.float32))
+        return first * self._batch_size + hits, BufferInfo((), probabilities)

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tfrl.agents import tf_agent
 from tfrl.environments import tf_environment
 from tfrl.policies import random_tf_policy, tf_policy
-from tfrl.replay_buffers import tf_uniform_replay_buffer
+from tfrl.replay_buffers import ring_replay_buffer, tf_prioritized_replay_buffer
 from tfrl.train import loop
 
 
@@ -18,14 +18,21 @@ class OffPolicyLoop(loop.Loop):
     """Collects a few steps, trains on replayed batches, over and over, in one call.
 
     An iteration is `collect_steps_per_iteration` steps of the batched environment, each
-    added to the buffer, then `train_steps_per_iteration` updates. All batches of an
-    iteration are drawn at once after its last step was added: nothing changes the
-    buffer between them, so this is the same algorithm as drawing them one by one.
+    added to the buffer, then `train_steps_per_iteration` updates.
+
+    From a uniform buffer all batches of an iteration are drawn at once after its last
+    step was added: nothing changes the buffer between them, so this is the same
+    algorithm as drawing them one by one. From a prioritized one they are drawn one by
+    one, since each update changes the priorities for the next: the agent trains with
+    the sample's importance weights, and the sizes of its TD errors (of its losses, if
+    it gives no errors; the largest in time, if there are several) become the sample's
+    priorities.
 
     Args:
       environment: see `Loop`.
-      agent: see `Loop`.
-      replay_buffer: a `TFUniformReplayBuffer`.
+      agent: see `Loop`. For a prioritized buffer, one whose `train` takes weights for
+        the examples and gives `td_error` or `td_loss` in `LossInfo.extra`.
+      replay_buffer: a `TFUniformReplayBuffer` or `TFPrioritizedReplayBuffer`.
       observers: see `Loop`.
       collect_steps_per_iteration: steps of the batched environment; each is
         `environment.batch_size` environment steps.
@@ -48,7 +55,7 @@ class OffPolicyLoop(loop.Loop):
         self,
         environment: tf_environment.TFEnvironment,
         agent: tf_agent.TFAgent,
-        replay_buffer: tf_uniform_replay_buffer.TFUniformReplayBuffer,
+        replay_buffer: ring_replay_buffer.RingReplayBuffer,
         observers: Sequence[Callable[[Any], Any]] = (),
         *,
         collect_steps_per_iteration: int = 1,
@@ -86,13 +93,18 @@ class OffPolicyLoop(loop.Loop):
                 environment.time_step_spec(), environment.action_spec()
             )
         )
+        self._prioritized = isinstance(
+            replay_buffer, tf_prioritized_replay_buffer.TFPrioritizedReplayBuffer
+        )
+        self._drawn_at_once = (
+            sample_batch_size
+            if self._prioritized
+            else sample_batch_size * train_steps_per_iteration
+        )
         self._iterator = None
         if sampling == "dataset":
             self._iterator = iter(
-                replay_buffer.as_dataset(
-                    sample_batch_size=sample_batch_size * train_steps_per_iteration,
-                    num_steps=self._num_steps,
-                )
+                replay_buffer.as_dataset(self._drawn_at_once, self._num_steps)
             )
 
     def _start(self) -> None:
@@ -151,7 +163,9 @@ class OffPolicyLoop(loop.Loop):
 
     def _train(self, added: tf.Tensor) -> tf.Tensor:
         """Updates the agent with freshly drawn batches; returns the mean loss."""
-        experience = self._sample(added)
+        if self._prioritized:
+            return self._mean_loss(self._prioritized_update, added)
+        experience, _ = self._sample(added)
         if self._train_steps == 1:
             return self._agent.train(experience).loss
         batches = tf.nest.map_structure(
@@ -161,29 +175,54 @@ class OffPolicyLoop(loop.Loop):
             experience,
         )
 
-        def update(i: tf.Tensor, loss_sum: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        def update(i: tf.Tensor, done: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             batch = tf.nest.map_structure(lambda t: t[i], batches)
-            return i + 1, loss_sum + self._agent.train(batch).loss
+            return self._agent.train(batch).loss, done
 
-        _, loss_sum = tf.while_loop(
-            lambda i, _: i < self._train_steps,
-            update,
-            (tf.constant(0), tf.constant(0.0)),
+        return self._mean_loss(update, added)
+
+    def _mean_loss(
+        self,
+        update: Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]],
+        added: tf.Tensor,
+    ) -> tf.Tensor:
+        """Calls `loss, done = update(i, done)` for each train step."""
+        if self._train_steps == 1:
+            return update(tf.constant(0), added)[0]
+
+        def step(i: Any, loss_sum: Any, done: Any) -> tuple[Any, Any, Any]:
+            loss, done = update(i, done)
+            return i + 1, loss_sum + loss, done
+
+        _, loss_sum, _ = tf.while_loop(
+            lambda i, *_: i < self._train_steps,
+            step,
+            (tf.constant(0), tf.constant(0.0), added),
         )
         return loss_sum / self._train_steps
 
-    def _sample(self, added: tf.Tensor) -> Any:
-        """Draws `[train_steps * batch, T, ...]` after all that was added so far."""
+    def _prioritized_update(
+        self, i: tf.Tensor, done: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Draws a batch once `done` is there, trains, and sets its priorities."""
+        del i
+        experience, info = self._sample(done)
+        loss_info = self._agent.train(experience, weights=info.weights)
+        priorities = _priorities(loss_info, self._agent)
+        # The next draw may read the train step, too: for an exponent that is annealed.
+        with tf.control_dependencies([self._agent.train_step_counter.read_value()]):
+            updated = self._replay_buffer.update_priorities(info.keys, priorities)
+        with tf.control_dependencies([updated]):
+            return loss_info.loss, tf.identity(done)
+
+    def _sample(self, done: tf.Tensor) -> Any:
+        """Draws items and their info after `done`, and so all before it, is there."""
         if self._iterator is None:
-            experience, _ = self._replay_buffer.sample(
-                self._batch_size * self._train_steps, self._num_steps
-            )
-            return experience
+            return self._replay_buffer.sample(self._drawn_at_once, self._num_steps)
         # The pipeline reads the buffer's variables out of this graph's sight, so it is
         # told explicitly to wait for the last write.
-        with tf.control_dependencies([added]):
-            experience, _ = _next_here(self._iterator)
-        return experience
+        with tf.control_dependencies([done]):
+            return _next_here(self._iterator)
 
 
 def _next_here(iterator: Any) -> Any:
@@ -200,6 +239,20 @@ def _next_here(iterator: Any) -> Any:
         output_shapes=[spec.shape for spec in specs],
     )
     return tf.nest.pack_sequence_as(iterator.element_spec, elements)
+
+
+def _priorities(loss_info: tf_agent.LossInfo, agent: tf_agent.TFAgent) -> tf.Tensor:
+    """Returns the size of each example's TD error, or else its loss, `[B]`."""
+    for name in ("td_error", "td_loss"):
+        errors: Any = getattr(loss_info.extra, name, None)
+        if tf.is_tensor(errors) and errors.shape.rank:
+            sizes = tf.abs(errors)
+            return tf.reduce_max(sizes, axis=list(range(1, errors.shape.rank)))
+    raise ValueError(
+        f"replay_buffer: got a TFPrioritizedReplayBuffer, but {type(agent).__name__} "
+        "gives neither td_error nor td_loss for each example in LossInfo.extra, "
+        "expected one of them to set priorities by. Use a TFUniformReplayBuffer."
+    )
 
 
 def _check_initial_collection(

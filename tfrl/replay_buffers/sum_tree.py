@@ -1,0 +1,181 @@
+"""A tree of sums in `tf.Variable`s, to draw a leaf with probability by its value.
+
+The tree is wide: every node has `fanout` children, whose values lie side by side in one
+row. A million leaves make five levels of fanout 16, where a binary tree has twenty, and
+the number of levels is the number of operations that follow on each other.
+
+Nothing drifts: a write recomputes the sums above it from their children, in float64,
+and never adds a difference. And a draw cannot go astray by rounding: at each node it
+takes only a child whose value, as far as it is in range, is positive.
+"""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+
+class SumTree(tf.Module):
+    """`num_leaves` values of at least zero, in a ring, and the sums above them.
+
+    Both methods take a batch, cost O(log `num_leaves`) for each of its entries, trace
+    and compile under XLA.
+    """
+
+    def __init__(self, num_leaves: int, fanout: int = 16) -> None:
+        """Creates the variables, all zero.
+
+        Args:
+          num_leaves: How many values there are.
+          fanout: How many children a node has.
+        """
+        super().__init__()
+        self._num_leaves = num_leaves
+        self._fanout = fanout
+        # Row `g` of level `h` holds the children of node `g` of level `h + 1`. A leaf
+        # more than asked takes the writes that are to have no effect.
+        self._levels = []
+        rows = num_leaves // fanout + 1
+        while True:
+            self._levels.append(
+                tf.Variable(
+                    tf.zeros([rows, fanout], tf.float64), trainable=False, name="sums"
+                )
+            )
+            if rows == 1:
+                break
+            rows = (rows - 1) // fanout + 1
+
+    @property
+    def variables(self) -> tuple[tf.Variable, ...]:
+        """The levels from the leaves up, float64 `[rows, fanout]`."""
+        return tuple(self._levels)
+
+    def read(self, leaves: tf.Tensor) -> tf.Tensor:
+        """Returns the values of `leaves`, int64 of any shape, as float64."""
+        return tf.gather_nd(self._levels[0], self._place(leaves))
+
+    def write(self, leaves: tf.Tensor, values: tf.Tensor, keep: tf.Tensor) -> tf.Tensor:
+        """Sets leaves and recomputes the sums above them.
+
+        Args:
+          leaves: Which ones, int64 `[N]`. One that is given twice gets the largest of
+            its values, so that the result does not depend on the order of the writing.
+          values: float64 `[N]`, none negative.
+          keep: bool `[N]`; where False, nothing is written.
+
+        Returns:
+          A tensor that is there once all is written.
+        """
+        leaves = tf.where(keep, leaves, self._num_leaves)
+        values = _largest_of_equal(leaves, tf.where(keep, values, 0.0))
+        done: tf.Tensor = leaves
+        for level in self._levels:
+            place = self._place(leaves)
+            with tf.control_dependencies([done]):
+                write = level.scatter_nd_update(place, values)
+            leaves = place[:, 0]
+            with tf.control_dependencies([write]):
+                values = tf.reduce_sum(tf.gather(level, leaves), axis=1)
+            done = values
+        return done
+
+    def draw(
+        self, fractions: tf.Tensor, begin: tf.Tensor, end: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Finds the leaves at fractions of the sum over a range.
+
+        With uniform fractions, a leaf is drawn with probability value / sum. Only
+        leaves of positive value within the range are, unless there is none.
+
+        Args:
+          fractions: float64 `[N]` or `[]`, in [0, 1).
+          begin: The first leaf of the range, int64 `[]`.
+          end: The leaf after the last one, modulo `num_leaves`, int64 `[]`; less than
+            `begin` if the range goes on at leaf 0. The range must not be everything.
+
+        Returns:
+          The leaves, int64 `[N]` (or `[]`), their values and the sum over the range.
+        """
+        bounds = self._bounds(begin, end)
+        top = len(self._levels) - 1
+        total = tf.reduce_sum(
+            self._in_range(top, tf.zeros([1], tf.int64), bounds), axis=1
+        )[0]
+        rest = tf.reshape(fractions, [-1]) * total
+        node = tf.zeros_like(rest, tf.int64)
+        value = tf.zeros_like(rest)
+        for level in range(top, -1, -1):
+            child, value, rest = _pick(self._in_range(level, node, bounds), rest)
+            node = node * self._fanout + child
+        shape = tf.shape(fractions)
+        leaves = tf.ensure_shape(tf.reshape(node, shape), fractions.shape)
+        return leaves, tf.reshape(value, shape), total
+
+    def _place(self, nodes: tf.Tensor) -> tf.Tensor:
+        """Returns the row and the place in it of nodes of one level, `[..., 2]`."""
+        return tf.stack([nodes // self._fanout, nodes % self._fanout], axis=-1)
+
+    def _bounds(self, begin: tf.Tensor, end: tf.Tensor) -> list[_Bounds]:
+        """Returns for each level, from the leaves up, the nodes at the range's ends."""
+        none = tf.zeros([2], tf.float64)
+        # At the leaves: from `begin` on, to before `end`.
+        bounds = [(tf.stack([begin - 1, end]), none, begin < end)]
+        nodes = tf.stack([begin, end])
+        for level in range(len(self._levels) - 1):
+            nodes = nodes // self._fanout
+            sums = tf.reduce_sum(self._in_range(level, nodes, bounds), axis=1)
+            bounds.append((nodes, sums, begin < end))
+        return bounds
+
+    def _in_range(
+        self, level: int, parents: tf.Tensor, bounds: list[_Bounds]
+    ) -> tf.Tensor:
+        """Returns what the children of `parents` hold within the range, `[N, fanout]`.
+
+        That is all, or nothing, but for the two nodes at the ends of the range.
+        """
+        ends, sums, straight = bounds[level]
+        values = tf.gather(self._levels[level], parents)
+        nodes = parents[:, None] * self._fanout + tf.range(self._fanout, dtype=tf.int64)
+        after, before = nodes > ends[0], nodes < ends[1]
+        within = tf.where(straight, after & before, after | before)
+        values = tf.where(within, values, 0.0)
+        values = tf.where(tf.equal(nodes, ends[1]), sums[1], values)
+        return tf.where(tf.equal(nodes, ends[0]), sums[0], values)
+
+
+# The nodes of a level at both ends of a range, int64 `[2]`; what they hold within it,
+# float64 `[2]`; whether the range does not go on at leaf 0.
+_Bounds = tuple[tf.Tensor, tf.Tensor, tf.Tensor]
+
+
+def _pick(values: tf.Tensor, rest: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Returns in which of `values`, `[N, K]`, the running sum passes `rest`, `[N]`.
+
+    That one's place, its value, and by how much `rest` exceeds the sum of those before.
+    """
+    ends = tf.cumsum(values, axis=1)
+    positive = values > 0
+    passed = positive & (ends > rest[:, None])
+    # By rounding none may have passed: then the last positive one it is.
+    rank = tf.range(1, values.shape[1] + 1, dtype=tf.int64)
+    size = tf.constant(2 * values.shape[1], tf.int64)
+    score = tf.where(passed, size - rank, tf.where(positive, rank - size, -size))
+    child = tf.argmax(score, axis=1)
+    value = tf.gather(values, child, batch_dims=1)
+    start = tf.gather(ends, child, batch_dims=1) - value
+    return child, value, tf.maximum(rest - start, 0.0)
+
+
+def _largest_of_equal(leaves: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
+    """Returns for each of `leaves`, `[N]`, the largest value that it is given."""
+    if leaves.shape[0] == 1:
+        return values
+    order = tf.argsort(leaves)
+    leaves = tf.gather(leaves, order)
+    new = tf.concat([[0], tf.cast(leaves[1:] != leaves[:-1], tf.int32)], axis=0)
+    group = tf.cumsum(new)
+    largest = tf.math.unsorted_segment_max(
+        tf.gather(values, order), group, tf.size(leaves)
+    )
+    return tf.gather(largest, tf.gather(group, tf.argsort(order)))

@@ -1,0 +1,272 @@
+"""Frames in `tf.Variable`s, sampled in proportion to a priority.
+
+Schaul et al., "Prioritized experience replay" (2016): the proportional variant, with a
+sum tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfrl.replay_buffers import ring_replay_buffer, sum_tree, table
+from tfrl.utils import seeds
+
+
+class PrioritizedBufferInfo(NamedTuple):
+    """What the buffer says about a sample besides its items.
+
+    Attributes:
+      ids: As in `BufferInfo`: the running numbers of the frames, int64, shaped like one
+        leaf of the items.
+      probabilities: How likely each window was to be drawn, float32 `[B]` or `[]`.
+      keys: What to call the windows by in `update_priorities`, int64 `[B]` or `[]`.
+      weights: The importance weights, float32 `[B]` or `[]`; the largest of them is 1.
+    """
+
+    ids: Any
+    probabilities: Any
+    keys: Any
+    weights: Any
+
+
+class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
+    """Stores batches of frames; samples often what there is much to learn from.
+
+    A window of `num_steps` frames has a priority p, in practice the size of its TD
+    error. It is drawn with the probability (section 3.3, equation 1)
+
+        P(i) = p_i^alpha / sum_k p_k^alpha
+
+    over all windows that lie within their environment's ring, so none joins the newest
+    frame to the oldest. The bias that this brings is taken back by the weights (section
+    3.4)
+
+        w_i = (1 / N * 1 / P(i))^beta / max_j w_j
+
+    of the examples in the loss, where N is the number of those windows and the maximum
+    is over the sample. (A sample without a batch dimension always has the weight 1: use
+    its probability.) Frames enter with the largest priority that any has had, so that
+    all are likely to be seen once (algorithm 1, line 6).
+
+    A window is known by its first frame, whatever `num_steps`. Samples are drawn one
+    independently of another, with replacement, not in strata: a large one can be cut
+    into several of the same distribution.
+
+    ```python
+    experience, info = next(iterator)
+    loss_info = agent.train(experience, weights=info.weights)
+    replay_buffer.update_priorities(info.keys, tf.abs(loss_info.extra.td_error))
+    ```
+
+    One writer and any number of samplers may work at the same time; several writers,
+    of frames or of priorities, must take turns.
+    """
+
+    def __init__(
+        self,
+        data_spec: Any,
+        batch_size: int,
+        max_length: int = 1000,
+        scope: str = "TFPrioritizedReplayBuffer",
+        device: str | None = None,
+        table_fn: Callable[..., table.Table] = table.Table,
+        dataset_drop_remainder: bool = False,
+        dataset_window_shift: int | None = None,
+        stateful_dataset: bool = False,
+        *,
+        priority_exponent: float = 0.6,
+        importance_exponent: Any = 0.4,
+        epsilon: float = 1e-6,
+        seed: int | None = None,
+    ) -> None:
+        """Creates the storage.
+
+        Args:
+          data_spec: See `TFUniformReplayBuffer`, as for all up to `stateful_dataset`.
+          batch_size: How many environments are written at once (`B`).
+          max_length: How many frames of each environment are kept (`L`).
+          scope: What the variables' names begin with.
+          device: Where the variables live; None leaves it to TensorFlow.
+          table_fn: Makes the storage: `table_fn(data_spec, number_of_rows)`.
+          dataset_drop_remainder: Whether a deterministic pass drops batches and windows
+            that are not full.
+          dataset_window_shift: How far a deterministic pass moves from one window to
+            the next; None is `num_steps`, so that windows do not overlap.
+          stateful_dataset: Kept for its property; datasets read variables in any case.
+          priority_exponent: alpha, how much the priorities matter; 0 samples uniformly.
+          importance_exponent: beta, how much of the bias the weights take back; 1 is
+            all of it. A number, a tensor or variable, or a callable without arguments
+            that is evaluated for each sample; the paper anneals from 0.4 to 1.
+          epsilon: Added to every priority that is given, so that none is zero.
+          seed: Of the sampling; None follows `tf.random.set_seed`.
+
+        Raises:
+          ValueError: If a size is not positive, an exponent or `epsilon` is negative,
+            or a spec cannot be stored.
+        """
+        _check_not_negative("priority_exponent", priority_exponent)
+        _check_not_negative("epsilon", epsilon)
+        if isinstance(importance_exponent, (int, float)):
+            _check_not_negative("importance_exponent", importance_exponent)
+        super().__init__(
+            data_spec,
+            batch_size,
+            max_length,
+            scope,
+            device,
+            table_fn,
+            dataset_drop_remainder,
+            dataset_window_shift,
+            stateful_dataset,
+            seed=seed,
+        )
+        self._alpha = float(priority_exponent)
+        self._beta = importance_exponent
+        self._epsilon = float(epsilon)
+        self._num_leaves = self._batch_size * self._ring
+        with self._placed(), tf.name_scope(scope):
+            # The leaf of a window is its key modulo the number of leaves: then the
+            # windows that may be drawn now are one range of leaves, for all the
+            # environments together.
+            self._tree = sum_tree.SumTree(self._num_leaves)
+            self._max_priority = tf.Variable(
+                1.0, dtype=tf.float64, trainable=False, name="max_priority"
+            )
+
+    @property
+    def priority_exponent(self) -> float:
+        """The exponent of the priorities, alpha."""
+        return self._alpha
+
+    @property
+    def epsilon(self) -> float:
+        """What is added to every priority."""
+        return self._epsilon
+
+    def importance_exponent(self) -> tf.Tensor:
+        """Returns the exponent of the weights as it is now, beta, float64 `[]`."""
+        beta = self._beta() if callable(self._beta) else self._beta
+        return tf.cast(beta, tf.float64)
+
+    def variables(self) -> list[tf.Variable]:
+        """Returns storage, head, random state, tree and largest priority."""
+        return [*super().variables(), *self._tree.variables, self._max_priority]
+
+    def update_priorities(self, keys: Any, priorities: Any) -> Any:
+        """Sets the priorities of windows; returns the op that does (None if eager).
+
+        Windows whose first frame has been overwritten since they were drawn are left
+        out; one that is given twice gets the larger priority. Keys do not outlive
+        `clear`.
+
+        Args:
+          keys: The windows, `keys` of a sample's info: int64 `[N]`.
+          priorities: Numbers from zero up, in practice the TD errors' sizes: floats
+            `[N]`. The buffer adds `epsilon`.
+
+        Raises:
+          ValueError: If the two are not vectors of one length.
+          tf.errors.InvalidArgumentError: If a priority is negative or not finite, or a
+            key is none of this buffer's. (XLA compiles the check away.)
+        """
+        keys, priorities = _checked_update(keys, priorities)
+        with self._placed(), tf.name_scope("update_priorities"):
+            head = self._last_id.read_value()
+            ids = keys // self._batch_size
+            checks = [
+                _assert_priorities(priorities),
+                ring_replay_buffer.assert_true(
+                    tf.reduce_all((keys >= 0) & (ids <= head)),
+                    [
+                        "keys: got some that no frame of the buffer has; expected "
+                        "info.keys of a sample that was drawn since the last clear()."
+                    ],
+                ),
+            ]
+            with tf.control_dependencies(checks):
+                held = ids > head - self._max_length
+            priorities = priorities + self._epsilon
+            written = self._tree.write(
+                keys % self._num_leaves, tf.pow(priorities, self._alpha), held
+            )
+            largest = tf.reduce_max(tf.where(held, priorities, 0.0))
+            noted = self._max_priority.assign(
+                tf.maximum(self._max_priority, largest), read_value=False
+            )
+            return tf.group(written, noted)
+
+    def get_priorities(self, keys: Any) -> tf.Tensor:
+        """Returns the priorities of windows, raised to alpha, float64 like `keys`."""
+        return self._tree.read(tf.cast(keys, tf.int64) % self._num_leaves)
+
+    def _enter(self, new_id: tf.Tensor) -> tf.Tensor:
+        keys = new_id * self._batch_size + tf.range(self._batch_size, dtype=tf.int64)
+        value = tf.pow(self._max_priority.read_value(), self._alpha)
+        return self._tree.write(
+            keys % self._num_leaves,
+            tf.fill([self._batch_size], value),
+            tf.fill([self._batch_size], True),
+        )
+
+    def _choose(
+        self, seed: tf.Tensor, shape: list[int], first: tf.Tensor, count: tf.Tensor
+    ) -> tuple[tf.Tensor, PrioritizedBufferInfo]:
+        begin = first * self._batch_size
+        number = count * self._batch_size
+        begin_leaf = begin % self._num_leaves
+        leaves, values, total = self._tree.draw(
+            seeds.uniform(seed, shape, dtype=tf.float64),
+            begin_leaf,
+            (begin + number) % self._num_leaves,
+        )
+        # Of each leaf, the key from `begin` on.
+        keys = begin + (leaves - begin_leaf) % self._num_leaves
+        none = [
+            f"{type(self).__name__}: the priorities of all windows that can be drawn "
+            "are 0. Give the buffer an epsilon > 0, or one of them a priority."
+        ]
+        with tf.control_dependencies([ring_replay_buffer.assert_true(total > 0, none)]):
+            probabilities = values / total
+        # (1 / (N P))^beta over its largest is (min P / P)^beta: N cancels.
+        weights = tf.pow(
+            tf.reduce_min(probabilities) / probabilities, self.importance_exponent()
+        )
+        return keys, PrioritizedBufferInfo(
+            (), tf.cast(probabilities, tf.float32), keys, tf.cast(weights, tf.float32)
+        )
+
+    def _clear(self) -> None:
+        # A frame's leaf is written before the frame can be drawn: no need to empty it.
+        super()._clear()
+        self._max_priority.assign(1.0)
+
+
+def _check_not_negative(name: str, value: float) -> None:
+    if not value >= 0:
+        raise ValueError(f"{name}: got {value!r}, expected a number from 0 up.")
+
+
+def _checked_update(keys: Any, priorities: Any) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns keys as int64 `[N]` and priorities as float64 `[N]`, or raises."""
+    keys = tf.cast(keys, tf.int64)
+    priorities = tf.cast(priorities, tf.float64)
+    if keys.shape.rank != 1 or not priorities.shape.is_compatible_with(keys.shape):
+        raise ValueError(
+            f"priorities: got shape {priorities.shape} for keys of shape {keys.shape}, "
+            "expected two vectors of one length. Give one priority for each window; "
+            "reduce TD errors over time, for instance by tf.reduce_max."
+        )
+    return keys, priorities
+
+
+def _assert_priorities(priorities: tf.Tensor) -> Any:
+    return ring_replay_buffer.assert_true(
+        tf.reduce_all((priorities >= 0) & tf.math.is_finite(priorities)),
+        [
+            "priorities: got one that is negative or not finite, expected numbers from "
+            "0 up. Give the size of the TD errors, tf.abs(td_error)."
+        ],
+    )

@@ -11,6 +11,7 @@ from . import networks as networks
 from . import policies as policies
 from . import replay_buffers as replay_buffers
 from . import specs as specs
+from . import system as system
 from . import train as train
 from . import trajectories as trajectories
 from . import typing as typing

@@ -109,5 +109,86 @@ def test_members_must_fit_together():
         make()
     with pytest.raises(ValueError, match="no batched one"):
         batched_py_environment.BatchedPyEnvironment([make(2)])
-    with pytest.raises(ValueError, match="whose time_step_spec differ"):
-        batched_py_environment.BatchedPyEnvironment([Counter(), Counter(limit=5)])
+    with pytest.raises(
+        ValueError,
+        match=r"envs\[2\]: got the observation/count spec .*maximum=5.*, expected that "
+        r"of the first member, .*maximum=9",
+    ):
+        batched_py_environment.BatchedPyEnvironment(
+            [Counter(), Counter(), Counter(limit=5)]
+        )
+
+
+class Slow(Counter):
+    """Fails at once, or late, or not at all; tells others when it has stepped."""
+
+    def __init__(self, wait_for=None, error=None):
+        super().__init__(9)
+        self.stepped = threading.Event()
+        self._wait_for = wait_for
+        self._error = error
+
+    def _step(self, action):
+        try:
+            if self._wait_for is not None:
+                assert self._wait_for.stepped.wait(30)
+            if self._error is not None:
+                raise self._error
+            return super()._step(action)
+        finally:
+            self.stepped.set()
+
+
+def test_members_step_at_the_same_time_and_stay_in_order():
+    last = Slow()
+    middle = Slow(wait_for=last)
+    members = [Slow(wait_for=middle), middle, last]
+    with batched_py_environment.BatchedPyEnvironment(members) as environment:
+        environment.reset()
+        step = environment.step(np.array([1, 2, 3], np.int32))
+    assert step.reward.tolist() == [1, 2, 3]
+
+
+def test_the_first_member_that_fails_is_named_whenever_it_does():
+    last = Slow(error=KeyError("last"))
+    members = [Slow(), Slow(wait_for=last, error=ArithmeticError("middle")), last]
+    environment = batched_py_environment.BatchedPyEnvironment(members)
+    environment.reset()
+    with pytest.raises(ArithmeticError, match="middle") as caught:
+        environment.step(np.zeros(3, np.int32))
+    assert "This is from envs[1]" in caught.value.__notes__[0]
+    assert members[0].count == 1
+    environment.close()
+
+
+def test_a_closed_environment_says_so():
+    environment = make(2, 2, multithreading=True)
+    environment.reset()
+    environment.close()
+    environment.close()
+    with pytest.raises(RuntimeError, match=r"got a call after close\(\)"):
+        environment.step(np.zeros(2, np.int32))
+
+
+def test_time_steps_that_do_not_fit_together_name_the_member():
+    class Odd(Counter):
+        def _observe(self):
+            return {"count": np.zeros(3, np.int32)}
+
+    environment = batched_py_environment.BatchedPyEnvironment([Counter(), Odd()], False)
+    with pytest.raises(
+        ValueError,
+        match=r"envs\[1\]: got observation/count of shape \(3,\), expected \(1,\)",
+    ):
+        environment.reset()
+
+
+def test_unstacks_nested_actions():
+    actions = {"a": np.array([[1, 2], [3, 4]]), "b": (np.array([5, 6]),)}
+    first, second = batched_py_environment.unstack_actions(actions)
+    assert first["a"].tolist() == [1, 2]
+    assert first["b"] == (5,)
+    assert second["a"].tolist() == [3, 4]
+    assert second["b"] == (6,)
+    with pytest.raises(ValueError, match="expected the batch size in all"):
+        batched_py_environment.unstack_actions({"a": np.zeros(2), "b": np.zeros(3)})

@@ -7,6 +7,7 @@ from . import extras as extras
 from . import gym_wrapper as gym_wrapper
 from . import gymnasium_wrapper as gymnasium_wrapper
 from . import headless as headless
+from . import parallel_py_environment as parallel_py_environment
 from . import py_environment as py_environment
 from . import py_to_dm_wrapper as py_to_dm_wrapper
 from . import suite_atari as suite_atari
@@ -30,6 +31,8 @@ from .dm_control_wrapper import DmControlWrapper as DmControlWrapper
 from .dm_env_wrapper import DmEnvWrapper as DmEnvWrapper
 from .gym_wrapper import GymWrapper as GymWrapper
 from .gymnasium_wrapper import GymnasiumWrapper as GymnasiumWrapper
+from .parallel_py_environment import ParallelPyEnvironment as ParallelPyEnvironment
+from .process_py_environment import ProcessPyEnvironment as ProcessPyEnvironment
 from .py_environment import PyEnvironment as PyEnvironment
 from .py_to_dm_wrapper import PyToDMWrapper as PyToDMWrapper
 from .tf_environment import TFEnvironment as TFEnvironment

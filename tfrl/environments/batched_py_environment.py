@@ -7,16 +7,20 @@ from multiprocessing import pool
 from typing import Any
 
 import numpy as np
-import tree
 
-from tfrl.environments import py_environment
+from tfrl.environments import members, py_environment
+from tfrl.environments.members import unstack_actions
 from tfrl.trajectories import time_step as ts
+
+__all__ = ["BatchedPyEnvironment", "unstack_actions"]
 
 
 class BatchedPyEnvironment(py_environment.PyEnvironment):
     """Steps its members one after the other, or each on a thread of its own.
 
-    The members reset themselves, each when its own episode has ended.
+    The members reset themselves, each when its own episode has ended. What a member
+    raises is raised as it is, with a note that says which one it was; should several
+    raise, the first in the list does.
     """
 
     # Each member keeps its own current time step, and resets when it has none.
@@ -41,13 +45,12 @@ class BatchedPyEnvironment(py_environment.PyEnvironment):
                 f"envs: got {envs!r}, expected at least one environment and no batched "
                 "one; give the single environments."
             )
-        for name in ("action_spec", "time_step_spec"):
-            specs = [getattr(env, name)() for env in self._envs]
-            if any(spec != specs[0] for spec in specs):
-                raise ValueError(
-                    f"envs: got environments whose {name} differ, {specs}, expected "
-                    "equal ones; wrap the members so that they agree."
-                )
+        members.check_equal_specs(
+            "envs",
+            [env.time_step_spec() for env in self._envs],
+            [env.action_spec() for env in self._envs],
+        )
+        self._closed = False
         self._pool = pool.ThreadPool(len(self._envs)) if multithreading else None
 
     @property
@@ -87,24 +90,25 @@ class BatchedPyEnvironment(py_environment.PyEnvironment):
         Raises:
           ValueError: If one was never reset.
         """
-        return _stack([env.current_time_step() for env in self._envs])
+        return self._stack([env.current_time_step() for env in self._envs])
 
     def seed(self, seed: int) -> list[Any]:
         """Seeds member `i` with `seed + i`."""
-        return [env.seed(seed + i) for i, env in enumerate(self._envs)]
+        calls = [(env, seed + i) for i, env in enumerate(self._envs)]
+        return self._map(lambda env, own: env.seed(own), calls)
 
     def get_info(self) -> list[Any]:
         """Returns the members' infos, a list, since they may differ in structure."""
-        return [env.get_info() for env in self._envs]
+        return self._map(lambda env: env.get_info(), [(e,) for e in self._envs])
 
     def get_state(self) -> list[Any]:
         """Returns the members' states."""
-        return [py_environment.capture_state(env) for env in self._envs]
+        return self._map(py_environment.capture_state, [(e,) for e in self._envs])
 
     def set_state(self, state: list[Any]) -> None:
         """Restores what `get_state` returned."""
-        for env, captured in zip(self._envs, state, strict=True):
-            py_environment.restore_state(env, captured)
+        calls = list(zip(self._envs, state, strict=True))
+        self._map(py_environment.restore_state, calls)
 
     def render(self, mode: str = "rgb_array") -> Any:
         """Returns the members' pictures, `[B, height, width, 3]`."""
@@ -112,37 +116,67 @@ class BatchedPyEnvironment(py_environment.PyEnvironment):
         return None if mode == "human" else np.stack(pictures)
 
     def close(self) -> None:
-        """Closes the members, and the threads."""
-        self._map(lambda env: env.close(), [(env,) for env in self._envs])
-        if self._pool is not None:
-            self._pool.close()
-            self._pool.join()
-            self._pool = None
+        """Closes the members, and ends the threads."""
+        if self._closed:
+            return
+        try:
+            self._map(lambda env: env.close(), [(env,) for env in self._envs])
+        finally:
+            self._closed = True
+            if self._pool is not None:
+                self._pool.close()
+                self._pool.join()
 
     def _reset(self) -> ts.TimeStep:
-        return _stack(self._map(lambda env: env.reset(), [(e,) for e in self._envs]))
+        return self._stack(
+            self._map(lambda env: env.reset(), [(e,) for e in self._envs])
+        )
 
     def _step(self, action: Any) -> ts.TimeStep:
-        leaves = [np.asarray(leaf) for leaf in tree.flatten(action)]
-        sizes = [leaf.shape[:1] for leaf in leaves]
-        if any(size != (self.batch_size,) for size in sizes):
-            raise ValueError(
-                f"action: got leading dimensions {sizes}, expected the batch size "
-                f"{self.batch_size}; give one action for each member."
+        actions = members.unstack_actions_for(action, self.batch_size)
+        return self._stack(
+            self._map(
+                lambda env, member: env.step(member),
+                list(zip(self._envs, actions, strict=True)),
             )
-        calls = [
-            (env, tree.unflatten_as(action, [leaf[i] for leaf in leaves]))
-            for i, env in enumerate(self._envs)
-        ]
-        return _stack(self._map(lambda env, member: env.step(member), calls))
+        )
+
+    def _stack(self, time_steps: list[ts.TimeStep]) -> ts.TimeStep:
+        return members.stack_time_steps(
+            time_steps, self.time_step_spec(), lambda index: f"envs[{index}]"
+        )
 
     def _map(
         self, function: Callable[..., Any], calls: list[tuple[Any, ...]]
     ) -> list[Any]:
+        """Calls `function` for each member; all of them end before one's error."""
+        if self._closed:
+            raise RuntimeError(
+                "BatchedPyEnvironment: got a call after close(), expected none; make "
+                "another one."
+            )
+
+        def call(index: int, arguments: tuple[Any, ...]) -> Any:
+            try:
+                return function(*arguments)
+            except Exception as error:
+                # With its own type, which callers may handle.
+                error.add_note(f"This is from envs[{index}] of a BatchedPyEnvironment.")
+                return _Failure(error)
+
+        pairs = list(enumerate(calls))
         if self._pool is not None:
-            return self._pool.starmap(function, calls)
-        return [function(*arguments) for arguments in calls]
+            results = self._pool.starmap(call, pairs, chunksize=1)
+        else:
+            results = [call(*pair) for pair in pairs]
+        for result in results:
+            if isinstance(result, _Failure):
+                raise result.error
+        return results
 
 
-def _stack(time_steps: list[ts.TimeStep]) -> ts.TimeStep:
-    return tree.map_structure(lambda *leaves: np.stack(leaves), *time_steps)
+class _Failure:
+    """What a member raised."""
+
+    def __init__(self, error: Exception):
+        self.error = error

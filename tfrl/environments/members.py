@@ -1,0 +1,123 @@
+"""What the members of a batched environment must agree on, and how they are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tree
+
+from tfrl.trajectories import time_step as ts
+
+
+def check_equal_specs(
+    argument: str, time_step_specs: Sequence[Any], action_specs: Sequence[Any]
+) -> None:
+    """Checks that all members have the specs of the first.
+
+    Args:
+      argument: What the message calls the members, such as "envs".
+      time_step_specs: Each member's.
+      action_specs: Each member's.
+
+    Raises:
+      ValueError: If not; it names the member and the field.
+    """
+    for index in range(1, len(action_specs)):
+        for specs, root in ((time_step_specs, ()), (action_specs, ("action",))):
+            _check_equal(f"{argument}[{index}]", root, specs[index], specs[0])
+
+
+def unstack_actions(batched_actions: Any) -> list[Any]:
+    """Returns the list of the members' actions of a batch `[B, ...]` of them.
+
+    Args:
+      batched_actions: A nest of arrays.
+
+    Raises:
+      ValueError: If the arrays differ in their first dimension, or one has none.
+    """
+    leaves = [np.asarray(leaf) for leaf in tree.flatten(batched_actions)]
+    sizes = {leaf.shape[:1] for leaf in leaves}
+    if len(sizes) != 1 or () in sizes:
+        raise ValueError(
+            f"action: got leading dimensions {[leaf.shape[:1] for leaf in leaves]}, "
+            "expected the batch size in all; give one action for each member."
+        )
+    return [
+        tree.unflatten_as(batched_actions, [leaf[i] for leaf in leaves])
+        for i in range(len(leaves[0]))
+    ]
+
+
+def unstack_actions_for(batched_actions: Any, batch_size: int) -> list[Any]:
+    """Returns the `batch_size` members' actions; raises ValueError if it is another."""
+    sizes = [np.shape(leaf)[:1] for leaf in tree.flatten(batched_actions)]
+    if any(size != (batch_size,) for size in sizes):
+        raise ValueError(
+            f"action: got leading dimensions {sizes}, expected the batch size "
+            f"{batch_size}; give one action for each member."
+        )
+    return unstack_actions(batched_actions)
+
+
+def stack_time_steps(
+    time_steps: Sequence[ts.TimeStep], spec: ts.TimeStep, name: Callable[[int], str]
+) -> ts.TimeStep:
+    """Joins the members' time steps to one, `[B, ...]`.
+
+    Args:
+      time_steps: One for each member.
+      spec: The time step spec of all members.
+      name: From a member's index to what the message calls it.
+
+    Raises:
+      ValueError: If they do not fit together; it names the member and the field.
+    """
+    try:
+        return tree.map_structure(lambda *leaves: np.stack(leaves), *time_steps)
+    except (TypeError, ValueError):
+        for index, time_step in enumerate(time_steps):
+            _check_shapes(name(index), time_step, spec)
+        raise
+
+
+def _check_equal(where: str, root: tuple[str, ...], got: Any, expected: Any) -> None:
+    if got == expected:
+        return
+    ours = {_join(root, path): leaf for path, leaf in tree.flatten_with_path(got)}
+    first = {_join(root, path): leaf for path, leaf in tree.flatten_with_path(expected)}
+    for field in sorted(ours.keys() | first.keys()):
+        if ours.get(field) != first.get(field):
+            raise ValueError(
+                f"{where}: got the {field} spec {ours.get(field)}, expected that of "
+                f"the first member, {first.get(field)}; wrap the members so that they "
+                "agree."
+            )
+    raise ValueError(
+        f"{where}: got specs packed as {type(got).__name__}, expected those of the "
+        f"first member, {expected}; wrap the members so that they agree."
+    )
+
+
+def _check_shapes(where: str, time_step: ts.TimeStep, spec: ts.TimeStep) -> None:
+    try:
+        leaves = tree.flatten_up_to(spec, time_step)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{where}: got a time step of another structure than its spec {spec} "
+            f"({error}); mend the environment, or its spec."
+        ) from None
+    for (path, leaf_spec), leaf in zip(
+        tree.flatten_with_path(spec), leaves, strict=True
+    ):
+        if np.shape(leaf) != leaf_spec.shape:
+            raise ValueError(
+                f"{where}: got {_join((), path)} of shape {np.shape(leaf)}, expected "
+                f"{leaf_spec.shape}; mend the environment, or its spec."
+            )
+
+
+def _join(root: tuple[str, ...], path: tuple[Any, ...]) -> str:
+    return "/".join((*root, *map(str, path)))

@@ -1,0 +1,341 @@
+"""`ParallelPyEnvironment`: environments in processes of their own, as one batch."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import cloudpickle
+import numpy as np
+
+from tfrl.environments import (
+    members,
+    process_arrays,
+    process_py_environment,
+    process_worker,
+    py_environment,
+)
+from tfrl.environments.process_py_environment import (
+    EnvConstructor,
+    ProcessPyEnvironment,
+    Promise,
+)
+from tfrl.system import child_errors, child_process
+from tfrl.trajectories import time_step as ts
+
+__all__ = [
+    "EnvConstructor",
+    "ParallelPyEnvironment",
+    "ProcessPyEnvironment",
+    "Promise",
+]
+
+
+class ParallelPyEnvironment(py_environment.PyEnvironment):
+    """Steps its members at once, each in a process of its own; batched `[B, ...]`.
+
+    The members reset themselves, each when its own episode has ended. A member whose
+    process dies, raises or hangs breaks the whole, with an error that names it; `close`
+    works still. No process outlives this one.
+
+    The constructors may come from any script, with or without an `if __name__ ==
+    "__main__"`, and from notebooks.
+    """
+
+    # Each member keeps its own current time step, and resets when it has none.
+    _current_time_step: Any = ()
+
+    def __init__(
+        self,
+        env_constructors: Sequence[EnvConstructor],
+        start_serially: bool = True,
+        blocking: bool = False,
+        flatten: bool = False,
+        *,
+        start_timeout: float | None = 300.0,
+        step_timeout: float | None = 600.0,
+    ):
+        """Starts a process for each of `env_constructors`.
+
+        Args:
+          env_constructors: Functions that make the members, which need equal specs;
+            they travel by cloudpickle.
+          start_serially: Whether each member is made before the next one starts.
+          blocking: Whether the members are stepped one after the other.
+          flatten: Of no effect, since arrays always travel flat.
+          start_timeout: The seconds that the members have to start; None for no limit.
+          step_timeout: The seconds that they have to answer each call, likewise.
+
+        Raises:
+          TypeError: If one is not a function, or does not pickle.
+          ValueError: If there are none, or the members' specs differ.
+          ChildError: If a constructor raises or hangs, makes no single `PyEnvironment`,
+            or its process dies.
+        """
+        super().__init__(handle_auto_reset=False)
+        if callable(env_constructors) or not len(env_constructors):
+            raise ValueError(
+                f"env_constructors: got {env_constructors!r}, expected at least one "
+                "function that makes an environment; give a list of them."
+            )
+        self._blocking = blocking
+        self._start_serially = start_serially
+        self._start_timeout = start_timeout
+        self._step_timeout = step_timeout
+        self._failure: BaseException | None = None
+        self._closed = False
+        self._replies: list[child_process.Reply] = []  # Of a step that is under way.
+        self._shared: process_arrays.SharedBatch | None = None
+        self._envs = [
+            ProcessPyEnvironment(
+                constructor,
+                flatten,
+                start_timeout=start_timeout,
+                step_timeout=step_timeout,
+                name=f"env_constructors[{index}]",
+            )
+            for index, constructor in enumerate(env_constructors)
+        ]
+        try:
+            self.start()
+        except BaseException as error:
+            self._failure = error
+            self.close()
+            raise
+
+    def start(self) -> None:
+        """Starts the processes; the constructor does it.
+
+        Raises:
+          RuntimeError: If they were started already.
+        """
+        for env in self._envs:
+            env.start(wait_to_start=self._start_serially)
+        if not self._start_serially:
+            readies = [env._usable().ready for env in self._envs]
+            child_process.wait(readies, self._start_timeout, "start_timeout")
+        self._action_spec = self._envs[0].action_spec()
+        self._time_step_spec = self._envs[0].time_step_spec()
+        members.check_equal_specs(
+            "env_constructors",
+            [env.time_step_spec() for env in self._envs],
+            [env.action_spec() for env in self._envs],
+        )
+        specs = (self._action_spec, self._time_step_spec)
+        if process_arrays.can_share(specs):
+            self._shared = self._share(specs)
+
+    @property
+    def batched(self) -> bool:
+        """Whether there is a batch dimension: always."""
+        return True
+
+    @property
+    def batch_size(self) -> int:
+        """How many members there are."""
+        return len(self._envs)
+
+    @property
+    def envs(self) -> list[ProcessPyEnvironment]:
+        """The members."""
+        return self._envs
+
+    def observation_spec(self) -> Any:
+        """The specs of one member's observations."""
+        return self._time_step_spec.observation
+
+    def action_spec(self) -> Any:
+        """The specs of one member's actions."""
+        return self._action_spec
+
+    def reward_spec(self) -> Any:
+        """The specs of one member's rewards."""
+        return self._time_step_spec.reward
+
+    def discount_spec(self) -> Any:
+        """The spec of one member's discount."""
+        return self._time_step_spec.discount
+
+    def time_step_spec(self) -> ts.TimeStep:
+        """The specs of one member's time steps."""
+        return self._time_step_spec
+
+    def current_time_step(self) -> ts.TimeStep:
+        """Returns the members' current time steps.
+
+        Raises:
+          ValueError: If this was never reset.
+        """
+        if self._current_time_step == ():
+            raise ValueError(
+                "ParallelPyEnvironment.current_time_step: the environment was not "
+                "reset yet, expected a reset before; call reset() first."
+            )
+        return self._stack(self._call("current_time_step"))
+
+    def seed(self, seed: int | Sequence[Any]) -> list[Any]:
+        """Seeds the members.
+
+        Args:
+          seed: One seed for each member; or a number, for `seed + i` for member `i`.
+
+        Returns:
+          What the members' own `seed` returned.
+
+        Raises:
+          ValueError: If there is not one for each member.
+          NotImplementedError: If a member cannot be seeded.
+        """
+        if isinstance(seed, (int, np.integer)):
+            seed = [int(seed) + i for i in range(self.batch_size)]
+        if len(seed) != self.batch_size:
+            raise ValueError(
+                f"seed: got {len(seed)} seeds, expected one for each of the "
+                f"{self.batch_size} members; give as many, or a single number."
+            )
+        self._check_usable()
+        return _gather(
+            [e.call("seed", s) for e, s in zip(self._envs, seed, strict=True)]
+        )
+
+    def get_info(self) -> list[Any]:
+        """Returns the members' infos, a list, since they may differ in structure."""
+        return self._call("get_info")
+
+    def get_state(self) -> list[Any]:
+        """Returns the members' states.
+
+        Raises:
+          NotImplementedError: If a member's state cannot be saved.
+        """
+        nothing: list[tuple[Any, ...]] = [()] * self.batch_size
+        return self._apply("get_state", py_environment.capture_state, nothing)
+
+    def set_state(self, state: list[Any]) -> None:
+        """Restores what `get_state` returned.
+
+        Raises:
+          NotImplementedError: If a member's state cannot be restored.
+        """
+        arguments = [(member,) for member in state]
+        self._apply("set_state", py_environment.restore_state, arguments)
+
+    def render(self, mode: str = "rgb_array") -> np.ndarray:
+        """Returns the members' pictures, uint8 `[B, height, width, 3]`.
+
+        Raises:
+          NotImplementedError: If they cannot be rendered, or `mode` is not "rgb_array".
+        """
+        process_py_environment.check_render_mode(mode)
+        return np.stack(self._call("render", mode))
+
+    def close(self) -> None:
+        """Closes the members and ends their processes, whatever state they are in.
+
+        Raises:
+          ChildRaisedError: If closing a member raised; all processes have ended.
+        """
+        self._closed = True
+        for env in self._envs:
+            env._failure = env._failure or self._failure
+        process_py_environment.close_all(self._envs)
+
+    def _reset(self) -> ts.TimeStep:
+        self._prepare()
+        return self._play(process_worker.RESET, "reset", [b""] * self.batch_size)
+
+    def _step(self, action: Any) -> ts.TimeStep:
+        self._prepare()
+        if self._shared is not None and self._shared.write_actions(action):
+            return self._play(process_worker.STEP, "step", [b""] * self.batch_size)
+        actions = members.unstack_actions_for(action, self.batch_size)
+        messages = [cloudpickle.dumps(("step", (member,), {})) for member in actions]
+        return self._play(process_worker.CALL, "step", messages)
+
+    def _prepare(self) -> None:
+        """Makes sure that the members work, and wait for us."""
+        self._check_usable()
+        if self._replies:
+            # The last step was interrupted from the keyboard; let them finish it.
+            self._wait()
+
+    def _play(self, kind: int, what: str, messages: list[bytes]) -> ts.TimeStep:
+        """Sends each member its message, and joins the time steps that they answer."""
+        try:
+            for env, message in zip(self._envs, messages, strict=True):
+                self._replies.append(env._send(kind, what, message))
+                if self._blocking:
+                    child_process.wait(
+                        self._replies, self._step_timeout, "step_timeout"
+                    )
+        except child_errors.ChildError as error:
+            self._failure = error
+            raise
+        replies = self._wait()
+        if self._shared and all(r.kind == process_worker.SHARED for r in replies):
+            return self._shared.read_time_steps()
+        return self._stack([self._read(i, reply) for i, reply in enumerate(replies)])
+
+    def _wait(self) -> list[child_process.Reply]:
+        try:
+            child_process.wait(self._replies, self._step_timeout, "step_timeout")
+        except child_errors.ChildError as error:
+            self._failure = error
+            raise
+        replies, self._replies = self._replies, []
+        return replies
+
+    def _read(self, member: int, reply: child_process.Reply) -> ts.TimeStep:
+        if self._shared and reply.kind == process_worker.SHARED:
+            return self._shared.read_time_step(member)
+        return pickle.loads(reply.payload)
+
+    def _stack(self, time_steps: list[ts.TimeStep]) -> ts.TimeStep:
+        return members.stack_time_steps(
+            time_steps, self._time_step_spec, lambda i: self._envs[i]._name
+        )
+
+    def _call(self, name: str, *args: Any) -> list[Any]:
+        """Calls a method of all members at once."""
+        self._check_usable()
+        return _gather([env.call(name, *args) for env in self._envs])
+
+    def _apply(
+        self, what: str, function: Callable[..., Any], arguments: list[tuple[Any, ...]]
+    ) -> list[Any]:
+        """Calls a function with each member, and arguments of its own."""
+        self._check_usable()
+        return _gather(
+            [
+                env._ask(process_worker.APPLY, what, (function, args, {}))
+                for env, args in zip(self._envs, arguments, strict=True)
+            ]
+        )
+
+    def _check_usable(self) -> None:
+        process_py_environment.check_usable(
+            "ParallelPyEnvironment", self._closed, self._failure
+        )
+
+    def _share(self, specs: tuple[Any, Any]) -> process_arrays.SharedBatch:
+        """Gives all members a part of one memory."""
+        fd = process_arrays.make_file(specs, self.batch_size)
+        try:
+            promises = []
+            for index, env in enumerate(self._envs):
+                promises.append(
+                    env._ask(
+                        process_worker.ATTACH, "starting", (index, self.batch_size)
+                    )
+                )
+                env._usable().send_file(fd)
+            _gather(promises)
+            return process_arrays.SharedBatch(fd, *specs, self.batch_size)
+        finally:
+            os.close(fd)
+
+
+def _gather(promises: list[Promise]) -> list[Any]:
+    return [promise() for promise in promises]

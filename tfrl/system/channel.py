@@ -1,0 +1,88 @@
+"""`Channel`: whole messages between two processes, over a socket."""
+
+from __future__ import annotations
+
+import socket
+import struct
+
+_HEADER = struct.Struct("<BQ")
+_JOINED = 1 << 14  # Bytes; copying more costs more than another system call.
+
+# What a child says of itself; its target chooses other numbers for what it answers.
+READY = 0
+RAISED = 1
+
+
+class ChannelClosedError(ConnectionError):
+    """The other end of a channel is closed."""
+
+
+class Channel:
+    """One end of a connection; messages are a kind, a small number, and bytes."""
+
+    def __init__(self, end: socket.socket):
+        """Takes over `end`, a connected stream socket that blocks."""
+        self._socket = end
+
+    def fileno(self) -> int:
+        """Returns the file descriptor, to wait on; -1 once closed."""
+        return self._socket.fileno()
+
+    def send(self, kind: int, payload: bytes = b"") -> None:
+        """Sends one message.
+
+        Raises:
+          ChannelClosedError: If the other end is closed.
+        """
+        header = _HEADER.pack(kind, len(payload))
+        try:
+            if len(payload) < _JOINED:
+                self._socket.sendall(header + payload)
+            else:
+                self._socket.sendall(header)
+                self._socket.sendall(payload)
+        except (BrokenPipeError, ConnectionResetError):
+            raise ChannelClosedError from None
+
+    def receive(self) -> tuple[int, bytes]:
+        """Waits for one message and returns its kind and its payload.
+
+        Raises:
+          ChannelClosedError: If the other end is closed.
+        """
+        try:
+            kind, size = _HEADER.unpack(self._read(_HEADER.size))
+            return kind, self._read(size) if size else b""
+        except ConnectionResetError:
+            raise ChannelClosedError from None
+
+    def send_file(self, fd: int) -> None:
+        """Gives the other end an open file, which it takes with `receive_file`."""
+        socket.send_fds(self._socket, [b"f"], [fd])
+
+    def receive_file(self) -> int:
+        """Takes the open file that `send_file` gave, as a descriptor of our own."""
+        _, descriptors, _, _ = socket.recv_fds(self._socket, 1, 1)
+        if not descriptors:
+            raise ChannelClosedError
+        return descriptors[0]
+
+    def close(self) -> None:
+        """Closes this end: the other one then reads the end of file."""
+        self._socket.close()
+
+    def _read(self, size: int) -> bytes:
+        data = self._socket.recv(size)
+        if len(data) == size:
+            return data
+        whole = bytearray(size)
+        view = memoryview(whole)
+        have = len(data)
+        view[:have] = data
+        count = have
+        while count and have < size:
+            count = self._socket.recv_into(view[have:])
+            have += count
+        if not count:
+            raise ChannelClosedError
+        return bytes(whole)

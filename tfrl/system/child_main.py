@@ -1,0 +1,92 @@
+"""What a child process runs: it watches its parent, and does what it is sent.
+
+Imported by no one but the children that `child_process` starts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import fcntl
+import os
+import pickle
+import select
+import signal
+import socket
+import sys
+import threading
+import traceback
+
+import cloudpickle
+
+from tfrl.system import channel as channels
+from tfrl.system import state_savers
+
+_POLL_MILLISECONDS = 1000
+
+
+def main(channel_fd: int, lifeline_fd: int, stack_fd: int, parent: int) -> None:
+    """Receives a function, and calls it with the channel to the parent.
+
+    Args:
+      channel_fd: The socket to talk over.
+      lifeline_fd: The reading end of a pipe that nobody ever writes to, and whose other
+        end the parent alone holds.
+      stack_fd: The file that gets the stack of this function upon SIGUSR1.
+      parent: The parent's process id.
+    """
+    # The parent decides what an interrupt means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for fd in (channel_fd, lifeline_fd, stack_fd):
+        os.set_inheritable(fd, False)
+    end_with_parent(lifeline_fd, parent)
+    faulthandler.register(signal.SIGUSR1, file=stack_fd, all_threads=False)
+    channel = channels.Channel(socket.socket(fileno=channel_fd))
+    try:
+        _, payload = channel.receive()
+        states, target = pickle.loads(payload)
+        state_savers.restore_states(states)
+        target(channel)
+    except channels.ChannelClosedError:
+        pass  # The parent needs us no more.
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            send_exception(channel, error)
+        sys.exit(1)
+
+
+def send_exception(channel: channels.Channel, error: BaseException) -> None:
+    """Tells the parent of `error`: its traceback, and itself if it pickles."""
+    text = "".join(traceback.format_exception(error))
+    try:
+        pickled = cloudpickle.dumps(error)
+        pickle.loads(pickled)  # Many exceptions pickle, but do not come back.
+    except Exception:
+        pickled = None
+    channel.send(channels.RAISED, pickle.dumps((text, pickled)))
+
+
+def end_with_parent(lifeline_fd: int, parent: int) -> None:
+    """Ends this process, and its own children, when the parent is gone."""
+    if hasattr(fcntl, "F_SETSIG"):
+        # On Linux the kernel itself kills us when the other end closes, even while
+        # native code keeps the interpreter, and with it the thread below, from running.
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(lifeline_fd, fcntl.F_SETOWN, -os.getpgid(0))
+            fcntl.fcntl(lifeline_fd, fcntl.F_SETSIG, signal.SIGKILL)
+            flags = fcntl.fcntl(lifeline_fd, fcntl.F_GETFL)
+            fcntl.fcntl(lifeline_fd, fcntl.F_SETFL, flags | os.O_ASYNC)
+    threading.Thread(
+        target=_watch, args=(lifeline_fd, parent), name="parent-watch", daemon=True
+    ).start()
+
+
+def _watch(lifeline_fd: int, parent: int) -> None:
+    poller = select.poll()
+    poller.register(lifeline_fd, select.POLLIN)
+    # The process id is looked at, too: a fork of the parent would keep the pipe open.
+    while not poller.poll(_POLL_MILLISECONDS) and os.getppid() == parent:
+        pass
+    with contextlib.suppress(OSError):
+        os.killpg(os.getpid(), signal.SIGKILL)
+    os._exit(1)

@@ -1,0 +1,1 @@
+from . import multiprocessing_core as multiprocessing_core

@@ -1,0 +1,71 @@
+"""What a new process is told of this one's global state, since it inherits none."""
+
+from __future__ import annotations
+
+import abc
+import sys
+from typing import Any
+
+import cloudpickle
+
+
+class StateSaver(abc.ABC):
+    """Carries one piece of global state from a parent process to its children."""
+
+    @abc.abstractmethod
+    def collect_state(self) -> Any:
+        """Returns the state, in the parent; None if there is nothing to tell."""
+
+    @abc.abstractmethod
+    def restore_state(self, state: Any) -> None:
+        """Sets the state, in the child."""
+
+
+class GymnasiumStateSaver(StateSaver):
+    """Tells children of the environments that the user has registered."""
+
+    def collect_state(self) -> Any:
+        """Returns the specs that importing Gymnasium alone does not register."""
+        if "gymnasium" not in sys.modules:
+            return None
+        registry = sys.modules["gymnasium"].envs.registration.registry
+        specs = {
+            name: spec
+            for name, spec in registry.items()
+            if not str(spec.entry_point).startswith("gymnasium.") and _pickles(spec)
+        }
+        return specs or None
+
+    def restore_state(self, state: Any) -> None:
+        """Registers the specs."""
+        import gymnasium
+
+        gymnasium.registry.update(state)
+
+
+_savers: list[StateSaver] = [GymnasiumStateSaver()]
+
+
+def add_state_savers(savers: Any) -> None:
+    """Has every child that starts from now on told of the state of `savers`, too."""
+    _savers.extend(saver for saver in savers or () if saver not in _savers)
+
+
+def collect_states() -> list[tuple[StateSaver, Any]]:
+    """Returns all savers that have something to tell, each with its state."""
+    states = [(saver, saver.collect_state()) for saver in _savers]
+    return [(saver, state) for saver, state in states if state is not None]
+
+
+def restore_states(states: list[tuple[StateSaver, Any]]) -> None:
+    """Restores, in a child, what `collect_states` returned in its parent."""
+    for saver, state in states:
+        saver.restore_state(state)
+
+
+def _pickles(value: Any) -> bool:
+    try:
+        cloudpickle.dumps(value)
+    except Exception:
+        return False
+    return True

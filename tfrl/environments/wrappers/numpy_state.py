@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import pickle
 from typing import Any
 
@@ -37,7 +39,8 @@ class NumpyStateWrapper(base.PyEnvironmentBaseWrapper):
     ```
 
     Let it be the outermost wrapper: restoring replaces the environment inside where
-    that was saved as a whole. Checkpoints hold pickles, so restore only your own.
+    that was saved as a whole (without what pygame drew on). Checkpoints hold pickles,
+    so restore only your own.
     """
 
     def __init__(
@@ -50,10 +53,10 @@ class NumpyStateWrapper(base.PyEnvironmentBaseWrapper):
         """
         super().__init__(env, handle_auto_reset)
         self._numpy_state = _EnvironmentState(self)
-        try:
+        with contextlib.suppress(NotImplementedError):
             env.get_state()
-        except NotImplementedError:
-            _pickle(env)
+            return
+        _pickle(env)
 
     @property
     def numpy_state(self) -> numpy_storage.NumpyState:
@@ -67,18 +70,16 @@ class NumpyStateWrapper(base.PyEnvironmentBaseWrapper):
         """Returns all that `set_state` needs to go on from here; it can be pickled.
 
         Raises:
-          TypeError: If the environment cannot be pickled any more, such as after it
-            opened a window.
+          TypeError: If the environment cannot be pickled any more.
         """
-        try:
+        with contextlib.suppress(NotImplementedError):
             return super().get_state()
-        except NotImplementedError:
-            return {"pickled": _pickle((self._env, self._current_time_step))}
+        return {"pickled": _pickle((self._env, self._current_time_step))}
 
     def set_state(self, state: Any) -> None:
         """Restores what `get_state` returned, in this process or another."""
         if "pickled" in state:
-            self._env, self._current_time_step = pickle.loads(state["pickled"])
+            self._env, self._current_time_step = _unpickle(state["pickled"])
         else:
             super().set_state(state)
 
@@ -99,18 +100,46 @@ class _EnvironmentState(numpy_storage.NumpyState):
         self._wrapper.set_state(pickle.loads(self.environment.tobytes()))
 
 
+class _WithoutDrawing:
+    """Leaves out what pygame draws on, which cannot be pickled.
+
+    It is None afterwards, as before the first picture.
+    """
+
+    def persistent_id(self, value: Any) -> str | None:
+        module = type(value).__module__
+        return "drawing" if module.partition(".")[0] == "pygame" else None
+
+
+class _Pickler(_WithoutDrawing, pickle.Pickler):
+    pass
+
+
+class _CloudPickler(_WithoutDrawing, cloudpickle.Pickler):
+    """Takes lambdas, and classes inside of functions, too."""
+
+
+class _Unpickler(pickle.Unpickler):
+    def persistent_load(self, pid: Any) -> None:
+        return None
+
+
 def _pickle(value: Any) -> bytes:
-    try:
-        return pickle.dumps(value)
-    except _PICKLING_ERRORS:
-        pass
-    try:
-        # Takes lambdas, and classes inside of functions, too.
-        return cloudpickle.dumps(value)
-    except _PICKLING_ERRORS as error:
-        raise TypeError(
-            f"env: got an environment that cannot be pickled ({error}), expected one "
-            "that has get_state and set_state, or can be pickled; write these methods, "
-            "keep threads, files and windows out of it, and do not render it in a "
-            "window."
-        ) from error
+    problem: Exception | None = None
+    for pickler in (_Pickler, _CloudPickler):
+        file = io.BytesIO()
+        try:
+            pickler(file).dump(value)
+        except _PICKLING_ERRORS as error:
+            problem = error
+        else:
+            return file.getvalue()
+    raise TypeError(
+        f"env: got an environment that cannot be pickled ({problem}), expected one "
+        "that has get_state and set_state, or can be pickled; write these methods, or "
+        "keep threads, files and windows out of it."
+    ) from problem
+
+
+def _unpickle(data: bytes) -> Any:
+    return _Unpickler(io.BytesIO(data)).load()

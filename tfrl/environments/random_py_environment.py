@@ -1,0 +1,203 @@
+"""`RandomPyEnvironment`: random observations, for tests of what uses an environment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tree
+
+from tfrl.environments import action_arrays, py_environment
+from tfrl.specs import array_spec
+from tfrl.trajectories import time_step as ts
+
+RewardFn = Callable[[np.ndarray, Any, Any], Any]
+
+
+class RandomPyEnvironment(py_environment.PyEnvironment):
+    """Draws each observation from its spec, whatever the action.
+
+    Episodes terminate at random. If there is an action spec, actions that break it are
+    errors. In a batch all members end at the same steps.
+    """
+
+    def __init__(
+        self,
+        observation_spec: Any,
+        action_spec: Any = None,
+        episode_end_probability: float = 0.1,
+        discount: Any = 1.0,
+        reward_fn: RewardFn | None = None,
+        batch_size: int | None = None,
+        auto_reset: bool = True,
+        seed: int | None = 42,
+        render_size: Sequence[int] = (2, 2, 3),
+        min_duration: int = 0,
+        max_duration: int | None = None,
+    ):
+        """Makes the environment.
+
+        Args:
+          observation_spec: A nest of `ArraySpec`s.
+          action_spec: A nest of `ArraySpec`s; without one any action will do.
+          episode_end_probability: How probable it is that a step ends the episode.
+          discount: The discount of MID steps, a number, or an array `[B]` in a batch.
+          reward_fn: Called with step type (a constant of `StepType`), action and new
+            observation, it returns the reward, `[]` or `[B]`; None gives zeros.
+          batch_size: The size of the batch, or None for a single environment.
+          auto_reset: Whether the step after a LAST one resets.
+          seed: The seed of the random numbers; None draws one.
+          render_size: The shape of the random pictures that `render` returns.
+          min_duration: An episode has at least so many steps.
+          max_duration: After so many steps an episode terminates; None for no limit.
+
+        Raises:
+          ValueError: If an argument is out of its range, or `discount` has another
+            shape.
+        """
+        super().__init__(handle_auto_reset=auto_reset)
+        _check_arguments(
+            episode_end_probability, batch_size, min_duration, max_duration
+        )
+        self._observation_spec = observation_spec
+        self._action_spec = [] if action_spec is None else action_spec
+        self._end_probability = episode_end_probability
+        self._batch_size = batch_size
+        self._outer_shape = () if batch_size is None else (batch_size,)
+        self._discount = np.asarray(discount, np.float32)
+        if self._discount.shape == ():
+            self._discount = np.full(self._outer_shape, self._discount)
+        self._check_shape("discount", self._discount)
+        self._reward_fn = reward_fn or self._zero_reward
+        self._render_size = tuple(render_size)
+        self._min_duration = min_duration
+        self._max_duration = max_duration
+        self._num_steps = 0
+        self._rng = np.random.default_rng(seed)
+
+    @property
+    def batched(self) -> bool:
+        """Whether there is a batch dimension."""
+        return self._batch_size is not None
+
+    @property
+    def batch_size(self) -> int | None:
+        """The size of the batch, or None."""
+        return self._batch_size
+
+    def observation_spec(self) -> Any:
+        """The specs of the observations."""
+        return self._observation_spec
+
+    def action_spec(self) -> Any:
+        """The specs of the actions; an empty list if none were given."""
+        return self._action_spec
+
+    def seed(self, seed: int) -> int:
+        """Starts the random numbers anew. Returns `seed`."""
+        self._rng = np.random.default_rng(seed)
+        return seed
+
+    def render(self, mode: str = "rgb_array") -> np.ndarray:
+        """Returns a random picture, uint8 of `render_size`.
+
+        Raises:
+          ValueError: If `mode` is another.
+        """
+        if mode != "rgb_array":
+            raise ValueError(
+                f"mode: got {mode!r}, expected 'rgb_array', since there is no window; "
+                "leave it out."
+            )
+        return self._rng.integers(0, 256, self._render_size, np.uint8)
+
+    def get_state(self) -> Any:
+        """Returns the state of the random numbers, and the number of steps."""
+        return self._rng.bit_generator.state, self._num_steps
+
+    def set_state(self, state: Any) -> None:
+        """Restores what `get_state` returned."""
+        self._rng.bit_generator.state, self._num_steps = state
+
+    def _reset(self) -> ts.TimeStep:
+        self._num_steps = 0
+        return ts.restart(self._sample_observation(), self._batch_size)
+
+    def _step(self, action: Any) -> ts.TimeStep:
+        self._check_action(action)
+        self._num_steps += 1
+        observation = self._sample_observation()
+        if self._draw_end():
+            reward = self._reward(ts.StepType.LAST, action, observation)
+            return ts.termination(observation, reward)
+        reward = self._reward(ts.StepType.MID, action, observation)
+        return ts.transition(observation, reward, self._discount)
+
+    def _sample_observation(self) -> Any:
+        return array_spec.sample_spec_nest(
+            self._observation_spec, self._rng, self._outer_shape
+        )
+
+    def _draw_end(self) -> bool:
+        if self._num_steps < self._min_duration:
+            return False
+        if self._max_duration is not None and self._num_steps >= self._max_duration:
+            return True
+        return bool(self._rng.uniform() < self._end_probability)
+
+    def _zero_reward(self, *_: Any) -> np.ndarray:
+        return np.zeros(self._outer_shape, np.float32)
+
+    def _reward(
+        self, step_type: np.ndarray, action: Any, observation: Any
+    ) -> np.ndarray:
+        reward = np.asarray(self._reward_fn(step_type, action, observation), np.float32)
+        self._check_shape("reward_fn", reward)
+        return reward
+
+    def _check_shape(self, name: str, array: np.ndarray) -> None:
+        if array.shape != self._outer_shape:
+            raise ValueError(
+                f"{name}: got shape {array.shape}, expected {self._outer_shape}, one "
+                f"number{' for each member' if self._outer_shape else ''}; mend it, or "
+                "batch_size."
+            )
+
+    def _check_action(self, action: Any) -> None:
+        specs = tree.flatten(self._action_spec)
+        if not specs:
+            return
+        arrays = action_arrays.flatten(action, self._action_spec, self._outer_shape)
+        for spec, array in zip(specs, arrays, strict=True):
+            if array_spec.is_bounded(spec) and not (
+                np.all(array >= spec.minimum) and np.all(array <= spec.maximum)
+            ):
+                raise ValueError(
+                    f"action: got {array}, expected values from {spec.minimum} to "
+                    f"{spec.maximum}; take actions that follow the action spec."
+                )
+
+
+def _check_arguments(
+    episode_end_probability: float,
+    batch_size: int | None,
+    min_duration: int,
+    max_duration: int | None,
+) -> None:
+    if not 0.0 <= episode_end_probability <= 1.0:
+        raise ValueError(
+            f"episode_end_probability: got {episode_end_probability}, expected a "
+            "number from 0 to 1; mend it."
+        )
+    if batch_size is not None and batch_size < 1:
+        raise ValueError(
+            f"batch_size: got {batch_size}, expected at least 1; give None for a "
+            "single environment."
+        )
+    if max_duration is not None and max_duration < max(1, min_duration):
+        raise ValueError(
+            f"max_duration: got {max_duration} with min_duration {min_duration}, "
+            "expected at least one step, and no less than the minimum; raise it, or "
+            "give None for no limit."
+        )

@@ -1,0 +1,156 @@
+"""`RandomTFEnvironment`: random observations from TensorFlow, for tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfrl.environments import tf_environment
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import time_step as ts
+from tfrl.utils import nest_utils, seeds
+
+
+class RandomTFEnvironment(tf_environment.TFEnvironment):
+    """Draws observations and rewards from their specs, whatever the action.
+
+    Each member of the batch terminates at random by itself, and returns its next FIRST
+    step after that. It runs in TensorFlow alone, so a loop around it can be compiled.
+    """
+
+    def __init__(
+        self,
+        time_step_spec: Any,
+        action_spec: Any,
+        batch_size: int = 1,
+        episode_end_probability: float = 0.1,
+        *,
+        seed: int | None = None,
+    ):
+        """Makes the environment.
+
+        Args:
+          time_step_spec: The `TimeStep` of nests of tensor specs of what `step`
+            returns. Rewards without bounds are drawn from all that their dtype holds.
+          action_spec: The nest of tensor specs of the actions.
+          batch_size: How many members there are.
+          episode_end_probability: How probable it is that a step ends the episode.
+          seed: The seed of the random numbers; None follows `tf.random.set_seed`.
+
+        Raises:
+          ValueError: If the probability is not from 0 to 1, or `batch_size` is not
+            positive.
+        """
+        super().__init__(time_step_spec, action_spec, batch_size)
+        if not 0.0 <= episode_end_probability <= 1.0:
+            raise ValueError(
+                f"episode_end_probability: got {episode_end_probability}, expected a "
+                "number from 0 to 1; mend it."
+            )
+        if batch_size < 1:
+            raise ValueError(
+                f"batch_size: got {batch_size}, expected at least 1; raise it."
+            )
+        self._end_probability = episode_end_probability
+        self._generator = seeds.make_generator(seed)
+        self._variables = [
+            tf.Variable(tf.zeros([batch_size, *spec.shape], spec.dtype))
+            for spec in tf.nest.flatten(time_step_spec)
+        ]
+        self._started = tf.Variable(False)
+        # Traced once each, and called as one operation in a larger graph.
+        self._reset_function = tf.function(self._draw_reset, autograph=False)
+        self._step_function = tf.function(self._draw_step, autograph=False)
+
+    def get_state(self) -> Any:
+        """Returns the state, in arrays; not in a graph."""
+        return {
+            "time_step": [variable.numpy() for variable in self._variables],
+            "started": bool(self._started),
+            "generator": self._generator.state.numpy(),
+        }
+
+    def set_state(self, state: Any) -> None:
+        """Restores what `get_state` returned."""
+        for variable, value in zip(self._variables, state["time_step"], strict=True):
+            variable.assign(value)
+        self._started.assign(state["started"])
+        self._generator.state.assign(state["generator"])
+
+    def _current_time_step(self) -> ts.TimeStep:
+        return tf.cond(self._started, self._read, self._reset)
+
+    def _reset(self) -> ts.TimeStep:
+        return self._reset_function()
+
+    def _step(self, action: Any) -> ts.TimeStep:
+        self._check_action(action)
+        return self._step_function()
+
+    def _draw_reset(self) -> ts.TimeStep:
+        return self._draw(tf.ones([self._batch_size], tf.bool))
+
+    def _draw_step(self) -> ts.TimeStep:
+        ended = self._read().is_last()
+        return self._draw(tf.logical_or(ended, tf.logical_not(self._started)))
+
+    def _draw(self, first: tf.Tensor) -> ts.TimeStep:
+        """Draws the next time step, a FIRST one for the members at `first`, `[B]`."""
+        spec = self._time_step_spec
+        observation_seed, reward_seed, end_seed = seeds.split_seed(
+            seeds.next_seed(self._generator), 3
+        )
+        outer = (self._batch_size,)
+        ends = seeds.uniform(end_seed, outer) < self._end_probability
+        last = tf.logical_and(ends, tf.logical_not(first))
+        step_type = tf.where(last, ts.StepType.LAST, ts.StepType.MID)
+        reward = tensor_spec.sample_spec_nest(spec.reward, reward_seed, outer)
+        time_step = ts.TimeStep(
+            step_type=tf.where(first, ts.StepType.FIRST, step_type),
+            reward=nest_utils.where(
+                first, tf.nest.map_structure(tf.zeros_like, reward), reward
+            ),
+            discount=tf.cast(tf.logical_not(last), spec.discount.dtype),
+            observation=tensor_spec.sample_spec_nest(
+                spec.observation, observation_seed, outer
+            ),
+        )
+        self._started.assign(True)
+        for variable, value in zip(
+            self._variables, tf.nest.flatten(time_step), strict=True
+        ):
+            variable.assign(value)
+        return time_step
+
+    def _read(self) -> ts.TimeStep:
+        return tf.nest.pack_sequence_as(
+            self._time_step_spec, [tf.identity(v) for v in self._variables]
+        )
+
+    def _check_action(self, action: Any) -> None:
+        try:
+            nest_utils.assert_same_structure(self._action_spec, action)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"action: got another structure than that of the action spec "
+                f"{self._action_spec} ({error}); pack the actions like the spec."
+            ) from error
+        for (path, spec), value in zip(
+            nest_utils.flatten_with_joined_paths(self._action_spec),
+            tf.nest.flatten(action),
+            strict=True,
+        ):
+            tensor = tf.convert_to_tensor(value)
+            expected = tf.TensorShape([self._batch_size, *spec.shape])
+            if tensor.dtype != spec.dtype or not expected.is_compatible_with(
+                tensor.shape
+            ):
+                raise ValueError(
+                    f"{'/'.join(filter(None, ('action', path)))}: got "
+                    f"{np.dtype(tensor.dtype.as_numpy_dtype)} of shape "
+                    f"{tuple(tensor.shape)}, expected {spec.dtype.name} of shape "
+                    f"{tuple(expected)}; take actions that follow the action spec, "
+                    "with the batch in front."
+                )

@@ -1,0 +1,149 @@
+"""Wrappers for environments that speak tensors; `wrappers` has those for Python's."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+import tree
+
+from tfrl.environments import tf_environment
+from tfrl.environments.wrappers import action_forms
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import time_step as ts
+
+
+class TFEnvironmentBaseWrapper(tf_environment.TFEnvironment):
+    """Hands everything on to the environment inside; subclasses change some of it.
+
+    Attributes that are not found here are looked up in the environment inside.
+    """
+
+    def __init__(self, env: tf_environment.TFEnvironment):
+        """Wraps `env`.
+
+        Raises:
+          TypeError: If `env` is not a `TFEnvironment`.
+        """
+        if not isinstance(env, tf_environment.TFEnvironment):
+            raise TypeError(
+                f"env: got {env!r} of type {type(env).__name__}, expected a "
+                "TFEnvironment; wrap a PyEnvironment in TFPyEnvironment first."
+            )
+        super().__init__(env.time_step_spec(), env.action_spec(), env.batch_size)
+        self._env = env
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or "_env" not in self.__dict__:
+            raise AttributeError(name)
+        return getattr(self._env, name)
+
+    def wrapped_env(self) -> tf_environment.TFEnvironment:
+        """Returns the environment inside."""
+        return self._env
+
+    def time_step_spec(self) -> Any:
+        """The specs of the time steps."""
+        return self._env.time_step_spec()
+
+    def action_spec(self) -> Any:
+        """The specs of the actions."""
+        return self._env.action_spec()
+
+    def observation_spec(self) -> Any:
+        """The specs of the observations."""
+        return self._env.observation_spec()
+
+    @property
+    def batched(self) -> bool:
+        """Whether the environment inside is batched."""
+        return self._env.batched
+
+    @property
+    def batch_size(self) -> int:
+        """The batch size of the environment inside."""
+        return self._env.batch_size
+
+    def render(self, mode: str = "rgb_array") -> Any:
+        """Renders the environment inside."""
+        return self._env.render(mode)
+
+    def close(self) -> None:
+        """Closes the environment inside."""
+        self._env.close()
+
+    def get_state(self) -> Any:
+        """Returns the state of the environment inside."""
+        return self._env.get_state()
+
+    def set_state(self, state: Any) -> None:
+        """Restores what `get_state` returned."""
+        self._env.set_state(state)
+
+    @contextlib.contextmanager
+    def reraise(self) -> Iterator[None]:
+        """Raises the exceptions of the environment inside as they are."""
+        with self._env.reraise():
+            yield
+
+    def _current_time_step(self) -> ts.TimeStep:
+        return self._env.current_time_step()
+
+    def _reset(self) -> ts.TimeStep:
+        return self._env.reset()
+
+    def _step(self, action: Any) -> ts.TimeStep:
+        return self._env.step(action)
+
+
+class OneHotActionWrapper(TFEnvironmentBaseWrapper):
+    """Takes one-hot vectors in place of discrete actions; others stay.
+
+    A vector means the action at its largest element, the first of them on a tie.
+    """
+
+    def __init__(self, env: tf_environment.TFEnvironment):
+        """Wraps `env`, whose actions are any nest.
+
+        Raises:
+          TypeError: If `env` is not a `TFEnvironment`.
+          ValueError: If a discrete action has more than one dimension, no bounds, or
+            elements with different numbers of values.
+        """
+        super().__init__(env)
+        self._one_hot_spec = tree.map_structure_with_path(
+            _one_hot_spec, env.action_spec()
+        )
+
+    def action_spec(self) -> Any:
+        """The specs of the actions, those of one-hot vectors `[..., n]` among them."""
+        return self._one_hot_spec
+
+    def _step(self, action: Any) -> ts.TimeStep:
+        inner = tf.nest.map_structure(
+            self._to_inner, self._env.action_spec(), self._one_hot_spec, action
+        )
+        return self._env.step(inner)
+
+    def _to_inner(self, inner_spec: Any, spec: Any, value: Any) -> tf.Tensor:
+        action = tf.convert_to_tensor(value)
+        expected = tf.TensorShape([self.batch_size, *spec.shape])
+        if not expected.is_compatible_with(action.shape):
+            raise ValueError(
+                f"action: got shape {tuple(action.shape)}, expected {tuple(expected)}; "
+                f"take actions that follow {spec}, with the batch in front."
+            )
+        if not tensor_spec.is_discrete(inner_spec):
+            return action
+        index = tf.argmax(action, axis=-1, output_type=tf.int64)
+        minimum = tf.cast(inner_spec.minimum, tf.int64)
+        return tf.cast(index + minimum, inner_spec.dtype)
+
+
+def _one_hot_spec(path: tuple[Any, ...], spec: Any) -> Any:
+    if not tensor_spec.is_discrete(spec):
+        return spec
+    array_spec = tensor_spec.to_array_spec(spec)
+    return tensor_spec.from_spec(action_forms.one_hot_spec(path, array_spec))

@@ -10,6 +10,8 @@ from . import headless as headless
 from . import parallel_py_environment as parallel_py_environment
 from . import py_environment as py_environment
 from . import py_to_dm_wrapper as py_to_dm_wrapper
+from . import random_py_environment as random_py_environment
+from . import random_tf_environment as random_tf_environment
 from . import suite_atari as suite_atari
 from . import suite_bsuite as suite_bsuite
 from . import suite_dm_control as suite_dm_control
@@ -19,6 +21,8 @@ from . import suite_pybullet as suite_pybullet
 from . import test_envs as test_envs
 from . import tf_environment as tf_environment
 from . import tf_py_environment as tf_py_environment
+from . import tf_wrappers as tf_wrappers
+from . import trajectory_replay as trajectory_replay
 from . import utils as utils
 from . import vector_py_environment as vector_py_environment
 from . import wrappers as wrappers
@@ -35,8 +39,12 @@ from .parallel_py_environment import ParallelPyEnvironment as ParallelPyEnvironm
 from .process_py_environment import ProcessPyEnvironment as ProcessPyEnvironment
 from .py_environment import PyEnvironment as PyEnvironment
 from .py_to_dm_wrapper import PyToDMWrapper as PyToDMWrapper
+from .random_py_environment import RandomPyEnvironment as RandomPyEnvironment
+from .random_tf_environment import RandomTFEnvironment as RandomTFEnvironment
 from .tf_environment import TFEnvironment as TFEnvironment
 from .tf_py_environment import TFPyEnvironment as TFPyEnvironment
+from .tf_wrappers import TFEnvironmentBaseWrapper as TFEnvironmentBaseWrapper
+from .trajectory_replay import TrajectoryReplay as TrajectoryReplay
 from .utils import get_tf_env as get_tf_env
 from .utils import validate_py_environment as validate_py_environment
 from .vector_py_environment import VectorPyEnvironment as VectorPyEnvironment

@@ -1,9 +1,13 @@
 from . import actions as actions
+from . import batched_observer_unbatching as batched_observer_unbatching
 from . import checkpointing as checkpointing
 from . import common as common
 from . import composite as composite
+from . import device_placement as device_placement
 from . import discounting as discounting
 from . import eager_utils as eager_utils
+from . import example_encoding as example_encoding
+from . import example_encoding_dataset as example_encoding_dataset
 from . import loss_aggregation as loss_aggregation
 from . import nest_utils as nest_utils
 from . import numpy_storage as numpy_storage
@@ -16,6 +20,7 @@ from . import spec_files as spec_files
 from . import summaries as summaries
 from . import tensor_normalizer as tensor_normalizer
 from . import test_utils as test_utils
+from . import timer as timer
 from . import value_ops as value_ops
 from . import variables as variables
 from . import xla as xla

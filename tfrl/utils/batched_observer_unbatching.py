@@ -1,0 +1,56 @@
+"""`BatchedObserverUnbatching`: observers of single environments in a batched loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tfrl.utils import nest_utils
+
+
+class BatchedObserverUnbatching:
+    """Takes batched trajectories apart and hands each row to an observer of its own.
+
+    For observers that record one environment, such as `TFRecordObserver` in `py_mode`:
+    row `i` always goes to observer `i`, so each sees whole episodes.
+    """
+
+    def __init__(
+        self,
+        create_delegated_observer_fn: Callable[[], Callable[[Any], Any]],
+        batch_size: int,
+    ):
+        """Makes the observers.
+
+        Args:
+          create_delegated_observer_fn: Called `batch_size` times; returns an observer
+            of a trajectory without batch dimension.
+          batch_size: How many rows a batched trajectory has.
+
+        Raises:
+          ValueError: If `batch_size` is not positive.
+        """
+        if batch_size <= 0:
+            raise ValueError(
+                f"batch_size: got {batch_size}, expected a positive number; give the "
+                "batch size of the environment."
+            )
+        self._delegated_observers = [
+            create_delegated_observer_fn() for _ in range(batch_size)
+        ]
+
+    def __call__(self, batched_trajectory: Any) -> None:
+        """Observes a nest of arrays or eager tensors `[B, ...]`.
+
+        Raises:
+          ValueError: If it has another number of rows than there are observers.
+        """
+        rows = nest_utils.unstack_nested_arrays(batched_trajectory)
+        if len(rows) != len(self._delegated_observers):
+            raise ValueError(
+                f"batched_trajectory: got {len(rows)} rows, expected "
+                f"{len(self._delegated_observers)}, one for each observer; make "
+                "BatchedObserverUnbatching with the batch size of the environment."
+            )
+        for observer, row in zip(self._delegated_observers, rows, strict=True):
+            observer(row)

@@ -1,0 +1,48 @@
+"""`Timer`: how long blocks of code took, all together."""
+
+from __future__ import annotations
+
+import time
+from typing import Self
+
+
+class Timer:
+    """Adds up the seconds between `start` and `stop`, or inside a `with` block."""
+
+    def __init__(self) -> None:
+        """Begins at 0, not running."""
+        self._accumulated = 0.0
+        self._started: float | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Starts; what was added up before is kept."""
+        self._started = time.perf_counter()
+
+    def stop(self) -> None:
+        """Stops, and adds the seconds since `start`.
+
+        Raises:
+          RuntimeError: If it was not started.
+        """
+        if self._started is None:
+            raise RuntimeError(
+                "Timer.stop: the timer is not running, expected a start() before; call "
+                "start(), or use the timer in a `with` block."
+            )
+        self._accumulated += time.perf_counter() - self._started
+        self._started = None
+
+    def value(self) -> float:
+        """Returns the seconds added up so far, without those since `start`."""
+        return self._accumulated
+
+    def reset(self) -> None:
+        """Goes back to 0; a running timer runs on and counts from its start."""
+        self._accumulated = 0.0

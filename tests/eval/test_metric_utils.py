@@ -138,6 +138,21 @@ def test_eager_compute_writes_summaries(tmp_path):
     }
 
 
+def test_eager_compute_writes_every_number_of_a_metric(tmp_path):
+    env, policy, _ = tf_setting()
+    metrics = [
+        tf_metrics.AverageReturnMultiMetric(env.reward_spec()),
+        tf_metrics.ChosenActionHistogram(),
+    ]
+    writer = tf.summary.create_file_writer(str(tmp_path))
+    results = metric_utils.eager_compute(
+        metrics, env, policy, train_step=7, summary_writer=writer
+    )
+    assert results["AverageReturnMultiMetric"] == 6
+    tags = EventAccumulator(str(tmp_path)).Reload().Tags()["tensors"]
+    assert set(tags) == {"AverageReturnMultiMetric/reward", "ChosenActionHistogram"}
+
+
 def test_metrics_group_gives_results_by_name_and_checkpoints(tmp_path):
     env, policy, metrics = tf_setting()
     group = metric_utils.MetricsGroup(metrics)

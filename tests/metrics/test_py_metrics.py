@@ -10,6 +10,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tfrl.metrics import py_metrics
 from tfrl.metrics.tf_py_metric import TFPyMetric
 from tfrl.trajectories import trajectory as traj
+from tfrl.utils import numpy_storage
 
 FIRST, MID, LAST = 0, 1, 2
 
@@ -136,13 +137,55 @@ def test_log_names_prefix_and_metric(caplog):
 
 def test_summaries_are_named_after_prefix_and_step_metric(tmp_path):
     steps, average = py_metrics.EnvironmentSteps(), py_metrics.AverageReturnMetric()
+    for trajectory in EPISODES:
+        steps(trajectory)
+        average(trajectory)
     with tf.summary.create_file_writer(str(tmp_path)).as_default():
         average.tf_summaries(train_step=7, step_metrics=[steps, average])
-    tags = set(EventAccumulator(str(tmp_path)).Reload().Tags()["tensors"])
-    assert tags == {
-        "Metrics/AverageReturn",
-        "Metrics_vs_EnvironmentSteps/AverageReturn",
+    events = EventAccumulator(str(tmp_path)).Reload()
+    written = {
+        tag: (event.step, tf.make_ndarray(event.tensor_proto))
+        for tag in events.Tags()["tensors"]
+        for event in events.Tensors(tag)
     }
+    assert written == {
+        "Metrics/AverageReturn": (7, 31.5),
+        "Metrics_vs_EnvironmentSteps/AverageReturn": (6, 31.5),
+    }
+
+
+@pytest.mark.parametrize("batched", [True, False])
+def test_vector_and_nested_rewards_are_summed(batched):
+    rewards = {"a": np.float32([1.0]), "b": np.float32([[2.0, 4.0]])}
+    trajectory = frame((FIRST, LAST, 0.0))._replace(reward=rewards)
+    if not batched:
+        trajectory = tf.nest.map_structure(lambda x: x[0], trajectory)
+    assert feed(py_metrics.AverageReturnMetric(), [trajectory]) == 7
+
+
+class Rewarded(py_metrics.StreamingMetric):
+    """How many steps of an episode were rewarded, as a user would write it."""
+
+    def __init__(self, name="Rewarded", batch_size=None):
+        self._np_state = numpy_storage.NumpyState()
+        super().__init__(name, batch_size=batch_size)
+
+    def _reset(self, batch_size):
+        self._np_state.steps = np.zeros(batch_size)
+
+    def _batched_call(self, trajectory):
+        self._np_state.steps[trajectory.is_first()] = 0
+        self._np_state.steps += trajectory.reward > 1
+        self.add_to_buffer(self._np_state.steps[trajectory.is_last()])
+
+
+def test_a_metric_of_ones_own_is_saved_with_its_numpy_state(tmp_path):
+    metric = Rewarded()
+    feed(metric, EPISODES[:2])
+    path = tf.train.Checkpoint(metric=metric).save(str(tmp_path / "ckpt"))
+    restored = Rewarded()
+    tf.train.Checkpoint(metric=restored).restore(path)
+    assert feed(restored, EPISODES[2:]) == feed(metric, EPISODES[2:]) == 2
 
 
 def test_deque_drops_the_oldest():

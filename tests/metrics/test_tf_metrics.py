@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from tfrl.metrics import tf_metrics
+from tfrl.metrics import tf_metric, tf_metrics
 from tfrl.metrics.tf_deque import TFDeque
 from tfrl.trajectories import trajectory as traj
 
@@ -181,15 +181,198 @@ def test_wrong_batch_size_names_metric_shape_and_remedy():
         metric(EPISODES[0])
 
 
-def test_summaries_are_named_after_prefix_and_step_metric(tmp_path):
-    steps, average = tf_metrics.EnvironmentSteps(), tf_metrics.AverageReturnMetric()
-    with tf.summary.create_file_writer(str(tmp_path)).as_default():
-        average.tf_summaries(train_step=7, step_metrics=[steps, average])
-    tags = set(EventAccumulator(str(tmp_path)).Reload().Tags()["tensors"])
-    assert tags == {
-        "Metrics/AverageReturn",
-        "Metrics_vs_EnvironmentSteps/AverageReturn",
+def scalars(path):
+    """What the event files hold: `{tag: [(step, value), ...]}`."""
+    events = EventAccumulator(str(path)).Reload()
+    return {
+        tag: [(e.step, tf.make_ndarray(e.tensor_proto)) for e in events.Tensors(tag)]
+        for tag in events.Tags()["tensors"]
     }
+
+
+def test_summaries_are_named_after_prefix_and_step_metric(tmp_path):
+    steps = tf_metrics.EnvironmentSteps()
+    average = tf_metrics.AverageReturnMetric(batch_size=2)
+    with tf.summary.create_file_writer(str(tmp_path)).as_default():
+        for train_step, trajectory in enumerate(EPISODES):
+            steps(trajectory)
+            average(trajectory)
+            average.tf_summaries(train_step=train_step, step_metrics=[steps, average])
+    assert scalars(tmp_path) == {
+        "Metrics/AverageReturn": [(0, 0), (1, 3), (2, 31.5), (3, 31.5)],
+        "Metrics_vs_EnvironmentSteps/AverageReturn": [
+            (2, 0),
+            (4, 3),
+            (5, 31.5),
+            (6, 31.5),
+        ],
+    }
+
+
+def test_summaries_are_written_from_a_graph_without_a_prefix(tmp_path):
+    metric = tf_metrics.NumberOfEpisodes(prefix="")
+    writer = tf.summary.create_file_writer(str(tmp_path))
+
+    @tf.function
+    def observe(trajectory, step):
+        metric(trajectory)
+        with writer.as_default():
+            metric.tf_summaries(train_step=step)
+
+    for step in range(3):
+        observe(EPISODES[step], tf.constant(step))
+    writer.flush()
+    assert scalars(tmp_path) == {"NumberOfEpisodes": [(0, 0), (1, 1), (2, 2)]}
+
+
+def test_without_a_train_step_only_step_metrics_are_plotted_against(tmp_path):
+    metric = tf_metrics.NumberOfEpisodes()
+    with tf.summary.create_file_writer(str(tmp_path)).as_default():
+        metric.tf_summaries(step_metrics=[tf_metrics.EnvironmentSteps()])
+    assert set(scalars(tmp_path)) == {"Metrics_vs_EnvironmentSteps/NumberOfEpisodes"}
+
+
+# Chosen actions
+
+
+def test_chosen_actions_are_the_latest_without_those_of_boundaries(tmp_path):
+    metric = tf_metrics.ChosenActionHistogram(buffer_size=5)
+    for i, trajectory in enumerate(EPISODES):
+        metric(trajectory._replace(action=tf.constant([10 + i, 20 + i])))
+    assert sorted(metric.result().numpy()) == [11, 13, 20, 21, 22]
+
+    with tf.summary.create_file_writer(str(tmp_path)).as_default():
+        metric.tf_summaries(train_step=4, step_metrics=[tf_metrics.EnvironmentSteps()])
+    written = scalars(tmp_path)
+    assert set(written) == {
+        "Metrics/ChosenActionHistogram",
+        "Metrics_vs_EnvironmentSteps/ChosenActionHistogram",
+    }
+    ((step, buckets),) = written["Metrics/ChosenActionHistogram"]
+    assert step == 4
+    assert buckets[:, 2].sum() == 5
+
+    metric.reset()
+    assert metric.result().shape == (0,)
+
+
+def test_each_number_of_a_vector_of_actions_is_counted():
+    metric = tf_metrics.ChosenActionHistogram(dtype=tf.int64)
+    metric(EPISODES[2]._replace(action=tf.constant([[1, 2], [3, 4]])))
+    assert metric.result().numpy().tolist() == [3, 4]
+    assert metric.result().dtype == tf.int64
+
+
+def test_nested_actions_have_no_histogram():
+    trajectory = EPISODES[0]._replace(action={"a": tf.constant([1, 2])})
+    with pytest.raises(ValueError, match=r"ChosenActionHistogram: .*one tensor"):
+        tf_metrics.ChosenActionHistogram()(trajectory)
+
+
+# Several rewards
+
+SPEEDS_AND_COST = {
+    "speed": tf.TensorSpec([2], tf.float32, "speed"),
+    "cost": tf.TensorSpec([], tf.float32),
+}
+
+
+def rewarded(trajectory):
+    """The rewards r as speeds `[r, 2 r]` and cost `-r`."""
+    r = trajectory.reward
+    rewards = {"speed": tf.stack([r, 2 * r], axis=-1), "cost": -r}
+    return trajectory._replace(reward=rewards)
+
+
+def test_returns_of_nested_rewards_are_kept_apart(tmp_path):
+    metric = tf_metrics.AverageReturnMultiMetric(SPEEDS_AND_COST, batch_size=2)
+    start = metric.result()
+    for trajectory in map(rewarded, EPISODES):
+        metric(trajectory)
+
+    result = metric.result()
+    assert type(result) is dict
+    assert result["speed"].numpy().tolist() == [31.5, 63]
+    assert result["cost"] == -31.5
+    assert tf.nest.map_structure(lambda x: x.numpy().sum(), start) == {
+        "speed": 0,
+        "cost": 0,
+    }
+
+    steps = tf_metrics.EnvironmentSteps()
+    with tf.summary.create_file_writer(str(tmp_path)).as_default():
+        metric.tf_summaries(train_step=1, step_metrics=[steps, metric])
+    name = "AverageReturnMultiMetric"
+    values = {"cost": -31.5, "speed0": 31.5, "speed1": 63}
+    assert scalars(tmp_path) == {
+        **{f"Metrics/{name}/{key}": [(1, v)] for key, v in values.items()},
+        **{
+            f"Metrics_vs_EnvironmentSteps/{name}/{key}": [(0, v)]
+            for key, v in values.items()
+        },
+    }
+    metric.reset()
+    assert metric.result()["cost"] == 0
+
+
+def test_nested_rewards_are_summed_by_the_metrics_of_one_return():
+    # 3 + 6 - 3 and 60 + 120 - 60.
+    metric = tf_metrics.MaxReturnMetric(batch_size=2)
+    assert feed(metric, map(rewarded, EPISODES)) == 120
+
+
+def test_many_returns_are_saved_in_mid_episode(tmp_path):
+    def make():
+        return tf_metrics.AverageReturnMultiMetric(SPEEDS_AND_COST, batch_size=2)
+
+    metric, restored = make(), make()
+    for trajectory in EPISODES[:2]:
+        metric(rewarded(trajectory))
+    path = tf.train.Checkpoint(metric=metric).save(str(tmp_path / "ckpt"))
+    status = tf.train.Checkpoint(metric=restored).restore(path)
+    status.assert_existing_objects_matched()
+    for trajectory in EPISODES[2:]:
+        restored(rewarded(trajectory))
+    assert restored.result()["speed"].numpy().tolist() == [31.5, 63]
+
+
+def test_other_rewards_than_the_specs_are_refused():
+    metric = tf_metrics.AverageReturnMultiMetric(SPEEDS_AND_COST, batch_size=2)
+    with pytest.raises((TypeError, ValueError), match="do not match"):
+        metric(EPISODES[0])
+    wrong = rewarded(EPISODES[0])
+    wrong.reward["cost"] = tf.zeros([2, 1])
+    with pytest.raises(ValueError, match=r"has shape \(2, 1\).*of shape \[2\]"):
+        metric(wrong)
+
+
+@pytest.mark.parametrize(
+    ("names", "tags"),
+    [
+        (("x", "y"), ["M/x", "M/y"]),
+        (("r",), ["M/r0", "M/r1"]),
+        ((), ["M/Metric0", "M/Metric1"]),
+        ((None,), ["M/Metric0", "M/Metric1"]),
+        (("x", None), ["M/x", "M/Metric1"]),
+        (("x", "y", "z"), ["M/Metric0", "M/Metric1"]),
+    ],
+)
+def test_names_of_the_numbers_of_a_vector(tmp_path, names, tags):
+    class Two(tf_metric.TFMultiMetricStepMetric):
+        def call(self, trajectory):
+            return trajectory
+
+        def reset(self):
+            pass
+
+        def result(self):
+            return tf.constant([1.0, 2.0])
+
+    metric = Two("M", prefix="", metric_names=names)
+    assert metric.metric_names == names
+    with tf.summary.create_file_writer(str(tmp_path)).as_default():
+        metric.tf_summaries(train_step=0)
+    assert sorted(scalars(tmp_path)) == sorted(tags)
 
 
 def test_deque_keeps_the_latest_values():

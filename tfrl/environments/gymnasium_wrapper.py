@@ -33,6 +33,8 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         auto_reset: bool = True,
         simplify_box_bounds: bool = True,
         render_kwargs: Mapping[str, Any] | None = None,
+        *,
+        reward_spec: array_spec.ArraySpec | None = None,
     ):
         """Wraps `gym_env`.
 
@@ -45,6 +47,8 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
           auto_reset: Whether the step after a LAST one resets.
           simplify_box_bounds: Whether equal bounds of a Box become one number.
           render_kwargs: Keyword arguments for the environment's own `render`.
+          reward_spec: The spec of the rewards of an environment that gives vectors,
+            such as MO-Gymnasium's; one float32 number if None.
 
         Raises:
           ValueError: If a space has no spec.
@@ -60,6 +64,7 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         self._action_spec = spec_from_gym_space(
             gym_env.action_space, spec_dtype_map, simplify_box_bounds, "action"
         )
+        self._reward_spec = reward_spec or super().reward_spec()
         self._discount = _read_only(np.float32(discount))
         self._match_dtype = match_obs_space_dtype
         self._action_is_discrete = isinstance(
@@ -88,6 +93,10 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
     def action_spec(self) -> Any:
         """The nest of specs of the action space."""
         return self._action_spec
+
+    def reward_spec(self) -> Any:
+        """The spec of the rewards."""
+        return self._reward_spec
 
     def get_info(self) -> Any:
         """Returns Gymnasium's `info` of the last reset or step, None before."""
@@ -154,7 +163,7 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         observation, self._info = self._gym_env.reset(seed=seed)
         self._done = False
         self._was_reset = True
-        return ts.restart(self._to_spec(observation))
+        return ts.restart(self._to_spec(observation), reward_spec=self._reward_spec)
 
     def _step(self, action: Any) -> ts.TimeStep:
         if self._action_is_discrete:
@@ -163,7 +172,12 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         observation, reward, terminated, truncated, self._info = self._gym_env.step(
             action
         )
-        if reward != reward:
+        # A NaN alone differs from itself; np.isnan takes twice as long.
+        if (
+            reward != reward
+            if self._reward_spec.shape == ()
+            else np.isnan(reward).any()
+        ):
             raise ValueError(
                 f"reward: got NaN from {self._name()}, expected a finite number; "
                 "mend the environment's reward."

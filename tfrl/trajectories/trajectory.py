@@ -19,7 +19,6 @@ from tfrl.trajectories.transitions import (
     Transition,
     experience_to_transitions,
     to_n_step_transition,
-    to_tensor,
     to_transition,
     to_transition_spec,
 )
@@ -171,7 +170,7 @@ def from_episode(
         num_frames = _outer_dim(time_source)
         if discount is None:
             discount = tf.ones([num_frames], tf.float32)
-        data = tf.nest.map_structure(to_tensor, (*data[:-1], discount))
+        data = tf.nest.map_structure(composite.as_tensor, (*data[:-1], discount))
         step_types = tf.concat(
             [
                 [_StepType.FIRST],
@@ -221,7 +220,7 @@ def _frames(
 ) -> Trajectory:
     """Frames of the given step types, in the shape of `discount`."""
     if nest_utils.has_tensors(observation, action, policy_info, reward, discount):
-        convert: Any = to_tensor
+        convert: Any = composite.as_tensor
         discount = tf.convert_to_tensor(discount)
         step_types = [
             tf.fill(tf.shape(discount), tf.constant(s))
@@ -247,11 +246,7 @@ def _outer_dim(value: Any) -> Any:
     if not tf.is_tensor(value):
         return np.shape(value)[0]
     static = value.shape[0]
-    if static is not None:
-        return static
-    if isinstance(value, tf.RaggedTensor):
-        return value.nrows()
-    return composite.shape(value)[0]
+    return composite.shape(value)[0] if static is None else static
 
 
 def _check_episode_lengths(data: Any, num_frames: Any) -> None:
@@ -260,9 +255,7 @@ def _check_episode_lengths(data: Any, num_frames: Any) -> None:
         if tf.is_tensor(length) or tf.is_tensor(num_frames) or length == num_frames:
             continue
         field, _, rest = path.partition("/")
-        name = ("observation", "action", "policy_info", "reward", "discount")[
-            int(field)
-        ]
+        name = _EPISODE_FIELDS[int(field)]
         raise ValueError(
             f"from_episode: {'/'.join(filter(None, (name, rest)))} has first dimension "
             f"{length}, expected {num_frames} as the discount (or the first reward) "

@@ -76,8 +76,8 @@ def to_transition(
         _check_rank("trajectory.discount", trajectory.discount, (2,))
         next_trajectory = _slice_time(trajectory, 1, None)
         trajectory = _slice_time(trajectory, None, -1)
-    trajectory = tf.nest.map_structure(to_tensor, trajectory)
-    next_trajectory = tf.nest.map_structure(to_tensor, next_trajectory)
+    trajectory = tf.nest.map_structure(composite.as_tensor, trajectory)
+    next_trajectory = tf.nest.map_structure(composite.as_tensor, next_trajectory)
     _check_rank("next_trajectory.discount", next_trajectory.discount, (1, 2))
     belongs = tf.equal(trajectory.next_step_type, next_trajectory.step_type)
     return Transition(
@@ -132,13 +132,8 @@ def to_n_step_transition(trajectory: Trajectory, gamma: Any) -> Transition:
       ValueError: if `discount` or `reward` is not of rank 2, or `T < 2`.
     """
     _check_rank("trajectory.discount", trajectory.discount, (2,))
-    if tf.nest.is_nested(trajectory.reward):
-        raise ValueError(
-            f"trajectory.reward: got the nest {trajectory.reward}, expected one tensor "
-            "[B, T]; reduce a nested reward to one number a step before."
-        )
-    _check_rank("trajectory.reward", trajectory.reward, (2,))
-    trajectory = tf.nest.map_structure(to_tensor, trajectory)
+    _check_one_reward(trajectory.reward)
+    trajectory = tf.nest.map_structure(composite.as_tensor, trajectory)
     num_frames = trajectory.discount.shape[1]
     if num_frames is not None and num_frames < 2:
         raise ValueError(
@@ -239,7 +234,7 @@ def _n_step_reward_and_discount(
 
 def _slice_time(trajectory: Trajectory, start: int | None, end: int | None) -> Any:
     def slice_leaf(leaf: Any) -> Any:
-        leaf = to_tensor(leaf)
+        leaf = composite.as_tensor(leaf)
         if start is not None:
             leaf = composite.slice_from(leaf, axis=1, start=start)
         return leaf if end is None else composite.slice_to(leaf, axis=1, end=end)
@@ -247,9 +242,14 @@ def _slice_time(trajectory: Trajectory, start: int | None, end: int | None) -> A
     return tf.nest.map_structure(slice_leaf, trajectory)
 
 
-def to_tensor(value: Any) -> Any:
-    # Composite tensors are tensors here, and stay what they are.
-    return value if tf.is_tensor(value) else tf.convert_to_tensor(value)
+def _check_one_reward(reward: Any) -> None:
+    shapes = tf.nest.map_structure(lambda r: tuple(r.shape), reward)
+    if tf.nest.is_nested(reward) or len(shapes) != 2:
+        raise ValueError(
+            f"trajectory.reward: got shape {shapes}, expected one number a step, "
+            "[B, T]; reduce a vector or a nest of rewards to one number before, for "
+            "example to a weighted sum."
+        )
 
 
 def _check_rank(name: str, value: Any, ranks: tuple[int, ...]) -> None:

@@ -23,6 +23,7 @@ from tfrl.utils.actions import (
     spec_means_and_magnitudes,
 )
 from tfrl.utils.checkpointing import Checkpointer
+from tfrl.utils.device_placement import soft_device_placement
 from tfrl.utils.discounting import (
     discounted_future_sum,
     discounted_future_sum_masked,
@@ -38,7 +39,6 @@ from tfrl.utils.ou_process import OUProcess, ornstein_uhlenbeck_process
 from tfrl.utils.spec_files import load_spec, save_spec
 from tfrl.utils.summaries import (
     generate_tensor_summaries,
-    soft_device_placement,
     summarize_scalar_dict,
     summarize_tensor_dict,
 )

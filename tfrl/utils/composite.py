@@ -1,16 +1,28 @@
-"""Shape operations that work on dense and on sparse tensors alike."""
+"""Shape operations that work on dense, sparse and ragged tensors alike.
+
+An axis is a number and may be negative. Where a ragged tensor is given, the dimensions
+that an operation is about are uniform ones, as batch and time are.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
 
+def as_tensor(value: Any) -> Any:
+    """Returns a tensor of any kind as it is, and anything else as a dense one."""
+    return value if tf.is_tensor(value) else tf.convert_to_tensor(value)
+
+
 def shape(tensor: Any) -> tf.Tensor:
-    """Returns the dynamic (dense) shape, int64."""
+    """Returns the dynamic (dense) shape, int64; of ragged rows the longest counts."""
     if isinstance(tensor, tf.SparseTensor):
         return tensor.dense_shape
+    if isinstance(tensor, tf.RaggedTensor):
+        return tensor.bounding_shape(out_type=tf.int64)
     return tf.shape(tensor, out_type=tf.int64)
 
 
@@ -30,6 +42,7 @@ def squeeze(t: Any, axis: int) -> Any:
     """
     if not isinstance(t, tf.SparseTensor):
         return tf.squeeze(t, [axis])
+    axis = _from_first(t, axis)
     size = t.dense_shape[axis]
     check = tf.debugging.assert_equal(
         size,
@@ -49,6 +62,7 @@ def expand_dims(t: Any, axis: int) -> Any:
 
 def slice_from(tensor: Any, axis: int, start: Any) -> Any:
     """Returns `tensor[start:]` along `axis`; `start` may be negative."""
+    axis = _from_first(tensor, axis)
     if not isinstance(tensor, tf.SparseTensor):
         return tensor[(slice(None),) * axis + (slice(start, None),)]
     size = tensor.dense_shape[axis]
@@ -58,10 +72,104 @@ def slice_from(tensor: Any, axis: int, start: Any) -> Any:
 
 def slice_to(tensor: Any, axis: int, end: Any) -> Any:
     """Returns `tensor[:end]` along `axis`; `end` may be negative."""
+    axis = _from_first(tensor, axis)
     if not isinstance(tensor, tf.SparseTensor):
         return tensor[(slice(None),) * axis + (slice(None, end),)]
     size = tensor.dense_shape[axis]
     return _sparse_slice(tensor, axis, tf.zeros_like(size), _from_the_left(end, size))
+
+
+def stack(tensors: Sequence[Any], axis: int = 0) -> Any:
+    """Stacks tensors of one shape, with a new dimension at `axis`."""
+    if isinstance(tensors[0], tf.SparseTensor):
+        axis = axis if axis >= 0 else axis + tensors[0].shape.rank + 1
+        return tf.sparse.concat(axis, [tf.sparse.expand_dims(t, axis) for t in tensors])
+    return tf.stack(tensors, axis=axis)
+
+
+def unstack(t: Any) -> list[Any]:
+    """Takes `[B, ...]` apart into B tensors.
+
+    Raises:
+      ValueError: if B is not known.
+    """
+    if not _is_composite(t):
+        return tf.unstack(t)
+    size = t.shape[0]
+    if size is None:
+        raise ValueError(
+            f"unstack: got a {type(t).__name__} of shape {t.shape}, expected a known "
+            "size of the first dimension, which is the number of results."
+        )
+    if isinstance(t, tf.RaggedTensor):
+        return [t[i] for i in range(size)]
+    rows = tf.sparse.split(t, num_split=size, axis=0)
+    return [squeeze(row, 0) for row in rows]
+
+
+def flatten_outer(t: Any, outer_rank: int) -> Any:
+    """Merges the first `outer_rank` dimensions into one; 0 adds one of size 1."""
+    if outer_rank == 0:
+        return expand_dims(t, 0)
+    if isinstance(t, tf.RaggedTensor):
+        return t.merge_dims(0, outer_rank - 1) if outer_rank > 1 else t
+    inner, size = t.shape[outer_rank:], t.shape[:outer_rank].num_elements()
+    # Numbers where the shape is static, so that the result's is too.
+    if size is None:
+        size = tf.reduce_prod(shape(t)[:outer_rank])
+    if inner.is_fully_defined():
+        return reshape(t, [size, *inner])
+    leading = tf.cast(size, tf.int64)[tf.newaxis]
+    return reshape(t, tf.concat([leading, shape(t)[outer_rank:]], axis=0))
+
+
+def repeat(t: Any, times: Any) -> Any:
+    """Repeats each entry of the first dimension, the copies side by side."""
+    if isinstance(t, tf.RaggedTensor):
+        return tf.gather(t, tf.repeat(tf.range(t.nrows()), times))
+    if not isinstance(t, tf.SparseTensor):
+        return tf.repeat(t, times, axis=0)
+    times = tf.cast(times, tf.int64)
+    copies = tf.tile(tf.range(times), tf.shape(t.indices, tf.int64)[:1])
+    indices = tf.repeat(t.indices, times, axis=0)
+    rows = indices[:, 0] * times + copies
+    return tf.sparse.reorder(
+        tf.SparseTensor(
+            indices=tf.concat([rows[:, tf.newaxis], indices[:, 1:]], axis=1),
+            values=tf.repeat(t.values, times),
+            dense_shape=tf.concat([t.dense_shape[:1] * times, t.dense_shape[1:]], 0),
+        )
+    )
+
+
+def where(condition: tf.Tensor, x: Any, y: Any) -> Any:
+    """Takes `x` where `condition` is true and `y` elsewhere.
+
+    Args:
+      condition: bool, of a shape that the tensors' begin with; `[B]` for ragged ones.
+      x: a tensor.
+      y: a tensor of the same kind and shape.
+    """
+    if isinstance(x, tf.RaggedTensor):
+        rows = tf.range(x.nrows())
+        both = tf.concat([x, y], axis=0)
+        return tf.gather(both, tf.where(condition, rows, rows + x.nrows()))
+    if not isinstance(x, tf.SparseTensor):
+        missing = x.shape.rank - condition.shape.rank
+        return tf.where(condition[(..., *(tf.newaxis,) * missing)], x, y)
+
+    def chosen(t: tf.SparseTensor, keep: tf.Tensor) -> tf.SparseTensor:
+        outer = t.indices[:, : condition.shape.rank]
+        return tf.sparse.retain(t, tf.gather_nd(keep, outer))
+
+    x, y = chosen(x, condition), chosen(y, tf.logical_not(condition))
+    return tf.sparse.reorder(
+        tf.SparseTensor(
+            indices=tf.concat([x.indices, y.indices], axis=0),
+            values=tf.concat([x.values, y.values], axis=0),
+            dense_shape=x.dense_shape,
+        )
+    )
 
 
 def select(t: Any, index: Any) -> Any:
@@ -80,6 +188,14 @@ def select(t: Any, index: Any) -> Any:
     if isinstance(index, int):
         return t[:, index]
     return tf.gather(t, index, axis=1, batch_dims=1)
+
+
+def _is_composite(t: Any) -> bool:
+    return isinstance(t, tf.SparseTensor | tf.RaggedTensor)
+
+
+def _from_first(t: Any, axis: int) -> int:
+    return axis if axis >= 0 else axis + len(t.shape)
 
 
 def _from_the_left(position: Any, size: tf.Tensor) -> tf.Tensor:

@@ -88,12 +88,14 @@ def unstack_nested_tensors(tensors: Any, specs: Any) -> list[Any]:
       ValueError: if a tensor has no batch dimension, or one of unknown size.
     """
     flat = _flat_batched(tensors, specs, "unstack")
-    return _transpose_lists(tensors, [tf.unstack(tensor) for tensor in flat])
+    return _transpose_lists(tensors, [composite.unstack(tensor) for tensor in flat])
 
 
 def stack_nested_tensors(tensors: Sequence[Any], axis: int = 0) -> Any:
     """Stacks a list of nests into one, with a new dimension at `axis`."""
-    return tf.nest.map_structure(lambda *leaves: tf.stack(leaves, axis=axis), *tensors)
+    return tf.nest.map_structure(
+        lambda *leaves: composite.stack(leaves, axis), *tensors
+    )
 
 
 def flatten_multi_batched_nested_tensors(
@@ -121,19 +123,10 @@ def flatten_multi_batched_nested_tensors(
         if static.is_fully_defined()
         else composite.shape(flat[0])[:outer_rank]
     )
-    # A number where the shape is static, so that the results' shapes are too.
-    size = static.num_elements() if static.is_fully_defined() else None
-    batch_size = tf.reduce_prod(batch_dims) if size is None else size
-
-    def merge(tensor: Any) -> Any:
-        inner = spec_shape(tensor)[outer_rank:]
-        if inner.is_fully_defined():
-            return composite.reshape(tensor, [batch_size, *inner.as_list()])
-        inner_dims = composite.shape(tensor)[outer_rank:]
-        leading = tf.cast(batch_size, tf.int64)[tf.newaxis]
-        return composite.reshape(tensor, tf.concat([leading, inner_dims], axis=0))
-
-    return tf.nest.map_structure(merge, tensors), batch_dims
+    merged = tf.nest.map_structure(
+        lambda tensor: composite.flatten_outer(tensor, outer_rank), tensors
+    )
+    return merged, batch_dims
 
 
 def flatten_and_check_shape_nested_specs(
@@ -173,18 +166,19 @@ def where(condition: Any, true_outputs: Any, false_outputs: Any) -> Any:
     )
     condition = tf.convert_to_tensor(condition)
 
-    def where_leaf(true_leaf: Any, false_leaf: Any) -> tf.Tensor:
-        true_leaf = tf.convert_to_tensor(true_leaf)
-        missing = true_leaf.shape.rank - condition.shape.rank
-        if missing < 0:
+    def where_leaf(true_leaf: Any, false_leaf: Any) -> Any:
+        rank = len(true_leaf.shape)
+        if rank < condition.shape.rank:
             raise ValueError(
                 f"condition: got rank {condition.shape.rank} (shape {condition.shape}) "
                 f"for a leaf of shape {true_leaf.shape}, expected at most its rank; "
                 "reduce the condition to the leading dimensions."
             )
-        expanded = condition[(..., *(tf.newaxis,) * missing)]
-        return tf.where(expanded, true_leaf, false_leaf)
+        return composite.where(condition, true_leaf, false_leaf)
 
+    true_outputs, false_outputs = tf.nest.map_structure(
+        composite.as_tensor, (true_outputs, false_outputs)
+    )
     return tf.nest.map_structure(where_leaf, true_outputs, false_outputs)
 
 
@@ -197,14 +191,14 @@ def tile_batch(tensors: Any, multiplier: Any) -> Any:
       ValueError: if a tensor has no batch dimension.
     """
 
-    def tile(tensor: Any) -> tf.Tensor:
-        tensor = tf.convert_to_tensor(tensor)
+    def tile(tensor: Any) -> Any:
+        tensor = composite.as_tensor(tensor)
         if not tensor.shape.rank:
             raise ValueError(
                 f"tile_batch: got a tensor of shape {tensor.shape}, expected [B, ...] "
                 "of known rank; add the batch dimension with batch_nested_tensors."
             )
-        return tf.repeat(tensor, multiplier, axis=0)
+        return composite.repeat(tensor, multiplier)
 
     return tf.nest.map_structure(tile, tensors)
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tfrl.utils import composite
 from tfrl.utils.nest_structure import (
     assert_same_structure,
     flatten_with_joined_paths,
@@ -134,7 +135,8 @@ def get_outer_shape(nested_tensor: Any, spec: Any) -> tf.Tensor:
     outer_rank = get_outer_rank(nested_tensor, spec)
     if outer_rank == 0:
         return tf.constant([], dtype=tf.int32)
-    return tf.shape(tf.nest.flatten(nested_tensor)[0])[:outer_rank]
+    first = tf.nest.flatten(nested_tensor)[0]
+    return tf.cast(composite.shape(first)[:outer_rank], tf.int32)
 
 
 def assert_value_spec(output_spec: Any, network_name: str) -> None:

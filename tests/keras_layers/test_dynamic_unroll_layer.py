@@ -101,7 +101,10 @@ def test_lstm_matches_numpy(data, loop):
     inputs, reset, h, c = data
     cell = shuffled(keras.layers.LSTMCell(UNITS))
     layer = DynamicUnroll(cell)
-    run = lambda x, m, s: layer(x, initial_state=s, reset_mask=m)
+
+    def run(x, mask, state):
+        return layer(x, initial_state=state, reset_mask=mask)
+
     if loop:
         # Of unknown length, which runs in a tf.while_loop.
         run = tf.function(run, reduce_retracing=True).get_concrete_function(
@@ -198,7 +201,7 @@ def test_a_reset_goes_to_the_cells_own_initial_state():
 
 
 def test_a_step_without_time_is_one_step(data):
-    inputs, reset, h, c = data
+    inputs, _, h, c = data
     layer = DynamicUnroll(keras.layers.LSTMCell(UNITS))
     long, long_state = layer(inputs[:, :1], initial_state=[h, c])
     for mask in (None, tf.zeros([BATCH], tf.bool), tf.zeros([BATCH, 1], tf.bool)):

@@ -77,7 +77,7 @@ def test_variables_count_once(layer_and_state):
 
 
 def test_dense_layers_are_refused():
-    with pytest.raises(TypeError, match="not a subclass of keras.layers.RNN"):
+    with pytest.raises(TypeError, match=r"not a subclass of keras\.layers\.RNN"):
         RNNWrapper(keras.layers.Dense(2))
 
 

@@ -331,7 +331,8 @@ def test_recurrent_loss_sums_over_time_and_averages_over_the_batch():
     agent.initialize()
     info = agent.loss(window(3))
     now = np.cumsum(FRAMES.observation[:, :2], axis=1) @ KERNEL
-    then = (np.cumsum(FRAMES.observation[:, 1:], axis=1) @ KERNEL).max(-1)
+    # The next steps too are valued after all that came before.
+    then = (np.cumsum(FRAMES.observation, axis=1)[:, 1:3] @ KERNEL).max(-1)
     taken = np.take_along_axis(now, FRAMES.action[:, :2, None], axis=-1)[..., 0]
     errors = FRAMES.reward[:, :2] + 0.5 * 0.9 * then - taken
     np.testing.assert_allclose(info.extra.td_error, errors, rtol=1e-5, atol=1e-6)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfrl.agents import data_converter, tf_agent
-from tfrl.agents.dqn import construction
+from tfrl.agents.dqn import construction, sequences
 from tfrl.policies import q_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
@@ -206,7 +206,13 @@ class DqnAgent(tf_agent.TFAgent):
         gradients = optimizers.clip_gradient_norms(
             tape.gradient(loss_info.loss, trained), self._gradient_clipping
         )
-        checked = self._update(loss_info.loss, gradients, trained, self._optimizer)
+        checked = self._update(
+            loss_info.loss,
+            gradients,
+            trained,
+            self._optimizer,
+            untrained=self._q_network.non_trainable_variables,
+        )
         with tf.control_dependencies([checked]):
             self._update_target()
         return loss_info
@@ -218,9 +224,17 @@ class DqnAgent(tf_agent.TFAgent):
         training: bool = False,
     ) -> tf_agent.LossInfo:
         time_step, action_step, next_time_step = self._as_transition(experience)
-        q_values = self._q_values(time_step, training)
+        current = sequences.current_steps(time_step) if self._recurrent else time_step
+        q_values = self._q_values(current, training)
         predictions = common.index_with_actions(q_values, action_step.action)
-        next_q_values = self._next_q_values(next_time_step)
+        # Before the network is applied to anything else: layers may penalise their
+        # activities.
+        regularization_losses = self._q_network.losses
+        if self._recurrent:
+            steps = sequences.whole_sequence(time_step, next_time_step)
+            next_q_values = self._next_q_values(steps)[:, 1:]
+        else:
+            next_q_values = self._next_q_values(next_time_step)
         targets = compute_td_targets(
             next_q_values,
             rewards=self._reward_scale_factor * next_time_step.reward,
@@ -242,7 +256,7 @@ class DqnAgent(tf_agent.TFAgent):
         losses = common.aggregate_losses(
             per_example_loss=td_loss,
             sample_weight=weights,
-            regularization_loss=self._q_network.losses,
+            regularization_loss=regularization_losses,
         )
         self._summarize(losses, td_loss, td_error, predictions, next_q_values)
         return tf_agent.LossInfo(losses.total_loss, DqnLossInfo(td_loss, td_error))
@@ -295,10 +309,11 @@ class DqnAgent(tf_agent.TFAgent):
     ) -> None:
         if not self.summaries_enabled:
             return
+        reg_loss = losses.regularization
         summaries.summarize_scalar_dict(
             {
                 "td_loss": losses.weighted,
-                "reg_loss": losses.regularization,
+                "reg_loss": 0.0 if reg_loss is None else reg_loss,
                 "total_loss": losses.total_loss,
             },
             step=self.train_step_counter,
@@ -306,11 +321,11 @@ class DqnAgent(tf_agent.TFAgent):
         if self.debug_summaries:
             summaries.summarize_tensor_dict(
                 {
-                    "td_error": td_error,
-                    "td_loss": td_loss,
-                    "q_values": q_values,
-                    "next_q_values": next_q_values,
-                    "diff_q_values": q_values - next_q_values,
+                    "loss/td_error": td_error,
+                    "loss/td_loss": td_loss,
+                    "loss/q_values": q_values,
+                    "loss/next_q_values": next_q_values,
+                    "loss/diff_q_values": q_values - next_q_values,
                 },
                 step=self.train_step_counter,
             )

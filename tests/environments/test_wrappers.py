@@ -96,7 +96,7 @@ def test_time_limit_above_the_length_changes_nothing():
 
 
 def test_time_limit_refuses_what_it_cannot_do():
-    with pytest.raises(ValueError, match="duration: got 0, expected a positive"):
+    with pytest.raises(ValueError, match="duration: got 0, expected an integer of at least 1"):
         wrappers.TimeLimit(Recorder(), 0)
     batch = batched_py_environment.BatchedPyEnvironment([Recorder()], False)
     with pytest.raises(ValueError, match="env: got a batched environment"):

@@ -24,19 +24,27 @@ def flatten(
       ValueError: If the structure or a shape differs.
       TypeError: If a dtype is of another kind, such as floats for integers.
     """
+    return [
+        _as_array("/".join(("action", *map(str, path))), leaf, leaf_spec, outer_shape)
+        for (path, leaf_spec), leaf in zip(
+            tree.flatten_with_path(spec), leaves(action, spec), strict=True
+        )
+    ]
+
+
+def leaves(action: Any, spec: Any) -> list[Any]:
+    """Returns what `action` has in place of each spec of the nest `spec`.
+
+    Raises:
+      ValueError: If the structure differs.
+    """
     try:
-        leaves = tree.flatten_up_to(spec, action)
+        return tree.flatten_up_to(spec, action)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"action: got {action!r}, expected the structure of the action spec {spec} "
             f"({error}); pack the actions like the spec."
         ) from None
-    return [
-        _as_array("/".join(("action", *map(str, path))), leaf, leaf_spec, outer_shape)
-        for (path, leaf_spec), leaf in zip(
-            tree.flatten_with_path(spec), leaves, strict=True
-        )
-    ]
 
 
 def can_cast(dtype: np.dtype[Any], to: np.dtype[Any]) -> bool:

@@ -37,8 +37,9 @@ class PyToDMWrapper(dm_env.Environment):
             )
         if env.batched:
             raise NotImplementedError(
-                f"env: got a batched environment ({env.batch_size} members), expected "
-                "a single one, since dm_env knows no batches; wrap each member."
+                f"env: got a batched environment (batch_size {env.batch_size}), "
+                "expected a single one, since dm_env knows no batches; wrap each "
+                "member."
             )
         self._environment = env
         self._reset_next_step = True

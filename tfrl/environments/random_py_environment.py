@@ -53,6 +53,7 @@ class RandomPyEnvironment(py_environment.PyEnvironment):
           max_duration: After so many steps an episode terminates; None for no limit.
 
         Raises:
+          TypeError: If a spec is no `ArraySpec`.
           ValueError: If an argument is out of its range, or `discount` has another
             shape.
         """
@@ -60,8 +61,10 @@ class RandomPyEnvironment(py_environment.PyEnvironment):
         _check_arguments(
             episode_end_probability, batch_size, min_duration, max_duration
         )
-        self._observation_spec = observation_spec
-        self._action_spec = [] if action_spec is None else action_spec
+        self._observation_spec = _checked_specs("observation_spec", observation_spec)
+        self._action_spec = _checked_specs(
+            "action_spec", [] if action_spec is None else action_spec
+        )
         self._end_probability = episode_end_probability
         self._batch_size = batch_size
         self._outer_shape = () if batch_size is None else (batch_size,)
@@ -177,6 +180,17 @@ class RandomPyEnvironment(py_environment.PyEnvironment):
                     f"action: got {array}, expected values from {spec.minimum} to "
                     f"{spec.maximum}; take actions that follow the action spec."
                 )
+
+
+def _checked_specs(name: str, specs: Any) -> Any:
+    for spec in tree.flatten(specs):
+        if not isinstance(spec, array_spec.ArraySpec):
+            raise TypeError(
+                f"{name}: got {spec!r} of type {type(spec).__name__} in the nest, "
+                "expected ArraySpecs; convert tensor specs with "
+                "tensor_spec.to_nest_array_spec."
+            )
+    return specs
 
 
 def _check_arguments(

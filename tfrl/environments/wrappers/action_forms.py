@@ -142,7 +142,9 @@ class ExtraDisabledActionsWrapper(base.PyEnvironmentBaseWrapper):
         """Adds `num_extra_actions` to `env`, whose action is one bounded integer.
 
         Raises:
-          ValueError: If `env` has other actions, or the number is negative.
+          TypeError: If the number is no integer.
+          ValueError: If `env` has other actions, or the number is negative, or more
+            than the actions' dtype can count.
         """
         super().__init__(env, handle_auto_reset)
         spec = env.action_spec()
@@ -156,17 +158,18 @@ class ExtraDisabledActionsWrapper(base.PyEnvironmentBaseWrapper):
                 "integer, to which actions can be added; flatten or discretize the "
                 "actions first."
             )
+        num_extra = base.check_count(
+            "num_extra_actions", num_extra_actions, 0, "actions cannot be taken away"
+        )
         room = int(np.iinfo(spec.dtype).max) - int(spec.maximum)
-        if not 0 <= num_extra_actions <= room:
+        if num_extra > room:
             raise ValueError(
-                f"num_extra_actions: got {num_extra_actions}, expected 0 to {room}, so "
-                f"that {spec.dtype} can number the actions; change it, or the dtype."
+                f"num_extra_actions: got {num_extra}, expected at most {room}, so that "
+                f"{spec.dtype} can number the actions; lower it, or widen the dtype."
             )
         self._allowed_spec = spec
-        self._action_spec = spec.replace(
-            maximum=int(spec.maximum) + int(num_extra_actions)
-        )
-        mask = np.repeat([1, 0], [int(spec.num_values), num_extra_actions])
+        self._action_spec = spec.replace(maximum=int(spec.maximum) + num_extra)
+        mask = np.repeat([1, 0], [int(spec.num_values), num_extra])
         self._mask_spec = array_spec.BoundedArraySpec(
             mask.shape, np.int64, 0, 1, name="mask"
         )

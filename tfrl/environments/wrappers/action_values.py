@@ -89,14 +89,13 @@ class ActionClipWrapper(base.PyEnvironmentBaseWrapper):
 
     def _step(self, action: Any) -> ts.TimeStep:
         spec = self._env.action_spec()
-        try:
-            clipped = tree.map_structure_up_to(spec, _clip, spec, action)
-        except TypeError as error:
-            raise ValueError(
-                f"action: got {action!r}, expected the structure of the action spec "
-                f"{spec} ({error}); pack the actions like the spec."
-            ) from error
-        return self._env.step(clipped)
+        clipped = [
+            _clip(leaf_spec, leaf)
+            for leaf_spec, leaf in zip(
+                tree.flatten(spec), action_arrays.leaves(action, spec), strict=True
+            )
+        ]
+        return self._env.step(tree.unflatten_as(spec, clipped))
 
 
 class ActionOffsetWrapper(base.PyEnvironmentBaseWrapper):

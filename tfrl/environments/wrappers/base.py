@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -127,7 +128,28 @@ def refuse_batched(env: py_environment.PyEnvironment, wrapper: str, hint: str) -
     """Raises a ValueError if `env` is batched; `hint` says what to do instead."""
     if env.batched:
         raise ValueError(
-            f"env: got a batched environment of {env.batch_size} members, expected a "
-            f"single one, since their episodes end at different steps; wrap each "
-            f"member in {wrapper} before you batch them{hint}."
+            f"env: got a batched environment (batch_size {env.batch_size}), expected a "
+            "single one, since the episodes of a batch end at different steps; wrap "
+            f"each member in {wrapper} before you batch them{hint}."
         )
+
+
+def check_count(name: str, value: Any, minimum: int, hint: str) -> int:
+    """Returns `value` as an integer.
+
+    Raises:
+      TypeError: If it is none; `hint` says what to give instead.
+      ValueError: If it is below `minimum`.
+    """
+    try:
+        count = operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"{name}: got {value!r} of type {type(value).__name__}, expected an "
+            f"integer of at least {minimum}; {hint}."
+        ) from None
+    if count < minimum:
+        raise ValueError(
+            f"{name}: got {value}, expected an integer of at least {minimum}; {hint}."
+        )
+    return count

@@ -30,20 +30,18 @@ class TimeLimit(base.PyEnvironmentBaseWrapper):
         """Limits `env` to `duration` steps an episode.
 
         Raises:
+          TypeError: If `duration` is no integer.
           ValueError: If `duration` is not positive, or `env` is batched.
         """
         super().__init__(env, handle_auto_reset)
-        if duration <= 0:
-            raise ValueError(
-                f"duration: got {duration}, expected a positive number of steps; leave "
-                "the wrapper out for no limit."
-            )
         base.refuse_batched(
             env,
             "TimeLimit",
             ", such as with the max_episode_steps of vector_py_environment.load",
         )
-        self._duration = duration
+        self._duration = base.check_count(
+            "duration", duration, 1, "leave the wrapper out for no limit"
+        )
         self._num_steps: int | None = None
 
     @property
@@ -94,16 +92,17 @@ class FixedLength(base.PyEnvironmentBaseWrapper):
         The step after the last of them resets, whatever `handle_auto_reset` says.
 
         Raises:
+          TypeError: If `fix_length` is no integer.
           ValueError: If `fix_length` is not positive, or `env` is batched.
         """
         super().__init__(env, handle_auto_reset)
-        if fix_length <= 0:
-            raise ValueError(
-                f"fix_length: got {fix_length}, expected a positive number of steps; "
-                "give the length that every episode is to have."
-            )
         base.refuse_batched(env, "FixedLength", "")
-        self._fix_length = fix_length
+        self._fix_length = base.check_count(
+            "fix_length",
+            fix_length,
+            1,
+            "give the number of steps that every episode is to have",
+        )
         self._num_steps = 0
         self._ended = False
 
@@ -159,16 +158,14 @@ class ActionRepeat(base.PyEnvironmentBaseWrapper):
         """Repeats each action of `env` up to `times` times.
 
         Raises:
+          TypeError: If `times` is no integer.
           ValueError: If `times` is not above 1, or `env` is batched.
         """
         super().__init__(env, handle_auto_reset)
-        if times <= 1:
-            raise ValueError(
-                f"times: got {times}, expected at least 2; leave the wrapper out to "
-                "apply each action once."
-            )
         base.refuse_batched(env, "ActionRepeat", "")
-        self._times = times
+        self._times = base.check_count(
+            "times", times, 2, "leave the wrapper out to apply each action once"
+        )
 
     def _step(self, action: Any) -> ts.TimeStep:
         rewards, discounts = [], []

@@ -40,14 +40,13 @@ class HistoryWrapper(base.PyEnvironmentBaseWrapper):
           handle_auto_reset: See `PyEnvironment`.
 
         Raises:
+          TypeError: If `history_length` is no integer.
           ValueError: If `history_length` is not positive.
         """
         super().__init__(env, handle_auto_reset)
-        if history_length <= 0:
-            raise ValueError(
-                f"history_length: got {history_length}, expected at least 1; raise it."
-            )
-        self._length = history_length
+        self._length = base.check_count(
+            "history_length", history_length, 1, "give the number of observations"
+        )
         self._include_actions = include_actions
         self._tile_first = tile_first_step_obs
         self._inner_observation_spec = env.observation_spec()

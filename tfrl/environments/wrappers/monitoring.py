@@ -93,7 +93,8 @@ class PerformanceProfiler(base.PyEnvironmentBaseWrapper):
           process_steps: After how many steps it is called, resets not counted.
 
         Raises:
-          TypeError: If `process_profile_fn` cannot be called.
+          TypeError: If `process_profile_fn` cannot be called, or `process_steps` is
+            no integer.
           ValueError: If `process_steps` is not positive.
         """
         super().__init__(env)
@@ -103,13 +104,10 @@ class PerformanceProfiler(base.PyEnvironmentBaseWrapper):
                 "of a cProfile.Profile; give one such as "
                 "lambda profile: profile.print_stats()."
             )
-        if process_steps <= 0:
-            raise ValueError(
-                f"process_steps: got {process_steps}, expected a positive number of "
-                "steps; raise it."
-            )
         self._process_profile_fn = process_profile_fn
-        self._process_steps = process_steps
+        self._process_steps = base.check_count(
+            "process_steps", process_steps, 1, "give a number of steps"
+        )
         self._profile = cProfile.Profile()
         self._num_steps = 0
 

@@ -62,7 +62,8 @@ def test_tensor_is_described_by_its_statistics(written, shape):
     scalars = {k: float(v) for k, (_, v) in result.items() if v.ndim == 0}
     assert scalars == {
         "x/mean": 3,
-        "x/stddev": pytest.approx(np.std([1, 2, 3, 6])),
+        "x/mean_abs": 3,
+        "x/std": pytest.approx(np.std([1, 2, 3, 6])),
         "x/max": 6,
         "x/min": 1,
     }
@@ -82,12 +83,65 @@ def test_variables_and_gradients_are_written_with_their_norms(written):
     result = written(write)
     norms = {k: float(v) for k, (_, v) in result.items() if k.endswith("_norm")}
     assert norms == {
-        "summarize_vars/weight_value_norm": 5,
+        "summarize_vars/weight_0_value_norm": 5,
         "summarize_vars/other_0_value_norm": 1,
-        "summarize_grads/weight_gradient_norm": 10,
+        "summarize_grads/weight_0_gradient_norm": 10,
     }
-    assert "summarize_vars/weight_value" in result
-    assert "summarize_grads/weight_gradient" in result
+    assert "summarize_vars/weight_0_value" in result
+    assert "summarize_grads/weight_0_gradient" in result
+
+
+def test_histograms_have_their_own_names(written):
+    data = {"x": tf.constant([1.0, 2.0]), "y": None}
+    assert list(written(lambda: summaries.summarize_histogram_dict(data, 1))) == ["x"]
+
+
+def test_sparse_gradients_and_integer_variables(written):
+    seed, table = tf.Variable([1], name="seed"), tf.Variable([[1.0]], name="table")
+    sparse = tf.IndexedSlices(tf.constant([[3.0]]), tf.constant([0]))
+
+    def write():
+        summaries.add_variables_summaries([(None, seed)], 0)
+        summaries.add_gradients_summaries([(sparse, table)], 0)
+
+    result = written(write)
+    assert float(result["summarize_grads/table_0_gradient_norm"][1]) == 3
+    assert not any("seed" in tag for tag in result)
+
+
+def test_steps_that_are_not_recorded_compute_nothing_and_trace_once(written):
+    computed, recorded = tf.Variable(0), tf.Variable(True)
+    step = tf.Variable(0, dtype=tf.int64)
+
+    @tf.function
+    def write():
+        def histogram():
+            computed.assign_add(1)
+            tf.summary.histogram("x", [1.0], step=step)
+
+        summaries.when_recording(histogram)
+        summaries.summarize_tensor_dict({"y": tf.constant([1.0])}, step)
+        step.assign_add(1)
+
+    def steps():
+        with tf.summary.record_if(lambda: recorded):
+            for on in (True, False, True, False):
+                recorded.assign(on)
+                write()
+
+    result = written(steps)
+    assert set(result) >= {"x", "y/mean", "y/histogram"}
+    assert int(computed) == 2
+    assert write.experimental_get_tracing_count() == 1
+
+
+def test_without_a_writer_the_graph_is_empty():
+    def write(x):
+        summaries.summarize_tensor_dict({"x": x}, 0)
+        summaries.add_gradients_summaries([(x, tf.constant(1.0))], 0)
+
+    graph = tf.function(write).get_concrete_function(tf.TensorSpec([2])).graph
+    assert not {op.type for op in graph.get_operations()} - {"Placeholder", "Const"}
 
 
 def test_without_a_writer_nothing_happens():

@@ -15,8 +15,7 @@ import tensorflow as tf
 
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
-from tfrl.trajectories.transitions import to_tensor
-from tfrl.utils import nest_utils
+from tfrl.utils import composite, nest_utils
 
 
 class DataContext(tf.Module):
@@ -268,7 +267,7 @@ def _checked_trajectory(
             "experience: expected a Trajectory or a Transition, got "
             f"{type(value).__name__}; build one with tfrl.trajectories.trajectory."
         )
-    value = tf.nest.map_structure(to_tensor, trajectory.Trajectory(*value))
+    value = tf.nest.map_structure(composite.as_tensor, trajectory.Trajectory(*value))
     value = _checked_nest(value, spec, num_outer_dims)
     if sequence_length is not None:
         for path, tensor in nest_utils.flatten_with_joined_paths(value):
@@ -291,7 +290,7 @@ def _checked_transition(
         policy_step.PolicyStep(*value.action_step),
         ts.TimeStep(*value.next_time_step),
     )
-    value = tf.nest.map_structure(to_tensor, value)
+    value = tf.nest.map_structure(composite.as_tensor, value)
     # A policy's state has no time dimension, so it is set aside for the check.
     state = value.action_step.state
     if tf.nest.flatten(state):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -250,8 +251,16 @@ class TFAgent(tf.Module, abc.ABC):
         gradients: list[Any],
         trained: list[Any],
         optimizer: optimizers.OptimizerAdapter,
+        untrained: Sequence[Any] = (),
     ) -> tf.Tensor:
         """Applies the gradients and counts the step, if the loss is finite.
+
+        Args:
+          loss: the scalar that was minimised.
+          gradients: one for each of `trained`, or None.
+          trained: the variables to update.
+          optimizer: what updates them.
+          untrained: further variables to summarise, statistics of layers say.
 
         Returns:
           The loss, checked; whatever else an update changes must depend on it.
@@ -261,7 +270,9 @@ class TFAgent(tf.Module, abc.ABC):
         """
         if self.summarize_grads_and_vars:
             pairs = list(zip(gradients, trained, strict=True))
-            summaries.add_variables_summaries(pairs, self.train_step_counter)
+            summaries.add_variables_summaries(
+                [*pairs, *((None, v) for v in untrained)], self.train_step_counter
+            )
             summaries.add_gradients_summaries(pairs, self.train_step_counter)
         checked = check_finite(loss, type(self).__name__)
         with tf.control_dependencies([checked]):

@@ -1,12 +1,13 @@
 """Scalars, histograms and gradient norms for TensorBoard.
 
 Every function writes to the default `tf.summary` writer and does nothing without one.
+A `tf.function` that is traced without a writer writes nothing later either. What costs
+more than a scalar is computed in those steps alone that `tf.summary.record_if` records.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -22,18 +23,28 @@ def as_step(step: Any) -> tf.Tensor | None:
     return None if step is None else tf.cast(step, tf.int64)
 
 
-@contextlib.contextmanager
-def soft_device_placement() -> Iterator[None]:
-    """Lets operations run where they can, as summaries must when the rest is on a TPU.
+def when_recording(write: Callable[[], None]) -> None:
+    """Calls `write` if there is a writer that records this step.
 
-    On leaving the setting is what it was before.
+    In a graph in which that is not known yet, its operations run only then.
     """
-    before = tf.config.get_soft_device_placement()
-    tf.config.set_soft_device_placement(True)
-    try:
-        yield
-    finally:
-        tf.config.set_soft_device_placement(before)
+    recording = tf.summary.should_record_summaries()
+    known = tf.get_static_value(recording)
+    if known is not None:
+        if known:
+            write()
+        return
+
+    # Names of scopes become parts of tags, and `cond` would be one of them.
+    scope = tf.get_current_name_scope()
+
+    def write_and_go_on() -> tf.Tensor:
+        # Recording is settled, so no summary inside needs a branch of its own.
+        with tf.name_scope(f"{scope}/" if scope else ""), tf.summary.record_if(True):
+            write()
+        return tf.constant(True)
+
+    tf.cond(recording, write_and_go_on, lambda: tf.constant(False))
 
 
 def summarize_scalar_dict(
@@ -47,48 +58,90 @@ def summarize_scalar_dict(
 
 
 def generate_tensor_summaries(tag: str, tensor: tf.Tensor, step: Any) -> None:
-    """Writes a tensor's histogram, mean, standard deviation, minimum and maximum."""
-    step = as_step(step)
-    mean, variance = tf.nn.moments(tensor, axes=list(range(tensor.shape.rank)))
-    tf.summary.histogram(f"{tag}/histogram", tensor, step=step)
-    tf.summary.scalar(f"{tag}/mean", mean, step=step)
-    tf.summary.scalar(f"{tag}/stddev", tf.sqrt(variance), step=step)
-    tf.summary.scalar(f"{tag}/max", tf.reduce_max(tensor), step=step)
-    tf.summary.scalar(f"{tag}/min", tf.reduce_min(tensor), step=step)
+    """Writes a tensor's histogram, and statistics of its elements.
+
+    The tags are `tag/histogram`, `tag/mean`, `tag/mean_abs`, `tag/max`, `tag/min` and
+    `tag/std`.
+    """
+    summarize_tensor_dict({tag: tensor}, step)
 
 
 def summarize_tensor_dict(tensor_dict: Mapping[str, tf.Tensor], step: Any) -> None:
     """Writes `generate_tensor_summaries` of each entry."""
-    for tag, tensor in tensor_dict.items():
-        generate_tensor_summaries(tag, tensor, step)
+
+    def write() -> None:
+        for tag, tensor in tensor_dict.items():
+            tf.summary.histogram(f"{tag}/histogram", tensor, step=as_step(step))
+            statistics = {
+                "mean": tf.reduce_mean(tensor),
+                "mean_abs": tf.reduce_mean(tf.abs(tensor)),
+                "max": tf.reduce_max(tensor),
+                "min": tf.reduce_min(tensor),
+                "std": tf.math.reduce_std(tensor),
+            }
+            summarize_scalar_dict(statistics, step, name_scope=f"{tag}/")
+
+    when_recording(write)
+
+
+def summarize_histogram_dict(
+    tensor_dict: Mapping[str, tf.Tensor | None], step: Any
+) -> None:
+    """Writes a histogram of each entry that is not None, under its own name."""
+
+    def write() -> None:
+        for tag, tensor in tensor_dict.items():
+            if tensor is not None:
+                tf.summary.histogram(tag, tensor, step=as_step(step))
+
+    when_recording(write)
 
 
 def add_variables_summaries(
     grads_and_vars: Iterable[tuple[Any, Any]], step: Any
 ) -> None:
-    """Writes a histogram and the norm of each variable."""
-    step = as_step(step)
-    for _, variable in grads_and_vars:
-        value = variables_lib.as_tf_variable(variable)
-        name = getattr(variable, "path", variable.name).replace(":", "_")
-        tf.summary.histogram(f"summarize_vars/{name}_value", value, step=step)
-        tf.summary.scalar(
-            f"summarize_vars/{name}_value_norm", tf.linalg.global_norm([value]), step
-        )
+    """Writes a histogram and the norm of each variable of floats.
+
+    The tags are `summarize_vars/NAME_value` and `summarize_vars/NAME_value_norm`.
+    """
+    values = {
+        f"summarize_vars/{_tag(variable)}_value": variables_lib.as_tf_variable(variable)
+        for _, variable in grads_and_vars
+    }
+    _summarize_norms(values, step)
 
 
 def add_gradients_summaries(
     grads_and_vars: Iterable[tuple[Any, Any]], step: Any
 ) -> None:
-    """Writes a histogram and the norm of each gradient that is not None."""
-    step = as_step(step)
-    for gradient, variable in grads_and_vars:
-        if gradient is None:
-            continue
-        name = getattr(variable, "path", variable.name).replace(":", "_")
-        tf.summary.histogram(f"summarize_grads/{name}_gradient", gradient, step=step)
-        tf.summary.scalar(
-            f"summarize_grads/{name}_gradient_norm",
-            tf.linalg.global_norm([gradient]),
-            step=step,
+    """Writes a histogram and the norm of each gradient that is not None.
+
+    The tags are `summarize_grads/NAME_gradient` and `..._gradient_norm`, by the names
+    of the variables; of sparse gradients (`tf.IndexedSlices`) the values are taken.
+    """
+    gradients = {
+        f"summarize_grads/{_tag(variable)}_gradient": getattr(
+            gradient, "values", gradient
         )
+        for gradient, variable in grads_and_vars
+        if gradient is not None
+    }
+    _summarize_norms(gradients, step)
+
+
+def _summarize_norms(tensors: Mapping[str, Any], step: Any) -> None:
+    floats = {tag: x for tag, x in tensors.items() if x.dtype.is_floating}
+
+    def write() -> None:
+        for tag, tensor in floats.items():
+            tf.summary.histogram(tag, tensor, step=as_step(step))
+            norm = tf.linalg.global_norm([tensor])
+            tf.summary.scalar(f"{tag}_norm", norm, step=as_step(step))
+
+    when_recording(write)
+
+
+def _tag(variable: Any) -> str:
+    """The variable's path as TensorFlow names it: `layer/kernel:0`, without a colon."""
+    path = getattr(variable, "path", None)
+    return f"{path}_0" if path else str(variable.name).replace(":", "_")

@@ -372,36 +372,6 @@ def test_given_counter_is_incremented():
         assert any(v is counter for v in agent.variables())
 
 
-# --- Summaries.
-
-
-def summary_tags(directory):
-    (path,) = directory.iterdir()
-    return {
-        value.tag
-        for event in tf.compat.v1.train.summary_iterator(str(path))
-        for value in event.summary.value
-    }
-
-
-@pytest.mark.parametrize("counter", [None, "int32"])
-def test_losses_are_summarised(tmp_path, counter):
-    agent = make(
-        q_network=linear(kernel_regularizer="l2"),
-        debug_summaries=True,
-        summarize_grads_and_vars=True,
-        train_step_counter=counter and tf.Variable(0),
-    )
-    with tf.summary.create_file_writer(str(tmp_path)).as_default() as writer:
-        common.function(agent.train)(REFERENCE)
-        writer.flush()
-    tags = summary_tags(tmp_path)
-    assert {"Losses/td_loss", "Losses/reg_loss", "Losses/total_loss"} <= tags
-    assert {"td_error/mean", "q_values/histogram", "next_q_values/max"} <= tags
-    assert any(t.startswith("summarize_grads/") for t in tags)
-    assert any(t.startswith("summarize_vars/") for t in tags)
-
-
 # --- Learning.
 
 

@@ -692,24 +692,6 @@ def test_arrays_do_as_well_as_tensors():
     )
 
 
-def test_losses_are_summarised(tmp_path):
-    agent = make(
-        value_network=Value(), debug_summaries=True, summarize_grads_and_vars=True
-    )
-    with tf.summary.create_file_writer(str(tmp_path)).as_default() as writer:
-        agent.train(frames(*ROWS))
-        writer.flush()
-    (path,) = tmp_path.iterdir()
-    tags = {
-        value.tag
-        for event in tf.compat.v1.train.summary_iterator(str(path))
-        for value in event.summary.value
-    }
-    expected = {"Losses/policy_gradient_loss", "Losses/total_loss", "returns/mean"}
-    assert expected <= tags
-    assert any(t.startswith("summarize_grads/") for t in tags)
-
-
 # --- Policies and learning.
 
 

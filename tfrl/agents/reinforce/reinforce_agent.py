@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
 import tensorflow as tf
 
 from tfrl.agents import data_converter, tf_agent
+from tfrl.agents.reinforce import episodes
 from tfrl.losses import returns as returns_lib
 from tfrl.networks import network as network_lib
 from tfrl.policies import actor_policy, greedy_policy
@@ -171,7 +171,7 @@ class ReinforceAgent(tf_agent.TFAgent):
         discounts = self._gamma * frames.discount
         if self._value_network is not None:
             rewards += discounts * self._values_at_truncations(frames)
-        goes_on = tf.cast(~frames.is_last() & ~_is_cut(frames), tf.float32)
+        goes_on = tf.cast(~frames.is_last() & ~episodes.is_cut(frames), tf.float32)
         returns = returns_lib.discounted_returns(
             common.transpose_batch_time(rewards),
             common.transpose_batch_time(goes_on * discounts),
@@ -213,7 +213,7 @@ class ReinforceAgent(tf_agent.TFAgent):
                 "episode ends, in a buffer that holds all of it."
             ),
         )
-        valid = _in_complete_episode(experience)
+        valid = episodes.in_complete_episode(experience)
         if weights is None:
             weights = valid
         else:
@@ -222,8 +222,19 @@ class ReinforceAgent(tf_agent.TFAgent):
         if self._value_network is not None:
             values = self._values(experience, training)
         advantages = tf.stop_gradient(self._advantage_fn(returns, values))
+        self._summarize_histograms(
+            {
+                "rewards": experience.reward,
+                "discounts": experience.discount,
+                "returns": returns,
+                "value_preds": values,
+                "advantages": advantages,
+            }
+        )
         if self._normalize_returns:
-            advantages = _normalize(advantages, valid)
+            advantages = episodes.normalize(advantages, valid)
+            baseline = "returns" if values is None else "advantages"
+            self._summarize_histograms({f"normalized_{baseline}": advantages})
         distribution = self._distribution(experience)
         policy_gradient_loss = self.policy_gradient_loss(
             distribution,
@@ -248,7 +259,10 @@ class ReinforceAgent(tf_agent.TFAgent):
             else _regularization(self._value_network),
         )
         total = tf.add_n(list(losses))
-        self._summarize(losses, total, returns, advantages)
+        if self.summaries_enabled:
+            summaries.summarize_scalar_dict(
+                {**losses._asdict(), "total_loss": total}, step=self.train_step_counter
+            )
         return tf_agent.LossInfo(total, losses)
 
     def _values(
@@ -299,6 +313,12 @@ class ReinforceAgent(tf_agent.TFAgent):
             1.0 if weights is None else weights
         )
         weighted = tf.math.multiply_no_nan(log_probability * returns, weights)
+        self._summarize_histograms(
+            {
+                "action_log_prob": log_probability,
+                "action_log_prob_times_return": weighted,
+            }
+        )
         return -tf.reduce_sum(weighted) / num_episodes
 
     def entropy_regularization_loss(
@@ -329,23 +349,9 @@ class ReinforceAgent(tf_agent.TFAgent):
             error = tf.math.multiply_no_nan(error, weights)
         return self._value_estimation_loss_coef * tf.reduce_sum(error) / num_episodes
 
-    def _summarize(
-        self,
-        losses: ReinforceAgentLossInfo,
-        total: tf.Tensor,
-        returns: tf.Tensor,
-        advantages: tf.Tensor,
-    ) -> None:
-        if not self.summaries_enabled:
-            return
-        summaries.summarize_scalar_dict(
-            {**losses._asdict(), "total_loss": total}, step=self.train_step_counter
-        )
+    def _summarize_histograms(self, tensors: dict[str, tf.Tensor | None]) -> None:
         if self.debug_summaries:
-            summaries.summarize_tensor_dict(
-                {"returns": returns, "advantages": advantages},
-                step=self.train_step_counter,
-            )
+            summaries.summarize_histogram_dict(tensors, self.train_step_counter)
 
 
 def _subtract_values(returns: tf.Tensor, values: tf.Tensor | None) -> tf.Tensor:
@@ -359,36 +365,3 @@ def _keep_returns(returns: tf.Tensor, values: tf.Tensor | None) -> tf.Tensor:
 def _regularization(network: Any) -> tf.Tensor:
     losses = network.losses
     return tf.nn.scale_regularization_loss(losses) if losses else tf.constant(0.0)
-
-
-def _is_cut(frames: trajectory.Trajectory) -> tf.Tensor:
-    """Whether the frame after each one, if any, belongs to something else."""
-    cut = frames.next_step_type[:, :-1] != frames.step_type[:, 1:]
-    return tf.pad(cut, [[0, 0], [0, 1]])
-
-
-def _in_complete_episode(frames: trajectory.Trajectory) -> tf.Tensor:
-    """1.0 for each frame whose episode reaches its end, float32 `[B, T]`.
-
-    Each row is divided into segments, which end at an episode's last frame and at every
-    cut; a segment counts if its last frame ends an episode.
-    """
-    ends_episode = frames.is_last()
-    ends_segment = tf.cast(ends_episode | _is_cut(frames), tf.int32)
-    segment = tf.cumsum(ends_segment, axis=1, exclusive=True)
-    batch_size, length = tf.unstack(tf.shape(segment))
-    segment += tf.range(batch_size)[:, tf.newaxis] * length
-    complete = tf.math.unsorted_segment_max(
-        tf.cast(ends_episode, tf.int32), segment, batch_size * length
-    )
-    inside = tf.cast(tf.gather(complete, segment), tf.bool)
-    return tf.cast(inside & ~frames.is_boundary(), tf.float32)
-
-
-def _normalize(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """Brings the values under the mask to mean 0 and standard deviation 1."""
-    count = tf.reduce_sum(mask)
-    mean = tf.reduce_sum(tf.math.multiply_no_nan(values, mask)) / count
-    squares = tf.math.squared_difference(values, mean)
-    variance = tf.reduce_sum(tf.math.multiply_no_nan(squares, mask)) / count
-    return (values - mean) / (tf.sqrt(variance) + np.finfo(np.float32).eps)

@@ -54,7 +54,6 @@ def get_example_encoder(
         nest_utils.assert_same_structure(
             spec,
             features_nest,
-            check_types=False,
             message="The nest to encode does not have the structure of its spec",
         )
         values = tf.nest.flatten(features_nest)

@@ -116,7 +116,6 @@ class TFRecordObserver:
         nest_utils.assert_same_structure(
             self._array_data_spec,
             data,
-            check_types=False,
             message="The frame to record does not have the structure of its spec",
         )
         tensors = [tf.convert_to_tensor(item) for item in tf.nest.flatten(data)]

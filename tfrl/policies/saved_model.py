@@ -26,13 +26,18 @@ def load_saved_model(model_path: str) -> Any:
     Raises:
       FileNotFoundError: there is none.
     """
+    check_saved_model(model_path)
+    with no_parameter_name_warnings():
+        return tf.saved_model.load(model_path)
+
+
+def check_saved_model(model_path: str) -> None:
+    """Raises FileNotFoundError if there is no SavedModel under `model_path`."""
     if not tf.saved_model.contains_saved_model(model_path):
         raise FileNotFoundError(
             f"model_path: found no SavedModel in {model_path}, expected a directory "
             "that PolicySaver.save wrote; check the path."
         )
-    with no_parameter_name_warnings():
-        return tf.saved_model.load(model_path)
 
 
 def load_specs(model_path: str) -> dict[str, Any]:

@@ -1,0 +1,77 @@
+"""`FixedPolicy`: the same action, whatever is observed."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfrl.policies import fixed_policy, greedy_policy
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import time_step as ts
+
+TIME_STEP = ts.time_step_spec(tf.TensorSpec([2], tf.float32))
+ACTION = {
+    "d": tensor_spec.BoundedTensorSpec([], tf.int64, 0, 3),
+    "c": tensor_spec.BoundedTensorSpec([2], tf.float32, -1.0, 1.0),
+}
+FIXED = {"d": 2, "c": [0.5, -0.25]}
+
+
+def step(batch):
+    return ts.restart(tf.zeros([batch, 2]), batch_size=batch)
+
+
+@pytest.mark.parametrize("batch", [1, 7])
+def test_the_action_is_repeated_for_each_entry(batch):
+    policy = fixed_policy.FixedPolicy(FIXED, TIME_STEP, ACTION)
+    action = tf.function(policy.action)
+    for _ in range(2):
+        result = action(step(batch))
+    np.testing.assert_array_equal(result.action["d"], [2] * batch)
+    np.testing.assert_array_equal(result.action["c"], [[0.5, -0.25]] * batch)
+    assert result.action["d"].dtype == tf.int64
+    assert action.experimental_get_tracing_count() == 1
+    assert policy.variables() == []
+
+
+def test_the_log_probability_is_zero_unless_not_wanted():
+    info = fixed_policy.FixedPolicy(FIXED, TIME_STEP, ACTION).action(step(3)).info
+    np.testing.assert_array_equal(info.log_probability["d"], [0.0] * 3)
+    policy = fixed_policy.FixedPolicy(
+        FIXED, TIME_STEP, ACTION, emit_log_probability=False
+    )
+    assert policy.action(step(3)).info == ()
+
+
+def test_the_distribution_is_certain_also_of_integers():
+    policy = fixed_policy.FixedPolicy(FIXED, TIME_STEP, ACTION)
+    distribution = policy.distribution(step(2)).action
+    np.testing.assert_array_equal(distribution["c"].mode(), [[0.5, -0.25]] * 2)
+    actions = tf.constant([2, 1], tf.int64)
+    np.testing.assert_array_equal(distribution["d"].log_prob(actions), [0.0, -np.inf])
+
+
+def test_the_greedy_action_is_the_fixed_one():
+    policy = greedy_policy.GreedyPolicy(
+        fixed_policy.FixedPolicy(FIXED, TIME_STEP, ACTION)
+    )
+    np.testing.assert_array_equal(policy.action(step(2)).action["d"], [2, 2])
+
+
+def test_info_is_repeated_for_each_entry():
+    policy = fixed_policy.FixedPolicy(
+        FIXED,
+        TIME_STEP,
+        ACTION,
+        policy_info={"id": 7},
+        info_spec={"id": tf.TensorSpec([], tf.int32)},
+    )
+    info = policy.action(step(2)).info
+    np.testing.assert_array_equal(info["id"], [7, 7])
+    np.testing.assert_array_equal(info["log_probability"]["d"], [0.0, 0.0])
+
+
+def test_an_action_of_another_shape_or_structure_is_an_error():
+    with pytest.raises(ValueError, match=r"actions c: got shape \(3,\), expected \(2"):
+        fixed_policy.FixedPolicy({"d": 1, "c": [1.0] * 3}, TIME_STEP, ACTION)
+    with pytest.raises(ValueError, match=r"actions: got .* expected the structure"):
+        fixed_policy.FixedPolicy({"d": 1}, TIME_STEP, ACTION)

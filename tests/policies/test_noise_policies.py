@@ -1,0 +1,178 @@
+"""`GaussianPolicy` and `OUNoisePolicy`: noise on continuous actions."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfrl.policies import (
+    fixed_policy,
+    gaussian_policy,
+    greedy_policy,
+    ou_noise_policy,
+    policy_saver,
+    tf_policy,
+)
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import policy_step
+from tfrl.trajectories import time_step as ts
+
+TIME_STEP = ts.time_step_spec(tf.TensorSpec([], tf.float32))
+ACTION = {
+    "a": tensor_spec.BoundedTensorSpec([2], tf.float32, -1.0, 1.0),
+    "b": tensor_spec.BoundedTensorSpec([], tf.float64, -1.0, 1.0),
+}
+DISCRETE = tensor_spec.BoundedTensorSpec([], tf.int32, 0, 1)
+BOTH = [gaussian_policy.GaussianPolicy, ou_noise_policy.OUNoisePolicy]
+
+
+def fixed(value=0.0, action_spec=ACTION):
+    actions = tf.nest.map_structure(lambda s: np.full(s.shape, value), action_spec)
+    return fixed_policy.FixedPolicy(
+        actions, TIME_STEP, action_spec, emit_log_probability=False
+    )
+
+
+def step(batch):
+    return ts.restart(tf.zeros([batch]), batch_size=batch)
+
+
+class Stateful(tf_policy.TFPolicy):
+    """Acts with 0; its state counts, from 10."""
+
+    def __init__(self):
+        super().__init__(TIME_STEP, ACTION["b"], tf.TensorSpec([], tf.int32))
+
+    def _variables(self):
+        return []
+
+    def _get_initial_state(self, batch_size):
+        return tf.fill([batch_size], 10)
+
+    def _action(self, time_step, policy_state, seed):
+        action = tf.zeros(tf.shape(time_step.step_type), tf.float64)
+        return policy_step.PolicyStep(action, policy_state + 1)
+
+
+def gaussian(scale=1.0, **kwargs):
+    return gaussian_policy.GaussianPolicy(fixed(), scale, **kwargs)
+
+
+def test_gaussian_noise_has_its_scale_and_differs_between_all_entries():
+    action = gaussian(0.5, clip=False, seed=1).action(step(4000)).action
+    noise = np.concatenate([action["a"], action["b"][:, np.newaxis]], axis=1)
+    np.testing.assert_allclose(noise.mean(0), [0.0] * 3, atol=0.03)
+    np.testing.assert_allclose(np.cov(noise.T), 0.25 * np.eye(3), atol=0.02)
+
+
+def test_the_scale_may_be_read_at_each_action():
+    scale = tf.Variable(1.0)
+    action = tf.function(gaussian(lambda: scale, clip=False).action)
+    assert np.abs(action(step(1), (), 3).action["a"]).max() > 0
+    scale.assign(0.0)
+    np.testing.assert_array_equal(action(step(1), (), 3).action["a"], [[0.0, 0.0]])
+
+
+@pytest.mark.parametrize("policy_class", BOTH)
+@pytest.mark.parametrize("batch", [1, 7])
+def test_actions_keep_the_dtypes_and_bounds_and_are_traced_once(policy_class, batch):
+    action = tf.function(policy_class(fixed(0.9), 5.0, seed=1).action)
+    for _ in range(3):
+        result = action(step(batch)).action
+    assert result["a"].shape == [batch, 2]
+    assert result["b"].dtype == tf.float64
+    assert np.abs(result["a"]).max() <= 1.0
+    assert action.experimental_get_tracing_count() == 1
+
+
+@pytest.mark.parametrize("policy_class", BOTH)
+def test_the_same_seed_gives_the_same_sequence(policy_class):
+    def run(seed):
+        policy = policy_class(fixed(), clip=False, seed=seed)
+        return [policy.action(step(3)).action["a"].numpy() for _ in range(3)]
+
+    np.testing.assert_array_equal(run(1), run(1))
+    assert not np.array_equal(run(1), run(2))
+    assert not np.array_equal(run(1)[0], run(1)[1])
+
+
+@pytest.mark.parametrize("policy_class", BOTH)
+def test_state_and_initial_state_are_the_wrapped_policys(policy_class):
+    policy = policy_class(Stateful())
+    np.testing.assert_array_equal(policy.get_initial_state(2), [10, 10])
+    np.testing.assert_array_equal(policy.action(step(2)).state, [11, 11])
+
+
+@pytest.mark.parametrize("policy_class", BOTH)
+def test_the_greedy_action_is_without_noise(policy_class):
+    policy = greedy_policy.GreedyPolicy(policy_class(fixed(0.25)))
+    np.testing.assert_allclose(policy.action(step(1)).action["a"], [[0.25, 0.25]])
+
+
+@pytest.mark.parametrize("policy_class", BOTH)
+def test_discrete_actions_are_refused(policy_class):
+    with pytest.raises(ValueError, match=r"action_spec x: got dtype int32, expected "):
+        policy_class(fixed(0, {"x": DISCRETE}))
+
+
+@pytest.mark.parametrize("policy_class", BOTH)
+def test_there_is_no_distribution(policy_class):
+    with pytest.raises(NotImplementedError, match="has no distribution"):
+        policy_class(fixed()).distribution(step(1))
+
+
+def test_numbers_out_of_range_are_errors():
+    with pytest.raises(ValueError, match=r"scale: got -1\.0, expected a number that"):
+        gaussian(-1.0)
+    with pytest.raises(ValueError, match=r"ou_stddev: got -1\.0"):
+        ou_noise_policy.OUNoisePolicy(fixed(), ou_stddev=-1.0)
+    with pytest.raises(ValueError, match=r"ou_damping: got 2\.0"):
+        ou_noise_policy.OUNoisePolicy(fixed(), ou_damping=2.0)
+
+
+def ou(**kwargs):
+    return ou_noise_policy.OUNoisePolicy(fixed(), 0.2, 0.15, clip=False, **kwargs)
+
+
+def test_ou_noise_is_correlated_in_time_and_not_between_entries():
+    action = tf.function(ou(seed=1).action)
+    noise = np.stack([action(step(2000)).action["a"].numpy() for _ in range(40)])
+    now, after = noise[-2, :, 0], noise[-1, :, 0]
+    np.testing.assert_allclose(np.corrcoef(now, after)[0, 1], 0.85, atol=0.03)
+    np.testing.assert_allclose(after.std(), 0.2 / np.sqrt(1 - 0.85**2), rtol=0.06)
+    between = np.corrcoef(after, noise[-1, :, 1])[0, 1]
+    np.testing.assert_allclose(between, 0.0, atol=0.07)
+
+
+def test_one_ou_policy_serves_several_batch_sizes_in_one_function():
+    policy = ou(seed=1)
+    action = tf.function(policy.action)
+    first = action(step(2)).action["b"].numpy()
+    assert action(step(5)).action["b"].shape == [5]
+    # The noise for two entries went on from where it was.
+    second = action(step(2), (), 9).action["b"].numpy()
+    again = ou(seed=1)
+    again.action(step(2))
+    np.testing.assert_allclose(
+        again.action(step(2), (), 9).action["b"], second, rtol=1e-6
+    )
+    assert not np.array_equal(first, second)
+
+
+def test_a_checkpoint_holds_the_ou_noise(tmp_path):
+    policy = ou(seed=1)
+    policy.action(step(2))
+    path = tf.train.Checkpoint(policy=policy).write(str(tmp_path / "policy"))
+    expected = policy.action(step(2)).action["a"].numpy()
+    resumed = ou(seed=2)
+    # The noise is made with the first action, and restored then.
+    tf.train.Checkpoint(policy=resumed).read(path)
+    np.testing.assert_array_equal(resumed.action(step(2)).action["a"], expected)
+
+
+def test_saved_noise_policies_act_noisily(tmp_path):
+    for i, policy in enumerate((gaussian(0.2, clip=False), ou())):
+        path = str(tmp_path / str(i))
+        policy_saver.PolicySaver(policy, seed=4).save(path)
+        loaded = tf.saved_model.load(path)
+        actions = [loaded.action(step(2)).action["a"].numpy() for _ in range(2)]
+        assert len(np.unique(actions)) >= 4

@@ -31,7 +31,7 @@ class Scaling(py_policy.PyPolicy):
         self.last_seed = seed
         x = time_step.observation
         action = {"a": np.full(2, self._factor * x, np.float32)}
-        state = policy_state if policy_state == () else policy_state + 1
+        state = () if isinstance(policy_state, tuple) else policy_state + 1
         return policy_step.PolicyStep(action, state, x)
 
 

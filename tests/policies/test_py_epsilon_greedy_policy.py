@@ -34,7 +34,7 @@ class Nine(py_policy.PyPolicy):
     def _action(self, time_step, policy_state, seed=None):
         self.last_seed = seed
         action = np.full(np.shape(time_step.step_type), 9, np.int32)
-        state = policy_state if policy_state == () else policy_state + 1
+        state = () if isinstance(policy_state, tuple) else policy_state + 1
         return policy_step.PolicyStep(action, state)
 
 

@@ -88,13 +88,15 @@ def test_a_script_runs_in_a_graph():
 
 
 def test_shapes_are_known_while_tracing():
+    on_one, on_many = random(batched=False), random(batched=True)
+
     @tf.function
     def shapes():
-        policy_step_ = random(batched=False).action(step([0.0]))
-        assert policy_step_.action["a"].shape == [1, 2]
-        batched = random(batched=True).action(step([0.0] * 7))
-        assert batched.action["a"].shape == [7, 2]
-        return batched.action["a"]
+        one = on_one.action(step([0.0])).action["a"]
+        assert one.shape == [1, 2]
+        many = on_many.action(step([0.0] * 7)).action["a"]
+        assert many.shape == [7, 2]
+        return many
 
     assert shapes().shape == [7, 2]
 

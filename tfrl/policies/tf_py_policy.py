@@ -148,6 +148,8 @@ class TFPyPolicy(tf_policy.TFPolicy):
         outputs = tf.numpy_function(
             flat_outputs, inputs, map_tensor_spec_to_dtypes_list(specs)
         )
+        # Called eagerly, it returns a single output outside of its list.
+        outputs = tf.nest.flatten(outputs)
         for output, leaf in zip(outputs, specs, strict=True):
             output.set_shape(tf.TensorShape(outer).concatenate(leaf.shape))
         return tf.nest.pack_sequence_as(spec, outputs)

@@ -44,6 +44,9 @@ class OffPolicyLoop(loop.Loop):
       sampling: "dataset" takes the batches from the buffer's `as_dataset` pipeline;
         "variables" gathers them from the buffer's variables in the loop itself, which
         is faster and draws from the same distribution.
+      sequence_length: frames of an example, for an agent that learns from sequences of
+        any length, such as one with a recurrent network; None takes what the agent
+        asks for.
       seed: see `Loop`.
 
     Raises:
@@ -64,6 +67,7 @@ class OffPolicyLoop(loop.Loop):
         initial_collect_policy: tf_policy.TFPolicy | None = None,
         sample_batch_size: int = 64,
         sampling: Literal["dataset", "variables"] = "dataset",
+        sequence_length: int | None = None,
         seed: int | None = None,
     ) -> None:
         super().__init__(environment, agent, replay_buffer, observers, seed)
@@ -79,7 +83,7 @@ class OffPolicyLoop(loop.Loop):
             raise ValueError(
                 f"sampling: expected 'dataset' or 'variables', got {sampling!r}."
             )
-        self._num_steps = agent.train_sequence_length or 2
+        self._num_steps = _check_sequence_length(sequence_length, agent)
         self._initial_steps = -(-initial_collect_steps // environment.batch_size)
         _check_initial_collection(
             initial_collect_steps, self._initial_steps, self._num_steps, environment
@@ -87,11 +91,8 @@ class OffPolicyLoop(loop.Loop):
         self._collect_steps = collect_steps_per_iteration
         self._train_steps = train_steps_per_iteration
         self._batch_size = sample_batch_size
-        self._initial_policy = (
-            initial_collect_policy
-            or random_tf_policy.RandomTFPolicy(
-                environment.time_step_spec(), environment.action_spec()
-            )
+        self._initial_policy = initial_collect_policy or _random_policy(
+            environment, agent.collect_policy
         )
         self._prioritized = isinstance(
             replay_buffer, tf_prioritized_replay_buffer.TFPrioritizedReplayBuffer
@@ -252,6 +253,36 @@ def _priorities(loss_info: tf_agent.LossInfo, agent: tf_agent.TFAgent) -> tf.Ten
         f"replay_buffer: got a TFPrioritizedReplayBuffer, but {type(agent).__name__} "
         "gives neither td_error nor td_loss for each example in LossInfo.extra, "
         "expected one of them to set priorities by. Use a TFUniformReplayBuffer."
+    )
+
+
+def _check_sequence_length(length: int | None, agent: tf_agent.TFAgent) -> int:
+    """Returns the number of frames in an example."""
+    wanted = agent.train_sequence_length
+    if length is None and wanted is not None:
+        return wanted
+    if length is None or length < 2 or (wanted is not None and length != wanted):
+        expected, remedy = (
+            ("2 or more", "any length: give one that spans what it is to remember")
+            if wanted is None
+            else (wanted, "that length: leave it out")
+        )
+        raise ValueError(
+            f"sequence_length: got {length}, expected {expected}, since "
+            f"{type(agent).__name__} learns from sequences of {remedy}."
+        )
+    return length
+
+
+def _random_policy(environment: Any, policy: tf_policy.TFPolicy) -> tf_policy.TFPolicy:
+    """Acts at random where `policy` may act, and tells as much of it."""
+    return random_tf_policy.RandomTFPolicy(
+        environment.time_step_spec(),
+        environment.action_spec(),
+        emit_log_probability=policy.emit_log_probability,
+        observation_and_action_constraint_splitter=(
+            policy.observation_and_action_constraint_splitter
+        ),
     )
 
 

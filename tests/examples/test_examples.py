@@ -12,6 +12,7 @@ import time
 import imageio.v2 as imageio
 import numpy as np
 import pytest
+import tensorflow as tf
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 
@@ -149,6 +150,21 @@ def test_an_interrupted_run_saves_itself_and_exits_with_130(tmp_path):
     assert "Traceback" not in errors
 
 
+def test_train_dqn_runs_with_prioritized_replay(tmp_path):
+    logdir = tmp_path / "run"
+    code, output, errors = run(
+        "train_dqn",
+        f"--logdir={logdir}",
+        "--config.replay=prioritized",
+        "--config.importance_exponent=0.5",
+        *SMALL_DQN,
+    )
+    assert code == 0, errors
+    assert "Finished 120 iterations" in output
+    saved = tf.train.load_checkpoint(tf.train.latest_checkpoint(logdir / "checkpoints"))
+    assert any("_max_priority" in name for name in saved.get_variable_to_shape_map())
+
+
 def test_train_reinforce_runs(tmp_path):
     code, output, errors = run(
         "train_reinforce",
@@ -177,6 +193,7 @@ def test_train_reinforce_runs(tmp_path):
         ("train_dqn", ["--num_iterations=0"], "num_iterations: expected at least 1"),
         ("train_dqn", ["--config.replay_capacity=1"], "num_steps"),
         ("train_dqn", ["--config.sampling=magic"], "'dataset' or 'variables'"),
+        ("train_dqn", ["--config.replay=magic"], "'uniform' or 'prioritized'"),
         ("play", [], "--logdir: expected the folder of a run"),
         ("play", ["--logdir=/nowhere"], "saved_model.pb"),
     ],

@@ -35,11 +35,17 @@ def mean_return_of_policy(logdir, policy, num_episodes, seed):
     return float(re.search(r"mean return ([\d.]+)", output)[1])
 
 
-def test_dqn_solves_cart_pole_within_50_000_steps(tmp_path):
+@pytest.mark.parametrize("replay", ["uniform", "prioritized"])
+def test_dqn_solves_cart_pole_within_50_000_steps(replay, tmp_path):
     best, final = [], []
     for seed in range(5):
         logdir = tmp_path / str(seed)
-        run("train_dqn", f"--seed={seed}", f"--logdir={logdir}")
+        run(
+            "train_dqn",
+            f"--config.replay={replay}",
+            f"--seed={seed}",
+            f"--logdir={logdir}",
+        )
         with open(logdir / "metrics.csv", newline="") as file:
             last = list(csv.DictReader(file))[-1]
         assert int(last["environment_steps"]) <= 50_000

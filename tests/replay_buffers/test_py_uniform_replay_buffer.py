@@ -154,8 +154,94 @@ def test_items_of_another_shape_or_dtype_are_refused():
         buffer.add_batch({"y": np.array([1])})
 
 
-def test_parallel_calls_and_passes_are_not_supported():
-    with pytest.raises(NotImplementedError, match="num_parallel_calls"):
+def test_parallel_calls_are_not_supported():
+    with pytest.raises(NotImplementedError, match="num_parallel_calls: got 2"):
         _filled().as_dataset(num_parallel_calls=2)
-    with pytest.raises(NotImplementedError, match="single_deterministic_pass"):
-        _filled().as_dataset(single_deterministic_pass=True)
+
+
+# The deterministic pass
+
+
+def _one_pass(buffer, *args, **kwargs):
+    dataset = buffer.as_dataset(*args, single_deterministic_pass=True, **kwargs)
+    return [items.tolist() for items in dataset.as_numpy_iterator()]
+
+
+@pytest.mark.parametrize("frames", [3, 4, 6])
+def test_a_pass_gives_the_frames_in_order(frames):
+    expected = list(range(max(0, frames - 4), frames))
+    assert _one_pass(_filled(4, frames)) == expected
+
+
+def test_a_pass_of_windows_keeps_the_shorter_last_one():
+    assert _one_pass(_filled(5, frames=7), num_steps=2) == [[2, 3], [4, 5], [6]]
+
+
+def test_a_pass_of_batches_keeps_the_smaller_last_one():
+    assert _one_pass(_filled(5, frames=7), 2) == [[2, 3], [4, 5], [6]]
+
+
+def test_batched_windows_of_a_pass_are_full():
+    assert _one_pass(_filled(8, frames=10), 2, 3) == [[[2, 3, 4], [5, 6, 7]]]
+    assert _one_pass(_filled(8, frames=6), 1, 3) == [[[0, 1, 2]], [[3, 4, 5]]]
+
+
+def test_a_pass_is_preprocessed_and_may_be_repeated():
+    buffer = _filled(4, frames=2)
+    dataset = buffer.as_dataset(
+        sequence_preprocess_fn=lambda x: -x, single_deterministic_pass=True
+    )
+    assert [int(x) for x in dataset] == [0, -1]
+    buffer.add_batch(np.array([5]))
+    assert [int(x) for x in dataset] == [0, -1, -5]
+
+
+@pytest.mark.parametrize(
+    ("sample_batch_size", "num_steps", "shape"),
+    [(None, None, []), (None, 2, [None]), (3, None, [None]), (3, 2, [None, 2])],
+)
+def test_shapes_of_a_pass(sample_batch_size, num_steps, shape):
+    dataset = _filled(4).as_dataset(
+        sample_batch_size, num_steps, single_deterministic_pass=True
+    )
+    assert dataset.element_spec.shape.as_list() == shape
+
+
+def test_a_pass_through_an_empty_or_short_buffer_is_an_error():
+    with pytest.raises(tf.errors.InvalidArgumentError, match="is empty"):
+        _one_pass(_filled())
+    with pytest.raises(tf.errors.InvalidArgumentError, match="is too short"):
+        _one_pass(_filled(frames=1), 1, 2)
+
+
+# Storing in another form
+
+
+class _Negated(PyUniformReplayBuffer):
+    """Stores the negative of each frame, as int32, and counts what it overwrites."""
+
+    overwritten = 0
+
+    def _encoded_data_spec(self):
+        return array_spec.ArraySpec((), np.int32)
+
+    def _encode(self, item):
+        return -item
+
+    def _decode(self, items):
+        return -items.astype(np.int64)
+
+    def _on_delete(self, encoded_item):
+        type(self).overwritten += int(encoded_item)
+
+
+def test_a_subclass_may_store_frames_in_another_form():
+    buffer = _Negated(ID_SPEC, 4)
+    for i in range(1, 7):
+        buffer.add_batch(np.array([i]))
+    np.testing.assert_array_equal(buffer.gather_all(), [[3, 4, 5, 6]])
+    assert buffer.get_next(2, 3).dtype == np.int64
+    assert set(buffer.get_next(50)) == {3, 4, 5, 6}
+    assert _one_pass(buffer) == [3, 4, 5, 6]
+    assert buffer._storage.get(0) == -5
+    assert _Negated.overwritten == -1 - 2

@@ -161,10 +161,10 @@ def test_another_seed_gives_other_actions():
     assert np.any(first.gather_all().action != second.gather_all().action)
 
 
-@SOURCES
-def test_the_division_into_calls_changes_nothing(source):
-    whole, _ = make_loop(**source)
-    parts, _ = make_loop(**source)
+@pytest.mark.parametrize("sampling", ["dataset", "variables"])
+def test_the_division_into_calls_changes_nothing(sampling):
+    whole, _ = make_loop(sampling=sampling)
+    parts, _ = make_loop(sampling=sampling)
     whole.run(30)
     for size in (1, 12, 17):
         parts.run(size)
@@ -248,6 +248,75 @@ def test_calls_of_all_sizes_share_one_trace(source):
     assert loop.trace_count() == 1
 
 
+@pytest.mark.parametrize("sampling", ["dataset", "variables"])
+def test_weights_and_priorities_are_those_of_the_paper(sampling):
+    """Every update against a model of the buffer: a dict of p^alpha by key."""
+    loop, replay_buffer = make_loop(
+        replay="prioritized", sampling=sampling, train_steps_per_iteration=3
+    )
+    seen = []
+
+    def remember(*arrays):
+        seen.append(arrays)
+        return np.int64(0)
+
+    train, update = loop.agent.train, replay_buffer.update_priorities
+
+    def spy_on_train(experience, weights):
+        loss_info = train(experience, weights)
+        spied = [weights, loss_info.extra.td_error]
+        with tf.control_dependencies([tf.numpy_function(remember, spied, tf.int64)]):
+            return loss_info._replace(loss=tf.identity(loss_info.loss))
+
+    def spy_on_update(keys, priorities):
+        tf.numpy_function(remember, [keys], tf.int64)
+        return update(keys, priorities)
+
+    loop.agent.train = spy_on_train
+    replay_buffer.update_priorities = spy_on_update
+    loop.run(10)
+    model, largest = dict.fromkeys(range(20), 1.0), 1.0
+    for k in range(30):
+        (weights, td_error), (keys,) = seen[2 * k : 2 * k + 2]
+        if k % 3 == 0:
+            model[len(model)] = largest**0.6
+        assert np.all(keys < len(model) - 1)  # The newest frame has no next one yet.
+        total = sum(model.values()) - model[len(model) - 1]
+        probability = np.array([model[key] for key in keys]) / total
+        expected = ((len(model) - 1) * probability) ** -(0.5 + 0.001 * k)
+        np.testing.assert_allclose(weights, expected / np.max(expected), rtol=1e-5)
+        priorities = np.abs(td_error.astype(np.float64)) + 1e-6
+        model.update(zip(keys, priorities**0.6, strict=True))
+        largest = max(largest, *priorities)
+    stored = replay_buffer.get_priorities(np.arange(len(model)))
+    np.testing.assert_allclose(stored, list(model.values()), rtol=1e-10)
+
+
+def test_losses_are_priorities_where_there_are_no_errors():
+    loop, replay_buffer = make_loop(replay="prioritized")
+    train = loop.agent.train
+
+    def without_errors(experience, weights):
+        loss_info = train(experience, weights)
+        loss = tf.fill([8, 2], -3.0) * [1.0, 2.0]
+        return loss_info._replace(extra=dqn_agent.DqnLossInfo(loss, td_error=()))
+
+    loop.agent.train = without_errors
+    loop.run(1)
+    stored = replay_buffer.get_priorities(np.arange(21)).numpy()
+    assert set(np.round(stored, 4)) == {1.0, round((6 + 1e-6) ** 0.6, 4)}
+
+
+def test_an_agent_that_gives_no_errors_is_refused_a_prioritized_buffer():
+    loop, _ = make_loop(replay="prioritized")
+    train = loop.agent.train
+    loop.agent.train = lambda *args, **kwargs: train(*args, **kwargs)._replace(extra=())
+    with pytest.raises(
+        ValueError, match=r"DqnAgent gives neither td_error.*Use a TFUniform"
+    ):
+        loop.run(1)
+
+
 def test_observers_see_every_frame_inside_the_call():
     count = tf.Variable(0)
 
@@ -259,8 +328,9 @@ def test_observers_see_every_frame_inside_the_call():
     assert int(count) == 30
 
 
-def test_it_learns_to_walk_to_the_goal():
-    loop, _ = make_loop(sample_batch_size=32)
+@pytest.mark.parametrize("replay", ["uniform", "prioritized"])
+def test_it_learns_to_walk_to_the_goal(replay):
+    loop, _ = make_loop(sample_batch_size=32, replay=replay)
     loop.run(600)
     cells = tf.range(5, dtype=tf.float32)[:, tf.newaxis]
     step = ts.TimeStep(

@@ -10,7 +10,7 @@ from tfrl.agents.dqn import dqn_agent
 from tfrl.agents.reinforce import reinforce_agent
 from tfrl.environments import suite_gym, tf_py_environment
 from tfrl.networks import actor_distribution_network, q_network
-from tfrl.replay_buffers import tf_uniform_replay_buffer
+from tfrl.replay_buffers import tf_prioritized_replay_buffer, tf_uniform_replay_buffer
 
 
 def cart_pole():
@@ -19,13 +19,13 @@ def cart_pole():
     return tf_py_environment.TFPyEnvironment(environment)
 
 
-def buffer_for(agent):
-    return tf_uniform_replay_buffer.TFUniformReplayBuffer(
-        agent.collect_data_spec, batch_size=1, max_length=500
-    )
+def buffer_for(agent, make=tf_uniform_replay_buffer.TFUniformReplayBuffer):
+    return make(agent.collect_data_spec, batch_size=1, max_length=500)
 
 
-def off_policy_loop(sampling):
+def off_policy_loop(
+    sampling, make_buffer=tf_uniform_replay_buffer.TFUniformReplayBuffer
+):
     environment = cart_pole()
     network = q_network.QNetwork(
         environment.observation_spec(), environment.action_spec(), fc_layer_params=(8,)
@@ -39,7 +39,7 @@ def off_policy_loop(sampling):
     return train.OffPolicyLoop(
         environment,
         agent,
-        buffer_for(agent),
+        buffer_for(agent, make_buffer),
         initial_collect_steps=50,
         sampling=sampling,
         seed=0,
@@ -69,9 +69,12 @@ def peak_megabytes():
     [
         lambda: off_policy_loop("dataset"),
         lambda: off_policy_loop("variables"),
+        lambda: off_policy_loop(
+            "dataset", tf_prioritized_replay_buffer.TFPrioritizedReplayBuffer
+        ),
         episodic_loop,
     ],
-    ids=["off-policy, dataset", "off-policy, variables", "episodic"],
+    ids=["off-policy, dataset", "off-policy, variables", "prioritized", "episodic"],
 )
 def test_a_thousand_iterations_add_no_trace_and_no_memory(make):
     loop = make()

@@ -1,7 +1,9 @@
 """Replay buffers: in-process storage of experience, written in and sampled from.
 
-`TFUniformReplayBuffer` keeps everything in `tf.Variable`s and works inside a graph;
-`PyUniformReplayBuffer` keeps NumPy arrays; `EpisodicReplayBuffer` keeps whole episodes.
+`TFUniformReplayBuffer` keeps everything in `tf.Variable`s and works inside a graph, and
+so does `TFPrioritizedReplayBuffer`, which samples often what there is much to learn
+from. `EpisodicReplayBuffer` keeps whole episodes. `PyUniformReplayBuffer` keeps NumPy
+arrays, and `PyHashedReplayBuffer` each image of stacked images once.
 
 >>> import tensorflow as tf
 >>> from tfrl.replay_buffers import TFUniformReplayBuffer

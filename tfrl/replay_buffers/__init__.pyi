@@ -1,5 +1,6 @@
 from . import episodic_replay_buffer as episodic_replay_buffer
 from . import episodic_table as episodic_table
+from . import py_hashed_replay_buffer as py_hashed_replay_buffer
 from . import py_uniform_replay_buffer as py_uniform_replay_buffer
 from . import replay_buffer as replay_buffer
 from . import ring_replay_buffer as ring_replay_buffer
@@ -12,6 +13,8 @@ from .episodic_replay_buffer import (
     StatefulEpisodicReplayBuffer as StatefulEpisodicReplayBuffer,
 )
 from .episodic_table import EpisodicTable as EpisodicTable
+from .py_hashed_replay_buffer import FrameBuffer as FrameBuffer
+from .py_hashed_replay_buffer import PyHashedReplayBuffer as PyHashedReplayBuffer
 from .py_uniform_replay_buffer import PyUniformReplayBuffer as PyUniformReplayBuffer
 from .replay_buffer import BufferInfo as BufferInfo
 from .replay_buffer import ReplayBuffer as ReplayBuffer

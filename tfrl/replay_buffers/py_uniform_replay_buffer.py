@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,9 @@ class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
 
     Samples are items alone, without a `BufferInfo`. Writing and reading is thread-safe.
     `tf.train.Checkpoint` saves contents, head and the state of the random numbers.
+
+    A subclass that stores frames in another form writes `_encoded_data_spec`,
+    `_encode`, `_decode` and `_on_delete`.
     """
 
     def __init__(
@@ -37,7 +40,9 @@ class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
         """
         replay_buffer.check_count("capacity", capacity, optional=False)
         super().__init__(data_spec, int(capacity))
-        self._storage = numpy_storage.NumpyStorage(data_spec, self._capacity)
+        self._storage = numpy_storage.NumpyStorage(
+            self._encoded_data_spec(), self._capacity
+        )
         self._state = numpy_storage.NumpyState()
         self._state.size = np.int64(0)
         self._state.cur_id = np.int64(0)
@@ -50,6 +55,21 @@ class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
     def size(self) -> int:
         """How many frames the buffer holds now."""
         return int(self._state.size)
+
+    def _encoded_data_spec(self) -> Any:
+        """Returns the nest of `ArraySpec`s of a frame as it is stored."""
+        return self._data_spec
+
+    def _encode(self, item: Any) -> Any:
+        """Returns a frame as it is stored."""
+        return item
+
+    def _decode(self, items: Any) -> Any:
+        """Returns stored frames, with any outer dimensions, as they were."""
+        return items
+
+    def _on_delete(self, encoded_item: Any) -> None:
+        """Takes note that a stored frame is about to be overwritten."""
 
     def _num_frames(self) -> int:
         return self.size
@@ -67,9 +87,11 @@ class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
         ):
             _check_leaf("/".join(map(str, path)), spec, np.asarray(item))
         with self._lock:
-            self._storage.set(
-                int(self._state.cur_id), tree.map_structure(lambda x: x[0], items)
-            )
+            row = int(self._state.cur_id)
+            if self.size == self._capacity:
+                self._on_delete(self._storage.get(row))
+            item = tree.map_structure(lambda x: np.asarray(x)[0], items)
+            self._storage.set(row, self._encode(item))
             self._state.size = np.minimum(self._state.size + 1, self._capacity)
             self._state.cur_id = (self._state.cur_id + 1) % self._capacity
             self._state.item_count = self._state.item_count + 1
@@ -85,7 +107,7 @@ class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
             )
             if num_steps is not None:
                 starts = starts[..., None] + np.arange(num_steps)
-            items = self._storage.get(self._rows(starts))
+            items = self._read(starts)
         if num_steps is None or time_stacked:
             return items
         axis = len(shape)
@@ -101,36 +123,84 @@ class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
         sequence_preprocess_fn: Callable[[Any], Any] | None,
         num_parallel_calls: int | None,
     ) -> tf.data.Dataset:
+        self._check_fits(num_steps)
+
+        def elements() -> Iterator[Any]:
+            while True:
+                yield self._get_next(sample_batch_size, num_steps, True)
+
+        outer = [n for n in (sample_batch_size, num_steps) if n is not None]
+        return self._dataset(
+            elements, outer, sequence_preprocess_fn, num_parallel_calls
+        )
+
+    def _single_deterministic_pass_dataset(
+        self,
+        sample_batch_size: int | None,
+        num_steps: int | None,
+        sequence_preprocess_fn: Callable[[Any], Any] | None,
+        num_parallel_calls: int | None,
+    ) -> tf.data.Dataset:
+        """Goes through the windows, which do not overlap, the oldest first.
+
+        The last window may be shorter, unless they are batched; the last batch may.
+        """
+        steps = num_steps or 1
+        batched, group = sample_batch_size is not None, sample_batch_size or 1
+        if batched:
+            self._check_fits(num_steps)
+
+        def elements() -> Iterator[Any]:
+            # All windows that may start, and of these every one after the last's end.
+            starts = np.arange(0, self._valid_starts(steps if batched else 1), steps)
+            for i in range(0, len(starts), group):
+                frames = starts[i : i + group]
+                if num_steps is not None:
+                    end = steps if batched else min(steps, self.size - starts[i])
+                    frames = frames[:, None] + np.arange(end)
+                if not batched:
+                    frames = frames[0]
+                with self._lock:
+                    items = self._read(frames)
+                yield items
+
+        outer: list[int | None] = [None] if batched else []
+        if num_steps is not None:
+            outer.append(steps if batched else None)
+        return self._dataset(
+            elements, outer, sequence_preprocess_fn, num_parallel_calls
+        )
+
+    def _dataset(
+        self,
+        elements: Callable[[], Iterator[Any]],
+        outer: Sequence[int | None],
+        preprocess: Callable[[Any], Any] | None,
+        num_parallel_calls: int | None,
+    ) -> tf.data.Dataset:
+        """Returns a dataset of `elements`, each leaf `[*outer, *spec shape]`."""
         if num_parallel_calls is not None:
             raise NotImplementedError(
-                f"num_parallel_calls: got {num_parallel_calls}; PyUniformReplayBuffer "
-                "draws one element at a time. Pass None."
+                f"num_parallel_calls: got {num_parallel_calls}; "
+                f"{type(self).__name__} makes one element at a time. Pass None."
             )
-        self._check_fits(num_steps)
-        outer = [n for n in (sample_batch_size, num_steps) if n is not None]
         signature = tuple(
             tf.TensorSpec([*outer, *spec.shape], spec.dtype)
             for spec in tree.flatten(self._data_spec)
         )
 
-        def elements() -> Iterator[tuple[Any, ...]]:
-            while True:
-                items = self._get_next(sample_batch_size, num_steps, True)
-                yield tuple(tree.flatten(items))
-
         def pack(*leaves: tf.Tensor) -> Any:
             items = tf.nest.pack_sequence_as(self._data_spec, leaves)
-            if sequence_preprocess_fn is not None:
-                items = sequence_preprocess_fn(items)
-            return items
+            return items if preprocess is None else preprocess(items)
 
-        return tf.data.Dataset.from_generator(elements, output_signature=signature).map(
-            pack
-        )
+        return tf.data.Dataset.from_generator(
+            lambda: (tuple(tree.flatten(items)) for items in elements()),
+            output_signature=signature,
+        ).map(pack)
 
     def _gather_all(self) -> Any:
         with self._lock:
-            items = self._storage.get(self._rows(np.arange(self.size)))
+            items = self._read(np.arange(self.size))
         return tree.map_structure(lambda x: x[None], items)
 
     def _clear(self) -> None:
@@ -138,10 +208,10 @@ class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
             self._state.size = np.int64(0)
             self._state.cur_id = np.int64(0)
 
-    def _rows(self, frames: np.ndarray) -> np.ndarray:
-        """Returns the rows of frames that are numbered from the oldest one on."""
+    def _read(self, frames: Any) -> Any:
+        """Returns frames that are numbered from the oldest one on, `[...]`."""
         oldest = self._state.cur_id if self.size == self._capacity else 0
-        return (oldest + frames) % self._capacity
+        return self._decode(self._storage.get((oldest + frames) % self._capacity))
 
     def _check_fits(self, num_steps: int | None) -> None:
         if num_steps is not None and num_steps > self._capacity:
@@ -155,12 +225,12 @@ class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
         needed = f"num_steps={num_steps} needs {num_steps} frames"
         if self.size == 0:
             raise ValueError(
-                f"PyUniformReplayBuffer is empty: {needed}. Add items before sampling "
+                f"{type(self).__name__} is empty: {needed}. Add items before sampling "
                 "the buffer."
             )
         if self.size < num_steps:
             raise ValueError(
-                f"PyUniformReplayBuffer is too short: {needed}, and it holds "
+                f"{type(self).__name__} is too short: {needed}, and it holds "
                 f"{self.size} so far. Add more items before sampling the buffer."
             )
         return self.size - num_steps + 1

@@ -45,13 +45,12 @@ class ObservationFilterWrapper(base.PyEnvironmentBaseWrapper):
                 "FlattenObservationsWrapper first."
             )
         self._idx = _as_indices(idx, spec.shape[0])
-        self._spec = spec.replace(shape=self._idx.shape)
+        chosen: dict[str, Any] = {"shape": self._idx.shape}
         if array_spec.is_bounded(spec):
-            low, high = (
-                np.broadcast_to(bound, spec.shape)[self._idx]
-                for bound in (spec.minimum, spec.maximum)
-            )
-            self._spec = self._spec.replace(minimum=low, maximum=high)
+            for name in ("minimum", "maximum"):
+                bound = np.broadcast_to(getattr(spec, name), spec.shape)
+                chosen[name] = bound[self._idx]
+        self._spec = spec.replace(**chosen)
 
     def observation_spec(self) -> array_spec.ArraySpec:
         """The spec of the chosen elements."""

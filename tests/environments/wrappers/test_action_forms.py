@@ -1,0 +1,209 @@
+import numpy as np
+import pytest
+
+from tfrl.environments import wrappers
+from tfrl.specs import array_spec
+
+INTEGERS = [np.int8, np.uint8, np.int16, np.int32, np.int64, np.uint64]
+
+
+def integers(low=0, high=2, shape=(), dtype=np.int32):
+    return array_spec.BoundedArraySpec(shape, dtype, low, high, name="move")
+
+
+def floats(shape=(), low=-1.0, high=1.0, dtype=np.float32):
+    return array_spec.BoundedArraySpec(shape, dtype, low, high, name="force")
+
+
+def test_flatten_joins_the_actions_in_the_order_of_the_nest(scripted):
+    inner = scripted({"b": floats((2, 2)), "a": floats(), "c": (floats((1,)),)})
+    environment = wrappers.FlattenActionWrapper(inner)
+    spec = environment.action_spec()
+    assert (spec.shape, spec.dtype) == ((6,), np.float32)
+    environment.reset()
+    environment.step(np.array([0, 1, 2, 3, 4, 5], np.float32))
+    (action,) = inner.actions
+    assert action["a"] == 0
+    assert action["b"].tolist() == [[1, 2], [3, 4]]
+    assert action["c"][0].tolist() == [5]
+
+
+def test_flatten_joins_the_bounds(scripted):
+    inner = scripted([floats((2,), [-1, -2], [1, 2]), floats(), floats((2,), -5, 5)])
+    spec = wrappers.FlattenActionWrapper(inner).action_spec()
+    assert spec.minimum.tolist() == [-1, -2, -1, -5, -5]
+    assert spec.maximum.tolist() == [1, 2, 1, 5, 5]
+
+
+def test_flatten_has_no_bounds_where_an_action_has_none(scripted):
+    inner = scripted([floats(), array_spec.ArraySpec((2,), np.float32)])
+    spec = wrappers.FlattenActionWrapper(inner).action_spec()
+    assert spec == array_spec.ArraySpec((3,), np.float32)
+    assert not array_spec.is_bounded(spec)
+
+
+def test_flatten_casts_to_the_dtype_of_each_action(scripted):
+    inner = scripted([integers(0, 3), floats((2,))])
+    environment = wrappers.FlattenActionWrapper(inner, flat_dtype=np.float64)
+    assert environment.action_spec().dtype == np.float64
+    environment.reset()
+    environment.step([2.7, 0.5, -0.5])
+    whole, fractions = inner.actions[0]
+    assert (whole, whole.dtype) == (2, np.int32)
+    assert (fractions.tolist(), fractions.dtype) == ([0.5, -0.5], np.float32)
+
+
+@pytest.mark.parametrize("size", [1, 7])
+def test_flatten_takes_a_batch(scripted, batch_of, size):
+    members = [scripted([floats(), floats((2,))]) for _ in range(size)]
+    environment = wrappers.FlattenActionWrapper(batch_of(*members))
+    environment.reset()
+    actions = np.arange(3 * size, dtype=np.float32).reshape(size, 3)
+    environment.step(actions)
+    for member, row in zip(members, actions, strict=True):
+        first, rest = member.actions[0]
+        assert [first, *rest] == row.tolist()
+
+
+@pytest.mark.parametrize(
+    ("spec", "flat_dtype", "message"),
+    [
+        ([], None, "env: got an environment without actions, expected at least one"),
+        (
+            [integers(), floats()],
+            None,
+            "env: got actions of dtypes float32, int32, exp",
+        ),
+        ([integers(0, 300)], np.int8, "flat_dtype: got int8, expected one that holds"),
+    ],
+)
+def test_flatten_refuses_what_it_cannot_join(scripted, spec, flat_dtype, message):
+    with pytest.raises(ValueError, match=message):
+        wrappers.FlattenActionWrapper(scripted(spec), flat_dtype)
+
+
+def test_flatten_refuses_an_action_of_another_shape(scripted):
+    environment = wrappers.FlattenActionWrapper(scripted([floats(), floats()]))
+    environment.reset()
+    with pytest.raises(ValueError, match=r"action: got shape \(3,\), expected \(2,\)"):
+        environment.step([1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_one_hot_means_the_largest_element(scripted, dtype):
+    inner = scripted(integers(3, 5, dtype=dtype))
+    environment = wrappers.OneHotActionWrapper(inner)
+    spec = environment.action_spec()
+    assert (spec.shape, spec.dtype) == ((3,), dtype)
+    assert (spec.minimum, spec.maximum, spec.name) == (0, 1, "one_hot_action_spec")
+    environment.reset()
+    environment.step(np.array([0, 0, 1], dtype))
+    assert inner.actions == [5]
+    assert inner.actions[0].dtype == dtype
+
+
+def test_one_hot_covers_the_whole_range_of_a_small_dtype(scripted):
+    inner = scripted(integers(-128, 127, dtype=np.int8))
+    environment = wrappers.OneHotActionWrapper(inner)
+    environment.reset()
+    environment.step(np.eye(256, dtype=np.int8)[200])
+    assert inner.actions == [200 - 128]
+
+
+def test_one_hot_leaves_floats_and_takes_a_vector_of_choices(scripted):
+    inner = scripted({"choice": integers(0, 2, (2,)), "force": floats((3,))})
+    environment = wrappers.OneHotActionWrapper(inner)
+    assert environment.action_spec()["choice"].shape == (2, 3)
+    assert environment.action_spec()["force"] == floats((3,))
+    environment.reset()
+    environment.step(
+        {"choice": [[0, 1, 0], [1, 0, 0]], "force": np.float32([0.1, 0.2, 0.3])}
+    )
+    assert inner.actions[0]["choice"].tolist() == [1, 0]
+    np.testing.assert_allclose(inner.actions[0]["force"], [0.1, 0.2, 0.3])
+
+
+@pytest.mark.parametrize("size", [1, 7])
+def test_one_hot_takes_a_batch(scripted, batch_of, size):
+    members = [scripted(integers(0, 6)) for _ in range(size)]
+    environment = wrappers.OneHotActionWrapper(batch_of(*members))
+    environment.reset()
+    environment.step(np.eye(7, dtype=np.int32)[:size])
+    assert [member.actions[0] for member in members] == list(range(size))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        integers(0, 2, (2, 2)),
+        integers(0, [1, 2], (2,)),
+        array_spec.ArraySpec((), np.int32),
+        array_spec.BoundedArraySpec((), np.int32),
+    ],
+)
+def test_one_hot_refuses_actions_without_one_number_of_values(scripted, spec):
+    with pytest.raises(
+        ValueError, match=r"action_spec/x: got .*expected a BoundedArraySpec of at most"
+    ):
+        wrappers.OneHotActionWrapper(scripted({"x": spec}))
+
+
+def test_one_hot_refuses_plain_actions_and_floats(scripted):
+    environment = wrappers.OneHotActionWrapper(scripted())
+    environment.reset()
+    with pytest.raises(ValueError, match=r"action: got shape \(\), expected \(2,\)"):
+        environment.step(1)
+    with pytest.raises(TypeError, match="action: got dtype float64, expected int32"):
+        environment.step([0.2, 0.8])
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_extra_actions_are_masked(scripted, dtype):
+    inner = scripted(integers(1, 3, dtype=dtype))
+    environment = wrappers.ExtraDisabledActionsWrapper(inner, 2)
+    spec = environment.action_spec()
+    assert (spec.minimum, spec.maximum, spec.dtype) == (1, 5, dtype)
+    observation_spec, mask_spec = environment.observation_spec()
+    assert observation_spec == inner.observation_spec()
+    assert (mask_spec.shape, mask_spec.dtype) == ((5,), np.int64)
+    time_steps = [environment.reset(), environment.step(np.array(3, dtype))]
+    for count, time_step in enumerate(time_steps):
+        observation, mask = time_step.observation
+        assert observation == count
+        assert mask.tolist() == [1, 1, 1, 0, 0]
+        assert mask.dtype == np.int64
+
+
+@pytest.mark.parametrize("size", [1, 7])
+def test_extra_actions_are_masked_for_each_member(scripted, batch_of, size):
+    members = [scripted() for _ in range(size)]
+    environment = wrappers.ExtraDisabledActionsWrapper(batch_of(*members), 1)
+    observation, mask = environment.reset().observation
+    assert observation.shape == (size,)
+    assert mask.tolist() == [[1, 1, 0]] * size
+
+
+def test_taking_an_extra_action_is_an_error(scripted):
+    environment = wrappers.ExtraDisabledActionsWrapper(scripted(), 2)
+    environment.reset()
+    with pytest.raises(ValueError, match=r"action: got 2, expected at most 1, .*mask"):
+        environment.step(2)
+
+
+@pytest.mark.parametrize(
+    ("spec", "extra", "message"),
+    [
+        (floats(), 1, "env: got the action spec .* of one integer"),
+        ([integers()], 1, "env: got the action spec .* of one integer"),
+        (integers(0, 1, (2,)), 1, "env: got the action spec .* of one integer"),
+        (
+            integers(),
+            -1,
+            "num_extra_actions: got -1, expected an integer of at least 0",
+        ),
+        (integers(0, 250, dtype=np.uint8), 6, "got 6, expected at most 5, so that uin"),
+    ],
+)
+def test_extra_actions_are_checked(scripted, spec, extra, message):
+    with pytest.raises(ValueError, match=message):
+        wrappers.ExtraDisabledActionsWrapper(scripted(spec), extra)

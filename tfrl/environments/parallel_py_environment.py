@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -100,6 +101,9 @@ class ParallelPyEnvironment(py_environment.PyEnvironment):
         ]
         try:
             self.start()
+            # At once also at the end of the program, instead of one after the other.
+            children = [env._usable() for env in self._envs]
+            weakref.finalize(self, process_py_environment.stop, children)
         except BaseException as error:
             self._failure = error
             self.close()
@@ -309,7 +313,7 @@ class ParallelPyEnvironment(py_environment.PyEnvironment):
         self._check_usable()
         return _gather(
             [
-                env._ask(process_worker.APPLY, what, (function, args, {}))
+                env._apply(what, function, *args)
                 for env, args in zip(self._envs, arguments, strict=True)
             ]
         )

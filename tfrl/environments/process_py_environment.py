@@ -19,8 +19,8 @@ from tfrl.trajectories import time_step as ts
 EnvConstructor = Callable[[], py_environment.PyEnvironment]
 Promise = Callable[[], Any]
 
-_GRACE = 5.0  # Seconds that a worker has to close its environment and end.
-_SHORT_GRACE = 0.5  # And one that has failed.
+_GRACE = 5.0  # Seconds that workers have to close their environments and end.
+_SHORT_GRACE = 1.0  # The same if one has failed, or is in a step that nobody awaits.
 
 # What a method says of itself is no failure of the worker, and raised as it is.
 _HARMLESS = (NotImplementedError, AttributeError)
@@ -30,8 +30,8 @@ class ProcessPyEnvironment:
     """Steps a single environment in another process.
 
     The process is a fresh interpreter, which needs neither the script of the user nor
-    TensorFlow. Public attributes that are not defined here are the environment's, at
-    the price of a message.
+    TensorFlow. Public attributes and methods that are not defined here are those of the
+    environment, at the price of a message or two.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class ProcessPyEnvironment:
         serve = partial(process_worker.serve, self._pickled_constructor)
         self._child = child_process.ChildProcess(serve, self._name)
         # Also at the end of the program, and when the environment is forgotten.
-        self._finalizer = weakref.finalize(self, _stop, [self._child])
+        self._finalizer = weakref.finalize(self, stop, [self._child])
         if wait_to_start:
             self.wait_start()
 
@@ -187,7 +187,14 @@ class ProcessPyEnvironment:
         # Private ones are ours, such as those that pickling looks for.
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
-        return self.access(name)
+        is_method, value = self._apply(name, process_worker.look_up, name)()
+        if is_method:
+            return lambda *args, **kwargs: self.call(name, *args, **kwargs)()
+        return value
+
+    def _apply(self, what: str, function: Callable[..., Any], *args: Any) -> Promise:
+        """Calls a function with the environment, in its process."""
+        return self._ask(process_worker.APPLY, what, (function, args, {}))
 
     def _play(self, method: str, blocking: bool, *args: Any) -> Any:
         call = self._ask(process_worker.CALL, method, (method, args, {}), fatal=True)
@@ -286,18 +293,22 @@ def close_all(environments: list[ProcessPyEnvironment]) -> None:
         env._finalizer.detach()
     children = [env._child for env in running if env._child]
     try:
-        child_process.stop_all(
-            children, process_worker.CLOSE, _SHORT_GRACE if failed else _GRACE
-        )
+        _stop(children, failed)
     except child_errors.ChildRaisedError:
         if not failed:
             raise
 
 
-def _stop(children: list[child_process.ChildProcess]) -> None:
+def stop(children: list[child_process.ChildProcess]) -> None:
     """Ends what nobody closed; there is nobody to tell of errors either."""
     with contextlib.suppress(child_errors.ChildRaisedError):
-        child_process.stop_all(children, process_worker.CLOSE, _GRACE)
+        _stop(children, failed=False)
+
+
+def _stop(children: list[child_process.ChildProcess], failed: bool) -> None:
+    hasty = failed or any(child.is_busy() for child in children)
+    grace = _SHORT_GRACE if hasty else _GRACE
+    child_process.stop_all(children, process_worker.CLOSE, grace)
 
 
 def _pickle_constructor(constructor: Any, name: str) -> bytes:

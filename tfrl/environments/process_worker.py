@@ -6,6 +6,7 @@ does it.
 
 from __future__ import annotations
 
+import inspect
 import os
 import pickle
 from typing import Any
@@ -58,6 +59,12 @@ def serve(pickled_constructor: bytes, channel: channels.Channel) -> None:
     worker = _Worker(environment, channel, specs)
     while worker.answer(*channel.receive()):
         pass
+
+
+def look_up(environment: py_environment.PyEnvironment, name: str) -> tuple[bool, Any]:
+    """Returns whether an attribute is a method, and if not what it is."""
+    value = getattr(environment, name)
+    return (True, None) if inspect.ismethod(value) else (False, value)
 
 
 class _Worker:

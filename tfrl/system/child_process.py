@@ -105,6 +105,10 @@ class ChildProcess:
         """Whether the process runs."""
         return self._process.poll() is None
 
+    def is_busy(self) -> bool:
+        """Whether it has not answered all requests yet, as far as is known."""
+        return bool(self._outstanding)
+
     def request(self, kind: int, payload: bytes = b"", what: str = "a call") -> Reply:
         """Sends a message and returns the reply, to be waited for with `wait`.
 

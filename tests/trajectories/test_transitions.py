@@ -276,8 +276,22 @@ def test_too_short_a_window_is_an_error():
         trajectory.to_n_step_transition(sequence([MID], [MID]), GAMMA)
 
 
-def test_nested_reward_is_an_error():
-    frames = sequence([MID] * 2, [MID] * 2)
-    frames = frames.replace(reward={"a": frames.reward})
-    with pytest.raises(ValueError, match=r"trajectory\.reward: got the nest"):
+@pytest.mark.parametrize(
+    ("reward", "shape"),
+    [({"a": np.zeros([1, 2])}, r"\{'a': \(1, 2\)\}"), (np.zeros([1, 2, 3]), ".*3")],
+)
+def test_more_than_one_reward_is_an_error(reward, shape):
+    frames = sequence([MID] * 2, [MID] * 2).replace(reward=reward)
+    with pytest.raises(ValueError, match=f"reward: got shape {shape}.*weighted sum"):
         trajectory.to_n_step_transition(frames, GAMMA)
+
+
+def test_transitions_of_frames_keep_vector_and_nested_rewards():
+    frames = sequence([MID] * 2, [MID] * 2)
+    rewards = {"a": np.ones([1, 2, 3], np.float32), "b": frames.reward}
+    transition = trajectory.to_transition(frames.replace(reward=rewards))
+    assert transition.next_time_step.reward["a"].shape == (1, 1, 3)
+    np.testing.assert_array_equal(transition.time_step.reward["a"], np.zeros([1, 1, 3]))
+    np.testing.assert_array_equal(
+        transition.next_time_step.reward["b"], frames.reward[:, :1]
+    )

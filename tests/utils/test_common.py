@@ -196,3 +196,28 @@ def test_episode_mask_leaves_out_last_steps():
     np.testing.assert_array_equal(
         common.get_episode_mask(steps), [[1, 1, 0], [0, 1, 1]]
     )
+
+
+# --- States and devices.
+
+
+@pytest.mark.parametrize("state", [None, (), []])
+def test_nothing_is_no_state(state):
+    assert not common.safe_has_state(state)
+
+
+def test_tensors_and_nests_are_states():
+    for state in (tf.zeros([0]), [tf.zeros([])], {"a": 1}, 0):
+        assert common.safe_has_state(state)
+    assert tf.function(lambda s: tf.constant(common.safe_has_state(s)))(tf.zeros([2]))
+
+
+def test_soft_device_placement_is_set_for_a_while():
+    before = tf.config.get_soft_device_placement()
+    try:
+        tf.config.set_soft_device_placement(False)
+        with common.soft_device_placement():
+            assert tf.config.get_soft_device_placement()
+        assert not tf.config.get_soft_device_placement()
+    finally:
+        tf.config.set_soft_device_placement(before)

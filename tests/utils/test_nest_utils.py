@@ -326,6 +326,45 @@ def test_where_selects_rows_whatever_the_rank_of_the_leaf():
     assert nest_utils.where([True], (), ()) == ()
 
 
+def test_sparse_and_ragged_leaves_are_batched_with_dense_ones():
+    ragged = tf.ragged.constant([[1.0], [2.0, 3.0]])
+    tensors = {"d": tf.zeros([2]), "r": ragged, "s": sparse(2, 3)}
+    specs = {
+        "d": tf.TensorSpec([]),
+        "r": tf.TensorSpec([None]),
+        "s": tf.SparseTensorSpec([3]),
+    }
+    assert nest_utils.is_batched_nested_tensors(tensors, specs)
+    assert nest_utils.get_outer_shape({"r": ragged}, {"r": specs["r"]}).numpy() == [2]
+
+    rows = nest_utils.unstack_nested_tensors(tensors, specs)
+    assert [row["r"].shape for row in rows] == [[1], [2]]
+    rows = [{"d": row["d"], "s": row["s"]} for row in rows]
+    again = nest_utils.stack_nested_tensors(rows)
+    np.testing.assert_array_equal(tf.sparse.to_dense(again["s"]), np.ones([2, 3]))
+
+    tiled = nest_utils.tile_batch(tensors, 3)
+    assert {key: t.shape[0] for key, t in tiled.items()} == {"d": 6, "r": 6, "s": 6}
+
+    double = {"d": tf.ones([2]), "r": ragged * 2, "s": tensors["s"] * 2.0}
+    chosen = nest_utils.where([True, False], tensors, double)
+    np.testing.assert_array_equal(chosen["d"], [0, 1])
+    assert chosen["r"].to_list() == [[1], [4, 6]]
+    np.testing.assert_array_equal(
+        tf.sparse.to_dense(chosen["s"]), [[1, 1, 1], [2, 2, 2]]
+    )
+
+
+def test_outer_dimensions_of_ragged_leaves_are_merged():
+    ragged = tf.ragged.constant([[[1], [2, 3]], [[], [4]]])
+    ragged = tf.RaggedTensor.from_uniform_row_length(ragged.values, 2)
+    tensors = {"d": tf.zeros([2, 2]), "r": ragged}
+    specs = {"d": tf.TensorSpec([]), "r": tf.TensorSpec([None], tf.int32)}
+    flat, dims = nest_utils.flatten_multi_batched_nested_tensors(tensors, specs)
+    assert flat["r"].to_list() == [[1], [2, 3], [], [4]]
+    np.testing.assert_array_equal(dims, [2, 2])
+
+
 def test_where_by_a_condition_of_higher_rank_is_an_error():
     with pytest.raises(ValueError, match=r"condition: got rank 2 .* leaf of shape"):
         nest_utils.where([[True]], tf.ones([1]), tf.zeros([1]))

@@ -55,6 +55,15 @@ def test_create_variable_from_an_initializer():
         "v", shape=[3], dtype=tf.float32, initializer=tf.ones_initializer()
     )
     np.testing.assert_array_equal(variable, np.ones(3))
+    of_value = variables_lib.create_variable("v", dtype=tf.int32, initializer=[1, 2])
+    np.testing.assert_array_equal(of_value, [1, 2])
+
+
+def test_create_variable_takes_what_meant_something_to_tensorflow_1():
+    variable = variables_lib.create_variable(
+        "v", 1, (), tf.int32, False, True, unique_name=False
+    )
+    assert variable.trainable
 
 
 # --- Soft updates.

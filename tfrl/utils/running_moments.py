@@ -22,7 +22,7 @@ def parallel_variance_calculation(
     `x`: `n_a = 1`, `avg_a = x`, `m2_a = 0`.
 
     Args:
-      n_a: how many numbers are in `a`, a float.
+      n_a: how many numbers are in `a`.
       avg_a: their mean.
       m2_a: the sum of their squared deviations from it.
       n_b: how many are in `b`.
@@ -34,8 +34,9 @@ def parallel_variance_calculation(
       `(n_ab, avg_ab, m2_ab, m2_ab_c)`; the variance is `m2_ab / n_ab`. Means of empty
       sets do not count.
     """
+    delta = tf.convert_to_tensor(avg_b - avg_a)
+    n_a, n_b = tf.cast(n_a, delta.dtype), tf.cast(n_b, delta.dtype)
     n_ab = n_a + n_b
-    delta = avg_b - avg_a
     shift = tf.math.divide_no_nan(delta * n_b, n_ab)
     m2_ab, m2_ab_c = kahan_summation(m2_b, m2_b_c, m2_a + delta * n_a * shift)
     return n_ab, avg_a + shift, m2_ab, m2_ab_c

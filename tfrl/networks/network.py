@@ -392,7 +392,9 @@ def _zeros(spec: Any) -> Any:
     """One batched input of zeros; unknown dimensions get size 1."""
 
     def zeros(leaf: Any) -> tf.Tensor:
-        return tf.zeros([1, *(1 if d is None else d for d in leaf.shape)], leaf.dtype)
+        dense = tf.zeros([1, *(1 if d is None else d for d in leaf.shape)], leaf.dtype)
+        is_sparse = isinstance(leaf, tf.SparseTensorSpec)
+        return tf.sparse.from_dense(dense) if is_sparse else dense
 
     return tf.nest.map_structure(zeros, spec)
 

@@ -63,6 +63,10 @@ class BatchSquash:
         outer = tensor.shape[: self._batch_dims]
         size = math.prod(outer) if outer.is_fully_defined() else None
         folded = [(size, lambda: -1), *_dimensions(tensor)[self._batch_dims :]]
+        if isinstance(tensor, tf.SparseTensor):
+            return tf.sparse.reshape(
+                tensor, [-1 if size is None else size for size, _ in folded]
+            )
         return _reshape(tensor, folded)
 
     def unflatten(self, tensor: tf.Tensor) -> tf.Tensor:

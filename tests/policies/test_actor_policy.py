@@ -169,3 +169,28 @@ def test_distributions_are_made_for_sequences_too():
         lambda t: tf.stack([t] * 4, axis=1), step(np.ones((3, 2), np.float32))
     )
     assert policy.distribution(sequence).action.batch_shape == [3, 4]
+
+
+def test_several_discrete_actions_have_one_log_probability():
+    spec = tensor_spec.BoundedTensorSpec([2], tf.int32, 0, 2)
+    policy = make(distribution_network(spec), spec, emit_log_probability=True)
+    result = policy.action(step(np.ones((7, 2), np.float32)), seed=1)
+    assert result.action.shape == [7, 2]
+    distribution = policy.distribution(step(np.ones((7, 2), np.float32))).action
+    np.testing.assert_allclose(
+        result.info.log_probability,
+        tf.reduce_sum(distribution.log_prob(result.action), -1),
+        rtol=1e-5,
+    )
+
+
+@pytest.mark.parametrize("spec", [CONTINUOUS, DISCRETE])
+def test_an_action_without_distribution_has_log_probability_zero(spec):
+    class Zero(network.Network):
+        def call(self, observation):
+            zeros = tf.zeros_like(observation)
+            return tf.cast(zeros if spec.shape.rank else zeros[:, 0], spec.dtype), ()
+
+    policy = make(Zero(OBSERVATION), spec, emit_log_probability=True)
+    info = policy.action(step([[1.0, 1.0]] * 3)).info
+    np.testing.assert_array_equal(info.log_probability, [0.0] * 3)

@@ -210,7 +210,7 @@ def test_info_comes_from_the_branch_taken_or_always_from_the_greedy_one():
 
 def test_more_than_one_outer_dimension_is_an_error():
     sequence = tf.nest.map_structure(lambda t: t[:, tf.newaxis], step(2))
-    with pytest.raises(ValueError, match="single batch dimension"):
+    with pytest.raises(ValueError, match="at most one batch dimension"):
         make(0.5).action(sequence)
 
 
@@ -259,3 +259,12 @@ def test_the_graph_has_one_forward_pass_one_argmax_and_one_draw():
     assert types.count("ArgMax") == 1
     assert types.count("StatelessRandomUniformV2") == 1
     assert not {"Assert", "Maximum", "Minimum", "ClipByValue", "While"} & set(types)
+
+
+def test_a_single_step_gets_a_single_action():
+    one = tf.nest.map_structure(lambda t: t[0], step(1))
+    for policy in (make(0.0), make(1.0), make(0.5, emit_log_probability=True)):
+        result = policy.action(one)
+        assert result.action.shape == []
+        for value in tf.nest.flatten(result.info):
+            assert value.shape == []

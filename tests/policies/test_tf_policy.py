@@ -321,3 +321,19 @@ def test_distribution_on_sequences_resets_only_their_first_step():
     sequence = tf.nest.map_structure(lambda t: tf.stack([t, t], 1), step(ts.restart))
     result = policy.action(sequence, count([5, 5]))
     np.testing.assert_array_equal(result.state["count"], [1, 1])
+
+
+def test_a_distribution_without_log_probability_cannot_emit_it():
+    class Sampling(NormalPolicy):
+        def _distribution(self, time_step, policy_state):
+            import tensorflow_probability as tfp
+
+            class Bare(tfp.distributions.Distribution):
+                def _sample_n(self, n, seed=None):
+                    return tf.zeros([n, 2])
+
+            bare = Bare(tf.float32, tfp.distributions.NOT_REPARAMETERIZED, False, False)
+            return policy_step.PolicyStep({"a": bare, "b": bare}, policy_state)
+
+    with pytest.raises(TypeError, match=r"emit_log_probability: Sampling got a Bare"):
+        Sampling(emit_log_probability=True).action(step())

@@ -225,7 +225,10 @@ def spec_from_distribution(
         return tf.TensorSpec(leaf.shape[num_outer_dims:], leaf.dtype)
 
     return DistributionSpecV2(
-        event_shape=distribution.event_shape,
+        # A batch of scalars, as for several discrete actions, is one sample.
+        event_shape=distribution.batch_shape[num_outer_dims:].concatenate(
+            distribution.event_shape
+        ),
         dtype=distribution.dtype,
         parameters=to_specs(get_parameters(distribution)),
     )

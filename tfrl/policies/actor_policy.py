@@ -143,9 +143,9 @@ class ActorPolicy(tf_policy.TFPolicy):
 def _as_distribution(action_or_distribution: Any) -> Any:
     if not isinstance(action_or_distribution, tf.Tensor):
         return action_or_distribution
-    import tensorflow_probability as tfp
+    from tfrl.policies import deterministic
 
-    return tfp.distributions.Deterministic(loc=action_or_distribution)
+    return deterministic.DeterministicWithLogProb(loc=action_or_distribution)
 
 
 def _check_output(output_spec: Any, action_spec: Any, network_name: str) -> None:

@@ -121,11 +121,11 @@ class EpsilonGreedyPolicy(tf_policy.TFPolicy):
         policy_state: types.NestedTensor,
         seed: tf.Tensor,
     ) -> policy_step.PolicyStep:
-        if time_step.step_type.shape.rank != 1:
+        if time_step.step_type.shape.rank not in (0, 1):
             raise ValueError(
                 f"{self.name}: time_step has the outer shape "
-                f"{time_step.step_type.shape}, expected a single batch dimension [B]; "
-                "act on one step at a time."
+                f"{time_step.step_type.shape}, expected at most one batch dimension "
+                "[B]; act on one step at a time."
             )
         epsilon = tf.cast(utils.current_value(self._epsilon), tf.float32)
         greedy = self._greedy_policy._action(time_step, policy_state, seed)

@@ -172,3 +172,40 @@ def test_merging_into_distributions_inside_a_nested_argument():
         utils.merge_to_parameters_from_dict(params, values)
     )
     assert [float(d.loc) for d in merged.model] == [0.0, 7.0]
+
+
+def nested_distributions():
+    loc = tf.constant([[0.5, -0.5], [1.0, 2.0], [0.0, 3.0]])
+    base = tfp.distributions.MultivariateNormalDiag(loc, tf.ones([3, 2]))
+    chain = tfp.bijectors.Chain(
+        [tfp.bijectors.Shift(tf.constant(1.0)), tfp.bijectors.Scale([2.0, 3.0])]
+    )
+    independent = tfp.distributions.Independent(tfp.distributions.Normal(loc, 2.0), 1)
+    return [
+        independent,
+        chain(base),
+        tfp.distributions.Blockwise([base, independent]),
+        tfp.distributions.MixtureSameFamily(
+            tfp.distributions.Categorical(logits=tf.zeros([3, 4])),
+            tfp.distributions.MultivariateNormalDiag(
+                tf.random.stateless_normal([3, 4, 2], [1, 2]), tf.ones([3, 4, 2])
+            ),
+        ),
+        utils.scale_distribution_to_spec(base, SPEC),
+    ]
+
+
+@pytest.mark.parametrize("index", range(5))
+def test_nested_distributions_are_made_again_from_their_tensors(index):
+    distribution = nested_distributions()[index]
+    params = utils.get_parameters(distribution)
+    tensors = utils.parameters_to_dict(params, tensors_only=True)
+    again = utils.make_from_parameters(
+        utils.merge_to_parameters_from_dict(params, tensors)
+    )
+    x = distribution.sample(seed=1)
+    assert type(again) is type(distribution)
+    np.testing.assert_allclose(again.log_prob(x), distribution.log_prob(x), rtol=1e-5)
+    spec = utils.spec_from_distribution(distribution, num_outer_dims=1)
+    assert spec.event_spec == tf.TensorSpec(x.shape[1:], x.dtype)
+    assert spec == utils.spec_from_distribution(again, num_outer_dims=1)

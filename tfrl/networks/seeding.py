@@ -109,7 +109,7 @@ def copy_layer(layer: keras.layers.Layer) -> keras.layers.Layer:
         config = layer.get_config()
     inner = {}
     for key in config:
-        value = getattr(layer, key, None)
+        value: Any = getattr(layer, key, None)
         if inspect.isfunction(value):
             # A plain function, an activation say, cannot be looked up by its name.
             config[key] = value

@@ -235,15 +235,18 @@ def test_children_know_the_environments_that_were_registered_here():
     class Mine(gymnasium.Env):
         pass
 
+    lock = threading.Lock()
     gymnasium.register("TfrlMine-v0", Mine)
+    gymnasium.register("TfrlLocked-v0", lambda: lock)
     try:
         child = start()
     finally:
-        del gymnasium.registry["TfrlMine-v0"]
+        del gymnasium.registry["TfrlMine-v0"], gymnasium.registry["TfrlLocked-v0"]
 
     def look_up():
         import gymnasium
 
+        assert "TfrlLocked-v0" not in gymnasium.registry
         return gymnasium.spec("TfrlMine-v0").entry_point.__name__
 
     assert tell(child, look_up) == "Mine"

@@ -76,7 +76,7 @@ class ParallelPyEnvironment(py_environment.PyEnvironment):
             or its process dies.
         """
         super().__init__(handle_auto_reset=False)
-        if callable(env_constructors) or not len(env_constructors):
+        if not isinstance(env_constructors, Sequence) or not env_constructors:
             raise ValueError(
                 f"env_constructors: got {env_constructors!r}, expected at least one "
                 "function that makes an environment; give a list of them."

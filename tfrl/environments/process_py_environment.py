@@ -9,7 +9,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import cloudpickle
 import tree
 
 from tfrl.environments import process_worker, py_environment
@@ -207,7 +206,7 @@ class ProcessPyEnvironment:
 
     def _ask(self, kind: int, what: str, message: Any, fatal: bool = False) -> Promise:
         """Sends a request with a pickled answer; with `fatal` what it raises is."""
-        reply = self._send(kind, what, cloudpickle.dumps(message))
+        reply = self._send(kind, what, child_process.dumps(message))
 
         def promise() -> Any:
             try:
@@ -321,11 +320,11 @@ def _pickle_constructor(constructor: Any, name: str) -> bytes:
             "in its own process; give the class, or a lambda."
         )
     try:
-        return cloudpickle.dumps(constructor)
+        return child_process.dumps(constructor)
     except Exception as error:
         raise TypeError(
             f"{name}: got {constructor!r}, which does not pickle "
             f"({type(error).__name__}: {error}), expected something that can be sent "
             "to another process; make inside it what it refers to outside, such as "
-            "open files, locks and environments."
+            "files, locks and environments, and read flags into a variable before."
         ) from error

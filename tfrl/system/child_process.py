@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
-from multiprocessing import util
+from typing import Any
 
 import cloudpickle
 
@@ -62,6 +62,8 @@ class ChildProcess:
     """A child process, from its start to its end.
 
     It answers requests one after the other, in the order in which they were sent.
+    `ready` is the reply by which it says that it has started. Windows has no such
+    processes, only POSIX systems do.
     """
 
     def __init__(self, target: Callable[[channels.Channel], None], name: str):
@@ -81,7 +83,7 @@ class ChildProcess:
         self._owner = os.getpid()
         self._released = False
         self._outstanding: collections.deque[Reply] = collections.deque()
-        payload = cloudpickle.dumps((state_savers.collect_states(), target))
+        payload = dumps((state_savers.collect_states(), target))
         self._stack = tempfile.TemporaryFile()  # noqa: SIM115
         ours, theirs = socket.socketpair()
         self._channel = channels.Channel(ours)
@@ -198,6 +200,19 @@ class ChildProcess:
         self._stack.close()
 
 
+def dumps(value: Any) -> bytes:
+    """Pickles `value` for a child, with all of the user's script that it needs.
+
+    Raises:
+      Exception: Of many types, if it does not pickle.
+    """
+    # In processes of multiprocessing the script has another name than __main__.
+    main = sys.modules.get("__mp_main__")
+    if main is not None and main.__name__ == "__mp_main__":
+        cloudpickle.register_pickle_by_value(main)
+    return cloudpickle.dumps(value)
+
+
 def wait(replies: Iterable[Reply], timeout: float | None, argument: str) -> None:
     """Waits until all of `replies` have come, in whatever order they come.
 
@@ -276,7 +291,7 @@ def stop_all(children: Sequence[ChildProcess], kind: int, grace: float) -> None:
 
 
 def _start(*inherited: int) -> subprocess.Popen[bytes]:
-    flags = util._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     arguments = map(str, (*inherited, os.getpid()))
     return subprocess.Popen(
         [sys.executable, *flags, "-c", _BOOTSTRAP, *arguments, *sys.path],

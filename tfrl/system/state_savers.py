@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import pickle
 import sys
 from typing import Any
 
@@ -24,23 +25,28 @@ class StateSaver(abc.ABC):
 class GymnasiumStateSaver(StateSaver):
     """Tells children of the environments that the user has registered."""
 
-    def collect_state(self) -> Any:
-        """Returns the specs that importing Gymnasium alone does not register."""
+    def collect_state(self) -> bytes | None:
+        """Returns the pickled specs that importing Gymnasium alone does not register.
+
+        Those that do not pickle are left out.
+        """
         if "gymnasium" not in sys.modules:
             return None
         registry = sys.modules["gymnasium"].envs.registration.registry
         specs = {
             name: spec
             for name, spec in registry.items()
-            if not str(spec.entry_point).startswith("gymnasium.") and _pickles(spec)
+            if not str(spec.entry_point).startswith("gymnasium.")
         }
-        return specs or None
+        if not specs:
+            return None
+        return _pickle(specs) or _pickle({n: s for n, s in specs.items() if _pickle(s)})
 
-    def restore_state(self, state: Any) -> None:
+    def restore_state(self, state: bytes) -> None:
         """Registers the specs."""
         import gymnasium
 
-        gymnasium.registry.update(state)
+        gymnasium.registry.update(pickle.loads(state))
 
 
 _savers: list[StateSaver] = [GymnasiumStateSaver()]
@@ -63,9 +69,8 @@ def restore_states(states: list[tuple[StateSaver, Any]]) -> None:
         saver.restore_state(state)
 
 
-def _pickles(value: Any) -> bool:
+def _pickle(value: Any) -> bytes | None:
     try:
-        cloudpickle.dumps(value)
+        return cloudpickle.dumps(value)
     except Exception:
-        return False
-    return True
+        return None

@@ -23,7 +23,7 @@ from tfrl.environments import py_environment
 from tfrl.metrics import tf_metric
 from tfrl.replay_buffers import replay_buffer
 from tfrl.trajectories import trajectory
-from tfrl.utils import seeds
+from tfrl.utils import nest_structure, seeds
 
 # Adds what one step contributes to the counts that `_Condition` reads.
 _Count = Callable[[Any, trajectory.Trajectory], Any]
@@ -78,9 +78,7 @@ class LoopDriver(driver.Driver):
         Returns:
           The final time step and policy state.
         """
-        if policy_state is None or (
-            isinstance(policy_state, tuple) and not policy_state
-        ):
+        if not nest_structure.safe_has_state(policy_state):
             policy_state = self.policy.get_initial_state(self.env.batch_size)
         time_step, policy_state = tf.nest.map_structure(
             tf.convert_to_tensor, (time_step, policy_state)

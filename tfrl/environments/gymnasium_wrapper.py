@@ -169,6 +169,7 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         if self._action_is_discrete:
             # Some environments use the action as a key, and an array has no hash.
             action = action.item() if hasattr(action, "item") else int(action)
+        reward: Any  # An array if the spec says so, whatever Gymnasium's annotation.
         observation, reward, terminated, truncated, self._info = self._gym_env.step(
             action
         )

@@ -1,4 +1,4 @@
-"""Actions as flat arrays, checked against their specs."""
+"""Actions as flat arrays, checked against their specs; see also `action_tensors`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def flatten(
 
 
 def leaves(action: Any, spec: Any) -> list[Any]:
-    """Returns what `action` has in place of each spec of the nest `spec`.
+    """Returns what `action` has in place of each spec, of arrays or tensors, in `spec`.
 
     Raises:
       ValueError: If the structure differs.

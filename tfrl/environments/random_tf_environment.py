@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
-from tfrl.environments import tf_environment
+from tfrl.environments import action_tensors, tf_environment
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import nest_utils, seeds
@@ -86,7 +85,7 @@ class RandomTFEnvironment(tf_environment.TFEnvironment):
         return self._reset_function()
 
     def _step(self, action: Any) -> ts.TimeStep:
-        self._check_action(action)
+        action_tensors.flatten(action, self._action_spec, self._batch_size)
         return self._step_function()
 
     def _draw_reset(self) -> ts.TimeStep:
@@ -128,29 +127,3 @@ class RandomTFEnvironment(tf_environment.TFEnvironment):
         return tf.nest.pack_sequence_as(
             self._time_step_spec, [tf.identity(v) for v in self._variables]
         )
-
-    def _check_action(self, action: Any) -> None:
-        try:
-            nest_utils.assert_same_structure(self._action_spec, action)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"action: got another structure than that of the action spec "
-                f"{self._action_spec} ({error}); pack the actions like the spec."
-            ) from error
-        for (path, spec), value in zip(
-            nest_utils.flatten_with_joined_paths(self._action_spec),
-            tf.nest.flatten(action),
-            strict=True,
-        ):
-            tensor = tf.convert_to_tensor(value)
-            expected = tf.TensorShape([self._batch_size, *spec.shape])
-            if tensor.dtype != spec.dtype or not expected.is_compatible_with(
-                tensor.shape
-            ):
-                raise ValueError(
-                    f"{'/'.join(filter(None, ('action', path)))}: got "
-                    f"{np.dtype(tensor.dtype.as_numpy_dtype)} of shape "
-                    f"{tuple(tensor.shape)}, expected {spec.dtype.name} of shape "
-                    f"{tuple(expected)}; take actions that follow the action spec, "
-                    "with the batch in front."
-                )

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 import tree
 
-from tfrl.environments import tf_environment
+from tfrl.environments import action_tensors, tf_environment
 from tfrl.environments.wrappers import action_forms
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
@@ -122,24 +122,18 @@ class OneHotActionWrapper(TFEnvironmentBaseWrapper):
         return self._one_hot_spec
 
     def _step(self, action: Any) -> ts.TimeStep:
-        inner = tf.nest.map_structure(
-            self._to_inner, self._env.action_spec(), self._one_hot_spec, action
-        )
-        return self._env.step(inner)
+        spec = self._env.action_spec()
+        flat = action_tensors.flatten(action, self._one_hot_spec, self.batch_size)
+        inner = [
+            _to_choice(leaf_spec, leaf) if tensor_spec.is_discrete(leaf_spec) else leaf
+            for leaf_spec, leaf in zip(tree.flatten(spec), flat, strict=True)
+        ]
+        return self._env.step(tree.unflatten_as(spec, inner))
 
-    def _to_inner(self, inner_spec: Any, spec: Any, value: Any) -> tf.Tensor:
-        action = tf.convert_to_tensor(value)
-        expected = tf.TensorShape([self.batch_size, *spec.shape])
-        if not expected.is_compatible_with(action.shape):
-            raise ValueError(
-                f"action: got shape {tuple(action.shape)}, expected {tuple(expected)}; "
-                f"take actions that follow {spec}, with the batch in front."
-            )
-        if not tensor_spec.is_discrete(inner_spec):
-            return action
-        index = tf.argmax(action, axis=-1, output_type=tf.int64)
-        minimum = tf.cast(inner_spec.minimum, tf.int64)
-        return tf.cast(index + minimum, inner_spec.dtype)
+
+def _to_choice(spec: Any, one_hot: tf.Tensor) -> tf.Tensor:
+    index = tf.argmax(one_hot, axis=-1, output_type=tf.int64)
+    return tf.cast(index + tf.cast(spec.minimum, tf.int64), spec.dtype)
 
 
 def _one_hot_spec(path: tuple[Any, ...], spec: Any) -> Any:

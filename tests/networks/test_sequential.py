@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfrl.keras_layers import DynamicUnroll, InnerReshape, RNNWrapper
 from tfrl.networks import network, q_network, sequential
 from tfrl.specs import tensor_spec
 
@@ -160,3 +161,130 @@ def test_keras_model_takes_any_outer_dimensions_as_its_layers_do(kind, outer):
         input_signature=[tf.TensorSpec([None] * len(outer) + [2])],
     )
     np.testing.assert_allclose(traced(x), last(hidden(x)), rtol=1e-5, atol=1e-6)
+
+
+# --- Recurrent layers.
+
+RETURNS = {"return_sequences": True, "return_state": True}
+
+
+class Decay(keras.layers.Layer):
+    """A recurrent cell of the user's own: a leaky sum, which has a function."""
+
+    def __init__(self, units, activation):
+        super().__init__()
+        self.state_size = self.output_size = units
+        self.activation = activation
+
+    def call(self, inputs, states):
+        total = 0.5 * states[0] + inputs
+        return self.activation(total), [total]
+
+    def get_initial_state(self, batch_size=None):
+        return tf.zeros([batch_size, self.state_size])
+
+    def get_config(self):
+        return {"units": self.state_size, "activation": self.activation}
+
+
+def recurrent_net(**kwargs):
+    stack = [keras.layers.LSTMCell(1), keras.layers.GRUCell(8)]
+    return Sequential(
+        [
+            keras.layers.Dense(2),
+            keras.layers.LSTM(2, **RETURNS),
+            keras.layers.RNN(keras.layers.StackedRNNCells(stack), **RETURNS),
+            InnerReshape([8], [4, 2]),
+            keras.layers.Dense(2),
+            InnerReshape([None] * 2, [-1]),
+            keras.layers.GRU(2, **RETURNS),
+            keras.layers.SimpleRNNCell(3),
+            DynamicUnroll(keras.layers.LSTMCell(2)),
+        ],
+        OBSERVATION,
+        **kwargs,
+    )
+
+
+def test_recurrent_layers_and_cells_mix_with_others():
+    net = recurrent_net(seed=1)
+    assert net.create_variables() == tf.TensorSpec([2], tf.float32)
+    assert tf.nest.map_structure(lambda s: s.shape[0], net.state_spec) == (
+        (2, 2),
+        ((1, 1), 8),
+        2,
+        3,
+        (2, 2),
+    )
+    kinds = [type(layer) for layer in net.layers]
+    assert kinds.count(RNNWrapper) == 3
+    assert kinds.count(DynamicUnroll) == 2
+
+
+def test_recurrent_sequence_equals_steps_with_the_state_reset_at_first():
+    net = recurrent_net(seed=1)
+    net.create_variables()
+    observations = tf.random.stateless_normal([2, 6, 2], [1, 2])
+    step_types = tf.constant([[1, 1, 2, 0, 1, 1], [0, 1, 1, 1, 1, 0]])
+    outputs, last = net(observations, step_type=step_types)
+    state, single = net.get_initial_state(2), []
+    for t in range(6):
+        output, state = net(
+            observations[:, t], step_type=step_types[:, t], network_state=state
+        )
+        single.append(output)
+    assert outputs.shape == [2, 6, 2]
+    np.testing.assert_allclose(outputs, tf.stack(single, 1), atol=1e-6)
+    tf.nest.map_structure(
+        lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), last, state
+    )
+
+
+def test_without_step_types_a_keras_lstm_is_applied_as_it_is():
+    lstm = keras.layers.LSTM(3, **RETURNS)
+    net = Sequential([lstm], OBSERVATION)
+    inputs = tf.random.stateless_normal([2, 6, 2], [1, 2])
+    outputs, (state,) = net(inputs)
+    expected, *expected_state = lstm(inputs)
+    np.testing.assert_array_equal(outputs, expected)
+    np.testing.assert_array_equal(state, expected_state)
+
+
+def test_copy_makes_new_cells_also_of_the_users_own():
+    def twice(x):
+        return 2 * x
+
+    net = Sequential(
+        [
+            keras.layers.RNN(Decay(2, twice), **RETURNS),
+            DynamicUnroll(Decay(2, twice)),
+            keras.layers.LSTM(3, **RETURNS),
+        ],
+        OBSERVATION,
+    )
+    net.create_variables()
+    copied = net.copy()
+    copied.create_variables()
+    assert copied.layers[0].cell is not net.layers[0].cell
+    assert copied.state_spec == net.state_spec
+    assert not {id(v) for v in net.variables} & {id(v) for v in copied.variables}
+    for ours, theirs in zip(copied.variables, net.variables, strict=True):
+        ours.assign(theirs)
+    inputs = tf.ones([2, 5, 2])
+    np.testing.assert_array_equal(copied(inputs)[0], net(inputs)[0])
+
+
+def test_seed_reaches_recurrent_cells():
+    def weights(seed):
+        net = recurrent_net(seed=seed)
+        net.create_variables()
+        return np.concatenate([np.ravel(v) for v in net.trainable_variables])
+
+    np.testing.assert_array_equal(weights(1), weights(1))
+    assert not np.array_equal(weights(1), weights(2))
+
+
+def test_output_signature():
+    net = recurrent_net()
+    spec = tf.TensorSpec([4, 6, 2], tf.float32)
+    assert net.compute_output_signature(spec).shape == [4, 6, 2]

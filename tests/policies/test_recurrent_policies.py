@@ -55,9 +55,12 @@ NETWORKS = {
 }
 
 
-@pytest.fixture(params=list(NETWORKS))
-def q_policy(request):
-    return QPolicy(TIME_STEP, ACTION, NETWORKS[request.param]())
+def make(kind):
+    return QPolicy(TIME_STEP, ACTION, NETWORKS[kind]())
+
+
+every_network = pytest.mark.parametrize("kind", list(NETWORKS))
+list_and_tuple_states = pytest.mark.parametrize("kind", ["lstm", "sequential"])
 
 
 def steps(step_types, seed=0):
@@ -82,15 +85,15 @@ def rows(nest, index):
 
 
 @pytest.mark.parametrize(
-    "wrap",
+    ("kind", "wrap"),
     [
-        GreedyPolicy,
-        BoltzmannPolicy,
-        lambda policy: EpsilonGreedyPolicy(policy, epsilon=0.5),
+        *[(kind, GreedyPolicy) for kind in NETWORKS],
+        ("lstm", BoltzmannPolicy),
+        ("lstm", lambda policy: EpsilonGreedyPolicy(policy, epsilon=0.5)),
     ],
 )
-def test_the_state_is_reset_where_a_step_is_first_and_only_there(q_policy, wrap):
-    policy = wrap(q_policy)
+def test_the_state_is_reset_where_a_step_is_first_and_only_there(kind, wrap):
+    policy = wrap(make(kind))
     middle = steps([StepType.MID] * 3)
     state = policy.action(middle, policy.get_initial_state(3), seed=1).state
     tf.nest.assert_same_structure(state, policy.policy_state_spec)
@@ -106,8 +109,9 @@ def test_the_state_is_reset_where_a_step_is_first_and_only_there(q_policy, wrap)
         assert np.abs(a - b)[1:].max() > 1e-4
 
 
-def test_no_state_is_the_initial_state(q_policy):
-    policy = GreedyPolicy(q_policy)
+@every_network
+def test_no_state_is_the_initial_state(kind):
+    policy = GreedyPolicy(make(kind))
     step = steps([StepType.MID] * 2)
     assert_equal(
         policy.action(step).state,
@@ -130,8 +134,9 @@ def test_distributions_of_a_sequence_are_those_of_its_steps():
         np.testing.assert_allclose(step.action.logits[0], together[t], atol=1e-6)
 
 
-def test_a_saved_policy_acts_with_its_state_as_the_live_one(q_policy, tmp_path):
-    policy = GreedyPolicy(q_policy)
+@list_and_tuple_states
+def test_a_saved_policy_acts_with_its_state_as_the_live_one(kind, tmp_path):
+    policy = GreedyPolicy(make(kind))
     PolicySaver(policy).save(tmp_path / "policy")
     loaded = tf.saved_model.load(tmp_path / "policy")
     types = [[StepType.FIRST] * 2, [StepType.MID] * 2, [StepType.FIRST, StepType.MID]]
@@ -145,8 +150,9 @@ def test_a_saved_policy_acts_with_its_state_as_the_live_one(q_policy, tmp_path):
             np.testing.assert_allclose(a, b, atol=1e-6)
 
 
-def test_a_saved_policy_can_be_evaluated_and_acts_in_python(q_policy, tmp_path):
-    policy = GreedyPolicy(q_policy)
+@list_and_tuple_states
+def test_a_saved_policy_can_be_evaluated_and_acts_in_python(kind, tmp_path):
+    policy = GreedyPolicy(make(kind))
     PolicySaver(policy).save(tmp_path / "policy")
     env = TFPyEnvironment(suite_gym.load("CartPole-v1"))
     returns = []
@@ -176,8 +182,8 @@ def test_a_saved_policy_can_be_evaluated_and_acts_in_python(q_policy, tmp_path):
         lambda *args: DynamicEpisodeDriver(*args, num_episodes=2),
     ],
 )
-def test_drivers_carry_the_state_and_trace_once(q_policy, driver):
-    policy = GreedyPolicy(q_policy)
+def test_drivers_carry_the_state_and_trace_once(driver):
+    policy = GreedyPolicy(make("stack"))
     env = TFPyEnvironment(suite_gym.load("CartPole-v1"))
     env.pyenv.seed(0)
     wheel = driver(env, policy)

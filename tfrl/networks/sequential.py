@@ -94,6 +94,11 @@ class Sequential(network.Network):
         copied: Sequential = super().copy(**kwargs)
         return copied
 
+    def compute_output_signature(self, input_signature: Any) -> Any:
+        """Returns the specs of the outputs for batched specs of the inputs."""
+        outputs = tf.function(lambda inputs: self(inputs)[0], autograph=False)
+        return outputs.get_concrete_function(input_signature).structured_outputs
+
     def call(
         self,
         inputs: Any,

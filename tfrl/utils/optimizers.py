@@ -27,7 +27,8 @@ class OptimizerAdapter(tf.Module):
     only one list.
 
     Args:
-      optimizer: the optimizer.
+      optimizer: the optimizer. None is enough for an agent that never trains, one that
+        is restored to act, say.
       trainable_variables: the variables it will update.
 
     Raises:
@@ -56,6 +57,10 @@ class OptimizerAdapter(tf.Module):
             # the optimizer's own bookkeeping does not do for Keras variables.
             self.slots = _create_v1_slots(optimizer, self._variables)
             self._apply = self._apply_v1
+        elif optimizer is None:
+            self.optimizer = None
+            self.slots = []
+            self._apply = _refuse
         else:
             raise TypeError(
                 "optimizer: expected a Keras 3 optimizer (keras.optimizers.Adam(1e-3)) "
@@ -74,7 +79,7 @@ class OptimizerAdapter(tf.Module):
         """Updates the variables with `gradients`, one each; None leaves one alone.
 
         Raises:
-          ValueError: every gradient is None.
+          ValueError: every gradient is None, or there is no optimizer.
         """
         pairs = [
             (gradient, variable)
@@ -122,6 +127,13 @@ class OptimizerAdapter(tf.Module):
                 grad=tf.convert_to_tensor(gradient),
             )
         adam.iterations.value.assign_add(1)
+
+
+def _refuse(pairs: list[tuple[tf.Tensor, Any]]) -> None:
+    raise ValueError(
+        f"optimizer: got None, expected one to update {len(pairs)} variables with; "
+        "give the agent an optimizer, keras.optimizers.Adam(1e-3) say, to train it."
+    )
 
 
 def clip_gradient_norms(

@@ -120,6 +120,19 @@ def test_layer_that_copies_share_cannot_have_a_target(kind):
         )
 
 
+@BOTH
+def test_agent_without_an_optimizer_acts_and_gives_its_loss(kind):
+    network = sequential.Sequential([dense()], input_spec=OBSERVATION)
+    agent = kind(ts.time_step_spec(OBSERVATION), ACTION, network, None)
+    agent.initialize()
+    experience = frames([1.0, 1.0], [2.0, 2.0])
+    assert agent.loss(experience).extra.td_error == 2
+    assert agent.policy.action(ts.restart(tf.ones([3, 2]), 3)).action.shape == (3,)
+    with pytest.raises(ValueError, match="optimizer: got None"):
+        agent.train(experience)
+    assert int(agent.train_step_counter) == 0
+
+
 class Combine(keras.layers.Layer):
     """Concatenates a dense and a sparse input, the latter times its weights."""
 

@@ -52,7 +52,7 @@ class DqnAgent(tf_agent.TFAgent):
       time_step_spec: a `TimeStep` of specs.
       action_spec: one scalar bounded integer spec with minimum 0.
       q_network: a `Network` (or Keras layer) that maps observations to `[B, n]` values.
-      optimizer: what updates its weights.
+      optimizer: what updates its weights; None for an agent that never trains.
       observation_and_action_constraint_splitter: splits an observation into what the
         network sees and a mask `[B, n]` of the valid actions.
       epsilon_greedy: the probability of a random action when collecting: a number, a

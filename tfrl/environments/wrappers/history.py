@@ -49,6 +49,8 @@ class HistoryWrapper(base.PyEnvironmentBaseWrapper):
         )
         self._include_actions = include_actions
         self._tile_first = tile_first_step_obs
+        self._outer_shape = base.outer_shape(env)
+        self._axis = len(self._outer_shape)
         self._inner_observation_spec = env.observation_spec()
         self._observation_spec = self._make_spec()
         self._observations = self._zeros(self._inner_observation_spec)
@@ -80,9 +82,8 @@ class HistoryWrapper(base.PyEnvironmentBaseWrapper):
         return {"observation": observation, "action": action}
 
     def _zeros(self, specs: Any) -> list[np.ndarray]:
-        outer = base.outer_shape(self._env)
         return [
-            np.zeros((*outer, self._length, *spec.shape), spec.dtype)
+            np.zeros((*self._outer_shape, self._length, *spec.shape), spec.dtype)
             for spec in tree.flatten(specs)
         ]
 
@@ -99,15 +100,8 @@ class HistoryWrapper(base.PyEnvironmentBaseWrapper):
         return self._observe(self._env.reset(), no_action)
 
     def _step(self, action: Any) -> ts.TimeStep:
-        flat = action_arrays.flatten(
-            action, self._env.action_spec(), base.outer_shape(self._env)
-        )
+        flat = action_arrays.flatten(action, self._env.action_spec(), self._outer_shape)
         return self._observe(self._env.step(action), flat)
-
-    @property
-    def _axis(self) -> int:
-        """The axis of the history in its arrays."""
-        return len(base.outer_shape(self._env))
 
     def _observe(self, time_step: ts.TimeStep, action: list[np.ndarray]) -> Any:
         first = np.asarray(time_step.is_first())
@@ -134,7 +128,7 @@ class HistoryWrapper(base.PyEnvironmentBaseWrapper):
     ) -> np.ndarray:
         """Returns the history with `value` at its end, begun anew where `first`."""
         value = np.expand_dims(value, self._axis)
-        past = np.delete(history, 0, self._axis)
+        past = history[:, 1:] if self._axis else history[1:]
         if first.any():
             begun = np.broadcast_to(value, past.shape) if tile else np.zeros_like(past)
             past = np.where(_expand(first, past.ndim), begun, past)

@@ -27,6 +27,8 @@ from tfrl.networks import (
     value_network,
 )
 from tfrl.policies import (
+    actor_policy,
+    greedy_policy,
     policy_saver,
     py_tf_eager_policy,
     random_py_policy,
@@ -277,6 +279,29 @@ def test_random_tf_policy(masked):
         emit_log_probability=True,
         seed=1,
     )
+    metric = tf_metrics.NumberOfEpisodes()
+    dynamic_episode_driver.DynamicEpisodeDriver(
+        environment, policy, observers=[metric], num_episodes=3
+    ).run()
+    assert int(metric.result()) == 3
+
+
+@pytest.mark.parametrize("greedy", [False, True])
+def test_actor_policy_under_a_mask(greedy):
+    environment = tf_py_environment.TFPyEnvironment(Masked())
+    seen, _ = split(environment.observation_spec())
+    network = actor_distribution_network.ActorDistributionNetwork(
+        seen, environment.action_spec(), fc_layer_params=(8,), **preprocessing()
+    )
+    policy = actor_policy.ActorPolicy(
+        environment.time_step_spec(),
+        environment.action_spec(),
+        network,
+        observation_and_action_constraint_splitter=split,
+        seed=1,
+    )
+    if greedy:
+        policy = greedy_policy.GreedyPolicy(policy)
     metric = tf_metrics.NumberOfEpisodes()
     dynamic_episode_driver.DynamicEpisodeDriver(
         environment, policy, observers=[metric], num_episodes=3

@@ -281,6 +281,15 @@ def test_whole_episodes_cannot_be_batched():
         _buffer().as_dataset(sample_batch_size=2)
 
 
+def test_whole_episodes_can_be_padded_to_a_batch():
+    buffer = _with_episodes([10, 11, 12], [20])
+    dataset = buffer.as_dataset(single_deterministic_pass=True).map(lambda x, _: x)
+    padded = next(iter(dataset.padded_batch(2)))
+    np.testing.assert_array_equal(padded, [[10, 11, 12], [20, 0, 0]])
+    ragged = next(iter(dataset.ragged_batch(2)))
+    assert ragged.to_list() == [[10, 11, 12], [20]]
+
+
 # The deterministic pass
 
 

@@ -293,7 +293,8 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
                 raise ValueError(
                     f"sample_batch_size: got {sample_batch_size} with num_steps=None, "
                     "but whole episodes differ in length and cannot be batched. Set "
-                    "num_steps, or use padded_batch on single episodes."
+                    "num_steps, or leave sample_batch_size out and batch the dataset's "
+                    "episodes by padded_batch or ragged_batch."
                 )
             dataset = dataset.batch(sample_batch_size, drop_remainder=drop_remainder)
         if preprocess is not None:

@@ -80,3 +80,25 @@ def test_the_greedy_action_does_not_depend_on_it():
 def test_a_temperature_that_is_not_positive_is_an_error():
     with pytest.raises(ValueError, match=r"temperature: got 0.*GreedyPolicy"):
         make(0)
+
+
+def test_masked_actions_are_never_drawn_at_any_temperature():
+    masked = {"q": OBSERVATION, "mask": tf.TensorSpec([3], tf.int32)}
+    wrapped = q_policy.QPolicy(
+        ts.time_step_spec(masked),
+        tensor_spec.BoundedTensorSpec([], tf.int32, 0, 2),
+        Echo(),
+        observation_and_action_constraint_splitter=lambda o: (o["q"], o["mask"]),
+    )
+    observation = {
+        "q": tf.tile(Q_VALUES, [3000, 1]),
+        "mask": tf.tile([[1, 0, 1]], [3000, 1]),
+    }
+    time_step = ts.restart(observation, batch_size=3000)
+    for temperature in (0.01, 1.0, 100.0):
+        policy = boltzmann_policy.BoltzmannPolicy(wrapped, temperature, seed=0)
+        actions = policy.action(time_step).action.numpy()
+        # Of the valid actions 0 and 2 the second is better by 1.
+        expected = 1.0 / (1.0 + np.exp(-1.0 / temperature))
+        np.testing.assert_allclose(np.mean(actions == 2), expected, atol=0.03)
+        assert 1 not in actions

@@ -131,3 +131,12 @@ for wrapper in (GreedyPolicy(policy), EpsilonGreedyPolicy(policy, 0.5)):
 assert "tensorflow_probability" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_certain_distributions_know_their_probabilities_for_integers_too():
+    certain = greedy_policy.DeterministicWithLogProb(loc=tf.constant([1, 2]))
+    log_probability = certain.log_prob(tf.constant([1, 1]))
+    assert log_probability.dtype == tf.float32
+    np.testing.assert_array_equal(log_probability, [0.0, -np.inf])
+    with pytest.raises(AttributeError, match="no attribute 'Missing'"):
+        _ = greedy_policy.Missing

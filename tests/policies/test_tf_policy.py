@@ -335,5 +335,5 @@ def test_a_distribution_without_log_probability_cannot_emit_it():
             bare = Bare(tf.float32, tfp.distributions.NOT_REPARAMETERIZED, False, False)
             return policy_step.PolicyStep({"a": bare, "b": bare}, policy_state)
 
-    with pytest.raises(TypeError, match=r"emit_log_probability: Sampling got a Bare"):
+    with pytest.raises(TypeError, match=r"emit_log_probability: got a Bare"):
         Sampling(emit_log_probability=True).action(step())

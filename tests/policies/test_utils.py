@@ -40,3 +40,21 @@ def test_random_valid_indices_are_valid_and_alike():
     index = utils.random_valid_index(mask, tf.constant([1, 2])).numpy()
     frequencies = np.bincount(index, minlength=4) / 3000
     np.testing.assert_allclose(frequencies, [1 / 3, 0, 1 / 3, 1 / 3], atol=0.04)
+
+
+def test_policy_info_has_room_for_predictions():
+    info = utils.PolicyInfo(predicted_rewards_mean=1.0)
+    assert info.log_probability == ()
+    assert utils.InfoFields.PREDICTED_REWARDS_MEAN in info._fields
+    assert utils.InfoFields.LOG_PROBABILITY == "log_probability"
+
+
+def test_log_probabilities_of_independent_parts_are_added():
+    import tensorflow_probability as tfp
+
+    normal = tfp.distributions.Normal(tf.zeros([2, 3]), 1.0)
+    x = tf.constant([[0.0, 1.0, 2.0], [0.0, 0.0, 0.0]])
+    base = 3 * -0.5 * np.log(2 * np.pi)
+    np.testing.assert_allclose(
+        utils.action_log_probability(normal, x, 1), [base - 2.5, base], rtol=1e-5
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -209,7 +210,7 @@ def _as_epsilon(epsilon: Any, step: tf.Variable | None) -> Any | Callable[[], An
                 "step=agent.train_step_counter."
             )
         return lambda: epsilon(step)
-    if isinstance(epsilon, int | float) and not 0 <= epsilon <= 1:
+    if isinstance(epsilon, numbers.Real) and not 0 <= float(epsilon) <= 1:
         raise ValueError(
             f"epsilon: got {epsilon}, expected a probability in [0, 1]; 0 never "
             "explores, 1 always does."

@@ -94,6 +94,7 @@ class OUNoisePolicy(noise_policy.NoisePolicy):
         )
 
 
+@tf.autograph.experimental.do_not_convert
 def _outside_of_graphs(make: Callable[[], Any]) -> Any:
     """Returns what `make` returns, with variables that no graph owns."""
     if tf.executing_eagerly():

@@ -273,7 +273,7 @@ class TFPolicy(tf.Module):
         if self._emit_log_probability:
             outer_rank = tf.convert_to_tensor(time_step.step_type).shape.rank
             log_probability = [
-                self._log_probability(d, a, outer_rank)
+                utils.action_log_probability(d, a, outer_rank)
                 for d, a in zip(distributions, drawn, strict=True)
             ]
             info = policy_step.set_log_probability(
@@ -282,22 +282,6 @@ class TFPolicy(tf.Module):
         return step._replace(
             action=tf.nest.pack_sequence_as(step.action, drawn), info=info
         )
-
-    def _log_probability(
-        self, distribution: Any, action: tf.Tensor, outer_rank: int
-    ) -> tf.Tensor:
-        """Returns the log-probability of each action, float32 `[B]`."""
-        try:
-            log_probability = tf.cast(distribution.log_prob(action), tf.float32)
-        except NotImplementedError as error:
-            raise TypeError(
-                f"emit_log_probability: {type(self).__name__} got a "
-                f"{type(distribution).__name__}, which has no log_prob, expected a "
-                "distribution with one; use another, or emit_log_probability=False."
-            ) from error
-        # The distribution may be a batch of independent scalars for each action.
-        inner = range(outer_rank, log_probability.shape.rank)
-        return tf.reduce_sum(log_probability, list(inner)) if inner else log_probability
 
     def _distribution(
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor

@@ -194,6 +194,32 @@ def distribution_mode(distribution: Any) -> tf.Tensor:
         ) from None
 
 
+def action_log_probability(
+    distribution: Any, action: tf.Tensor, outer_rank: int
+) -> tf.Tensor:
+    """Returns the log-probability of each action, float32 `[B]`.
+
+    Args:
+      distribution: of batch shape `[B, ...]`; what follows `B` are independent parts of
+        one action, whose log-probabilities are added up.
+      action: a sample of it.
+      outer_rank: number of outer dimensions, 1 for `[B]`.
+
+    Raises:
+      TypeError: the distribution does not give log-probabilities.
+    """
+    try:
+        log_probability = tf.cast(distribution.log_prob(action), tf.float32)
+    except NotImplementedError as error:
+        raise TypeError(
+            f"emit_log_probability: got a {type(distribution).__name__}, which has no "
+            "log_prob, expected a distribution with one; use another, or "
+            "emit_log_probability=False."
+        ) from error
+    inner = list(range(outer_rank, log_probability.shape.rank))
+    return tf.reduce_sum(log_probability, inner) if inner else log_probability
+
+
 def log_probability_spec(action_spec: types.NestedTensorSpec) -> Any:
     """Returns the specs of the log-probabilities of actions, in the same nest."""
     spec = tensor_spec.BoundedTensorSpec(

@@ -6,6 +6,7 @@ import select
 import signal
 import subprocess
 import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from tfrl.environments import process_py_environment
 
 # As users write scripts: without a guard, and with what they define in __main__.
-SCRIPT = """
+DEFINE = """
 import collections, os, re, sys, time
 import numpy as np
 from tfrl.environments import parallel_py_environment, py_environment
@@ -21,6 +22,7 @@ from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
 
 print("imported")
+ALIVE = sys.argv[1] if len(sys.argv) > 1 else None
 Seen = collections.namedtuple("Seen", "number")
 
 
@@ -48,13 +50,15 @@ class Mine(py_environment.PyEnvironment):
         if action == 2:
             re.match("(a+)+b", "a" * 50)  # Native code that lets nothing else run.
         return ts.transition(Seen(np.int32(self.start + 10)), 1.0)
+"""
 
-
-ALIVE = sys.argv[1] if len(sys.argv) > 1 else None
+START = """
 makers = [lambda start=start: Mine(start) for start in range(2)]
 env = parallel_py_environment.ParallelPyEnvironment(makers, start_serially=False)
 env.reset()
 """
+
+SCRIPT = DEFINE + START
 
 PLAY = """
 step = env.step(np.zeros(2, np.int32))
@@ -117,6 +121,20 @@ def test_cells_of_a_notebook_may_define_environments(capsys, monkeypatch):
     exec(PLAY, namespace)
     namespace["env"].close()
     assert capsys.readouterr().out.splitlines() == EXPECTED
+
+
+def test_processes_of_multiprocessing_may_start_workers(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"{DEFINE}\ndef main():\n{textwrap.indent(START + PLAY, '    ')}\n"
+        "if __name__ == '__main__':\n"
+        "    import multiprocessing\n"
+        "    process = multiprocessing.get_context('spawn').Process(target=main)\n"
+        "    process.start()\n"
+        "    process.join()\n"
+    )
+    result = run(str(script))
+    assert (result.stdout.splitlines(), result.stderr) == (["imported", *EXPECTED], "")
 
 
 @pytest.mark.parametrize("ending", ["os._exit(0)", "raise KeyError"])

@@ -43,6 +43,9 @@ class ParallelPyEnvironment(py_environment.PyEnvironment):
 
     The constructors may come from any script, with or without an `if __name__ ==
     "__main__"`, and from notebooks.
+
+    Processes pay off where a step takes longer than the messages around it, about a
+    tenth of a millisecond: `BatchedPyEnvironment` is faster for tiny environments.
     """
 
     # Each member keeps its own current time step, and resets when it has none.

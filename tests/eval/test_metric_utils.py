@@ -16,6 +16,7 @@ from tfrl.policies.random_py_policy import RandomPyPolicy
 from tfrl.policies.random_tf_policy import RandomTFPolicy
 from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
+from tfrl.utils import common
 
 
 class CountingEnvironment(PyEnvironment):
@@ -162,6 +163,17 @@ def test_metrics_group_gives_results_by_name_and_checkpoints(tmp_path):
         metric.reset()
     tf.train.Checkpoint(group=group).restore(path)
     assert group.results() == {"AverageReturn": 6, "NumberOfEpisodes": 2}
+
+
+def test_a_checkpointer_holds_a_group_of_python_metrics(tmp_path):
+    env, policy, metrics = py_setting()
+    metric_utils.compute(metrics, env, policy, num_episodes=2)
+    group = metric_utils.MetricsGroup(metrics, "train_metrics")
+    common.Checkpointer(str(tmp_path), metrics=group).save(global_step=0)
+
+    restored = metric_utils.MetricsGroup(py_setting()[2])
+    common.Checkpointer(str(tmp_path), metrics=restored)
+    assert restored.results() == {"AverageReturn": 6, "NumberOfEpisodes": 2}
 
 
 def test_log_metrics_shows_plain_numbers(caplog):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import gymnasium
@@ -100,13 +101,18 @@ class AtariTimeLimit(wrappers.TimeLimit):
     game that is cut off keeps its discount.
     """
 
-    def __init__(self, env: py_environment.PyEnvironment, duration: int):
+    def __init__(self, env: py_environment.PyEnvironment, duration: float):
         """Limits the games of `env` to `duration` steps.
+
+        Args:
+          env: The environment.
+          duration: How many steps; a fraction, such as of 108,000 frames by a frame
+            skip of 7, is rounded up.
 
         Raises:
           ValueError: If `duration` is not positive, or `env` is batched.
         """
-        super().__init__(env, duration)
+        super().__init__(env, math.ceil(duration))
         self._num_steps: int = 0
 
     @property

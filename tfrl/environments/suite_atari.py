@@ -6,6 +6,7 @@ Needs the extra: `pip install 'tfrl[atari]'`. The games themselves come with ale
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -75,7 +76,7 @@ def game(
 def load(
     environment_name: str,
     discount: float = 1.0,
-    max_episode_steps: int | None = None,
+    max_episode_steps: float | None = None,
     gym_env_wrappers: Sequence[
         Callable[[gymnasium.Env], gymnasium.Env]
     ] = DEFAULT_ATARI_GYM_WRAPPERS,
@@ -134,7 +135,9 @@ def load(
         gym_env,
         discount=discount,
         max_episode_steps=(
-            spec.max_episode_steps if max_episode_steps is None else max_episode_steps
+            spec.max_episode_steps
+            if max_episode_steps is None
+            else math.ceil(max_episode_steps)
         ),
         gym_env_wrappers=gym_env_wrappers,
         time_limit_wrapper=atari_wrappers.AtariTimeLimit,

@@ -41,7 +41,8 @@ def load(
     Args:
       domain_name: Such as "cartpole".
       task_name: Such as "swingup".
-      task_kwargs: Keyword arguments for the task: `{"random": 3}` seeds it.
+      task_kwargs: Keyword arguments for the task: `random` seeds it, `time_limit` is in
+        seconds.
       environment_kwargs: Keyword arguments for the environment, such as
         `flat_observation`.
       visualize_reward: Whether objects are coloured by the reward in pictures.
@@ -78,7 +79,8 @@ def load_pixels(
       task_name: Such as "swingup".
       observation_key: The key of the picture in the dict of observations.
       pixels_only: Whether the other observations are left out.
-      task_kwargs: Keyword arguments for the task: `{"random": 3}` seeds it.
+      task_kwargs: Keyword arguments for the task: `random` seeds it, `time_limit` is in
+        seconds.
       environment_kwargs: Keyword arguments for the environment.
       visualize_reward: Whether objects are coloured by the reward.
       render_kwargs: Keyword arguments for `physics.render`; the pictures are of

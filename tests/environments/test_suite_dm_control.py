@@ -1,0 +1,154 @@
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfrl.environments import suite_dm_control, tf_py_environment, utils, wrappers
+
+pytestmark = pytest.mark.skipif(
+    sys.version_info >= (3, 13),
+    reason="dm-control needs labmaze, which has no release for Python 3.13",
+)
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path, monkeypatch):
+    """MuJoCo writes its warnings to a file in the working directory."""
+    monkeypatch.chdir(tmp_path)
+
+
+SMALL = {"height": 24, "width": 32, "camera_id": 0}
+
+
+def run(environment, steps=20):
+    rng = np.random.default_rng(0)
+    taken = [environment.reset()]
+    taken += [environment.step(rng.uniform(-1, 1, 1)) for _ in range(steps)]
+    return [t.observation["position"].tolist() for t in taken]
+
+
+def test_specs_are_float32():
+    environment = suite_dm_control.load("cartpole", "swingup")
+    spec = environment.observation_spec()
+    assert {key: (leaf.shape, leaf.dtype) for key, leaf in spec.items()} == {
+        "position": ((3,), np.float32),
+        "velocity": ((2,), np.float32),
+    }
+    action_spec = environment.action_spec()
+    assert (action_spec.dtype, action_spec.minimum, action_spec.maximum) == (
+        np.float32,
+        -1,
+        1,
+    )
+
+
+def test_numbers_are_dm_controls():
+    from dm_control import suite
+
+    environment = suite_dm_control.load("reacher", "easy", task_kwargs={"random": 3})
+    plain = suite.load("reacher", "easy", task_kwargs={"random": 3})
+    plain.reset()
+    environment.reset()
+    action = np.array([0.5, -0.25])
+    expected, ours = plain.step(action), environment.step(action)
+    for key, value in expected.observation.items():
+        np.testing.assert_array_equal(ours.observation[key], value.astype(np.float32))
+    assert (ours.reward, ours.discount) == (expected.reward, expected.discount)
+
+
+def test_the_time_limit_truncates():
+    environment = suite_dm_control.load(
+        "cartpole", "swingup", task_kwargs={"time_limit": 0.03}
+    )
+    environment.reset()
+    steps = [environment.step(np.zeros(1)) for _ in range(4)]
+    assert [int(step.step_type) for step in steps] == [1, 1, 2, 0]
+    assert steps[2].discount == 1
+
+
+def test_the_same_seed_is_the_same_run():
+    environments = [suite_dm_control.load("cartpole", "swingup") for _ in range(3)]
+    for environment, seed in zip(environments, (3, 3, 4), strict=True):
+        environment.seed(seed)
+    runs = [run(environment) for environment in environments]
+    assert runs[0] == runs[1]
+    assert runs[0] != runs[2]
+    seeded = suite_dm_control.load("cartpole", "swingup", task_kwargs={"random": 3})
+    assert run(seeded) == runs[0]
+
+
+@pytest.mark.parametrize(("domain", "task"), [("cheetah", "run"), ("humanoid", "walk")])
+def test_tasks_conform(domain, task):
+    environment = suite_dm_control.load(
+        domain,
+        task,
+        task_kwargs={"time_limit": 0.3},
+        env_wrappers=[wrappers.RunStats],
+    )
+    utils.validate_py_environment(environment, episodes=2)
+    assert environment.episodes == 2
+
+
+def test_renders():
+    environment = suite_dm_control.load("cartpole", "swingup", render_kwargs=SMALL)
+    environment.reset()
+    picture = environment.render()
+    assert (picture.shape, picture.dtype) == ((24, 32, 3), np.uint8)
+    assert picture.std() > 0
+
+
+def test_pixels():
+    environment = suite_dm_control.load_pixels(
+        "cartpole", "swingup", observation_key="image", render_kwargs=SMALL
+    )
+    spec = environment.observation_spec()
+    assert list(spec) == ["image"]
+    assert (spec["image"].shape, spec["image"].dtype) == ((24, 32, 3), np.uint8)
+    environment.reset()
+    time_step = environment.step(np.ones(1))
+    assert time_step.observation["image"].dtype == np.uint8
+    np.testing.assert_array_equal(time_step.observation["image"], environment.render())
+
+
+def test_pixels_beside_the_state():
+    wrapped = []
+
+    def wrapper(env):
+        wrapped.append(env)
+        return env
+
+    environment = suite_dm_control.load_pixels(
+        "cartpole",
+        "swingup",
+        pixels_only=False,
+        render_kwargs=SMALL,
+        env_state_wrappers=[wrapper],
+    )
+    assert set(environment.observation_spec()) == {"position", "velocity", "pixels"}
+    assert environment.reset().observation["pixels"].shape == (24, 32, 3)
+    assert len(wrapped) == 1
+    # Pixels do not hide the random state of the task.
+    assert environment.seed(3) == 3
+
+
+def test_in_the_graph():
+    environment = tf_py_environment.TFPyEnvironment(
+        suite_dm_control.load("cartpole", "swingup")
+    )
+    environment.reset()
+    time_step = tf.function(environment.step)(tf.zeros([1, 1]))
+    assert time_step.observation["position"].shape == (1, 3)
+    assert time_step.observation["position"].dtype == tf.float32
+
+
+@pytest.mark.parametrize(
+    ("domain", "task", "message"),
+    [
+        ("cartpole", "fly", r"task_name: got .*choose one of balance, .*swingup"),
+        ("cartpool", "swingup", r"domain_name: got .*choose one of .*cartpole"),
+    ],
+)
+def test_an_unknown_task_is_an_error(domain, task, message):
+    with pytest.raises(ValueError, match=message):
+        suite_dm_control.load(domain, task)

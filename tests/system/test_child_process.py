@@ -182,18 +182,26 @@ def test_stopping_kills_what_does_not_end_and_what_it_started(child):
     ask(child, ignore_all)
     child_process.stop_all([child], CLOSE, 0.1)
     assert not child.is_alive()
+    assert ends(grandchild)
+
+
+def test_what_a_dead_child_has_started_ends_as_well(child):
+    grandchild = tell(child, lambda: subprocess.Popen(["sleep", "1000"]).pid)
+    with pytest.raises(system.ChildDiedError):
+        tell(child, lambda: os._exit(1))
+    child_process.stop_all([child], CLOSE, 60)
+    assert ends(grandchild)
+
+
+def ends(pid):
     for _ in range(100):
-        if not runs(grandchild):
-            return
+        state = subprocess.run(
+            ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True
+        ).stdout.strip()
+        if not state or state.startswith("Z"):
+            return True
         time.sleep(0.05)
-    raise AssertionError("the grandchild runs still")
-
-
-def runs(pid):
-    state = subprocess.run(
-        ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True
-    ).stdout.strip()
-    return bool(state) and not state.startswith("Z")
+    return False
 
 
 def test_a_fork_of_the_parent_leaves_the_children_alone(child):

@@ -195,7 +195,10 @@ class ChildProcess:
                 with contextlib.suppress(OSError):
                     os.killpg(self.pid, signum)
                 deadline = time.monotonic() + _MERCY
-        self._process.wait()
+        if self._process.wait():
+            # It did not end by itself, and may have left something that it started.
+            with contextlib.suppress(OSError):
+                os.killpg(self.pid, signal.SIGKILL)
         os.close(self._lifeline)
         self._stack.close()
 

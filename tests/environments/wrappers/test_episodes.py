@@ -95,6 +95,17 @@ def test_fixed_length_goes_on_with_its_padding(scripted):
     assert play(resumed, 2) == [(2, 0, 0, 2), (0, 0, 1, 0)]
 
 
+def test_members_of_fixed_length_begin_together(scripted, batch_of):
+    members = [wrappers.FixedLength(scripted(length=n), 3) for n in (1, 2, 5)]
+    environment = batch_of(*members)
+    types = [environment.step(np.zeros(3, np.int32)).step_type for _ in range(5)]
+    assert np.transpose(types).tolist() == [
+        [0, 2, 2, 2, 0],
+        [0, 1, 2, 2, 0],
+        [0, 1, 1, 2, 0],
+    ]
+
+
 @pytest.mark.parametrize("handle_auto_reset", [True, False])
 def test_repeat_sums_rewards_and_multiplies_discounts(scripted, handle_auto_reset):
     inner = scripted(length=5)

@@ -119,6 +119,8 @@ def load(
     import ale_py
 
     gymnasium.register_envs(ale_py)
+    # As its environments do themselves, but only after a greeting.
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
     name, name_kwargs = _registered(environment_name)
     spec = suite_gym.find_spec(name)
     kwargs = {

@@ -21,6 +21,17 @@ def test_layer_sees_one_batch_dimension(outer):
     assert layer.compute_output_shape(x.shape) == outputs.shape
 
 
+def test_sizes_may_be_unknown_in_a_graph():
+    layer = Wrapper(keras.layers.Dense(4), inner_rank=2)
+    layer.build((None, 3, 2))
+    function = tf.function(
+        layer.call, input_signature=[tf.TensorSpec([None, None, 3, 2])]
+    )
+    (output,) = function.get_concrete_function().outputs
+    assert output.shape.as_list() == [None, None, 3, 4]
+    assert function(tf.ones([5, 7, 3, 2])).shape == (5, 7, 3, 4)
+
+
 def test_weights_and_losses_are_those_of_the_layer():
     dense = keras.layers.Dense(2, kernel_regularizer="l2")
     layer = Wrapper(dense, 1)

@@ -7,8 +7,6 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.networks import seeding, utils
-
 
 @keras.saving.register_keras_serializable("tfrl")
 class SquashedOuterWrapper(keras.layers.Layer):
@@ -54,9 +52,20 @@ class SquashedOuterWrapper(keras.layers.Layer):
             self._wrapped.build((None, *self._inner_shape(input_shape)))
 
     def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
-        squash = utils.BatchSquash(inputs.shape.rank - self._inner_rank)
-        outputs = utils.call_layer(self._wrapped, squash.flatten(inputs), training)
-        return squash.unflatten(outputs)
+        num_outer = inputs.shape.rank - self._inner_rank
+        if num_outer == 1:
+            return self._wrapped(inputs, training=training)
+        sizes, inner = tf.shape(inputs), inputs.shape[num_outer:]
+        folded = tf.reshape(inputs, tf.concat([[-1], sizes[num_outer:]], axis=0))
+        outputs = self._wrapped(
+            tf.ensure_shape(folded, [None, *inner]), training=training
+        )
+        unfolded = tf.reshape(
+            outputs, tf.concat([sizes[:num_outer], tf.shape(outputs)[1:]], axis=0)
+        )
+        return tf.ensure_shape(
+            unfolded, [*inputs.shape[:num_outer], *outputs.shape[1:]]
+        )
 
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         inner = self._inner_shape(input_shape)
@@ -66,12 +75,6 @@ class SquashedOuterWrapper(keras.layers.Layer):
     def _inner_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         sizes = tuple(input_shape)
         return sizes[len(sizes) - self._inner_rank :]
-
-    def copy(self) -> SquashedOuterWrapper:
-        """Makes a new one around an unbuilt copy of the layer."""
-        return type(self)(
-            seeding.copy_layer(self._wrapped), self._inner_rank, name=self.name
-        )
 
     def get_config(self) -> dict[str, Any]:
         return {

@@ -90,7 +90,7 @@ def copy_layer(layer: keras.layers.Layer) -> keras.layers.Layer:
             f"layer: got {layer!r} of type {type(layer).__name__}, expected a "
             "keras.layers.Layer; wrap a function in keras.layers.Lambda."
         )
-    if callable(getattr(layer, "copy", None)):
+    if hasattr(layer, "create_variables") and hasattr(layer, "copy"):
         return layer.copy()
     if isinstance(layer, keras.Sequential) or hasattr(layer, "operations"):
         # A sequential or functional model; others are layers with a configuration.

@@ -63,7 +63,7 @@ SCRIPT = DEFINE + START
 PLAY = """
 step = env.step(np.zeros(2, np.int32))
 print(step.observation.number.tolist(), type(step.observation) is Seen)
-print({"tensorflow", "keras", "gymnasium"} & env.envs[0].modules())
+print({"tensorflow", "keras"} & env.envs[0].modules())
 """
 
 

@@ -237,19 +237,22 @@ def test_children_are_told_of_the_state_that_savers_save(monkeypatch):
     child_process.stop_all([child], CLOSE, 60)
 
 
-def test_children_know_the_environments_that_were_registered_here():
+def test_children_know_the_environments_that_were_registered_here(monkeypatch):
     import gymnasium
 
     class Mine(gymnasium.Env):
         pass
 
+    monkeypatch.setattr(
+        gymnasium.envs.registration,
+        "registry",
+        {k: s for k, s in gymnasium.registry.items() if k in ("CartPole-v1", "Ant-v2")},
+    )
+    assert state_savers.collect_states() == []
     lock = threading.Lock()
     gymnasium.register("TfrlMine-v0", Mine)
     gymnasium.register("TfrlLocked-v0", lambda: lock)
-    try:
-        child = start()
-    finally:
-        del gymnasium.registry["TfrlMine-v0"], gymnasium.registry["TfrlLocked-v0"]
+    child = start()
 
     def look_up():
         import gymnasium

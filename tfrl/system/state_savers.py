@@ -36,7 +36,7 @@ class GymnasiumStateSaver(StateSaver):
         specs = {
             name: spec
             for name, spec in registry.items()
-            if not str(spec.entry_point).startswith("gymnasium.")
+            if not _module_of(spec.entry_point).startswith("gymnasium.")
         }
         if not specs:
             return None
@@ -67,6 +67,12 @@ def restore_states(states: list[tuple[StateSaver, Any]]) -> None:
     """Restores, in a child, what `collect_states` returned in its parent."""
     for saver, state in states:
         saver.restore_state(state)
+
+
+def _module_of(entry_point: Any) -> str:
+    if isinstance(entry_point, str):
+        return entry_point
+    return getattr(entry_point, "__module__", None) or ""
 
 
 def _pickle(value: Any) -> bytes | None:

@@ -162,7 +162,8 @@ def load_tfrecord_dataset(
     Before it returns, it reads the lengths of all records of local files and decodes
     the first record of each file, so that a file that was cut off, or is of another
     kind, is found here. Records that turn out wrong later raise
-    `tf.errors.InvalidArgumentError`, which names file, record and field.
+    `tf.errors.InvalidArgumentError`, which names file, record and field, and those
+    whose checksum is wrong `tf.errors.DataLossError`, which names the byte alone.
 
     Args:
       dataset_files: The recordings.

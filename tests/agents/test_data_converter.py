@@ -372,3 +372,12 @@ def test_wrong_policy_state():
     )
     with pytest.raises(ValueError, match=r"expected 1 outer dimension"):
         data_converter.AsTransition(context)(value)
+
+
+def test_specs_of_a_context_cannot_be_exchanged():
+    context = data_converter.DataContext(
+        ts.time_step_spec(tf.TensorSpec([2])), tf.TensorSpec([]), (), {"h": ACTION}
+    )
+    assert context.policy_state_spec == {"h": ACTION}
+    with pytest.raises(AttributeError):
+        context.action_spec = ACTION

@@ -292,6 +292,17 @@ def test_weights_and_priorities_are_those_of_the_paper(sampling):
     np.testing.assert_allclose(stored, list(model.values()), rtol=1e-10)
 
 
+@pytest.mark.parametrize("replay", ["uniform", "prioritized"])
+def test_both_ways_of_sampling_draw_the_same(replay):
+    """So a dataset's draw, out of the graph's sight, is after all writes before it."""
+    arguments = {"replay": replay, "train_steps_per_iteration": 3}
+    dataset, _ = make_loop(sampling="dataset", **arguments)
+    variables, _ = make_loop(sampling="variables", **arguments)
+    dataset.run(40)
+    variables.run(40)
+    assert_equal_weights(dataset, variables)
+
+
 def test_losses_are_priorities_where_there_are_no_errors():
     loop, replay_buffer = make_loop(replay="prioritized")
     train = loop.agent.train

@@ -169,10 +169,9 @@ def test_a_checkpoint_holds_the_ou_noise(tmp_path):
     np.testing.assert_array_equal(resumed.action(step(2)).action["a"], expected)
 
 
-def test_saved_noise_policies_act_noisily(tmp_path):
-    for i, policy in enumerate((gaussian(0.2, clip=False), ou())):
-        path = str(tmp_path / str(i))
-        policy_saver.PolicySaver(policy, seed=4).save(path)
-        loaded = tf.saved_model.load(path)
-        actions = [loaded.action(step(2)).action["a"].numpy() for _ in range(2)]
-        assert len(np.unique(actions)) >= 4
+def test_saved_ou_noise_goes_on(tmp_path):
+    policy_saver.PolicySaver(ou(), seed=4).save(str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path))
+    actions = [loaded.action(step(2)).action["a"].numpy() for _ in range(2)]
+    # Saved for any batch size, the entries share one noise.
+    assert len(np.unique(actions)) == 4

@@ -108,9 +108,6 @@ KINDS = {
     "categorical": categorical,
     "actor": lambda: actor(emit_log_probability=True),
     "gaussian": lambda: gaussian_policy.GaussianPolicy(actor(CONTINUOUS), 0.1),
-    "smoothed": lambda: temporal_action_smoothing.TemporalActionSmoothing(
-        actor(CONTINUOUS), 0.5
-    ),
     "random": lambda: random_tf_policy.RandomTFPolicy(
         TIME_STEP, NESTED, emit_log_probability=True
     ),
@@ -161,9 +158,10 @@ def test_a_loaded_policy_acts_as_the_one_saved(kind, tmp_path):
             assert 1 not in result.action.numpy()
 
 
-@pytest.mark.parametrize("kind", ["stateful_with_info", "smoothed"])
-def test_a_loaded_policy_runs_on_arrays_with_its_state(kind, tmp_path):
-    policy = greedy_policy.GreedyPolicy(KINDS[kind]())
+def test_a_loaded_policy_runs_on_arrays_with_its_state(tmp_path):
+    policy = greedy_policy.GreedyPolicy(
+        temporal_action_smoothing.TemporalActionSmoothing(actor(CONTINUOUS), 0.5)
+    )
     policy_saver.PolicySaver(policy).save(str(tmp_path))
     loaded = policy_loader.load(str(tmp_path))
     tf.nest.assert_same_structure(loaded.policy_state_spec, policy.policy_state_spec)
@@ -174,20 +172,6 @@ def test_a_loaded_policy_runs_on_arrays_with_its_state(kind, tmp_path):
         result = loaded.action(one, loaded_state)
         np.testing.assert_allclose(result.action, expected.action[0], rtol=1e-5)
         state, loaded_state = expected.state, result.state
-
-
-def test_a_checkpoint_of_a_noisy_policy_updates_a_loaded_one(tmp_path):
-    policy = gaussian_policy.GaussianPolicy(actor(CONTINUOUS), 0.1)
-    saver = policy_saver.PolicySaver(policy, batch_size=2)
-    saver.save(str(tmp_path / "policy"))
-    loaded = policy_loader.load(str(tmp_path / "policy"))
-    for variable in policy.variables():
-        variable.assign(tf.ones_like(variable))
-    saver.save_checkpoint(str(tmp_path / "checkpoint_5"))
-    loaded.update_from_checkpoint(str(tmp_path / "checkpoint_5"))
-    assert loaded.get_train_step_from_last_restored_checkpoint_path() == 5
-    for saved, live in zip(loaded.variables(), policy.variables(), strict=True):
-        np.testing.assert_array_equal(saved, live)
 
 
 def test_specs_are_named_by_their_paths():

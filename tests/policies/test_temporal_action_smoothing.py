@@ -7,7 +7,6 @@ import tensorflow as tf
 from tfrl.policies import (
     gaussian_policy,
     greedy_policy,
-    policy_saver,
     temporal_action_smoothing,
     tf_policy,
 )
@@ -98,14 +97,6 @@ def test_greedy_actions_are_smoothed_too():
     np.testing.assert_allclose(
         policy.action(step([8.0], first=True)).action["a"], [[2.0]]
     )
-
-
-def test_a_saved_one_carries_its_average(tmp_path):
-    policy_saver.PolicySaver(smooth()).save(str(tmp_path))
-    loaded = tf.saved_model.load(str(tmp_path))
-    first = loaded.action(step([8.0], first=True), loaded.get_initial_state(1))
-    second = loaded.action(step([0.0]), first.state)
-    np.testing.assert_allclose(second.action["a"], [[1.5]])
 
 
 def test_a_coefficient_out_of_range_is_an_error():

@@ -143,6 +143,14 @@ def test_ou_noise_is_correlated_in_time_and_not_between_entries():
     np.testing.assert_allclose(between, 0.0, atol=0.07)
 
 
+@pytest.mark.parametrize("policy_class", BOTH)
+def test_a_single_step_gets_a_single_action(policy_class):
+    one = tf.nest.map_structure(lambda t: t[0], step(1))
+    action = policy_class(fixed()).action(one).action
+    assert action["a"].shape == [2]
+    assert action["b"].shape == []
+
+
 def test_one_ou_policy_serves_several_batch_sizes_in_one_function():
     policy = ou(seed=1)
     action = tf.function(policy.action)

@@ -64,7 +64,9 @@ class OUNoisePolicy(noise_policy.NoisePolicy):
         self, action: types.NestedTensor, seed: tf.Tensor
     ) -> types.NestedTensor:
         flat = tf.nest.flatten(action)
-        processes = self._processes_for(flat[0].shape[:1].as_list())
+        inner_rank = tf.nest.flatten(self._action_spec)[0].shape.rank
+        outer = flat[0].shape[: flat[0].shape.rank - inner_rank]
+        processes = self._processes_for(outer.as_list())
         return tf.nest.pack_sequence_as(
             action,
             [

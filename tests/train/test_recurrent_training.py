@@ -119,7 +119,8 @@ def trained_dqn(recurrent, length, iterations, seed=0):
         initial_collect_steps=40 * BATCH,
         sample_batch_size=32,
         sampling="variables",
-        sequence_length=length + 2 if recurrent else None,
+        # Long enough to hold a whole episode wherever it begins.
+        sequence_length=2 * length + 3 if recurrent else None,
         seed=seed,
     )
     for _ in range(2):
@@ -143,7 +144,7 @@ def test_feed_forward_dqn_cannot():
 def test_dqn_over_five_seeds_in_a_longer_maze():
     with_memory, without = (
         [
-            success(trained_dqn(recurrent, 10, 240, seed).policy, 10, seed + 1000)
+            success(trained_dqn(recurrent, 10, 300, seed).policy, 10, seed + 1000)
             for seed in range(5)
         ]
         for recurrent in (True, False)

@@ -8,9 +8,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-# Up to this length a sequence of known length is unrolled into the graph: at a third of
-# the running time (a loop keeps what its gradient needs on stacks), for 20 ms a step of
-# tracing.
+# Up to this length a sequence of known length is unrolled into the graph. A train step
+# then takes two thirds of the time that a loop takes, which has to stack up what its
+# gradient needs; tracing takes some 20 ms a step.
 _MAX_STATIC_STEPS = 32
 
 

@@ -34,6 +34,7 @@ from .categorical_q_network import CategoricalQNetwork as CategoricalQNetwork
 from .encoding_network import EncodingNetwork as EncodingNetwork
 from .expand_dims_layer import ExpandDims as ExpandDims
 from .lstm_encoding_network import LSTMEncodingNetwork as LSTMEncodingNetwork
+from .lstm_encoding_network import LstmEncodingNetwork as LstmEncodingNetwork
 from .mask_splitter_network import MaskSplitterNetwork as MaskSplitterNetwork
 from .nest_map import NestFlatten as NestFlatten
 from .nest_map import NestMap as NestMap

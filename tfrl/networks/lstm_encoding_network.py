@@ -145,6 +145,9 @@ class LSTMEncodingNetwork(network.Network):
         return squash.unflatten(encoding), network_state
 
 
+LstmEncodingNetwork = LSTMEncodingNetwork
+
+
 def _check_one_of(lstm_size: Any, rnn_construction_fn: Any) -> None:
     if not lstm_size and rnn_construction_fn is None:
         raise ValueError(

@@ -1,4 +1,23 @@
-"""Processes: starting, watching and ending them. Nothing here imports TensorFlow."""
+"""Processes: starting, watching and ending them. Nothing here imports TensorFlow.
+
+A child is a fresh interpreter that gets its work over a pipe: nothing is forked, the
+user's script needs no guard, and the child ends when its parent does, however that died.
+Environment workers are made of this.
+
+>>> from tfrl.environments import ProcessPyEnvironment, suite_gym
+>>> from tfrl.system import ChildRaisedError
+>>> environment = ProcessPyEnvironment(lambda: suite_gym.load("CartPole-v1"))
+>>> environment.start()
+>>> environment.reset().observation.shape
+(4,)
+>>> environment.close()
+>>> broken = ProcessPyEnvironment(lambda: 1 / 0)
+>>> try:
+...     broken.start()
+... except ChildRaisedError as error:
+...     print("ZeroDivisionError" in str(error))
+True
+"""
 
 import lazy_loader
 

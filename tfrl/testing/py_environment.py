@@ -27,16 +27,19 @@ _FIRST, _LAST = int(ts.StepType.FIRST), int(ts.StepType.LAST)
 class PyEnvironmentConformance(Conformance):
     """Checks that a `PyEnvironment` does what everything that steps it relies on.
 
-    Write `make_environment`. Override `sample_action` where not every action of the
-    spec is allowed at every time.
+    Write `make_environment`. Override `sample_action` and `extreme_actions` where not
+    every action of the spec is allowed at every time.
 
     Attributes:
       num_steps: How many random steps most of the checks take.
       seed: What the random actions are drawn with.
+      pads_episodes: Whether further LAST steps may follow a LAST one, which pad all
+        episodes to one length.
     """
 
     num_steps: int = 60
     seed: int = 0
+    pads_episodes: bool = False
 
     def make_environment(self) -> py_environment.PyEnvironment:
         """Returns a new environment."""
@@ -52,6 +55,10 @@ class PyEnvironmentConformance(Conformance):
         return array_spec.sample_spec_nest(
             environment.action_spec(), rng, outer_dims=_outer(environment)
         )
+
+    def extreme_actions(self, environment: py_environment.PyEnvironment) -> list[Any]:
+        """The lowest and the highest action, `[B, ...]`; none if there is no bound."""
+        return corners(environment.action_spec(), _outer(environment))
 
     def test_specs_are_nests_of_array_specs(self) -> None:
         """`observation_spec()` and the others hold `ArraySpec`s and nothing else."""
@@ -188,7 +195,7 @@ class PyEnvironmentConformance(Conformance):
     def test_the_bounds_of_the_actions_are_actions(self) -> None:
         """The lowest and the highest action of the spec can be taken."""
         with self.make_environment() as environment:
-            for action in corners(environment.action_spec(), _outer(environment)):
+            for action in self.extreme_actions(environment):
                 environment.reset()
                 time_step = environment.step(action)
                 if (np.asarray(time_step.step_type) == _FIRST).all():
@@ -315,6 +322,8 @@ class PyEnvironmentConformance(Conformance):
     def _check_order(self, previous: np.ndarray, now: np.ndarray, step: int) -> None:
         for member, (before, after) in enumerate(zip(previous, now, strict=True)):
             where = f"step_type of member {member} at step {step}"
+            if before == after == _LAST and self.pads_episodes:
+                continue
             if before == _LAST and after != _FIRST:
                 fail(
                     where,

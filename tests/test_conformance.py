@@ -1,0 +1,493 @@
+"""Every part of the package passes the suite of its kind in `tfrl.testing`.
+
+Batches of 1 and 7, nested and flat specs, each dtype.
+"""
+
+import functools
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfrl import agents, environments, networks, policies, replay_buffers, testing
+from tfrl.environments import suite_gym, test_envs, tf_wrappers, wrappers
+from tfrl.environments import vector_py_environment as vector
+from tfrl.specs import array_spec, tensor_spec
+from tfrl.trajectories import time_step as ts
+
+DTYPES = "bool int8 uint8 int16 uint16 int32 uint32 int64 float16 float32 float64"
+FORCE = array_spec.BoundedArraySpec((2,), np.float32, -1, 1, name="force")
+CHOICE = array_spec.BoundedArraySpec((), np.int32, 0, 2, name="choice")
+FLAT = array_spec.BoundedArraySpec((3,), np.float32, 1, 2, name="flat")
+NESTED = {
+    "image": array_spec.BoundedArraySpec((4, 4, 1), np.uint8, 0, 255, name="image"),
+    "pair": (FLAT, array_spec.BoundedArraySpec((), np.int64, 0, 4, name="number")),
+}
+NESTED_ACTION = {"force": FORCE, "choice": (CHOICE,)}
+
+
+def make_suite(base, **members):
+    """A suite whose `make_...` and attributes are `members`."""
+
+    def method(value):
+        return staticmethod(value) if callable(value) else value
+
+    return type(base.__name__, (base,), {k: method(v) for k, v in members.items()})()
+
+
+# Environments.
+
+
+def spec_of(dtype):
+    bounds = (0, 1) if dtype == "bool" else (1, 2)
+    return array_spec.BoundedArraySpec((2,), np.dtype(dtype), *bounds, name=dtype)
+
+
+def random_environment(observation=FLAT, action=CHOICE, batch_size=None, seed=1):
+    return environments.RandomPyEnvironment(
+        observation, action, 0.2, batch_size=batch_size, seed=seed
+    )
+
+
+def batched(make, size):
+    return environments.BatchedPyEnvironment([make() for _ in range(size)])
+
+
+class GoalIsTheStart(wrappers.GoalReplayEnvWrapper):
+    def get_trajectory_with_goal(self, trajectory, goal):
+        return trajectory._replace(observation=goal)
+
+    def get_goal_from_trajectory(self, trajectory):
+        return trajectory.observation
+
+
+class MaskedActions(testing.PyEnvironmentConformance):
+    """Takes only the actions that `ExtraDisabledActionsWrapper` leaves valid."""
+
+    def extreme_actions(self, environment):
+        return []
+
+    def sample_action(self, environment, rng):
+        size = environment.batch_size
+        outer = () if size is None else (size,)
+        return array_spec.sample_spec_nest(CHOICE, rng, outer_dims=outer)
+
+
+WRAPPERS = {
+    "FlattenActionWrapper": (
+        lambda e: wrappers.FlattenActionWrapper(e, np.float32),
+        NESTED_ACTION,
+    ),
+    "ObservationFilterWrapper": (
+        lambda e: wrappers.ObservationFilterWrapper(e, [0, 2]),
+        CHOICE,
+    ),
+    "FlattenObservationsWrapper": (wrappers.FlattenObservationsWrapper, CHOICE),
+    "ActionDiscretizeWrapper": (
+        lambda e: wrappers.ActionDiscretizeWrapper(e, 3),
+        FORCE,
+    ),
+    "ActionClipWrapper": (wrappers.ActionClipWrapper, NESTED_ACTION),
+    "ActionOffsetWrapper": (
+        wrappers.ActionOffsetWrapper,
+        array_spec.BoundedArraySpec((), np.int32, -1, 2),
+    ),
+    "GoalReplayEnvWrapper": (GoalIsTheStart, CHOICE),
+    "HistoryWrapper": (
+        lambda e: wrappers.HistoryWrapper(e, 3, include_actions=True),
+        NESTED_ACTION,
+    ),
+    "OneHotActionWrapper": (wrappers.OneHotActionWrapper, NESTED_ACTION),
+    "ExtraDisabledActionsWrapper": (
+        lambda e: wrappers.ExtraDisabledActionsWrapper(e, 2),
+        CHOICE,
+    ),
+    "NumpyStateWrapper": (wrappers.NumpyStateWrapper, CHOICE),
+    "RunStats": (wrappers.RunStats, CHOICE),
+    "PerformanceProfiler": (
+        lambda e: wrappers.PerformanceProfiler(e, lambda _: None, 1_000),
+        CHOICE,
+    ),
+}
+
+
+def wrapped(name, size):
+    wrap, action = WRAPPERS[name]
+    if size is None:
+        return wrap(random_environment(FLAT, action))
+    return wrap(batched(functools.partial(random_environment, FLAT, action), size))
+
+
+def environment_parts():
+    load = functools.partial(suite_gym.load, "CartPole-v1")
+    parts = {
+        "CartPole": load,
+        "Pendulum": lambda: suite_gym.load("Pendulum-v1"),
+        "CountingEnv": lambda: test_envs.CountingEnv(4),
+        "EpisodeCountingEnv": lambda: test_envs.EpisodeCountingEnv(4),
+        "NestedCountingEnv": lambda: test_envs.NestedCountingEnv(4, nested_action=True),
+        "TimeLimit": lambda: wrappers.TimeLimit(random_environment(), 3),
+        "FixedLength": lambda: wrappers.FixedLength(random_environment(), 6),
+        "ActionRepeat": lambda: wrappers.ActionRepeat(random_environment(), 2),
+        "BatchedPyEnvironment[1]": lambda: batched(load, 1),
+        "BatchedPyEnvironment[7]": lambda: batched(load, 7),
+        "ParallelPyEnvironment[1]": lambda: environments.ParallelPyEnvironment([load]),
+        "ParallelPyEnvironment[2]": lambda: environments.ParallelPyEnvironment(
+            [load] * 2
+        ),
+        "VectorPyEnvironment[1]": lambda: vector.load("CartPole-v1", 1),
+        "VectorPyEnvironment[7]": lambda: vector.load("CartPole-v1", 7),
+    }
+    for size in (None, 1, 7):
+        parts[f"nested[{size}]"] = functools.partial(
+            random_environment, NESTED, NESTED_ACTION, size
+        )
+        for name in WRAPPERS:
+            parts[f"{name}[{size}]"] = functools.partial(wrapped, name, size)
+    for dtype in DTYPES.split():
+        action = CHOICE if dtype in ("bool", "float16") else spec_of(dtype)
+        parts[dtype] = functools.partial(random_environment, spec_of(dtype), action)
+    for name, make in parts.items():
+        is_masked = name.startswith("ExtraDisabled")
+        base = MaskedActions if is_masked else testing.PyEnvironmentConformance
+        # Starting and asking a process takes time.
+        is_process = name.startswith("Parallel")
+        yield (
+            f"environment-{name}",
+            make_suite(
+                base,
+                make_environment=make,
+                num_steps=12 if is_process else 60,
+                pads_episodes=name == "FixedLength",
+            ),
+        )
+
+
+def tf_environment_parts():
+    def random_tf(size, observation=NESTED, action=NESTED_ACTION):
+        return environments.RandomTFEnvironment(
+            tensor_spec.from_spec(ts.time_step_spec(observation)),
+            tensor_spec.from_spec(action),
+            batch_size=size,
+            seed=1,
+        )
+
+    parts = {
+        "TFPyEnvironment[1]": lambda: environments.TFPyEnvironment(
+            suite_gym.load("CartPole-v1")
+        ),
+        "TFPyEnvironment[7]": lambda: environments.TFPyEnvironment(
+            random_environment(NESTED, NESTED_ACTION, 7)
+        ),
+        "RandomTFEnvironment[1]": lambda: random_tf(1),
+        "RandomTFEnvironment[7]": lambda: random_tf(7),
+        "OneHotActionWrapper[7]": lambda: tf_wrappers.OneHotActionWrapper(
+            random_tf(7, FLAT, CHOICE)
+        ),
+    }
+    for name, make in parts.items():
+        suite = make_suite(testing.TFEnvironmentConformance, make_environment=make)
+        yield f"tf_environment-{name}", suite
+
+
+# Networks.
+
+OBSERVATION = tensor_spec.from_spec(FLAT)
+NESTED_OBSERVATION = tensor_spec.from_spec(NESTED)
+ACTION = tensor_spec.from_spec(CHOICE)
+ACTIONS = tensor_spec.from_spec(NESTED_ACTION)
+
+
+class Cast(keras.layers.Layer):
+    """Flat floats of anything."""
+
+    def call(self, inputs):
+        flat = tf.reshape(tf.cast(inputs, tf.float32), [tf.shape(inputs)[0], -1])
+        return tf.ensure_shape(flat, [None, int(np.prod(inputs.shape[1:]))])
+
+
+def nested_kwargs():
+    def dense():
+        return keras.Sequential([Cast(), keras.layers.Dense(5)])
+
+    return {
+        "preprocessing_layers": {"image": dense(), "pair": (dense(), dense())},
+        "preprocessing_combiner": keras.layers.Add(),
+    }
+
+
+def network_parts():
+    small = {"fc_layer_params": (6,), "seed": 1}
+    rnn = {"input_fc_layer_params": (6,), "lstm_size": (5,), "seed": 1}
+    rnn["output_fc_layer_params"] = (4,)
+    kinds = {
+        "QNetwork": (networks.QNetwork, (ACTION,), small),
+        "QRnnNetwork": (networks.QRnnNetwork, (ACTION,), rnn),
+        "CategoricalQNetwork": (networks.CategoricalQNetwork, (ACTION,), small),
+        "ValueNetwork": (networks.ValueNetwork, (), small),
+        "ValueRnnNetwork": (networks.ValueRnnNetwork, (), rnn),
+        "EncodingNetwork": (networks.EncodingNetwork, (), small),
+        "LSTMEncodingNetwork": (networks.LSTMEncodingNetwork, (), rnn),
+        "ActorDistributionNetwork": (
+            networks.ActorDistributionNetwork,
+            (ACTIONS,),
+            small,
+        ),
+        "ActorDistributionRnnNetwork": (
+            networks.ActorDistributionRnnNetwork,
+            (ACTIONS,),
+            rnn,
+        ),
+    }
+    parts = {}
+    for name, (make, args, kwargs) in kinds.items():
+        parts[f"{name}-flat"] = functools.partial(make, OBSERVATION, *args, **kwargs)
+        parts[f"{name}-nested"] = functools.partial(nested_network, make, args, kwargs)
+    for dtype in ("float16", "float64", "int32", "uint8"):
+        spec = tensor_spec.from_spec(spec_of(dtype))
+        parts[f"QNetwork-{dtype}"] = functools.partial(
+            networks.QNetwork, spec, ACTION, **small
+        )
+    sequential = networks.Sequential
+    parts["Sequential"] = lambda: sequential(
+        [keras.layers.Dense(4), keras.layers.Dense(2)], input_spec=OBSERVATION
+    )
+    parts["Sequential-LSTM"] = lambda: sequential(
+        [
+            keras.layers.LSTM(4, return_state=True, return_sequences=True),
+            keras.layers.Dense(2),
+        ],
+        input_spec=OBSERVATION,
+    )
+    parts["NestMap"] = lambda: sequential(
+        [
+            networks.NestMap({"a": keras.layers.Dense(3), "b": keras.layers.Dense(3)}),
+            networks.NestFlatten(),
+            keras.layers.Add(),
+        ],
+        input_spec={"a": OBSERVATION, "b": OBSERVATION},
+    )
+    parts["MaskSplitterNetwork"] = lambda: networks.MaskSplitterNetwork(
+        lambda observation: observation,
+        networks.QNetwork(OBSERVATION, ACTION, **small),
+        input_tensor_spec=(OBSERVATION, tf.TensorSpec([3], tf.bool)),
+    )
+    for name, make in parts.items():
+        suite = make_suite(
+            testing.NetworkConformance,
+            make_network=make,
+            has_unused_variables=name == "CategoricalQNetwork",
+        )
+        yield f"network-{name}", suite
+
+
+def nested_network(make, args, kwargs):
+    return make(NESTED_OBSERVATION, *args, **kwargs, **nested_kwargs())
+
+
+# Policies.
+
+TIME_STEP = ts.time_step_spec(OBSERVATION)
+Q_NETWORK = functools.partial(
+    networks.QNetwork, OBSERVATION, ACTION, fc_layer_params=(6,), seed=1
+)
+FORCE_SPEC = tensor_spec.from_spec(FORCE)
+
+
+def actor(time_step_spec=TIME_STEP, action=ACTIONS, **kwargs):
+    return policies.ActorPolicy(
+        time_step_spec,
+        action,
+        networks.ActorDistributionNetwork(
+            time_step_spec.observation, action, fc_layer_params=(6,), seed=1, **kwargs
+        ),
+    )
+
+
+def recurrent_actor():
+    network = networks.ActorDistributionRnnNetwork(
+        OBSERVATION, ACTIONS, lstm_size=(5,), seed=1
+    )
+    return policies.ActorPolicy(
+        TIME_STEP, ACTIONS, network, policy_state_spec=network.state_spec
+    )
+
+
+def q_policy(**kwargs):
+    return policies.QPolicy(TIME_STEP, ACTION, Q_NETWORK(), **kwargs)
+
+
+class RemembersNoise(testing.PolicyConformance):
+    """For noise that goes on from call to call: what a seed decides is a whole run."""
+
+    def test_the_same_seed_gives_the_same_action(self):
+        runs = []
+        for policy in (self.make_policy(), self.make_policy()):
+            time_step = self.make_time_step(policy, 7)
+            runs.append([policy.action(time_step, seed=s).action for s in range(3)])
+        np.testing.assert_array_equal(*runs)
+
+
+def policy_parts():
+    categorical = networks.CategoricalQNetwork(
+        OBSERVATION, ACTION, fc_layer_params=(6,), seed=1
+    )
+    force = functools.partial(actor, action=FORCE_SPEC)
+    parts = {
+        "RandomTFPolicy": lambda: policies.RandomTFPolicy(TIME_STEP, ACTIONS),
+        "RandomTFPolicy-log_probability": lambda: policies.RandomTFPolicy(
+            TIME_STEP, ACTION, emit_log_probability=True
+        ),
+        "QPolicy": q_policy,
+        "GreedyPolicy": lambda: policies.GreedyPolicy(q_policy()),
+        "EpsilonGreedyPolicy": lambda: policies.EpsilonGreedyPolicy(q_policy(), 0.5),
+        "BoltzmannPolicy": lambda: policies.BoltzmannPolicy(q_policy(), 0.5),
+        "CategoricalQPolicy": lambda: policies.CategoricalQPolicy(
+            TIME_STEP, ACTION, categorical, -1.0, 1.0
+        ),
+        "ActorPolicy": actor,
+        "ActorPolicy-nested": lambda: actor(
+            ts.time_step_spec(NESTED_OBSERVATION), **nested_kwargs()
+        ),
+        "ActorPolicy-recurrent": recurrent_actor,
+        "GaussianPolicy": lambda: policies.GaussianPolicy(force(), 0.1),
+        "OUNoisePolicy": lambda: policies.OUNoisePolicy(force(), 0.1, 0.1),
+        "FixedPolicy": lambda: policies.FixedPolicy(1, TIME_STEP, ACTION),
+        "TemporalActionSmoothing": lambda: policies.TemporalActionSmoothing(
+            force(), 0.5
+        ),
+        "PolicyInfoUpdaterWrapper": lambda: policies.PolicyInfoUpdaterWrapper(
+            policies.RandomTFPolicy(TIME_STEP, ACTION),
+            {"double": tf.TensorSpec([], tf.int32)},
+            lambda step: {"double": 2 * step.action},
+        ),
+    }
+    for name, make in parts.items():
+        base = RemembersNoise if name == "OUNoisePolicy" else testing.PolicyConformance
+        yield f"policy-{name}", make_suite(base, make_policy=make)
+
+
+# Replay buffers.
+
+
+def buffer_parts():
+    def ring(kind):
+        return lambda data_spec, batch_size, max_length: kind(
+            data_spec, batch_size=batch_size, max_length=max_length
+        )
+
+    def numpy_buffer(kind):
+        return lambda data_spec, batch_size, max_length: kind(
+            tensor_spec.to_nest_array_spec(data_spec), max_length
+        )
+
+    python = {
+        "batch_size": 1,
+        "is_checkpointable": False,
+        "runs_in_graphs": False,
+        "items_of": lambda items: items,
+    }
+    parts = {
+        "TFUniformReplayBuffer[1]": (
+            ring(replay_buffers.TFUniformReplayBuffer),
+            {"batch_size": 1},
+        ),
+        "TFUniformReplayBuffer[7]": (
+            ring(replay_buffers.TFUniformReplayBuffer),
+            {"batch_size": 7},
+        ),
+        "TFPrioritizedReplayBuffer[1]": (
+            ring(replay_buffers.TFPrioritizedReplayBuffer),
+            {"batch_size": 1},
+        ),
+        "TFPrioritizedReplayBuffer[7]": (
+            ring(replay_buffers.TFPrioritizedReplayBuffer),
+            {"batch_size": 7},
+        ),
+        "PyUniformReplayBuffer": (
+            numpy_buffer(replay_buffers.PyUniformReplayBuffer),
+            python,
+        ),
+    }
+    for name, (make, members) in parts.items():
+        yield (
+            f"replay_buffer-{name}",
+            make_suite(
+                testing.ReplayBufferConformance, make_replay_buffer=make, **members
+            ),
+        )
+
+
+# Agents.
+
+
+def dqn(agent=agents.DqnAgent, network=networks.QNetwork, **kwargs):
+    recurrent = network is networks.QRnnNetwork
+    sizes = {"lstm_size": (5,)} if recurrent else {"fc_layer_params": (6,)}
+    return agent(
+        TIME_STEP,
+        ACTION,
+        q_network=network(OBSERVATION, ACTION, seed=1, **sizes),
+        optimizer=keras.optimizers.Adam(1e-2),
+        **kwargs,
+    )
+
+
+def nested_dqn():
+    return agents.DqnAgent(
+        ts.time_step_spec(NESTED_OBSERVATION),
+        ACTION,
+        q_network=nested_network(
+            networks.QNetwork, (ACTION,), {"fc_layer_params": (6,), "seed": 1}
+        ),
+        target_q_network=nested_network(
+            networks.QNetwork, (ACTION,), {"fc_layer_params": (6,), "seed": 2}
+        ),
+        optimizer=keras.optimizers.Adam(1e-2),
+    )
+
+
+def reinforce(value_network=None):
+    return agents.ReinforceAgent(
+        TIME_STEP,
+        ACTIONS,
+        actor_network=networks.ActorDistributionNetwork(
+            OBSERVATION, ACTIONS, fc_layer_params=(6,), seed=1
+        ),
+        optimizer=keras.optimizers.Adam(1e-2),
+        value_network=value_network and value_network(),
+    )
+
+
+def agent_parts():
+    parts = {
+        "DqnAgent": dqn,
+        "DqnAgent-n_step": lambda: dqn(n_step_update=3),
+        "DqnAgent-nested": nested_dqn,
+        "DqnAgent-recurrent": lambda: dqn(network=networks.QRnnNetwork),
+        "DdqnAgent": lambda: dqn(agents.DdqnAgent, target_update_tau=0.5),
+        "ReinforceAgent": reinforce,
+        "ReinforceAgent-baseline": lambda: reinforce(
+            lambda: networks.ValueNetwork(OBSERVATION, fc_layer_params=(6,), seed=2)
+        ),
+    }
+    for name, make in parts.items():
+        yield f"agent-{name}", make_suite(testing.AgentConformance, make_agent=make)
+
+
+SUITES = dict(
+    [
+        *environment_parts(),
+        *tf_environment_parts(),
+        *network_parts(),
+        *policy_parts(),
+        *buffer_parts(),
+        *agent_parts(),
+    ]
+)
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_it_conforms(name):
+    SUITES[name].run_all()

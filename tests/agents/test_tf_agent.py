@@ -1,5 +1,6 @@
 """What every agent does by itself: specs, checks, its counter, its variables."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -74,7 +75,7 @@ def test_subclass_has_to_return_a_loss_info(method):
         getattr(agent, method)(1.0)
 
 
-def test_subclass_has_to_write_train_loss_and_variables():
+def test_subclass_has_to_write_train_and_loss():
     with pytest.raises(TypeError, match="abstract methods"):
         tf_agent.TFAgent(TIME_STEP, ACTION, None, None, 2)
 
@@ -85,6 +86,29 @@ def test_variables_include_the_counter():
         id(agent.weight),
         id(agent.train_step_counter),
     ]
+
+
+class Tracking(Counting):
+    """Leaves it to the base class to list what it is made of."""
+
+    _variables = tf_agent.TFAgent._variables
+
+    def __init__(self):
+        super().__init__()
+        self.layers = {"value": [keras.layers.Dense(2)]}
+        self.layers["value"][0].build([None, 3])
+        self.optimizer = keras.optimizers.SGD(0.1, momentum=0.9)
+        self.optimizer.build(self.layers["value"][0].trainable_variables)
+
+
+def test_variables_are_by_default_what_a_checkpoint_would_hold():
+    agent = Tracking()
+    kernel, bias = (v.value for v in agent.layers["value"][0].weights)
+    listed = [id(v) for v in agent.variables()]
+    assert {id(v) for v in (agent.weight, kernel, bias)} <= set(listed)
+    assert {id(v.value) for v in agent.optimizer.variables} <= set(listed)
+    assert listed.count(id(agent.train_step_counter)) == 1
+    assert len(listed) == len(set(listed))
 
 
 def test_counter_is_an_int64_variable_of_the_agents_own():

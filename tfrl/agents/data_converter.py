@@ -113,7 +113,7 @@ class AsTrajectory(tf.Module):
         num_outer_dims: int = 2,
     ) -> None:
         super().__init__()
-        self._spec = data_context.trajectory_spec
+        self._context = data_context
         self._sequence_length = sequence_length
         self._num_outer_dims = num_outer_dims
 
@@ -130,7 +130,10 @@ class AsTrajectory(tf.Module):
                 discount=next_time_step.discount,
             )
         return _checked_trajectory(
-            value, self._spec, self._sequence_length, self._num_outer_dims
+            value,
+            self._context.trajectory_spec,
+            self._sequence_length,
+            self._num_outer_dims,
         )
 
 

@@ -6,13 +6,14 @@ import abc
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import keras
 import tensorflow as tf
 
 from tfrl.agents import data_converter
 from tfrl.policies import tf_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import optimizers, summaries
+from tfrl.utils import optimizers, summaries, variables
 
 
 class LossInfo(NamedTuple):
@@ -26,8 +27,9 @@ class TFAgent(tf.Module, abc.ABC):
     """Base class of all agents.
 
     A subclass builds its networks and policies, passes the policies to this
-    constructor, and writes `_train`, `_loss`, `_variables` and, if it has anything to
-    prepare, `_initialize`. Everything public here checks and calls those.
+    constructor, and writes `_train`, `_loss` and, if it has anything to prepare,
+    `_initialize`. Everything public here checks and calls those. It writes `_variables`
+    where not all that a checkpoint of it holds is changed by `train`.
 
     What `train` changes is listed by `variables()`, and nothing else is touched: a
     checkpoint of the agent is complete.
@@ -299,9 +301,15 @@ class TFAgent(tf.Module, abc.ABC):
     ) -> LossInfo:
         """Returns the loss."""
 
-    @abc.abstractmethod
     def _variables(self) -> list[tf.Variable]:
-        """All that `_train` changes, but for the train step counter."""
+        """All that `_train` changes, but for the train step counter.
+
+        By default whatever `tf.train.Checkpoint` finds in the agent's attributes.
+        """
+        parts = tf.train.TrackableView(self).descendants()
+        kinds = (tf.Variable, keras.Variable)
+        found = variables.as_tf_variables(v for v in parts if isinstance(v, kinds))
+        return [v for v in found if v is not self._train_step_counter]
 
 
 def check_time_step_spec(time_step_spec: Any) -> None:
@@ -311,6 +319,18 @@ def check_time_step_spec(time_step_spec: Any) -> None:
             "time_step_spec: expected a TimeStep of specs, got "
             f"{type(time_step_spec).__name__}; pass environment.time_step_spec()."
         )
+
+
+def check_scalar_reward(time_step_spec: ts.TimeStep, algorithm: str) -> None:
+    """Raises a ValueError unless the reward is one scalar."""
+    reward = time_step_spec.reward
+    if isinstance(reward, tf.TypeSpec) and reward.shape.rank == 0:
+        return
+    raise ValueError(
+        f"time_step_spec.reward: {algorithm} expects one scalar reward a step, got "
+        f"{reward}; add up its parts, each times what it is worth, in an environment "
+        "wrapper whose reward_spec() is a scalar."
+    )
 
 
 def as_train_step_counter(counter: Any = None) -> tf.Variable:

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tfrl.agents.dqn import dqn_agent
 from tfrl.networks import q_network, sequential, test_utils
-from tfrl.specs import tensor_spec
+from tfrl.specs import array_spec, tensor_spec
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import common
@@ -177,3 +177,33 @@ def test_sparse_observations_are_learned_from():
         input_signature=[tf.TensorSpec([None, None, 2]), unknown],
     )
     assert in_graph(*observation.values()).shape == (3, 2, 2)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "reward",
+    [
+        tf.TensorSpec([2], tf.float32),
+        tf.TensorSpec([1], tf.float32),
+        {"speed": tf.TensorSpec([], tf.float32)},
+        array_spec.ArraySpec([2], np.float32),
+    ],
+)
+def test_reward_has_to_be_one_scalar(kind, reward):
+    observation = (
+        array_spec.ArraySpec([2], np.float32)
+        if isinstance(reward, array_spec.ArraySpec)
+        else OBSERVATION
+    )
+    with pytest.raises(
+        ValueError,
+        match=r"time_step_spec.reward: DQN expects one scalar reward a step, got .*"
+        r"TensorSpec\(.*; add up its parts, .* in an environment wrapper whose "
+        r"reward_spec\(\) is a scalar",
+    ):
+        kind(
+            ts.time_step_spec(observation, reward),
+            ACTION,
+            keras.layers.Dense(2),
+            keras.optimizers.SGD(0.1),
+        )

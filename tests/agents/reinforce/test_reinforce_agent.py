@@ -570,6 +570,24 @@ def test_actor_has_to_fit_the_action_spec():
         make(Actor(), CONTINUOUS)
 
 
+@pytest.mark.parametrize(
+    "reward",
+    [tf.TensorSpec([2], tf.float32), {"speed": tf.TensorSpec([], tf.float32)}],
+)
+def test_reward_has_to_be_one_scalar(reward):
+    with pytest.raises(
+        ValueError,
+        match=r"time_step_spec.reward: REINFORCE expects one scalar reward a step, got "
+        r".*TensorSpec\(.*; add up its parts, .* whose reward_spec\(\) is a scalar",
+    ):
+        reinforce_agent.ReinforceAgent(
+            ts.time_step_spec(OBSERVATION, reward),
+            ACTION,
+            Actor(),
+            keras.optimizers.SGD(0.1),
+        )
+
+
 # --- Training.
 
 OPTIMIZERS = {

@@ -79,9 +79,10 @@ class DqnAgent(tf_agent.TFAgent):
         no seed.
 
     Raises:
-      ValueError: an action spec that is not one scalar from 0 up, a network that does
-        not give one value per action, both kinds of exploration at once, a target that
-        shares variables with the network or does not match it.
+      ValueError: an action spec that is not one scalar from 0 up, a reward that is not
+        one scalar, a network that does not give one value per action, both kinds of
+        exploration at once, a target that shares variables with the network or does not
+        match it.
       NotImplementedError: n-step updates with a recurrent network.
     """
 
@@ -113,6 +114,7 @@ class DqnAgent(tf_agent.TFAgent):
     ) -> None:
         tf_agent.check_time_step_spec(time_step_spec)
         time_step_spec = tensor_spec.from_spec(time_step_spec)
+        tf_agent.check_scalar_reward(time_step_spec, "DQN")
         action_spec = tensor_spec.from_spec(action_spec)
         num_actions = construction.check_action_spec(action_spec)
         construction.check_exploration(epsilon_greedy, boltzmann_temperature)

@@ -70,6 +70,10 @@ class ReinforceAgent(tf_agent.TFAgent):
       name: the module's name.
       seed: seed of the policies' own random streams, which are used where a call gives
         no seed.
+
+    Raises:
+      ValueError: a reward that is not one scalar, or a value network that gives more
+        than one number.
     """
 
     def __init__(
@@ -95,6 +99,7 @@ class ReinforceAgent(tf_agent.TFAgent):
     ) -> None:
         tf_agent.check_time_step_spec(time_step_spec)
         time_step_spec = tensor_spec.from_spec(time_step_spec)
+        tf_agent.check_scalar_reward(time_step_spec, "REINFORCE")
         action_spec = tensor_spec.from_spec(action_spec)
         observation_spec = time_step_spec.observation
         actor_network = network_lib.as_network(actor_network, observation_spec)

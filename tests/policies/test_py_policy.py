@@ -45,3 +45,22 @@ def test_the_initial_state_is_zeros_of_the_spec():
 def test_action_is_what_the_subclass_says():
     time_step = ts.restart(np.zeros(1, np.float32))
     assert Constant().action(time_step).action == 2
+
+
+def test_a_subclass_need_not_take_a_seed():
+    class Seedless(Constant):
+        def _action(self, time_step, policy_state):
+            return policy_step.PolicyStep(np.int32(3), policy_state, ())
+
+    time_step = ts.restart(np.zeros(1, np.float32))
+    assert Seedless().action(time_step).action == 3
+
+
+def test_a_seed_reaches_the_subclass():
+    class Echoing(Constant):
+        def _action(self, time_step, policy_state, seed=None):
+            return policy_step.PolicyStep(seed, policy_state, ())
+
+    time_step = ts.restart(np.zeros(1, np.float32))
+    assert Echoing().action(time_step, seed=7).action == 7
+    assert Echoing().action(time_step).action is None

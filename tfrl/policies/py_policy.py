@@ -63,7 +63,10 @@ class PyPolicy(abc.ABC):
           policy_state: the state that the previous call returned.
           seed: decides the randomness of this call, where the policy has any.
         """
-        return self._action(time_step, policy_state, seed)
+        if seed is None:
+            # So a subclass whose `_action` takes no seed works, too.
+            return self._action(time_step, policy_state)
+        return self._action(time_step, policy_state, seed=seed)
 
     def get_initial_state(self, batch_size: int | None = None) -> types.NestedArray:
         """Returns the state to begin with, `[batch_size, ...]`; `()` if stateless."""

@@ -27,6 +27,7 @@ from . import tf_py_policy as tf_py_policy
 from . import tflite_export as tflite_export
 from . import utils as utils
 from . import validation as validation
+from . import wrapper_policy as wrapper_policy
 from .actor_policy import ActorPolicy as ActorPolicy
 from .async_policy_saver import AsyncPolicySaver as AsyncPolicySaver
 from .batched_py_policy import BatchedPyPolicy as BatchedPyPolicy

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from tfrl.policies import tf_policy, utils
+from tfrl.policies import tf_policy, utils, wrapper_policy
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from tfrl.typing import types
 
 
-class BoltzmannPolicy(tf_policy.TFPolicy):
+class BoltzmannPolicy(wrapper_policy.WrapperPolicy):
     """Samples with the wrapped policy's logits divided by a temperature.
 
     Near 0 that is the greedy action, at 1 the wrapped policy itself, and a high
@@ -43,37 +42,8 @@ class BoltzmannPolicy(tf_policy.TFPolicy):
         utils.check_positive(
             "temperature", temperature, "use GreedyPolicy for the limit of 0."
         )
-        super().__init__(
-            policy.time_step_spec,
-            policy.action_spec,
-            policy.policy_state_spec,
-            policy.info_spec,
-            clip=False,
-            emit_log_probability=policy.emit_log_probability,
-            automatic_state_reset=policy._automatic_state_reset,
-            observation_and_action_constraint_splitter=(
-                policy.observation_and_action_constraint_splitter
-            ),
-            validate_args=policy.validate_args,
-            name=name,
-            seed=seed,
-        )
+        super().__init__(policy, name, seed=seed, clip=False)
         self._temperature = temperature
-        self._wrapped_policy = policy
-        self._greedy_action_needs_clip = policy._greedy_action_needs_clip
-
-    @property
-    def wrapped_policy(self) -> tf_policy.TFPolicy:
-        """The policy whose logits are divided."""
-        return self._wrapped_policy
-
-    def _variables(self) -> Sequence[Any]:
-        return self._wrapped_policy.variables()
-
-    def _get_initial_state(
-        self, batch_size: int | tf.Tensor | None
-    ) -> types.NestedTensor:
-        return self._wrapped_policy.get_initial_state(batch_size)
 
     def _greedy_action(
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor

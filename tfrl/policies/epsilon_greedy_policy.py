@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 import keras
 import tensorflow as tf
 
-from tfrl.policies import greedy_policy, random_tf_policy, tf_policy, utils
+from tfrl.policies import (
+    greedy_policy,
+    random_tf_policy,
+    tf_policy,
+    utils,
+    wrapper_policy,
+)
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
@@ -23,7 +29,7 @@ if TYPE_CHECKING:
 _MAX_ACTIONS_BY_FLOAT = 2**16
 
 
-class EpsilonGreedyPolicy(tf_policy.TFPolicy):
+class EpsilonGreedyPolicy(wrapper_policy.WrapperPolicy):
     """Takes a random valid action with probability epsilon, else the greedy one.
 
     Each entry of the batch decides for itself. The state is that of the greedy policy.
@@ -61,21 +67,7 @@ class EpsilonGreedyPolicy(tf_policy.TFPolicy):
     ) -> None:
         self._epsilon = _as_epsilon(epsilon, step)
         greedy = greedy_policy.GreedyPolicy(policy)
-        super().__init__(
-            policy.time_step_spec,
-            policy.action_spec,
-            policy.policy_state_spec,
-            policy.info_spec,
-            clip=policy._greedy_action_needs_clip,
-            emit_log_probability=policy.emit_log_probability,
-            automatic_state_reset=policy._automatic_state_reset,
-            observation_and_action_constraint_splitter=(
-                policy.observation_and_action_constraint_splitter
-            ),
-            validate_args=policy.validate_args,
-            name=name,
-            seed=seed,
-        )
+        super().__init__(policy, name, seed=seed, clip=policy._greedy_action_needs_clip)
         self._greedy_policy = greedy
         self._random_policy = random_tf_policy.RandomTFPolicy(
             policy.time_step_spec,
@@ -97,19 +89,6 @@ class EpsilonGreedyPolicy(tf_policy.TFPolicy):
             and not tf.nest.flatten(policy.info_spec)
             and _is_small_discrete(policy.action_spec)
         )
-
-    @property
-    def wrapped_policy(self) -> tf_policy.TFPolicy:
-        """The policy whose greedy action is taken."""
-        return self._greedy_policy.wrapped_policy
-
-    def _variables(self) -> Sequence[Any]:
-        return self._greedy_policy.variables()
-
-    def _get_initial_state(
-        self, batch_size: int | tf.Tensor | None
-    ) -> types.NestedTensor:
-        return self._greedy_policy.get_initial_state(batch_size)
 
     def _greedy_action(
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor

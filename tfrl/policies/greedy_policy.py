@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from tfrl.policies import tf_policy
+from tfrl.policies import tf_policy, wrapper_policy
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from tfrl.typing import types
 
 
-class GreedyPolicy(tf_policy.TFPolicy):
+class GreedyPolicy(wrapper_policy.WrapperPolicy):
     """Takes the mode of the wrapped policy's distribution, without randomness.
 
     Args:
@@ -26,35 +25,7 @@ class GreedyPolicy(tf_policy.TFPolicy):
     _needs_seed = False
 
     def __init__(self, policy: tf_policy.TFPolicy, name: str | None = None) -> None:
-        super().__init__(
-            policy.time_step_spec,
-            policy.action_spec,
-            policy.policy_state_spec,
-            policy.info_spec,
-            clip=policy._greedy_action_needs_clip,
-            emit_log_probability=policy.emit_log_probability,
-            automatic_state_reset=policy._automatic_state_reset,
-            observation_and_action_constraint_splitter=(
-                policy.observation_and_action_constraint_splitter
-            ),
-            validate_args=policy.validate_args,
-            name=name,
-        )
-        self._wrapped_policy = policy
-        self._greedy_action_needs_clip = policy._greedy_action_needs_clip
-
-    @property
-    def wrapped_policy(self) -> tf_policy.TFPolicy:
-        """The policy that this one makes greedy."""
-        return self._wrapped_policy
-
-    def _variables(self) -> Sequence[Any]:
-        return self._wrapped_policy.variables()
-
-    def _get_initial_state(
-        self, batch_size: int | tf.Tensor | None
-    ) -> types.NestedTensor:
-        return self._wrapped_policy.get_initial_state(batch_size)
+        super().__init__(policy, name, clip=policy._greedy_action_needs_clip)
 
     def _action(
         self,

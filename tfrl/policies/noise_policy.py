@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from tfrl.policies import tf_policy, utils
+from tfrl.policies import tf_policy, utils, wrapper_policy
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import seeds
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from tfrl.typing import types
 
 
-class NoisePolicy(tf_policy.TFPolicy, abc.ABC):
+class NoisePolicy(wrapper_policy.WrapperPolicy, abc.ABC):
     """Acts like another policy, and adds noise; a subclass writes `_add_noise`.
 
     Args:
@@ -40,39 +39,14 @@ class NoisePolicy(tf_policy.TFPolicy, abc.ABC):
     ) -> None:
         utils.check_continuous(wrapped_policy.action_spec, type(self).__name__)
         super().__init__(
-            wrapped_policy.time_step_spec,
-            wrapped_policy.action_spec,
-            wrapped_policy.policy_state_spec,
-            wrapped_policy.info_spec,
-            clip=clip,
-            automatic_state_reset=wrapped_policy._automatic_state_reset,
-            observation_and_action_constraint_splitter=(
-                wrapped_policy.observation_and_action_constraint_splitter
-            ),
-            validate_args=wrapped_policy.validate_args,
-            name=name,
-            seed=seed,
+            wrapped_policy, name, seed=seed, clip=clip, emit_log_probability=False
         )
-        self._wrapped_policy = wrapped_policy
-
-    @property
-    def wrapped_policy(self) -> tf_policy.TFPolicy:
-        """The policy to whose actions the noise is added."""
-        return self._wrapped_policy
 
     @abc.abstractmethod
     def _add_noise(
         self, action: types.NestedTensor, seed: tf.Tensor
     ) -> types.NestedTensor:
         """Returns the nest of actions `[B, ...]` with noise that `seed` decides."""
-
-    def _variables(self) -> Sequence[Any]:
-        return self._wrapped_policy.variables()
-
-    def _get_initial_state(
-        self, batch_size: int | tf.Tensor | None
-    ) -> types.NestedTensor:
-        return self._wrapped_policy.get_initial_state(batch_size)
 
     def _greedy_action(
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor

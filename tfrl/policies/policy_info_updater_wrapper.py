@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from tfrl.policies import tf_policy
+from tfrl.policies import tf_policy, wrapper_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
@@ -21,7 +21,7 @@ UpdaterFnType = Callable[
 ]
 
 
-class PolicyInfoUpdaterWrapper(tf_policy.TFPolicy):
+class PolicyInfoUpdaterWrapper(wrapper_policy.WrapperPolicy):
     """Acts like the wrapped policy and updates the dict `PolicyStep.info`.
 
     Args:
@@ -45,41 +45,13 @@ class PolicyInfoUpdaterWrapper(tf_policy.TFPolicy):
     ) -> None:
         _check_dict("policy.info_spec", policy.info_spec or {})
         _check_dict("info_spec", info_spec)
-        super().__init__(
-            policy.time_step_spec,
-            policy.action_spec,
-            policy.policy_state_spec,
-            info_spec,
-            clip=policy._clip,
-            emit_log_probability=policy.emit_log_probability,
-            automatic_state_reset=policy._automatic_state_reset,
-            observation_and_action_constraint_splitter=(
-                policy.observation_and_action_constraint_splitter
-            ),
-            validate_args=policy.validate_args,
-            name=name,
-        )
-        self._wrapped_policy = policy
+        super().__init__(policy, name, info_spec=info_spec)
         self._updater_fn = updater_fn
         self._needs_seed = policy._needs_seed
-        self._greedy_action_needs_clip = policy._greedy_action_needs_clip
-
-    @property
-    def wrapped_policy(self) -> tf_policy.TFPolicy:
-        """The policy whose `info` is updated."""
-        return self._wrapped_policy
 
     def apply_value_network(self, *args: Any, **kwargs: Any) -> Any:
         """Calls `apply_value_network` of the wrapped policy, which must have it."""
         return self._wrapped_policy.apply_value_network(*args, **kwargs)
-
-    def _variables(self) -> Sequence[Any]:
-        return self._wrapped_policy.variables()
-
-    def _get_initial_state(
-        self, batch_size: int | tf.Tensor | None
-    ) -> types.NestedTensor:
-        return self._wrapped_policy.get_initial_state(batch_size)
 
     def _action(
         self,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from tfrl.policies import tf_policy, utils
+from tfrl.policies import tf_policy, utils, wrapper_policy
+from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tfrl.typing import types
 
 
-class TemporalActionSmoothing(tf_policy.TFPolicy):
+class TemporalActionSmoothing(wrapper_policy.WrapperPolicy):
     """Takes the exponential moving average of the wrapped policy's actions.
 
     `average <- smoothing_coefficient * average + (1 - smoothing_coefficient) * action`,
@@ -46,34 +46,26 @@ class TemporalActionSmoothing(tf_policy.TFPolicy):
             "smoothing_coefficient", smoothing_coefficient, "0 does not smooth at all."
         )
         super().__init__(
-            policy.time_step_spec,
-            policy.action_spec,
-            (policy.policy_state_spec, policy.action_spec),
-            policy.info_spec,
-            observation_and_action_constraint_splitter=(
-                policy.observation_and_action_constraint_splitter
-            ),
-            validate_args=policy.validate_args,
-            name=name,
+            policy,
+            name,
             seed=seed,
+            policy_state_spec=(policy.policy_state_spec, policy.action_spec),
+            clip=True,
+            emit_log_probability=False,
+            automatic_state_reset=True,
         )
-        self._wrapped_policy = policy
         self._smoothing_coefficient = smoothing_coefficient
         self._needs_seed = policy._needs_seed
-
-    @property
-    def wrapped_policy(self) -> tf_policy.TFPolicy:
-        """The policy whose actions are smoothed."""
-        return self._wrapped_policy
-
-    def _variables(self) -> Sequence[Any]:
-        return self._wrapped_policy.variables()
+        # The average begins at 0, which the bounds may leave out.
+        self._greedy_action_needs_clip = True
 
     def _get_initial_state(
         self, batch_size: int | tf.Tensor | None
     ) -> types.NestedTensor:
-        _, average = super()._get_initial_state(batch_size)
-        return self._wrapped_policy.get_initial_state(batch_size), average
+        average = tensor_spec.zero_spec_nest(
+            self._action_spec, outer_dims=None if batch_size is None else [batch_size]
+        )
+        return super()._get_initial_state(batch_size), average
 
     def _action(
         self,

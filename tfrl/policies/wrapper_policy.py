@@ -1,0 +1,69 @@
+"""What policies that act by another policy have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from tfrl.policies import tf_policy
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
+
+class WrapperPolicy(tf_policy.TFPolicy):
+    """Has the specs, flags, variables and initial state of the policy it wraps.
+
+    A subclass writes `_action` or `_distribution`, as of any `TFPolicy`.
+
+    Args:
+      policy: the policy to wrap.
+      name: the module's name.
+      seed: see `TFPolicy`.
+      **differences: arguments of `TFPolicy` that are not to be the wrapped policy's.
+    """
+
+    def __init__(
+        self,
+        policy: tf_policy.TFPolicy,
+        name: str | None = None,
+        *,
+        seed: int | None = None,
+        **differences: Any,
+    ) -> None:
+        arguments = {
+            "policy_state_spec": policy.policy_state_spec,
+            "info_spec": policy.info_spec,
+            "clip": policy._clip,
+            "emit_log_probability": policy.emit_log_probability,
+            "automatic_state_reset": policy._automatic_state_reset,
+            "observation_and_action_constraint_splitter": (
+                policy.observation_and_action_constraint_splitter
+            ),
+            "validate_args": policy.validate_args,
+            **differences,
+        }
+        super().__init__(
+            policy.time_step_spec,
+            policy.action_spec,
+            name=name,
+            seed=seed,
+            **arguments,
+        )
+        self._wrapped_policy = policy
+        self._greedy_action_needs_clip = policy._greedy_action_needs_clip
+
+    @property
+    def wrapped_policy(self) -> tf_policy.TFPolicy:
+        """The policy that this one acts by."""
+        return self._wrapped_policy
+
+    def _variables(self) -> Sequence[Any]:
+        return self._wrapped_policy.variables()
+
+    def _get_initial_state(
+        self, batch_size: int | tf.Tensor | None
+    ) -> types.NestedTensor:
+        return self._wrapped_policy.get_initial_state(batch_size)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tfrl.drivers import PyDriver
+from tfrl.environments import wrappers
 from tfrl.environments.py_environment import PyEnvironment
 from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
@@ -110,6 +111,17 @@ def test_an_episode_counts_at_its_last_step_if_told():
     )
     assert kinds(seen) == EPISODE
     assert time_step.is_last()
+
+
+def test_padding_ends_no_episode_and_takes_no_steps():
+    env = wrappers.FixedLength(CountingEnvironment(length=1), 3)
+    one = [(FIRST, LAST), (LAST, LAST), (LAST, LAST), (LAST, FIRST)]
+    seen, _ = run(env, max_episodes=2)
+    assert kinds(seen) == one + one
+    seen, _ = run(env, max_episodes=2, end_episode_on_boundary=False)
+    assert kinds(seen) == [*one, (FIRST, LAST)]
+    seen, _ = run(env, max_steps=2)
+    assert kinds(seen) == [*one, (FIRST, LAST)]
 
 
 def test_the_first_limit_reached_ends_the_run():

@@ -160,6 +160,32 @@ def test_tf_driver_ends_at_the_first_limit(disable_tf_function):
     assert run(max_steps=4, max_episodes=1) == 3
 
 
+class PaddedEnvironment(CountingEnvironment):
+    """Pads each episode of one step with two more LAST steps."""
+
+    def __init__(self):
+        super().__init__(3)
+
+    def _current_time_step(self):
+        time_step = super()._current_time_step()
+        return time_step._replace(step_type=tf.where(self._t == 0, [FIRST], [LAST]))
+
+
+PADDED = [(FIRST, LAST), (LAST, LAST), (LAST, LAST), (LAST, FIRST)]
+
+
+def test_padding_is_no_episode_of_the_episode_driver():
+    env, recorder = PaddedEnvironment(), Recorder()
+    DynamicEpisodeDriver(env, random_policy(), [recorder], num_episodes=2).run()
+    assert recorder.kinds() == PADDED + PADDED
+
+
+def test_padding_is_no_episode_of_the_tf_driver():
+    env, recorder = PaddedEnvironment(), Recorder()
+    TFDriver(env, random_policy(), [recorder], max_episodes=2).run(env.reset())
+    assert recorder.kinds() == PADDED + PADDED
+
+
 def test_tf_driver_without_limit_is_refused():
     with pytest.raises(ValueError, match="max_steps, max_episodes: got None and None"):
         TFDriver(CountingEnvironment(3), random_policy(), [])

@@ -106,6 +106,24 @@ def test_number_of_episodes_need_not_divide_by_the_batch():
     assert result.lengths.tolist() == [1, 3]
 
 
+def test_padding_after_an_episode_is_no_other_episode():
+    class PaddedEnvironment(ScriptedEnvironment):
+        """Ends an episode after two steps; further ones are padding."""
+
+        def _current_time_step(self):
+            time_step = super()._current_time_step()
+            over = self._t >= 2
+            return time_step._replace(
+                step_type=tf.where(over, LAST, time_step.step_type),
+                reward=tf.where(self._t > 2, 0.0, time_step.reward),
+            )
+
+    env = PaddedEnvironment([[4]])
+    result = Evaluator(env, ConstantPolicy(3), num_episodes=3).run()
+    assert result.lengths.tolist() == [2, 2, 2]
+    assert result.returns.tolist() == [6, 6, 6]
+
+
 def test_result_has_documented_dtypes_and_statistics():
     env = ScriptedEnvironment([[1, 2, 6]])
     result = Evaluator(env, ConstantPolicy(), num_episodes=3)()

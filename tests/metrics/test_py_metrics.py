@@ -29,7 +29,7 @@ def frame(*members):
     )
 
 
-def single(*member):
+def single(member):
     return tf.nest.map_structure(lambda x: x[0], frame(member))
 
 
@@ -62,7 +62,11 @@ def test_batched_trajectories(make):
 
 @pytest.mark.parametrize("make", EXPECTED)
 def test_unbatched_trajectories_are_a_batch_of_one(make):
-    frames = [single(FIRST, MID, 1.0), single(MID, LAST, 2.0), single(LAST, FIRST, 0.0)]
+    frames = [
+        single((FIRST, MID, 1.0)),
+        single((MID, LAST, 2.0)),
+        single((LAST, FIRST, 0.0)),
+    ]
     expected = {
         py_metrics.EnvironmentSteps: 2,
         py_metrics.NumberOfEpisodes: 1,
@@ -98,6 +102,29 @@ def test_a_metric_that_saw_nothing_can_be_saved(tmp_path):
     feed(metric)
     tf.train.Checkpoint(metric=metric).restore(path)
     assert metric.result() == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (py_metrics.NumberOfEpisodes, 2),
+        (py_metrics.EnvironmentSteps, 3),
+        # The returns are 3 and 7; counting the padding makes it (3 + 3 + 3 + 7) / 4.
+        (py_metrics.AverageReturnMetric, 5.0),
+        (py_metrics.AverageEpisodeLengthMetric, 1.5),
+    ],
+)
+@pytest.mark.parametrize("make_frame", [frame, single])
+def test_the_padding_of_an_episode_ends_no_other(make, expected, make_frame):
+    padded = [
+        make_frame((FIRST, MID, 1.0)),
+        make_frame((MID, LAST, 2.0)),
+        make_frame((LAST, LAST, 0.0)),
+        make_frame((LAST, LAST, 0.0)),
+        make_frame((LAST, FIRST, 0.0)),
+    ]
+    single_step = [make_frame((FIRST, LAST, 7.0))]
+    assert feed(make(), padded + single_step) == expected
 
 
 def test_unlimited_buffer_averages_over_all_episodes():

@@ -66,6 +66,29 @@ def test_episode_length_starts_anew_after_a_reset_in_mid_episode():
     assert feed(metric, cut + whole) == 2
 
 
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        (tf_metrics.NumberOfEpisodes(), 2),
+        (tf_metrics.EnvironmentSteps(), 3),
+        # The returns are 3 and 7; counting the padding makes it (3 + 3 + 3 + 7) / 4.
+        (tf_metrics.AverageReturnMetric(), 5.0),
+        (tf_metrics.AverageReturnMultiMetric(tf.TensorSpec([])), 5.0),
+        (tf_metrics.AverageEpisodeLengthMetric(), 1.5),
+    ],
+)
+def test_the_padding_of_an_episode_ends_no_other(metric, expected):
+    padded = [
+        frame((FIRST, MID, 1.0)),
+        frame((MID, LAST, 2.0)),
+        frame((LAST, LAST, 0.0)),
+        frame((LAST, LAST, 0.0)),
+        frame((LAST, FIRST, 0.0)),
+    ]
+    single_step = [frame((FIRST, LAST, 7.0))]
+    assert feed(metric, padded + single_step) == expected
+
+
 def test_results_before_the_first_episode_ends():
     assert feed(tf_metrics.AverageReturnMetric(batch_size=2), EPISODES[:1]) == 0
     assert tf_metrics.MaxReturnMetric().result() == tf.float32.min

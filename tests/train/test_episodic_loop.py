@@ -4,7 +4,12 @@ import pytest
 import tensorflow as tf
 
 from tfrl.agents.reinforce import reinforce_agent
-from tfrl.environments import batched_py_environment, py_environment, tf_py_environment
+from tfrl.environments import (
+    batched_py_environment,
+    py_environment,
+    tf_py_environment,
+    wrappers,
+)
 from tfrl.networks import actor_distribution_network
 from tfrl.replay_buffers import tf_uniform_replay_buffer
 from tfrl.specs import array_spec
@@ -116,6 +121,16 @@ def test_every_member_gives_its_first_episodes_and_no_more():
     (frames,) = seen
     ends = frames.next_step_type == ts.StepType.LAST
     np.testing.assert_array_equal(ends, [[0, 1, 0, 0, 0], [0, 0, 0, 0, 1]])
+
+
+def test_padding_is_no_episode():
+    padded = wrappers.FixedLength(Guess(length=2), 4)
+    loop = make_loop(padded, collect_episodes_per_iteration=2)
+    seen = spy_on_training(loop)
+    assert loop.run(2).episodes == 4
+    for frames in seen:
+        np.testing.assert_array_equal(frames.step_type, [[0, 1, 2, 2, 2, 0, 1]])
+        np.testing.assert_array_equal(frames.next_step_type, [[1, 2, 2, 2, 0, 1, 2]])
 
 
 def test_the_same_seed_gives_the_same_weights():

@@ -24,6 +24,16 @@ def test_predicates(convert):
     np.testing.assert_array_equal(traj.is_boundary(), [0, 0, 0, 1, 0])
 
 
+@pytest.mark.parametrize("convert", [np.array, tf.constant])
+def test_padding_neither_ends_an_episode_nor_leaves_it(convert):
+    # (MID,LAST), (FIRST,LAST), (LAST,LAST), (LAST,FIRST), (MID,MID).
+    traj = frames(convert([1, 0, 2, 2, 1]), convert([2, 2, 2, 0, 1]))
+    np.testing.assert_array_equal(traj.is_last(), [1, 1, 1, 0, 0])
+    np.testing.assert_array_equal(traj.is_episode_end(), [1, 1, 0, 0, 0])
+    np.testing.assert_array_equal(traj.is_boundary(), [0, 0, 1, 1, 0])
+    np.testing.assert_array_equal(traj.is_reset(), [0, 0, 0, 1, 0])
+
+
 @pytest.mark.parametrize(
     ("make", "step_type", "next_step_type"),
     [

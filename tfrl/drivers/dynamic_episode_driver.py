@@ -69,7 +69,7 @@ class DynamicEpisodeDriver(tf_loop.LoopDriver):
         return self.run_loop(time_step, policy_state, limit, maximum_iterations, seed)
 
     def _count(self, traj: trajectory.Trajectory) -> tf.Tensor:
-        return tf_loop.count_boundaries(traj)
+        return tf_loop.count_resets(traj)
 
     def _more(self, counters: tf.Tensor, limits: tf.Tensor) -> tf.Tensor:
         return counters < tf.cast(limits, tf.int32)

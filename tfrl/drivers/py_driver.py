@@ -76,10 +76,10 @@ class PyDriver(driver.Driver):
             traj = self._observe(
                 time_step, action_step._replace(state=policy_state), next_time_step
             )
-            boundary = traj.is_boundary()
-            ended = boundary if self._end_episode_on_boundary else traj.is_last()
+            on_boundary = self._end_episode_on_boundary
+            ended = traj.is_reset() if on_boundary else traj.is_episode_end()
             num_episodes += int(np.count_nonzero(ended))
-            num_steps += int(np.count_nonzero(~boundary))
+            num_steps += int(np.count_nonzero(~traj.is_boundary()))
             time_step, policy_state = next_time_step, action_step.state
         return time_step, policy_state
 

@@ -70,7 +70,7 @@ class TFDriver(tf_loop.LoopDriver):
         return self.run_loop(time_step, policy_state, self._limits, seed=seed)
 
     def _count(self, traj: trajectory.Trajectory) -> list[tf.Tensor]:
-        return [tf_loop.count_steps(traj), tf_loop.count_boundaries(traj)]
+        return [tf_loop.count_steps(traj), tf_loop.count_resets(traj)]
 
     def _more(self, counters: list[tf.Tensor], limits: list[tf.Tensor]) -> tf.Tensor:
         return tf.reduce_all(tf.stack(counters) < tf.stack(limits))

@@ -141,9 +141,9 @@ def count_steps(traj: trajectory.Trajectory) -> tf.Tensor:
     return tf.math.count_nonzero(tf.logical_not(traj.is_boundary()), dtype=tf.int32)
 
 
-def count_boundaries(traj: trajectory.Trajectory) -> tf.Tensor:
-    """The boundaries in a batched trajectory, int32."""
-    return tf.math.count_nonzero(traj.is_boundary(), dtype=tf.int32)
+def count_resets(traj: trajectory.Trajectory) -> tf.Tensor:
+    """The boundaries in a batched trajectory, padding not among them. int32."""
+    return tf.math.count_nonzero(traj.is_reset(), dtype=tf.int32)
 
 
 def _works_in_graph(observer: driver.Observer) -> bool:

@@ -137,7 +137,7 @@ class Evaluator:
                 sums,
                 increments,
             )
-            ends = next_time_step.is_last()
+            ends = next_time_step.is_last() & ~time_step.is_last()
             # The row of an environment that has ended `slots` episodes is all False.
             here = tf.one_hot(ended, slots, on_value=True, off_value=False)
             here = tf.logical_and(here, ends[:, tf.newaxis])

@@ -49,7 +49,7 @@ class EpisodeSums(tf.Module):
         so_far = tf.where(starts, tf.zeros([], self._dtype), self._running)
         so_far += tf.cast(values, self._dtype)
         self._running.assign(so_far)
-        self.finished.extend(so_far, where=trajectory.is_last())
+        self.finished.extend(so_far, where=trajectory.is_episode_end())
 
     def reset(self) -> None:
         """Forgets everything."""

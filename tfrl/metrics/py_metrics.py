@@ -161,7 +161,7 @@ class _AccumulatingMetric(StreamingMetric):
         sums = self._running.sums
         sums[trajectory.is_first()] = 0
         sums += self._increment(trajectory)
-        self.add_to_buffer(sums[trajectory.is_last()])
+        self.add_to_buffer(sums[trajectory.is_episode_end()])
 
 
 class AverageReturnMetric(_AccumulatingMetric):
@@ -239,7 +239,7 @@ class NumberOfEpisodes(_Counter, py_metric.PyStepMetric):
         super().__init__(name)
 
     def call(self, trajectory: traj.Trajectory) -> None:
-        self._count += int(np.sum(trajectory.is_last()))
+        self._count += int(np.sum(trajectory.is_episode_end()))
 
 
 class CounterMetric(_Counter):

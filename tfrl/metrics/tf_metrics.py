@@ -59,7 +59,7 @@ class NumberOfEpisodes(tf_metric.TFStepMetric):
         self.number_episodes = tf.Variable(0, dtype=dtype, name="number_episodes")
 
     def call(self, trajectory: traj.Trajectory) -> traj.Trajectory:
-        ended = tf.cast(trajectory.is_last(), self.dtype)
+        ended = tf.cast(trajectory.is_episode_end(), self.dtype)
         self.number_episodes.assign_add(tf.reduce_sum(ended))
         return trajectory
 

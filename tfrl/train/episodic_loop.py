@@ -84,7 +84,7 @@ class EpisodicLoop(loop.Loop):
             frame, *reached = self._take_step(policy, time_step, policy_state)
             with tf.control_dependencies([self._assert_room(added)]):
                 added = self._replay_buffer.add_batch(frame)
-            finished += tf.cast(frame.is_last(), tf.int32)
+            finished += tf.cast(frame.is_episode_end(), tf.int32)
             return finished, *reached, added
 
         _, time_step, policy_state, _ = tf.while_loop(
@@ -119,7 +119,7 @@ def _keep_first_episodes(
     Agents mask unfinished episodes.
     """
     finished_before = tf.cumsum(
-        tf.cast(frames.is_last(), tf.int32), axis=1, exclusive=True
+        tf.cast(frames.is_episode_end(), tf.int32), axis=1, exclusive=True
     )
     return frames._replace(
         next_step_type=tf.where(

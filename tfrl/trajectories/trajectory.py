@@ -83,6 +83,18 @@ class Trajectory(NamedTuple):
         """Whether each frame is a reset between two episodes."""
         return ts.equals_step_type(self.step_type, _StepType.LAST)
 
+    def is_episode_end(self) -> Any:
+        """Whether the action of each frame ended an episode that was running.
+
+        A frame from LAST to LAST, as the padding of the `FixedLength` wrapper, ends
+        nothing: its episode has ended before.
+        """
+        return self.is_last() & ~self.is_boundary()
+
+    def is_reset(self) -> Any:
+        """Whether each frame leaves an ended episode: a boundary, but no padding."""
+        return self.is_boundary() & ~self.is_last()
+
     def __repr__(self) -> str:
         return ts.fields_repr(self)
 

@@ -77,8 +77,8 @@ class FixedLength(base.PyEnvironmentBaseWrapper):
     A longer one is truncated, as by `TimeLimit`. A shorter one is padded: its last step
     is repeated, still a LAST step, with reward and discount 0, until the number is
     reached; these steps ignore their actions. A frame that starts at a LAST step is a
-    boundary, so nothing is learned from the padding; what counts LAST steps, such as a
-    metric of episodes, counts it, too. Wrap other wrappers in this one, not this one in
+    boundary, so nothing is learned from the padding, and drivers and metrics count
+    neither its steps nor its episodes. Wrap other wrappers in this one, not this one in
     others: those would reset after the first LAST step.
     """
 

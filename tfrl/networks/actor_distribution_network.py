@@ -74,24 +74,90 @@ def projection_networks(
     return tf.nest.map_structure(make, output_tensor_spec)
 
 
-def project(
-    projections: Sequence[Any],
-    encoding: tf.Tensor,
-    outer_rank: int,
-    training: bool,
-    mask: Any,
-) -> list[Any]:
-    """Applies each projection network to an encoding with `outer_rank` dimensions."""
-    if not tf.is_tensor(mask):
-        # Keras fills in a nest of Nones for nested observations.
-        mask = None
-    return [
-        projection(encoding, outer_rank, training=training, mask=mask)[0]
-        for projection in projections
-    ]
+class EncoderProjectionNetwork(network.DistributionNetwork):
+    """Base of networks of an encoder and one projection network for each action."""
+
+    def __init__(
+        self,
+        encoder: network.Network,
+        output_tensor_spec: Any,
+        discrete_projection_net: Callable[..., Any],
+        continuous_projection_net: Callable[..., Any],
+        name: str | None,
+        *,
+        seeds: seeding.SeedStream,
+        seed_stream_class: Any = None,
+    ):
+        """Makes the projection networks.
+
+        Args:
+          encoder: From the observations to a hidden state `[B(, T), n]`.
+          output_tensor_spec: The nest of bounded action specs.
+          discrete_projection_net: As for `ActorDistributionNetwork`.
+          continuous_projection_net: As for `ActorDistributionNetwork`.
+          name: The network's name.
+          seeds: Gives each projection network its seed.
+          seed_stream_class: As for `ActorDistributionNetwork`.
+        """
+        output_tensor_spec = tensor_spec.from_spec(output_tensor_spec)
+        projections = projection_networks(
+            output_tensor_spec,
+            discrete_projection_net,
+            continuous_projection_net,
+            seeds=seeds,
+            seed_stream_class=seed_stream_class,
+        )
+        super().__init__(
+            input_tensor_spec=encoder.input_tensor_spec,
+            state_spec=encoder.state_spec,
+            output_spec=tf.nest.map_structure(lambda p: p.output_spec, projections),
+            name=name,
+        )
+        self._encoder = encoder
+        self._keep("_output_tensor_spec", output_tensor_spec)
+        self._projection_networks = tf.nest.flatten(projections)
+
+    @property
+    def output_tensor_spec(self) -> Any:
+        """The nest of action specs."""
+        return self._output_tensor_spec
+
+    def call(
+        self,
+        observation: Any,
+        step_type: Any = None,
+        network_state: Any = (),
+        training: bool = False,
+        mask: tf.Tensor | None = None,
+    ) -> tuple[Any, Any]:
+        """Returns the nest of distributions and the encoder's new state.
+
+        Args:
+          observation: The nest of observations, `[B, ...]` or `[B, T, ...]`.
+          step_type: `[B]` or `[B, T]`, for an encoder with a state; without it the
+            state is never reset.
+          network_state: `[B, ...]`, or `()` for the initial state.
+          training: Whether dropout is on.
+          mask: Which actions are valid, for discrete actions.
+        """
+        encoding, network_state = self._encoder(
+            observation, step_type, network_state, training=training
+        )
+        outer_rank = utils.outer_rank(observation, self.input_tensor_spec)
+        if not tf.is_tensor(mask):
+            # Keras fills in a nest of Nones for nested observations.
+            mask = None
+        distributions = [
+            projection(encoding, outer_rank, training=training, mask=mask)[0]
+            for projection in self._projection_networks
+        ]
+        return (
+            tf.nest.pack_sequence_as(self._output_tensor_spec, distributions),
+            network_state,
+        )
 
 
-class ActorDistributionNetwork(network.DistributionNetwork):
+class ActorDistributionNetwork(EncoderProjectionNetwork):
     """Maps observations `[B, ...]` to a nest of distributions over actions.
 
     An `EncodingNetwork` and one projection network for each action: a Categorical for a
@@ -139,7 +205,6 @@ class ActorDistributionNetwork(network.DistributionNetwork):
           name: The network's name.
         """
         seeds = seeding.SeedStream(seed)
-        output_tensor_spec = tensor_spec.from_spec(output_tensor_spec)
         encoder = encoding_network.EncodingNetwork(
             input_tensor_spec,
             preprocessing_layers=preprocessing_layers,
@@ -153,54 +218,12 @@ class ActorDistributionNetwork(network.DistributionNetwork):
             dtype=dtype,
             seed=seeds(),
         )
-
-        projections = projection_networks(
+        super().__init__(
+            encoder,
             output_tensor_spec,
             discrete_projection_net,
             continuous_projection_net,
+            name,
             seeds=seeds,
             seed_stream_class=seed_stream_class,
-        )
-        super().__init__(
-            input_tensor_spec=input_tensor_spec,
-            state_spec=(),
-            output_spec=tf.nest.map_structure(lambda p: p.output_spec, projections),
-            name=name,
-        )
-        self._encoder = encoder
-        self._keep("_output_tensor_spec", output_tensor_spec)
-        self._projection_networks = tf.nest.flatten(projections)
-
-    @property
-    def output_tensor_spec(self) -> Any:
-        """The nest of action specs."""
-        return self._output_tensor_spec
-
-    def call(
-        self,
-        observation: Any,
-        step_type: Any = None,
-        network_state: Any = (),
-        training: bool = False,
-        mask: tf.Tensor | None = None,
-    ) -> tuple[Any, Any]:
-        """Returns the nest of distributions and the network state.
-
-        Args:
-          observation: The nest of observations, `[B, ...]` or `[B, T, ...]`.
-          step_type: Not used.
-          network_state: Returned as it is.
-          training: Whether dropout is on.
-          mask: Which actions are valid, for discrete actions.
-        """
-        encoding, network_state = self._encoder(
-            observation, step_type, network_state, training=training
-        )
-        outer_rank = utils.outer_rank(observation, self.input_tensor_spec)
-        distributions = project(
-            self._projection_networks, encoding, outer_rank, training, mask
-        )
-        return (
-            tf.nest.pack_sequence_as(self._output_tensor_spec, distributions),
-            network_state,
         )

@@ -11,7 +11,6 @@ import tensorflow as tf
 from tfrl.networks import (
     actor_distribution_network,
     lstm_encoding_network,
-    network,
     seeding,
     utils,
 )
@@ -19,10 +18,9 @@ from tfrl.networks.actor_distribution_network import (
     _categorical_projection_net,
     _normal_projection_net,
 )
-from tfrl.specs import tensor_spec
 
 
-class ActorDistributionRnnNetwork(network.DistributionNetwork):
+class ActorDistributionRnnNetwork(actor_distribution_network.EncoderProjectionNetwork):
     """Maps observations `[B(, T), ...]` to a nest of distributions over actions.
 
     An `LSTMEncodingNetwork` and one projection network for each action, as in
@@ -72,7 +70,6 @@ class ActorDistributionRnnNetwork(network.DistributionNetwork):
           seed: Seeds all initialisers and dropout; None follows `tf.random.set_seed`.
         """
         seeds = seeding.SeedStream(seed)
-        output_tensor_spec = tensor_spec.from_spec(output_tensor_spec)
         encoder = lstm_encoding_network.LSTMEncodingNetwork(
             input_tensor_spec,
             preprocessing_layers=preprocessing_layers,
@@ -88,52 +85,11 @@ class ActorDistributionRnnNetwork(network.DistributionNetwork):
             dtype=dtype,
             seed=seeds(),
         )
-        projections = actor_distribution_network.projection_networks(
+        super().__init__(
+            encoder,
             output_tensor_spec,
             discrete_projection_net,
             continuous_projection_net,
+            name,
             seeds=seeds,
-        )
-        super().__init__(
-            input_tensor_spec=input_tensor_spec,
-            state_spec=encoder.state_spec,
-            output_spec=tf.nest.map_structure(lambda p: p.output_spec, projections),
-            name=name,
-        )
-        self._encoder = encoder
-        self._keep("_output_tensor_spec", output_tensor_spec)
-        self._projection_networks = tf.nest.flatten(projections)
-
-    @property
-    def output_tensor_spec(self) -> Any:
-        """The nest of action specs."""
-        return self._output_tensor_spec
-
-    def call(
-        self,
-        observation: Any,
-        step_type: Any = None,
-        network_state: Any = (),
-        training: bool = False,
-        mask: tf.Tensor | None = None,
-    ) -> tuple[Any, Any]:
-        """Returns the nest of distributions and the state after the last step.
-
-        Args:
-          observation: The nest of observations, `[B, ...]` or `[B, T, ...]`.
-          step_type: `[B]` or `[B, T]`; without it the state is never reset.
-          network_state: `[B, ...]`, or `()` for the initial state.
-          training: Whether dropout is on.
-          mask: Which actions are valid, for discrete actions.
-        """
-        encoding, network_state = self._encoder(
-            observation, step_type, network_state, training=training
-        )
-        outer_rank = utils.outer_rank(observation, self.input_tensor_spec)
-        distributions = actor_distribution_network.project(
-            self._projection_networks, encoding, outer_rank, training, mask
-        )
-        return (
-            tf.nest.pack_sequence_as(self._output_tensor_spec, distributions),
-            network_state,
         )

@@ -154,6 +154,14 @@ def test_items_of_another_shape_or_dtype_are_refused():
         buffer.add_batch({"y": np.array([1])})
 
 
+def test_arrays_of_a_wider_dtype_are_cast():
+    buffer = PyUniformReplayBuffer(array_spec.ArraySpec((2,), np.float32), 4)
+    buffer.add_batch(np.array([[0.5, 2.0]], np.float64))
+    frame = buffer.get_next()
+    assert frame.dtype == np.float32
+    np.testing.assert_array_equal(frame, [0.5, 2.0])
+
+
 def test_parallel_calls_are_not_supported():
     with pytest.raises(NotImplementedError, match="num_parallel_calls: got 2"):
         _filled().as_dataset(num_parallel_calls=2)

@@ -95,6 +95,26 @@ def test_a_wrong_dtype_is_refused_by_path():
         buffer.add_batch({"x": (np.zeros([1], np.float32),)})
 
 
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [(np.float64, tf.float32), (np.int64, tf.int32), (np.int64, tf.float32)],
+)
+def test_arrays_of_a_wider_dtype_are_cast(given, stored):
+    buffer = TFUniformReplayBuffer(tf.TensorSpec([2], stored), batch_size=1)
+    buffer.add_batch(np.array([[3, 4]], given))
+    assert buffer.gather_all().dtype == stored
+    np.testing.assert_array_equal(buffer.gather_all(), [[[3, 4]]])
+
+
+def test_tensors_and_arrays_of_another_kind_are_not_cast():
+    buffer = TFUniformReplayBuffer(tf.TensorSpec([], tf.float32), batch_size=1)
+    with pytest.raises(ValueError, match="got dtype float64, expected float32"):
+        buffer.add_batch(tf.zeros([1], tf.float64))
+    buffer = TFUniformReplayBuffer(tf.TensorSpec([], tf.uint8), batch_size=1)
+    with pytest.raises(ValueError, match="got dtype int64, expected uint8"):
+        buffer.add_batch(np.array([-1]))
+
+
 def test_another_structure_is_refused():
     buffer = TFUniformReplayBuffer({"x": ID_SPEC}, batch_size=1)
     with pytest.raises(ValueError, match=r"another structure than.*data_spec"):

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 import tree
 
 
 class BatchCheck:
-    """Turns a batch of items into tensors that match a spec, or raises a ValueError."""
+    """Turns a batch of items into tensors that match a spec, or raises a ValueError.
+
+    Arrays are cast to the spec's dtype where NumPy calls it a cast of the same kind
+    (float64 to float32, int64 to int32 or float32), tensors never.
+    """
 
     def __init__(self, data_spec: Any, batch_size: int | None) -> None:
         """Notes what to expect: each leaf `[batch_size, *spec shape]`.
@@ -52,7 +57,8 @@ class _Leaf(NamedTuple):
     shape: tf.TensorShape
 
     def checked(self, item: Any) -> tf.Tensor:
-        if getattr(item, "dtype", self.dtype) != self.dtype:
+        dtype = getattr(item, "dtype", self.dtype)
+        if dtype != self.dtype and not self._casts(item):
             raise ValueError(
                 f"items at '{self.path}': got dtype {tf.as_dtype(item.dtype).name}, "
                 f"expected {self.dtype.name}. Cast the items or change data_spec."
@@ -65,3 +71,8 @@ class _Leaf(NamedTuple):
                 "data_spec. Reshape the items or make a buffer that fits them."
             )
         return tensor
+
+    def _casts(self, item: Any) -> bool:
+        return isinstance(item, np.ndarray | np.generic) and np.can_cast(
+            item.dtype, self.dtype.as_numpy_dtype, "same_kind"
+        )

@@ -82,15 +82,19 @@ class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
                 "items: got another structure than the buffer's data_spec; pass items "
                 f"nested as data_spec is. {error}"
             ) from error
-        for (path, spec), item in zip(
-            tree.flatten_with_path(self._data_spec), tree.flatten(items), strict=True
-        ):
-            _check_leaf("/".join(map(str, path)), spec, np.asarray(item))
+        frame = [
+            _checked_leaf("/".join(map(str, path)), spec, np.asarray(item))
+            for (path, spec), item in zip(
+                tree.flatten_with_path(self._data_spec),
+                tree.flatten(items),
+                strict=True,
+            )
+        ]
         with self._lock:
             row = int(self._state.cur_id)
             if self.size == self._capacity:
                 self._on_delete(self._storage.get(row))
-            item = tree.map_structure(lambda x: np.asarray(x)[0], items)
+            item = tree.unflatten_as(self._data_spec, frame)
             self._storage.set(row, self._encode(item))
             self._state.size = np.minimum(self._state.size + 1, self._capacity)
             self._state.cur_id = (self._state.cur_id + 1) % self._capacity
@@ -249,7 +253,8 @@ class _RandomState(tf.train.experimental.PythonState):
         self.generator.bit_generator.state = json.loads(string_value)
 
 
-def _check_leaf(path: str, spec: Any, item: np.ndarray) -> None:
+def _checked_leaf(path: str, spec: Any, item: np.ndarray) -> np.ndarray:
+    """Returns the frame in a batch of one, as `spec` says; a cast keeps the kind."""
     if item.ndim > 0 and item.shape[1:] == spec.shape and item.shape[0] != 1:
         raise NotImplementedError(
             f"items at '{path}': got a batch of {item.shape[0]}; PyUniformReplayBuffer "
@@ -260,8 +265,9 @@ def _check_leaf(path: str, spec: Any, item: np.ndarray) -> None:
             f"items at '{path}': got shape {item.shape}, expected {(1, *spec.shape)}: "
             "a batch of 1, then the shape in data_spec. Reshape the items."
         )
-    if item.dtype != spec.dtype:
+    if not np.can_cast(item.dtype, spec.dtype, "same_kind"):
         raise ValueError(
             f"items at '{path}': got dtype {item.dtype}, expected {spec.dtype}. Cast "
             "the items or change data_spec."
         )
+    return item[0].astype(spec.dtype, copy=False)

@@ -371,6 +371,22 @@ def test_functions_can_be_registered(tmp_path):
     assert loaded.double(tf.constant(3.0)).numpy() == 6.0
 
 
+def test_a_registered_function_brings_its_variables(tmp_path):
+    saver = policy_saver.PolicySaver(make_q_policy())
+    scale, shift = tf.Variable(2.0), tf.Variable(1.0)
+    double = tf.function(lambda x: x * scale)
+    double.get_concrete_function(tf.TensorSpec([], tf.float32))
+    saver.register_concrete_function("double", double)
+    move = tf.function(lambda x: x + shift)
+    saver.register_concrete_function(
+        "move", move.get_concrete_function(tf.TensorSpec([], tf.float32))
+    )
+    saver.save(str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path))
+    assert loaded.double(tf.constant(3.0)).numpy() == 6.0
+    assert loaded.move(tf.constant(3.0)).numpy() == 4.0
+
+
 def test_the_spec_file_is_written_whole_and_last(tmp_path):
     path = pathlib.Path(save(make_q_policy(), tmp_path))
     assert (path / policy_saver.POLICY_SPECS_PBTXT).exists()
@@ -419,6 +435,20 @@ def test_a_checkpoint_updates_a_loaded_policy(tmp_path):
     assert loaded.get_train_step_from_last_restored_checkpoint_path() == 12
     for saved, live in zip(loaded.variables(), policy.variables(), strict=True):
         np.testing.assert_array_equal(saved, live)
+
+
+def test_a_checkpoint_is_read_into_a_loaded_model_under_the_name_policy(tmp_path):
+    policy = make_q_policy(seed=0)
+    saver = policy_saver.PolicySaver(policy)
+    saver.save(str(tmp_path / "policy"))
+    loaded = tf.saved_model.load(str(tmp_path / "policy"))
+    policy.update(make_q_policy(seed=1))
+    saver.save_checkpoint(str(tmp_path / "later"))
+    tf.train.Checkpoint(policy=loaded).read(
+        str(tmp_path / "later" / "variables" / "variables")
+    ).assert_existing_objects_matched()
+    for read, live in zip(loaded.model_variables, policy.variables(), strict=True):
+        np.testing.assert_array_equal(read, live)
 
 
 def test_a_policy_of_another_kind_is_a_type_error():

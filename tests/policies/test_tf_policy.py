@@ -1,5 +1,6 @@
 """The shell of `TFPolicy`: checks, clipping, state, seeds, specs."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -314,6 +315,31 @@ def test_update_moves_the_variables():
     np.testing.assert_array_equal(one.weight, [2.0])
     one.update(other)
     np.testing.assert_array_equal(one.variables()[0], [3.0])
+
+
+class Linear(tf_policy.TFPolicy):
+    """Acts with a layer, and leaves it to the base class to list what it is made of."""
+
+    def __init__(self):
+        super().__init__(ts.time_step_spec(OBSERVATION), ACTION)
+        self.parts = {"layer": keras.layers.Dense(1, activation="tanh")}
+        self.parts["layer"].build([None, 2])
+        self.noise = tf.random.Generator.from_seed(1, alg="philox")
+
+    def _action(self, time_step, policy_state, seed):
+        mean = self.parts["layer"](time_step.observation["x"])
+        return policy_step.PolicyStep(mean + 0.0 * self.noise.normal([1]), policy_state)
+
+
+def test_variables_are_by_default_those_of_all_layers_but_not_of_generators():
+    policy, other = Linear(), Linear()
+    policy.action(step(ts.restart), seed=1)
+    kernel, bias = (v.value for v in policy.parts["layer"].weights)
+    assert {id(v) for v in policy.variables()} == {id(kernel), id(bias)}
+    state = policy.noise.state.numpy()
+    policy.update(other)
+    np.testing.assert_array_equal(kernel, other.parts["layer"].kernel)
+    np.testing.assert_array_equal(policy.noise.state, state)
 
 
 def test_distribution_on_sequences_resets_only_their_first_step():

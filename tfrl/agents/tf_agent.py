@@ -6,7 +6,6 @@ import abc
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import keras
 import tensorflow as tf
 
 from tfrl.agents import data_converter
@@ -304,11 +303,10 @@ class TFAgent(tf.Module, abc.ABC):
     def _variables(self) -> list[tf.Variable]:
         """All that `_train` changes, but for the train step counter.
 
-        By default whatever `tf.train.Checkpoint` finds in the agent's attributes.
+        By default whatever `tf.train.Checkpoint` finds in the agent's attributes, but
+        for the states of random generators.
         """
-        parts = tf.train.TrackableView(self).descendants()
-        kinds = (tf.Variable, keras.Variable)
-        found = variables.as_tf_variables(v for v in parts if isinstance(v, kinds))
+        found = variables.tracked_variables(self)
         return [v for v in found if v is not self._train_step_counter]
 
 

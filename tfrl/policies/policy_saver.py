@@ -208,14 +208,16 @@ class PolicySaver:
 
         Args:
           name: the attribute under which the loaded model has it.
-          fn: what to add. Variables that it uses are tracked by the policy, or belong
-            to `assets`.
+          fn: what to add, together with the variables that it uses.
           assets: whatever else it uses and is to be saved.
 
         Raises:
           ValueError: the name is taken.
         """
-        self._register(name, fn, [fn] if hasattr(fn, "variables") else [])
+        is_concrete = hasattr(fn, "variables")
+        # TensorFlow has no public list of a function's traces.
+        traced = [fn] if is_concrete else fn._list_all_concrete_functions()
+        self._register(name, fn, traced)
         if assets is not None:
             setattr(self._policy, f"{name}_assets", assets)
 
@@ -250,7 +252,11 @@ class PolicySaver:
             tf.saved_model.VARIABLES_DIRECTORY,
             tf.saved_model.VARIABLES_FILENAME,
         )
-        tf.train.Checkpoint(root=self._policy).write(prefix, options=options)
+        # The children as in the SavedModel, whose variables it may stand in for; and
+        # the policy as a whole, for whoever reads it into `Checkpoint(policy=loaded)`.
+        children = tf.train.TrackableView.children(self._policy)
+        checkpoint = tf.train.Checkpoint(policy=self._policy, **children)
+        checkpoint.write(prefix, options=options)
 
     def _trace_action(self) -> Any:
         """Returns `action`, traced for what the SavedModel is to accept."""

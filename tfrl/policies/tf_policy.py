@@ -16,7 +16,7 @@ from tfrl.policies import utils, validation
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import common, nest_utils, seeds
+from tfrl.utils import common, nest_utils, seeds, variables
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 class TFPolicy(tf.Module):
     """Maps time steps to actions, or to distributions over actions.
 
-    A subclass writes `_distribution`, or `_action` where it has no distribution, and
-    `_variables`. Inside them `seed` is an integer tensor of shape `[2]`.
+    A subclass writes `_distribution`, or `_action` where it has no distribution; and
+    `_variables`, if not all that it holds decides how it acts. Inside them `seed` is an
+    integer tensor of shape `[2]`.
 
     Args:
       time_step_spec: a `TimeStep` of specs.
@@ -305,10 +306,12 @@ class TFPolicy(tf.Module):
         )
 
     def _variables(self) -> Sequence[Any]:
-        raise NotImplementedError(
-            f"{type(self).__name__}._variables: not written; return the variables of "
-            "the policy's networks, [] if it has none."
-        )
+        """The variables that decide how the policy acts.
+
+        By default whatever `tf.train.Checkpoint` finds in the policy's attributes, but
+        for the states of random generators.
+        """
+        return variables.tracked_variables(self)
 
     def _get_initial_state(
         self, batch_size: int | tf.Tensor | None

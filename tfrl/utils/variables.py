@@ -24,6 +24,19 @@ def as_tf_variables(variables: Iterable[Any]) -> list[tf.Variable]:
     return list(unique.values())
 
 
+def tracked_variables(module: Any) -> list[tf.Variable]:
+    """All variables that `tf.train.Checkpoint` finds in the attributes of `module`.
+
+    The states of its `tf.random.Generator`s are left out: drawing changes those.
+    """
+    parts = tf.train.TrackableView(module).descendants()
+    states = {id(p.state) for p in parts if isinstance(p, tf.random.Generator)}
+    found = as_tf_variables(
+        p for p in parts if isinstance(p, tf.Variable | keras.Variable)
+    )
+    return [v for v in found if id(v) not in states]
+
+
 def create_variable(
     name: str,
     initial_value: Any = 0,

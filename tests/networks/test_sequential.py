@@ -86,6 +86,25 @@ def test_copy_has_layers_of_its_own():
     )
 
 
+def test_configuration_describes_the_layers_of_another():
+    original = sequential.Sequential(
+        [
+            keras.layers.Dense(3, activation="relu"),
+            sequential.Sequential([keras.layers.Dense(4, use_bias=False)]),
+            keras.layers.LSTM(2, return_state=True, return_sequences=True),
+        ],
+        name="torso",
+    )
+    other = sequential.Sequential.from_config(original.get_config())
+    first, second, third = other.layers
+    assert (first.units, first.activation) == (3, keras.activations.relu)
+    assert (second.layers[0].units, second.layers[0].use_bias) == (4, False)
+    assert isinstance(third, RNNWrapper)
+    assert other.name == "torso"
+    assert other.state_spec == original.state_spec
+    assert first is not original.layers[0]
+
+
 def test_unseeded_layers_follow_the_seed_and_differ():
     def weights(seed):
         layers = [keras.layers.Dense(2), keras.layers.Dense(2)]

@@ -46,6 +46,21 @@ def test_batch_squash_of_unknown_shapes(shape):
     np.testing.assert_array_equal(back, x[..., :1])
 
 
+@pytest.mark.parametrize("shape", [[2, 3, 4], [None, 3, None]])
+def test_batch_squash_of_sparse_tensors(shape):
+    @tf.function(input_signature=[tf.SparseTensorSpec(shape)])
+    def round_trip(x):
+        squash = utils.BatchSquash(2)
+        flat = squash.flatten(x)
+        return flat, squash.unflatten(flat)
+
+    dense = np.zeros([2, 3, 4], np.float32)
+    dense[1, 2, 3] = 5.0
+    flat, back = round_trip(tf.sparse.from_dense(dense))
+    np.testing.assert_array_equal(tf.sparse.to_dense(flat), dense.reshape(6, 4))
+    np.testing.assert_array_equal(tf.sparse.to_dense(back), dense)
+
+
 def test_batch_squash_errors():
     with pytest.raises(ValueError, match="batch_dims is -1, expected 0 or more"):
         utils.BatchSquash(-1)

@@ -22,6 +22,13 @@ def test_parameters_have_to_have_the_structure_of_their_specs():
         make_spec().build_distribution(loc=(1.0, 2.0))
 
 
+def test_specs_of_parameters_without_names_are_not_checked():
+    spec = distribution_spec.DistributionSpec(
+        dict, tf.TensorSpec([2]), tf.TensorSpec([])
+    )
+    assert spec.build_distribution(logits=(1.0, 2.0)) == {"logits": (1.0, 2.0)}
+
+
 def test_deterministic_distribution_of_a_spec():
     spec = distribution_spec.deterministic_distribution_from_spec(tf.TensorSpec([2]))
     assert spec.sample_spec == spec.input_params_spec["loc"] == tf.TensorSpec([2])

@@ -11,6 +11,7 @@ import tensorflow as tf
 from tfrl.networks import checks, network, recurrence, seeding, utils
 
 
+@keras.saving.register_keras_serializable("tfrl")
 class Sequential(network.Network):
     """Applies Keras layers and Networks in turn.
 
@@ -93,6 +94,22 @@ class Sequential(network.Network):
             kwargs["layers"] = [seeding.copy_layer(layer) for layer in self.layers]
         copied: Sequential = super().copy(**kwargs)
         return copied
+
+    def get_config(self) -> dict[str, Any]:
+        """The name and the configurations of the layers, without weights."""
+        layers = [keras.saving.serialize_keras_object(layer) for layer in self.layers]
+        return {"layers": layers, "name": self.name}
+
+    @classmethod
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: Any = None
+    ) -> Sequential:
+        """Makes a network of new layers, as `get_config` describes them."""
+        layers = [
+            keras.saving.deserialize_keras_object(layer, custom_objects=custom_objects)
+            for layer in config["layers"]
+        ]
+        return cls(layers, name=config["name"])
 
     def compute_output_signature(self, input_signature: Any) -> Any:
         """Returns the specs of the outputs for batched specs of the inputs."""

@@ -63,10 +63,6 @@ class BatchSquash:
         outer = tensor.shape[: self._batch_dims]
         size = math.prod(outer) if outer.is_fully_defined() else None
         folded = [(size, lambda: -1), *_dimensions(tensor)[self._batch_dims :]]
-        if isinstance(tensor, tf.SparseTensor):
-            return tf.sparse.reshape(
-                tensor, [-1 if size is None else size for size, _ in folded]
-            )
         return _reshape(tensor, folded)
 
     def unflatten(self, tensor: tf.Tensor) -> tf.Tensor:
@@ -94,11 +90,16 @@ def _dimensions(tensor: tf.Tensor) -> list[_Dimension]:
 
 def _reshape(tensor: tf.Tensor, shape: list[_Dimension]) -> tf.Tensor:
     """Reshapes; one unknown dimension is a -1, so that the rest stays static."""
-    if sum(size is None for size, _ in shape) == 1:
-        return tf.reshape(tensor, [-1 if size is None else size for size, _ in shape])
-    return tf.reshape(
-        tensor, [dynamic() if size is None else size for size, dynamic in shape]
-    )
+    is_single = sum(size is None for size, _ in shape) == 1
+    sizes = [
+        (-1 if is_single else dynamic()) if size is None else size
+        for size, dynamic in shape
+    ]
+    if not isinstance(tensor, tf.SparseTensor):
+        return tf.reshape(tensor, sizes)
+    if any(map(tf.is_tensor, sizes)):
+        sizes = tf.cast(tf.stack(sizes), tf.int64)
+    return tf.sparse.reshape(tensor, sizes)
 
 
 def outer_rank(tensors: Any, specs: Any) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -23,7 +23,8 @@ class DistributionSpec:
 
         Args:
           builder: From the parameters by name to the distribution.
-          input_params_spec: The nest of specs of the parameters.
+          input_params_spec: The nest of specs of the parameters, by name; only such a
+            dictionary is checked.
           sample_spec: The spec of the samples.
           **distribution_parameters: Further arguments of every call of `builder`.
         """
@@ -58,10 +59,10 @@ class DistributionSpec:
         Raises:
           ValueError: If the structure of the parameters is not the one of their specs.
         """
-        given = {
-            name: distribution_parameters.get(name) for name in self._input_params_spec
-        }
-        tf.nest.assert_same_structure(given, self._input_params_spec)
+        specs = self._input_params_spec
+        if isinstance(specs, Mapping):
+            given = {name: distribution_parameters.get(name) for name in specs}
+            tf.nest.assert_same_structure(given, specs)
         return self._builder(
             **{**self._distribution_parameters, **distribution_parameters}
         )

@@ -44,14 +44,11 @@ class DataContext(tf.Module):
         self._action_spec = action_spec
         self._info_spec = info_spec
         self._policy_state_spec = policy_state_spec
-        self._trajectory_spec = trajectory.Trajectory(
-            step_type=time_step_spec.step_type,
-            observation=time_step_spec.observation,
-            action=action_spec,
-            policy_info=info_spec,
-            next_step_type=time_step_spec.step_type,
-            reward=time_step_spec.reward,
-            discount=time_step_spec.discount,
+        action_step_spec = policy_step.PolicyStep(
+            action=action_spec, state=policy_state_spec, info=info_spec
+        )
+        self._trajectory_spec = trajectory.from_transition(
+            time_step_spec, action_step_spec, time_step_spec
         )
         next_time_step_spec = time_step_spec
         if use_half_transition:
@@ -60,9 +57,7 @@ class DataContext(tf.Module):
             )
         self._transition_spec = trajectory.Transition(
             time_step=time_step_spec,
-            action_step=policy_step.PolicyStep(
-                action=action_spec, state=policy_state_spec, info=info_spec
-            ),
+            action_step=action_step_spec,
             next_time_step=next_time_step_spec,
         )
 
@@ -119,16 +114,7 @@ class AsTrajectory(tf.Module):
 
     def __call__(self, value: Any) -> trajectory.Trajectory:
         if _has_fields_of(value, trajectory.Transition):
-            time_step, action_step, next_time_step = value
-            value = trajectory.Trajectory(
-                step_type=time_step.step_type,
-                observation=time_step.observation,
-                action=action_step.action,
-                policy_info=action_step.info,
-                next_step_type=next_time_step.step_type,
-                reward=next_time_step.reward,
-                discount=next_time_step.discount,
-            )
+            value = trajectory.from_transition(*value)
         return _checked_trajectory(
             value,
             self._context.trajectory_spec,

@@ -158,6 +158,9 @@ def test_tf_driver_ends_at_the_first_limit(disable_tf_function):
     assert run(max_steps=4) == 4
     assert run(max_episodes=2) == 6
     assert run(max_steps=4, max_episodes=1) == 3
+    # Of other integer types, and more than int32 holds.
+    assert run(max_steps=np.int64(4), max_episodes=np.int32(2)) == 4
+    assert run(max_steps=2**40, max_episodes=1) == 3
 
 
 class PaddedEnvironment(CountingEnvironment):
@@ -250,7 +253,7 @@ def test_python_observers_make_an_eager_run_step_eagerly():
 
 def test_episode_counts_do_not_retrace():
     driver = DynamicEpisodeDriver(CountingEnvironment(3), random_policy())
-    for num_episodes in (1, 2, 3):
+    for num_episodes in (1, 2, np.int64(3), tf.Variable(2)):
         driver.run(num_episodes=num_episodes)
     assert driver._traced_loop.experimental_get_tracing_count() == 1
 

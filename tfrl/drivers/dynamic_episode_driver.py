@@ -70,6 +70,3 @@ class DynamicEpisodeDriver(tf_loop.LoopDriver):
 
     def _count(self, traj: trajectory.Trajectory) -> tf.Tensor:
         return tf_loop.count_resets(traj)
-
-    def _more(self, counters: tf.Tensor, limits: tf.Tensor) -> tf.Tensor:
-        return counters < tf.cast(limits, tf.int32)

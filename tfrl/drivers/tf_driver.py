@@ -71,6 +71,3 @@ class TFDriver(tf_loop.LoopDriver):
 
     def _count(self, traj: trajectory.Trajectory) -> list[tf.Tensor]:
         return [tf_loop.count_steps(traj), tf_loop.count_resets(traj)]
-
-    def _more(self, counters: list[tf.Tensor], limits: list[tf.Tensor]) -> tf.Tensor:
-        return tf.reduce_all(tf.stack(counters) < tf.stack(limits))

@@ -13,7 +13,8 @@ Python counter, say) are frozen by the trace: keep them in variables.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -24,10 +25,6 @@ from tfrl.metrics import tf_metric
 from tfrl.replay_buffers import replay_buffer
 from tfrl.trajectories import trajectory
 from tfrl.utils import nest_structure, seeds
-
-# Adds what one step contributes to the counts that `_Condition` reads.
-_Count = Callable[[Any, trajectory.Trajectory], Any]
-_Condition = Callable[[Any], tf.Tensor]
 
 
 class LoopDriver(driver.Driver):
@@ -70,7 +67,7 @@ class LoopDriver(driver.Driver):
         Args:
           time_step: where to start, `[B, ...]`.
           policy_state: the policy's state there; None or `()` takes its initial state.
-          limits: a nest of numbers, handed to `_more`.
+          limits: a nest of numbers like `_count` gives; the first reached ends the run.
           maximum_iterations: the most steps of the batch to take; None for no limit.
           seed: an integer or int `[2]` that decides the policy's random choices; with
             None they come from the policy's own generator.
@@ -84,7 +81,7 @@ class LoopDriver(driver.Driver):
             tf.convert_to_tensor, (time_step, policy_state)
         )
         # Numbers would be part of the key of a trace.
-        limits = tf.nest.map_structure(tf.convert_to_tensor, limits)
+        limits = tf.nest.map_structure(lambda n: tf.cast(n, tf.int64), limits)
         if maximum_iterations is not None:
             maximum_iterations = tf.cast(maximum_iterations, tf.int32)
         seed = () if seed is None else seeds.as_seed(seed)
@@ -96,10 +93,6 @@ class LoopDriver(driver.Driver):
 
     def _count(self, traj: trajectory.Trajectory) -> Any:
         """What one step adds to the counters: a nest of int32 scalars."""
-        raise NotImplementedError
-
-    def _more(self, counters: Any, limits: Any) -> tf.Tensor:
-        """Whether to go on, a bool scalar."""
         raise NotImplementedError
 
     def _loop(
@@ -126,7 +119,7 @@ class LoopDriver(driver.Driver):
 
         counters = tf.nest.map_structure(lambda limit: tf.zeros([], tf.int32), limits)
         _, time_step, policy_state, _ = tf.while_loop(
-            lambda counters, *_: self._more(counters, limits),
+            lambda counters, *_: _all_below(counters, limits),
             body,
             (counters, time_step, policy_state, seed),
             # An observer may not see step t + 1 before all have seen step t.
@@ -134,6 +127,14 @@ class LoopDriver(driver.Driver):
             maximum_iterations=maximum_iterations,
         )
         return time_step, policy_state
+
+
+def _all_below(counters: Any, limits: Any) -> tf.Tensor:
+    """Whether no counter has reached its limit yet, a bool scalar."""
+    below = tf.nest.map_structure(
+        lambda counter, limit: tf.cast(counter, tf.int64) < limit, counters, limits
+    )
+    return functools.reduce(tf.logical_and, tf.nest.flatten(below))
 
 
 def count_steps(traj: trajectory.Trajectory) -> tf.Tensor:

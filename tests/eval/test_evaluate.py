@@ -169,19 +169,32 @@ def test_random_choices_differ_between_steps():
     assert len(set(result.returns.tolist())) > 1
 
 
-def test_vector_rewards_are_summed():
+VECTOR = tf.TensorSpec([2], tf.float32)
+
+
+@pytest.mark.parametrize(
+    ("spec", "reward", "expected"),
+    [
+        (VECTOR, lambda r: tf.stack([r, r], 1), 6),
+        (
+            {"a": VECTOR, "b": VECTOR},
+            lambda r: {k: tf.stack([r, r], 1) for k in "ab"},
+            12,
+        ),
+    ],
+    ids=["vector", "nest"],
+)
+def test_many_rewards_are_summed(spec, reward, expected):
     class Environment(ScriptedEnvironment):
         def _current_time_step(self):
             time_step = super()._current_time_step()
-            return time_step._replace(reward=tf.stack([time_step.reward] * 2, 1))
+            return time_step._replace(reward=reward(time_step.reward))
 
     env = Environment([[3]])
-    env._time_step_spec = ts.time_step_spec(
-        tf.TensorSpec([], tf.int32), tf.TensorSpec([2], tf.float32)
-    )
+    env._time_step_spec = ts.time_step_spec(tf.TensorSpec([], tf.int32), spec)
     policy = ConstantPolicy()
     policy._time_step_spec = env.time_step_spec()
-    assert Evaluator(env, policy, 1).run().returns.tolist() == [6]
+    assert Evaluator(env, policy, 1).run().returns.tolist() == [expected]
 
 
 def test_bad_arguments_are_refused():

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.environments import py_environment
+from tfrl.metrics import episode_sums
 from tfrl.utils import seeds
 
 
@@ -17,8 +18,8 @@ class EvaluationResult:
     """The episodes of one evaluation, those of the first environment first.
 
     Attributes:
-      returns: undiscounted returns, float32 `[num_episodes]`; a vector reward is summed
-        over its elements.
+      returns: undiscounted returns, float32 `[num_episodes]`; the numbers of a vector
+        reward or of a nest of rewards are summed.
       lengths: environment steps, int64 `[num_episodes]`.
     """
 
@@ -127,7 +128,8 @@ class Evaluator:
                 ),
             )
             next_time_step = self._environment.step(action_step.action)
-            increments = _scalar_reward(next_time_step.reward), tf.ones_like(ended)
+            reward = episode_sums.total_reward(next_time_step.reward, tf.float32)
+            increments = reward, tf.ones_like(ended)
             # A boundary adds to a sum that is already stored and is zeroed next.
             sums = tf.nest.map_structure(
                 lambda total, increment: (
@@ -166,10 +168,3 @@ class Evaluator:
             parallel_iterations=1,
         )[-1]
         return returns, tf.cast(lengths, tf.int64)
-
-
-def _scalar_reward(reward: tf.Tensor) -> tf.Tensor:
-    """Sums `[B, ...]` rewards over all but the batch, float32."""
-    extra = list(range(1, reward.shape.rank))
-    reward = tf.cast(reward, tf.float32)
-    return tf.reduce_sum(reward, axis=extra) if extra else reward

@@ -64,3 +64,14 @@ class EpisodeSums(tf.Module):
                 f"made for steps of shape {expected.as_list()}; pass the environment's "
                 "batch_size (and reward spec) to the metric, and no time dimension."
             )
+
+
+def total_reward(reward: Any, dtype: tf.DType) -> tf.Tensor:
+    """Sums a nest of rewards `[B, ...]` over all but the batch, `[B]` of `dtype`."""
+
+    def total(part: tf.Tensor) -> tf.Tensor:
+        part = tf.cast(part, dtype)
+        extra = list(range(1, part.shape.rank))
+        return tf.reduce_sum(part, axis=extra) if extra else part
+
+    return tf.add_n([total(part) for part in tf.nest.flatten(reward)])

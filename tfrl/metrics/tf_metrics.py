@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.metrics import tf_metric
-from tfrl.metrics.episode_sums import EpisodeSums
+from tfrl.metrics.episode_sums import EpisodeSums, total_reward
 from tfrl.metrics.export_utils import log_metrics as log_metrics
 from tfrl.metrics.tf_deque import TFDeque as TFDeque
 from tfrl.trajectories import trajectory as traj
@@ -106,12 +106,7 @@ class _ReturnMetric(_EpisodeMetric):
     """
 
     def _increment(self, trajectory: traj.Trajectory) -> tf.Tensor:
-        return tf.add_n([self._total(r) for r in tf.nest.flatten(trajectory.reward)])
-
-    def _total(self, reward: tf.Tensor) -> tf.Tensor:
-        reward = tf.cast(reward, self._dtype)
-        extra = list(range(1, reward.shape.rank))
-        return tf.reduce_sum(reward, axis=extra) if extra else reward
+        return total_reward(trajectory.reward, self._dtype)
 
 
 class AverageReturnMetric(_ReturnMetric):

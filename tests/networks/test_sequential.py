@@ -86,6 +86,31 @@ def test_copy_has_layers_of_its_own():
     )
 
 
+class Sixes(keras.initializers.Initializer):
+    """Known to Keras by no name."""
+
+    def __call__(self, shape, dtype=None, **kwargs):
+        return 6.0 * tf.ones(shape, dtype)
+
+
+@pytest.mark.parametrize(
+    ("initializer", "value"),
+    [
+        (tf.constant_initializer(3.0), 3.0),
+        (tf.compat.v1.constant_initializer(4.0), 4.0),
+        (lambda shape, dtype=None: 5.0 * tf.ones(shape, dtype), 5.0),
+        (Sixes(), 6.0),
+    ],
+)
+def test_initialisers_that_keras_cannot_look_up_are_copied(initializer, value):
+    original = sequential.Sequential(
+        [keras.layers.Dense(1, kernel_initializer=initializer)]
+    )
+    copied = original.copy()
+    copied.create_variables(tf.TensorSpec([2]))
+    np.testing.assert_array_equal(copied.layers[0].kernel, [[value], [value]])
+
+
 def test_configuration_describes_the_layers_of_another():
     original = sequential.Sequential(
         [

@@ -7,7 +7,6 @@ seed from a `SeedStream`.
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from typing import Any
 
@@ -110,13 +109,14 @@ def copy_layer(layer: keras.layers.Layer) -> keras.layers.Layer:
     inner = {}
     for key in config:
         value: Any = getattr(layer, key, None)
-        if inspect.isfunction(value):
-            # A plain function, an activation say, cannot be looked up by its name.
-            config[key] = value
-        elif isinstance(value, keras.layers.Layer):
+        if isinstance(value, keras.layers.Layer):
             inner[key] = copy_layer(value)
         elif _is_list_of_layers(value):
             inner[key] = [copy_layer(entry) for entry in value]
+        elif callable(value) and not type(value).__module__.startswith("keras."):
+            # A plain function, an initialiser of TensorFlow's or one of the user's own
+            # cannot be looked up by its name.
+            config[key] = value
     if inner:
         # Nor can a user's own recurrent cell.
         return type(layer)(**{**config, **inner})

@@ -111,6 +111,18 @@ def test_initialisers_that_keras_cannot_look_up_are_copied(initializer, value):
     np.testing.assert_array_equal(copied.layers[0].kernel, [[value], [value]])
 
 
+def test_lookup_is_copied_with_its_vocabulary():
+    original = sequential.Sequential(
+        [
+            keras.layers.IntegerLookup(
+                vocabulary=[7, 9], num_oov_indices=0, output_mode="multi_hot"
+            )
+        ]
+    )
+    one_hot, _ = original.copy()(tf.constant([[9], [7]]))
+    np.testing.assert_array_equal(one_hot, [[0, 1], [1, 0]])
+
+
 def test_configuration_describes_the_layers_of_another():
     original = sequential.Sequential(
         [

@@ -7,6 +7,7 @@ seed from a `SeedStream`.
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from typing import Any
 
@@ -113,14 +114,24 @@ def copy_layer(layer: keras.layers.Layer) -> keras.layers.Layer:
             inner[key] = copy_layer(value)
         elif _is_list_of_layers(value):
             inner[key] = [copy_layer(entry) for entry in value]
-        elif callable(value) and not type(value).__module__.startswith("keras."):
-            # A plain function, an initialiser of TensorFlow's or one of the user's own
-            # cannot be looked up by its name.
+        elif _is_nameless(value):
             config[key] = value
     if inner:
         # Nor can a user's own recurrent cell.
         return type(layer)(**{**config, **inner})
     return type(layer).from_config(config)
+
+
+def _is_nameless(value: Any) -> bool:
+    """Whether it is an argument that Keras cannot look up by its name.
+
+    That is a plain function, an initialiser of TensorFlow's, or one of the user's own.
+    """
+    return (
+        callable(value)
+        and not inspect.ismethod(value)
+        and not type(value).__module__.startswith("keras.")
+    )
 
 
 def _is_list_of_layers(value: Any) -> bool:

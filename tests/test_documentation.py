@@ -11,17 +11,21 @@ import pytest
 import tfrl
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
-PACKAGES = sorted(m.name for m in pkgutil.iter_modules(tfrl.__path__) if m.ispkg)
+PACKAGES = ["tfrl"] + sorted(
+    module.name
+    for module in pkgutil.walk_packages(tfrl.__path__, "tfrl.")
+    if module.ispkg
+)
 PAGES = sorted((REPOSITORY / "docs").glob("*.md"))
 
 
 @pytest.mark.parametrize("name", PACKAGES)
 def test_the_packages_docstring_shows_its_use(name):
-    package = importlib.import_module(f"tfrl.{name}")
+    package = importlib.import_module(name)
     test = doctest.DocTestParser().get_doctest(
         package.__doc__, {}, package.__name__, package.__file__, 0
     )
-    assert test.examples, f"tfrl.{name} shows no use"
+    assert test.examples, f"{name} shows no use"
     output: list[str] = []
     doctest.DocTestRunner().run(test, out=output.append)
     assert not output, "".join(output)

@@ -4,6 +4,10 @@ The packages are the rooms of the library; import what you need from them, eithe
 from the package (`from tfrl.agents import DqnAgent`) or from TF-Agents' module paths
 (`from tfrl.agents.dqn import dqn_agent`). Importing `tfrl` itself imports nothing
 heavy: packages load on first use.
+
+>>> import tfrl
+>>> tfrl.agents.DqnAgent.__name__
+'DqnAgent'
 """
 
 import lazy_loader

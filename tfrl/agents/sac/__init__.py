@@ -1,4 +1,15 @@
-"""Soft Actor-Critic (Haarnoja et al., 2018)."""
+"""Soft Actor-Critic (Haarnoja et al., 2018).
+
+Only its policy's projection is here yet, for actors of continuous actions.
+
+>>> import tensorflow as tf
+>>> from tfrl.agents.sac import TanhNormalProjectionNetwork
+>>> from tfrl.specs import BoundedTensorSpec
+>>> projection = TanhNormalProjectionNetwork(BoundedTensorSpec([2], tf.float32, -3, 3))
+>>> distribution, _ = projection(tf.ones([5, 8]), outer_rank=1)
+>>> bool(tf.reduce_all(tf.abs(distribution.sample()) <= 3.0))
+True
+"""
 
 import lazy_loader
 

@@ -8,6 +8,20 @@ measure (`monitoring`), change the values of actions (`action_values`) or their 
 All of them take single and batched environments, unless they say otherwise. Each
 wrapper's own state is part of its `get_state`, so a chain of them goes on exactly where
 it was saved.
+
+>>> from tfrl.environments import suite_gym, wrappers
+>>> environment = wrappers.HistoryWrapper(
+...     wrappers.ActionDiscretizeWrapper(suite_gym.load("Pendulum-v1"), num_actions=5),
+...     history_length=3,
+... )
+>>> int(environment.action_spec().maximum)
+4
+>>> environment.reset().observation.shape
+(3, 3)
+>>> counted = wrappers.RunStats(environment)
+>>> _ = counted.reset(), counted.step(2)
+>>> int(counted.total_steps)
+1
 """
 
 import lazy_loader

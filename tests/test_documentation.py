@@ -11,11 +11,8 @@ import pytest
 import tfrl
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
-PACKAGES = ["tfrl"] + sorted(
-    module.name
-    for module in pkgutil.walk_packages(tfrl.__path__, "tfrl.")
-    if module.ispkg
-)
+MODULES = pkgutil.walk_packages(tfrl.__path__, "tfrl.")
+PACKAGES = ["tfrl", *sorted(module.name for module in MODULES if module.ispkg)]
 PAGES = sorted((REPOSITORY / "docs").glob("*.md"))
 
 

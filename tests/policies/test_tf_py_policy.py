@@ -141,8 +141,15 @@ def test_there_are_no_variables_and_no_distribution():
 
 
 def test_a_batch_for_a_policy_on_single_steps_is_an_error():
-    with pytest.raises(ValueError, match=r"outer shape \(3,\), expected \(1,\)"):
+    with pytest.raises(
+        ValueError, match=r"got time steps of outer shape \(3,\), expected \(1,\)"
+    ):
         random(batched=False).action(step([0.0] * 3))
+    with pytest.raises(
+        ValueError,
+        match=r"got a state of outer shape \(3,\), expected \(1,\), .* Batch",
+    ):
+        tf_py_policy.TFPyPolicy(Summing()).get_initial_state(3)
 
 
 def test_something_that_is_no_policy_on_arrays_is_a_type_error():

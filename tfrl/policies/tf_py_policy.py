@@ -38,7 +38,8 @@ class TFPyPolicy(tf_policy.TFPolicy):
 
     Raises:
       TypeError: `policy` is not a `PyPolicy`.
-      ValueError: from `action`: the batch size is not 1 for a policy on single steps.
+      ValueError: from `action` and `get_initial_state`: the batch size is not 1 for a
+        policy on single steps.
     """
 
     def __init__(
@@ -83,7 +84,8 @@ class TFPyPolicy(tf_policy.TFPolicy):
 
         if not tf.nest.flatten(self._policy_state_spec):
             return self._policy_state_spec
-        outer = tf.TensorShape([tf.get_static_value(batch_size)]) if batched else []
+        outer = tf.TensorShape([tf.get_static_value(batch_size)] if batched else [])
+        self._check_batch(outer, "a state")
         return self._call(
             initial_state,
             [tf.cast(batch_size, tf.int32)] if batched else [],
@@ -99,7 +101,7 @@ class TFPyPolicy(tf_policy.TFPolicy):
     ) -> policy_step.PolicyStep:
         outer = tf.TensorShape(time_step.step_type.shape)
         is_batched = outer.rank == 1
-        self._check_batch(outer)
+        self._check_batch(outer, "time steps")
         structure = (self._time_step_spec, self._policy_state_spec)
         num_inputs = len(tf.nest.flatten(structure))
 
@@ -116,12 +118,12 @@ class TFPyPolicy(tf_policy.TFPolicy):
             inputs.append(seed)
         return self._call(act, inputs, self._policy_step_spec, outer)
 
-    def _check_batch(self, outer: tf.TensorShape) -> None:
+    def _check_batch(self, outer: tf.TensorShape, what: str) -> None:
         if self._py_policy_is_batched or outer.rank == 0:
             return
         if outer.rank != 1 or outer[0] not in (None, 1):
             raise ValueError(
-                f"{self.name}: got time steps of outer shape {outer}, expected (1,), "
+                f"{self.name}: got {what} of outer shape {outer}, expected (1,), "
                 "as the policy on arrays acts on single time steps; put one policy for "
                 "each entry into a BatchedPyPolicy and set py_policy_is_batched=True."
             )

@@ -1,3 +1,5 @@
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -78,11 +80,48 @@ def test_members_answer_for_themselves():
     environment.envs[1].step(0)
     assert (environment.batched, environment.batch_size) == (True, 2)
     assert environment.seed(5) == [5, 6]
-    assert environment.get_info() == [0, 1]
+    assert environment.get_info().tolist() == [0, 1]
     assert environment.render()[:, 0, 0, 0].tolist() == [0, 1]
     assert environment.current_time_step().step_type.tolist() == [0, 1]
     assert environment.action_spec() == Counter().action_spec()
     assert environment.time_step_spec() == Counter().time_step_spec()
+
+
+def with_infos(*infos):
+    environment = make(*[1] * len(infos))
+    for member, info in zip(environment.envs, infos, strict=True):
+        member.get_info = lambda info=info: info
+    return environment
+
+
+def test_infos_of_one_structure_are_stacked():
+    info = with_infos({"lives": 3, "x": [1.0]}, {"lives": 5, "x": [2.0]}).get_info()
+    assert info["lives"].tolist() == [3, 5]
+    assert [np.asarray(x).tolist() for x in info["x"]] == [[1, 2]]
+    assert with_infos({}, {}).get_info() == {}
+
+
+@pytest.mark.parametrize("other", [{"seed": 5}, {"lives": np.zeros(2)}, None])
+def test_infos_that_differ_are_a_list(other):
+    assert with_infos({"lives": 3}, other).get_info() == [{"lives": 3}, other]
+
+
+@pytest.mark.parametrize("at_exit", ["", "import atexit; atexit.register(env.close)"])
+def test_a_program_that_does_not_close_it_ends_without_a_word(at_exit):
+    code = f"""
+from tfrl.environments import batched_py_environment, random_py_environment
+from tfrl.specs import array_spec
+spec = array_spec.BoundedArraySpec((), "int32", 0, 1)
+env = batched_py_environment.BatchedPyEnvironment(
+    [random_py_environment.RandomPyEnvironment(spec, spec) for _ in range(2)]
+)
+env.reset()
+{at_exit}
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    )
+    assert done.stderr == ""
 
 
 def test_state_continues_exactly():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from multiprocessing import pool
+from concurrent import futures
 from typing import Any
 
 import numpy as np
@@ -51,7 +51,10 @@ class BatchedPyEnvironment(py_environment.PyEnvironment):
             [env.action_spec() for env in self._envs],
         )
         self._closed = False
-        self._pool = pool.ThreadPool(len(self._envs)) if multithreading else None
+        # Unlike a multiprocessing pool, one that is never closed ends without a word.
+        self._threads = (
+            futures.ThreadPoolExecutor(len(self._envs)) if multithreading else None
+        )
 
     @property
     def batched(self) -> bool:
@@ -97,9 +100,14 @@ class BatchedPyEnvironment(py_environment.PyEnvironment):
         calls = [(env, seed + i) for i, env in enumerate(self._envs)]
         return self._map(lambda env, own: env.seed(own), calls)
 
-    def get_info(self) -> list[Any]:
-        """Returns the members' infos, a list, since they may differ in structure."""
-        return self._map(lambda env: env.get_info(), [(e,) for e in self._envs])
+    def get_info(self) -> Any:
+        """Returns the members' infos as one nest, `[B, ...]`.
+
+        Infos that differ in structure or shape are returned as a list of `B`.
+        """
+        return members.stack_infos(
+            self._map(lambda env: env.get_info(), [(e,) for e in self._envs])
+        )
 
     def get_state(self) -> list[Any]:
         """Returns the members' states."""
@@ -119,13 +127,14 @@ class BatchedPyEnvironment(py_environment.PyEnvironment):
         """Closes the members, and ends the threads."""
         if self._closed:
             return
+        if self._threads is not None:
+            # First, since threads take no calls at the end of the program.
+            self._threads.shutdown()
+            self._threads = None
         try:
             self._map(lambda env: env.close(), [(env,) for env in self._envs])
         finally:
             self._closed = True
-            if self._pool is not None:
-                self._pool.close()
-                self._pool.join()
 
     def _reset(self) -> ts.TimeStep:
         return self._stack(
@@ -164,11 +173,8 @@ class BatchedPyEnvironment(py_environment.PyEnvironment):
                 error.add_note(f"This is from envs[{index}] of a BatchedPyEnvironment.")
                 return _Failure(error)
 
-        pairs = list(enumerate(calls))
-        if self._pool is not None:
-            results = self._pool.starmap(call, pairs, chunksize=1)
-        else:
-            results = [call(*pair) for pair in pairs]
+        run = map if self._threads is None else self._threads.map
+        results = list(run(call, range(len(calls)), calls))
         for result in results:
             if isinstance(result, _Failure):
                 raise result.error

@@ -83,6 +83,14 @@ def stack_time_steps(
         raise
 
 
+def stack_infos(infos: list[Any]) -> Any:
+    """Joins the members' infos to one, `[B, ...]`; returns the list if that fails."""
+    try:
+        return tree.map_structure(lambda *leaves: np.stack(leaves), *infos)
+    except (TypeError, ValueError):
+        return infos
+
+
 def _check_equal(where: str, root: tuple[str, ...], got: Any, expected: Any) -> None:
     if got == expected:
         return

@@ -207,9 +207,12 @@ class ParallelPyEnvironment(py_environment.PyEnvironment):
             [e.call("seed", s) for e, s in zip(self._envs, seed, strict=True)]
         )
 
-    def get_info(self) -> list[Any]:
-        """Returns the members' infos, a list, since they may differ in structure."""
-        return self._call("get_info")
+    def get_info(self) -> Any:
+        """Returns the members' infos as one nest, `[B, ...]`.
+
+        Infos that differ in structure or shape are returned as a list of `B`.
+        """
+        return members.stack_infos(self._call("get_info"))
 
     def get_state(self) -> list[Any]:
         """Returns the members' states.

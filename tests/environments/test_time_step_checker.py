@@ -1,3 +1,5 @@
+from unittest import mock
+
 import numpy as np
 import pytest
 
@@ -110,3 +112,8 @@ def test_an_environment_is_called_by_its_class_inside_of_wrappers():
     environment = Constant(array_spec.ArraySpec((), np.float32))
     wrapped = wrappers.RunStats(wrappers.TimeLimit(environment, 3))
     assert time_step_checker.environment_name(wrapped) == "Constant"
+
+
+def test_a_mock_is_called_by_its_class():
+    # It answers wrapped_env() with ever another mock.
+    assert time_step_checker.environment_name(mock.MagicMock()) == "MagicMock"

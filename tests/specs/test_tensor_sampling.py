@@ -54,6 +54,15 @@ def test_whole_range_spreads_and_stays_finite(dtype):
     assert 0.45 < np.mean(values > middle) < 0.55
 
 
+def test_a_random_state_gives_one_seed_after_another():
+    spec = (tf.TensorSpec((20,), tf.int64), tf.TensorSpec((20,), tf.int64))
+    rng, same = np.random.RandomState(3), np.random.RandomState(3)
+    first, second = sample_spec_nest(spec, rng), sample_spec_nest(spec, rng)
+    again = sample_spec_nest(spec, same)
+    np.testing.assert_array_equal(first, again)
+    assert len({tuple(x.numpy()) for x in (*first, *second)}) == 4
+
+
 @pytest.mark.parametrize("dtype", [tf.uint8, tf.int32, tf.int64, tf.float32])
 def test_bounds_of_each_element_hold(dtype):
     spec = BoundedTensorSpec((3,), dtype, [0, 5, 200], [1, 7, 203])

@@ -50,6 +50,12 @@ def test_create_variable():
     assert filled.trainable
 
 
+def test_create_variable_of_its_initial_values_shape():
+    variable = variables_lib.create_variable("v", [1, 2], shape=None)
+    assert variable.shape == [2]
+    assert variable.numpy().tolist() == [1, 2]
+
+
 def test_create_variable_from_an_initializer():
     variable = variables_lib.create_variable(
         "v", shape=[3], dtype=tf.float32, initializer=tf.ones_initializer()

@@ -74,7 +74,10 @@ def environment_name(environment: Any) -> str:
     name = getattr(getattr(environment, "spec", None), "id", None)
     if isinstance(name, str):
         return name
-    while hasattr(environment, "wrapped_env"):
+    # What is no PyEnvironment may have any attribute, as mocks do.
+    while isinstance(environment, py_environment.PyEnvironment) and hasattr(
+        environment, "wrapped_env"
+    ):
         environment = environment.wrapped_env()
     return type(environment).__name__
 

@@ -60,8 +60,9 @@ def sample_spec_nest(
 
     Args:
       structure: A nest of tensor specs.
-      seed: An integer, or an integer tensor of shape `[2]`; None draws one. Each tensor
-        of the nest gets its own, derived from it.
+      seed: An integer, or an integer tensor of shape `[2]`; None draws one, and so does
+        a `np.random.RandomState`, which `array_spec.sample_spec_nest` takes. Each
+        tensor of the nest gets its own, derived from it.
       outer_dims: Dimensions, a sequence or tensor, to put before each spec's shape.
       minimum: If given, no number is sampled below it.
       maximum: If given, no number is sampled above it.
@@ -140,6 +141,8 @@ def _as_seed(seed: Any) -> tf.Tensor:
     """Returns a stateless seed of shape [2]; None draws one."""
     if seed is None:
         return tf.random.uniform([2], maxval=tf.int64.max, dtype=tf.int64)
+    if isinstance(seed, np.random.RandomState):
+        return tf.constant(seed.randint(2**31, size=2), tf.int64)
     seed = tf.convert_to_tensor(seed)
     return tf.stack([seed, tf.zeros_like(seed)]) if seed.shape.rank == 0 else seed
 

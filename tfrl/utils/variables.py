@@ -40,7 +40,7 @@ def tracked_variables(module: Any) -> list[tf.Variable]:
 def create_variable(
     name: str,
     initial_value: Any = 0,
-    shape: Sequence[int] = (),
+    shape: Sequence[int] | None = (),
     dtype: tf.DType = tf.int64,
     use_local_variable: bool = False,
     trainable: bool = False,
@@ -49,8 +49,9 @@ def create_variable(
 ) -> tf.Variable:
     """Creates a `tf.Variable`, from `initial_value` or from `initializer(shape)`.
 
-    An initializer that cannot be called is the value itself. `use_local_variable` and
-    `unique_name` are TensorFlow 1's and change nothing.
+    A shape of None is that of the initial value. An initializer that cannot be called
+    is the value itself. `use_local_variable` and `unique_name` are TensorFlow 1's and
+    change nothing.
     """
     del use_local_variable, unique_name
     if callable(initializer):
@@ -58,7 +59,9 @@ def create_variable(
     elif initializer is not None:
         value = tf.cast(initializer, dtype)
     else:
-        value = tf.broadcast_to(tf.cast(initial_value, dtype), shape)
+        value = tf.cast(initial_value, dtype)
+        if shape is not None:
+            value = tf.broadcast_to(value, shape)
     return tf.Variable(value, trainable=trainable, dtype=dtype, name=name)
 
 

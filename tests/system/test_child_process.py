@@ -52,13 +52,20 @@ def child():
     child_process.stop_all([child], CLOSE, 0.5)
 
 
-def test_runs_closures_in_another_process_without_tensorflow_or_main(child):
+def test_runs_closures_in_another_process(child):
     number = 40
     assert child.ready.payload == b"ready"
     assert tell(child, lambda: number + 2) == 42
     assert tell(child, os.getpid) == child.pid != os.getpid()
     assert tell(child, lambda: sys.path) == sys.path
+
+
+def test_a_child_imports_neither_tensorflow_nor_main(monkeypatch):
+    # What other tests have registered with Gymnasium would be told, and imported.
+    monkeypatch.setattr(state_savers, "_savers", [])
+    child = start()
     modules = tell(child, lambda: list(sys.modules))
+    child_process.stop_all([child], CLOSE, 0.5)
     assert not {"tensorflow", "keras", "gymnasium", "pytest"} & set(modules)
 
 

@@ -1,0 +1,131 @@
+"""How soon a failed worker is an error, and how long workers outlive their parent.
+
+    python -m benchmarks.worker_failures
+
+Each line is what happened to one worker of a `ParallelPyEnvironment` of two, the time
+from the failure (for a hanging one: from the call) to the error, and the error's kind
+and first line.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from absl import app
+
+from tfrl.environments import parallel_py_environment, py_environment
+from tfrl.specs import array_spec
+from tfrl.trajectories import time_step as ts
+
+_STEP_TIMEOUT = 1.0
+_PARENT = """
+import time
+from benchmarks import worker_failures
+environment = worker_failures.make_environment()
+environment.reset()
+print(*(member.call("pid")() for member in environment.envs), flush=True)
+{then}
+time.sleep(1_000)
+"""
+
+
+class Faulty(py_environment.PyEnvironment):
+    """Steps as it is told: 0 goes on, 1 raises, 2 hangs, 3 hangs in a busy loop."""
+
+    def observation_spec(self) -> array_spec.ArraySpec:
+        """One number."""
+        return array_spec.ArraySpec((), np.float32, "observation")
+
+    def action_spec(self) -> array_spec.BoundedArraySpec:
+        """What to do."""
+        return array_spec.BoundedArraySpec((), np.int32, 0, 3, "action")
+
+    def pid(self) -> int:
+        """The process in which it runs."""
+        return os.getpid()
+
+    def _reset(self) -> ts.TimeStep:
+        return ts.restart(np.float32(0))
+
+    def _step(self, action: Any) -> ts.TimeStep:
+        if action == 1:
+            raise RuntimeError("the environment's own message")
+        if action == 2:
+            time.sleep(1_000)
+        while action == 3:
+            pass
+        return ts.transition(np.float32(0), reward=0.0)
+
+
+def make_environment() -> parallel_py_environment.ParallelPyEnvironment:
+    """Two of them, each in a process."""
+    return parallel_py_environment.ParallelPyEnvironment(
+        [Faulty, Faulty], step_timeout=_STEP_TIMEOUT
+    )
+
+
+def worker_fails(action: int, kill: bool) -> None:
+    """Lets worker 1 fail in a step, and prints when and how that became an error."""
+    environment = make_environment()
+    environment.reset()
+    environment.step(np.array([0, 0], np.int32))
+    start = time.perf_counter()
+    if kill:
+        os.kill(environment.envs[1].call("pid")(), signal.SIGKILL)
+        start = time.perf_counter()
+    try:
+        environment.step(np.array([0, action], np.int32))
+    except Exception as error:
+        seconds = time.perf_counter() - start
+        said = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+        what = "kill -9" if kill else {1: "raises", 2: "hangs"}[action]
+        print(f"{what:<24}{1e3 * seconds:8.0f} ms  {said}")
+    start = time.perf_counter()
+    environment.close()
+    print(f"{'  close() afterwards':<24}{1e3 * (time.perf_counter() - start):8.0f} ms")
+
+
+def parent_dies(name: str, then: str) -> None:
+    """Kills a parent by -9, and prints for how long its workers outlive it."""
+    parent = subprocess.Popen(
+        [sys.executable, "-c", _PARENT.format(then=then)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert parent.stdout is not None
+    pids = [int(pid) for pid in parent.stdout.readline().split()]
+    time.sleep(0.5)  # Until the workers are in what they are to do.
+    parent.kill()
+    start = time.perf_counter()
+    while any(_is_running(pid) for pid in pids):
+        time.sleep(0.001)
+    seconds = time.perf_counter() - start
+    parent.wait()
+    print(f"{name:<24}{1e3 * seconds:8.0f} ms  until both workers had ended")
+
+
+def _is_running(pid: int) -> bool:
+    """Whether a process is there and is no zombie, which its new parent may forget."""
+    ps = ["ps", "-o", "stat=", "-p", str(pid)]
+    state = subprocess.run(ps, capture_output=True, text=True).stdout.strip()
+    return bool(state) and not state.startswith("Z")
+
+
+def main(_: list[str]) -> None:
+    """Measures every failure once."""
+    worker_fails(0, kill=True)
+    worker_fails(1, kill=False)
+    worker_fails(2, kill=False)
+    step = "import numpy; environment.step(numpy.array([0, {}], numpy.int32))"
+    parent_dies("parent killed, idle", "")
+    parent_dies("parent killed, sleeping", step.format(2))
+    parent_dies("parent killed, busy", step.format(3))
+
+
+if __name__ == "__main__":
+    app.run(main)

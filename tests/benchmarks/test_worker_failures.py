@@ -3,9 +3,12 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.slow
 def test_every_failure_is_measured():
     result = subprocess.run(
         [sys.executable, "-m", "benchmarks.worker_failures"],

@@ -44,7 +44,7 @@ driver = dynamic_episode_driver.DynamicEpisodeDriver(
     num_episodes=collect_episodes_per_iteration,
 )
 agent.train = common.function(agent.train)
-before = [np.array(v) for v in actor_net.variables]
+before = [v.numpy().copy() for v in actor_net.variables]
 for _ in range(num_iterations):
     driver.run()
     experience = replay_buffer.gather_all()
@@ -53,4 +53,4 @@ for _ in range(num_iterations):
 assert agent.train_step_counter.numpy() == num_iterations
 assert np.isfinite(train_loss.loss.numpy())
 assert 8 <= average_return.result().numpy() <= 200
-assert not np.allclose(before[0], np.array(actor_net.variables[0]))
+assert not np.allclose(before[0], actor_net.variables[0].numpy())

@@ -45,21 +45,19 @@ def unstack_actions(batched_actions: Any) -> list[Any]:
             f"action: got leading dimensions {[leaf.shape[:1] for leaf in leaves]}, "
             "expected the batch size in all; give one action for each member."
         )
-    return [
-        tree.unflatten_as(batched_actions, [leaf[i] for leaf in leaves])
-        for i in range(len(leaves[0]))
-    ]
+    return _members_of(batched_actions, leaves)
 
 
 def unstack_actions_for(batched_actions: Any, batch_size: int) -> list[Any]:
     """Returns the `batch_size` members' actions; raises ValueError if it is another."""
-    sizes = [np.shape(leaf)[:1] for leaf in tree.flatten(batched_actions)]
+    leaves = [np.asarray(leaf) for leaf in tree.flatten(batched_actions)]
+    sizes = [leaf.shape[:1] for leaf in leaves]
     if any(size != (batch_size,) for size in sizes):
         raise ValueError(
             f"action: got leading dimensions {sizes}, expected the batch size "
             f"{batch_size}; give one action for each member."
         )
-    return unstack_actions(batched_actions)
+    return _members_of(batched_actions, leaves)
 
 
 def stack_time_steps(
@@ -89,6 +87,13 @@ def stack_infos(infos: list[Any]) -> Any:
         return tree.map_structure(lambda *leaves: np.stack(leaves), *infos)
     except (TypeError, ValueError):
         return infos
+
+
+def _members_of(batched_actions: Any, leaves: list[np.ndarray]) -> list[Any]:
+    return [
+        tree.unflatten_as(batched_actions, [leaf[i] for leaf in leaves])
+        for i in range(len(leaves[0]))
+    ]
 
 
 def _check_equal(where: str, root: tuple[str, ...], got: Any, expected: Any) -> None:

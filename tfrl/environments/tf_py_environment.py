@@ -17,6 +17,7 @@ import tensorflow as tf
 import tree
 
 from tfrl.environments import (
+    action_arrays,
     batched_py_environment,
     packing,
     py_environment,
@@ -285,7 +286,7 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
             raise ValueError(_wrong_action_shape(where, tuple(shape), expected))
         if dtype == spec.dtype:
             return value
-        if not _can_cast(dtype, spec.dtype):
+        if not action_arrays.can_cast(dtype, spec.dtype):
             raise TypeError(
                 f"{where}: got dtype {dtype}, expected {spec.dtype}; cast the action."
             )
@@ -341,10 +342,3 @@ def _wrong_action_shape(where: str, got: Any, expected: Any) -> str:
         f"{where}: got shape {got}, expected {expected}, the batch of {expected[0]} in "
         "front of the spec's shape; add or mend the batch dimension."
     )
-
-
-def _can_cast(dtype: np.dtype[Any], to: np.dtype[Any]) -> bool:
-    """Whether actions of `dtype` may be cast: integers of any size are alike."""
-    if dtype.kind in "iu" and to.kind in "iu":
-        return True
-    return np.can_cast(dtype, to, "same_kind")

@@ -32,6 +32,25 @@ def in_complete_episode(frames: trajectory.Trajectory) -> tf.Tensor:
     return tf.cast(inside & ~frames.is_boundary(), tf.float32)
 
 
+def count(frames: trajectory.Trajectory) -> tf.Tensor:
+    """How many episodes end in the frames, float32 `[]`.
+
+    Raises:
+      tf.errors.InvalidArgumentError: none does.
+    """
+    num_episodes = tf.reduce_sum(tf.cast(frames.is_episode_end(), tf.float32))
+    tf.debugging.assert_greater(
+        num_episodes,
+        0.0,
+        message=(
+            "experience: REINFORCE learns from whole episodes, and none of this "
+            "experience is complete (no next_step_type is LAST); collect until an "
+            "episode ends, in a buffer that holds all of it."
+        ),
+    )
+    return num_episodes
+
+
 def normalize(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     """Brings the values under the mask to mean 0 and standard deviation 1."""
     count = tf.reduce_sum(mask)

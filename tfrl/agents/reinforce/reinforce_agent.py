@@ -206,18 +206,7 @@ class ReinforceAgent(tf_agent.TFAgent):
         Raises:
           tf.errors.InvalidArgumentError: no episode in it is complete.
         """
-        num_episodes = tf.reduce_sum(
-            tf.cast(experience.is_last() & ~experience.is_boundary(), tf.float32)
-        )
-        tf.debugging.assert_greater(
-            num_episodes,
-            0.0,
-            message=(
-                "experience: REINFORCE learns from whole episodes, and none of this "
-                "experience is complete (no next_step_type is LAST); collect until an "
-                "episode ends, in a buffer that holds all of it."
-            ),
-        )
+        num_episodes = episodes.count(experience)
         valid = episodes.in_complete_episode(experience)
         if weights is None:
             weights = valid

@@ -1,0 +1,26 @@
+"""Environments written in TensorFlow: batched, pure, and compiled by XLA if you like.
+
+A loop that steps one of them has no Python in it, so that it can be one compiled
+program, thousands of members wide. `load` makes those of Gymnasium's classic control,
+with its dynamics, limits and specs; `NativeEnvironment` runs your own `Dynamics`, two
+pure functions and two specs (see `docs/environments.md`).
+
+>>> import tensorflow as tf
+>>> from tfrl.environments import native
+>>> native.names()
+['Acrobot-v1', 'CartPole-v0', 'CartPole-v1', 'MountainCar-v0', 'MountainCarContinuous-v0', 'Pendulum-v1']
+>>> environment = native.load("CartPole-v1", batch_size=1024, seed=0)
+>>> environment.reset().observation.shape
+TensorShape([1024, 4])
+>>> @tf.function(jit_compile=True)
+... def push_right():
+...     for _ in tf.range(5):
+...         time_step = environment.step(tf.ones([1024], tf.int64))
+...     return tf.reduce_sum(time_step.reward)
+>>> float(push_right())
+1024.0
+"""  # noqa: E501
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,149 @@
+"""Acrobot: swing the free end of two links above a line by turning the middle joint.
+
+Sutton (1996), in the equations of his book, as Gymnasium has it: one fourth-order
+Runge-Kutta step of 0.2 seconds.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfrl.environments.native import rendering
+from tfrl.environments.native.dynamics import Dynamics, Outcome
+from tfrl.specs.tensor_spec import BoundedTensorSpec
+
+_SECONDS = 0.2
+_GRAVITY = 9.8
+_MAX_SPIN_1, _MAX_SPIN_2 = 4 * math.pi, 9 * math.pi
+_HIGH = np.array([1, 1, 1, 1, _MAX_SPIN_1, _MAX_SPIN_2], np.float32)
+
+
+def dynamics(max_episode_steps: int | None = 500) -> Dynamics:
+    """Returns the dynamics; Gymnasium's limit is 500.
+
+    The state is float32 `[B, 4]`: the angle of the first link from hanging, that of the
+    second to the first, and their speeds. The observation, `[B, 6]`, is cosine and sine
+    of each angle, and the speeds. Actions 0, 1 and 2 are torques of -1, 0 and 1. The
+    reward is -1 at every step, and 0 at the one that reaches the line.
+    """
+    return Dynamics(
+        initial=_initial,
+        step=_step,
+        observe=_observe,
+        observation_spec=BoundedTensorSpec(
+            [6], tf.float32, -_HIGH, _HIGH, name="observation"
+        ),
+        action_spec=BoundedTensorSpec([], tf.int64, 0, 2, name="action"),
+        num_initial_randoms=4,
+        max_episode_steps=max_episode_steps,
+        render=rendering.GymnasiumRenderer("Acrobot-v1"),
+    )
+
+
+def _initial(random: tf.Tensor) -> tf.Tensor:
+    return random * 0.2 - 0.1
+
+
+def _observe(state: tf.Tensor) -> tf.Tensor:
+    angle_1, angle_2, spin_1, spin_2 = tf.unstack(state, axis=1)
+    return tf.stack(
+        [
+            tf.cos(angle_1),
+            tf.sin(angle_1),
+            tf.cos(angle_2),
+            tf.sin(angle_2),
+            spin_1,
+            spin_2,
+        ],
+        axis=1,
+    )
+
+
+def _step(state: tf.Tensor, action: tf.Tensor, random: Any) -> Outcome:
+    del random
+    torque = tf.cast(action, tf.float32) - 1
+    angle_1, angle_2, spin_1, spin_2 = _integrate(*tf.unstack(state, axis=1), torque)
+    angle_1, angle_2 = _wrap(angle_1), _wrap(angle_2)
+    terminated = -tf.cos(angle_1) - tf.cos(angle_1 + angle_2) > 1
+    state = [
+        angle_1,
+        angle_2,
+        tf.clip_by_value(spin_1, -_MAX_SPIN_1, _MAX_SPIN_1),
+        tf.clip_by_value(spin_2, -_MAX_SPIN_2, _MAX_SPIN_2),
+    ]
+    return Outcome(
+        state=tf.stack(state, axis=1),
+        reward=tf.where(terminated, 0.0, -1.0),
+        terminated=terminated,
+    )
+
+
+def _integrate(
+    angle_1: tf.Tensor,
+    angle_2: tf.Tensor,
+    spin_1: tf.Tensor,
+    spin_2: tf.Tensor,
+    torque: tf.Tensor,
+) -> tuple[tf.Tensor, ...]:
+    """One Runge-Kutta step, all `[B]`.
+
+    The angles' slopes are the spins, so that only accelerations are computed at the
+    four points, and the angles' four slopes add up to spins and accelerations.
+    """
+    dt, half = _SECONDS, _SECONDS / 2
+
+    def accelerate(step: float, spins: Any, slopes: Any) -> tuple[Any, Any]:
+        """The spins after `slopes` for `step`, and the accelerations at that point."""
+        angles = (angle_1 + step * spins[0], angle_2 + step * spins[1])
+        spins = (spin_1 + step * slopes[0], spin_2 + step * slopes[1])
+        return spins, _accelerations(*angles, *spins, torque)
+
+    spins = (spin_1, spin_2)
+    a = _accelerations(angle_1, angle_2, spin_1, spin_2, torque)
+    spins, b = accelerate(half, spins, a)
+    spins, c = accelerate(half, spins, b)
+    _, d = accelerate(dt, spins, c)
+    results = []
+    for i, (angle, spin) in enumerate(((angle_1, spin_1), (angle_2, spin_2))):
+        middle = b[i] + c[i]
+        results.append(
+            (
+                angle + dt * (spin + dt / 6 * (a[i] + middle)),
+                spin + dt / 6 * (a[i] + 2 * middle + d[i]),
+            )
+        )
+    (angle_1, spin_1), (angle_2, spin_2) = results
+    return angle_1, angle_2, spin_1, spin_2
+
+
+def _accelerations(
+    angle_1: tf.Tensor,
+    angle_2: tf.Tensor,
+    spin_1: tf.Tensor,
+    spin_2: tf.Tensor,
+    torque: tf.Tensor,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """The book's equations, with masses, lengths and inertias of 1 put in."""
+    cosine, half_sine = tf.cos(angle_2), 0.5 * tf.sin(angle_2)
+    d1 = cosine + 3.5
+    d2 = 0.5 * cosine + 1.25
+    phi2 = (0.5 * _GRAVITY) * tf.sin(angle_1 + angle_2)
+    phi1 = (
+        (1.5 * _GRAVITY) * tf.sin(angle_1)
+        + phi2
+        - half_sine * spin_2 * (spin_2 + 2 * spin_1)
+    )
+    ratio = d2 / d1
+    second = (torque + ratio * phi1 - half_sine * spin_1 * spin_1 - phi2) / (
+        1.25 - ratio * d2
+    )
+    first = -(ratio * second + phi1 / d1)
+    return first, second
+
+
+def _wrap(angle: tf.Tensor) -> tf.Tensor:
+    return angle - 2 * math.pi * tf.round(angle / (2 * math.pi))

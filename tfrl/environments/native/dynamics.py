@@ -1,0 +1,103 @@
+"""`Dynamics`: an environment as pure functions of state, action and random numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+
+class Outcome(NamedTuple):
+    """What one step of `Dynamics` brings.
+
+    Attributes:
+      state: the next physical state, a nest of tensors `[B, ...]`.
+      reward: float32 `[B]`.
+      terminated: bool `[B]`, whether the episode ends here for good. Time limits are
+        not the dynamics' business.
+    """
+
+    state: Any
+    reward: Any
+    terminated: Any
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Dynamics:
+    """The rules of an environment, for `NativeEnvironment` to run.
+
+    The functions are pure, batched, and of static shapes: no Python state, no random
+    operation (numbers come in by `random`), nothing on the host. Every member is
+    computed at every step, so choose with `tf.where`. What they need is checked when an
+    environment is made of them. The state is a nest of tensors `[B, ...]`; one tensor
+    `[B, n]` is cheapest.
+
+    Attributes:
+      initial: `initial(random) -> state` begins an episode of every member; `random` is
+        float32 `[B, num_initial_randoms]`, uniform in [0, 1).
+      step: `step(state, action, random) -> Outcome`; `action` follows `action_spec`,
+        with the batch in front, and `random` is `[B, num_step_randoms]`. Actions are
+        not clipped to the bounds of their spec before.
+      observation_spec: the nest of tensor specs of one member's observation.
+      action_spec: the nest of tensor specs of one member's action.
+      num_initial_randoms: how many random numbers a member's `initial` takes.
+      num_step_randoms: how many its `step` takes.
+      observe: `observe(state) -> observation`, `[B, ...]`; None if the state is it.
+      max_episode_steps: after how many steps an episode is truncated; None for never.
+      render: `render(state) -> uint8 [height, width, 3]` draws one member, whose state
+        comes in NumPy arrays without the batch; None if there is no picture.
+
+    Raises:
+      TypeError: If a function is not callable, or a spec is not of tensors.
+      ValueError: If a number is negative, or the limit is below 1.
+    """
+
+    initial: Callable[[tf.Tensor], Any]
+    step: Callable[[Any, Any, tf.Tensor], Outcome]
+    observation_spec: Any
+    action_spec: Any
+    num_initial_randoms: int
+    num_step_randoms: int = 0
+    observe: Callable[[Any], Any] | None = None
+    max_episode_steps: int | None = None
+    render: Callable[[Any], Any] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("initial", "step", "observe", "render"):
+            self._check_callable(name, is_optional=name in ("observe", "render"))
+        for name in ("observation_spec", "action_spec"):
+            self._check_spec(name)
+        for name in ("num_initial_randoms", "num_step_randoms"):
+            if getattr(self, name) < 0:
+                raise ValueError(
+                    f"{name}: got {getattr(self, name)}, expected 0 or more; say how "
+                    "many random numbers one member needs."
+                )
+        if self.max_episode_steps is not None and self.max_episode_steps < 1:
+            raise ValueError(
+                f"max_episode_steps: got {self.max_episode_steps}, expected at least "
+                "1; leave it None for no limit."
+            )
+
+    def observation(self, state: Any) -> Any:
+        """Returns what is observed of `state`, both nests of tensors `[B, ...]`."""
+        return state if self.observe is None else self.observe(state)
+
+    def _check_callable(self, name: str, is_optional: bool) -> None:
+        value = getattr(self, name)
+        if callable(value) or (is_optional and value is None):
+            return
+        raise TypeError(
+            f"{name}: got {value!r} of type {type(value).__name__}, expected a "
+            "function; see Dynamics for what it takes and returns."
+        )
+
+    def _check_spec(self, name: str) -> None:
+        for leaf in tf.nest.flatten(getattr(self, name)):
+            if not isinstance(leaf, tf.TensorSpec):
+                raise TypeError(
+                    f"{name}: got {leaf!r} of type {type(leaf).__name__} in the nest, "
+                    "expected tensor specs; convert it with tensor_spec.from_spec."
+                )

@@ -1,0 +1,73 @@
+"""Native environments by the names of those they are like in Gymnasium."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Callable
+
+from tfrl.environments.native import (
+    acrobot,
+    cart_pole,
+    continuous_mountain_car,
+    mountain_car,
+    native_environment,
+    pendulum,
+)
+from tfrl.environments.native.dynamics import Dynamics
+
+_DYNAMICS: dict[str, Callable[[], Dynamics]] = {
+    "Acrobot-v1": acrobot.dynamics,
+    "CartPole-v0": lambda: cart_pole.dynamics(max_episode_steps=200),
+    "CartPole-v1": cart_pole.dynamics,
+    "MountainCar-v0": mountain_car.dynamics,
+    "MountainCarContinuous-v0": continuous_mountain_car.dynamics,
+    "Pendulum-v1": pendulum.dynamics,
+}
+
+
+def load(
+    environment_name: str,
+    batch_size: int = 1,
+    seed: int | None = None,
+    max_episode_steps: int | None = None,
+) -> native_environment.NativeEnvironment:
+    """Makes a native environment, with Gymnasium's dynamics and specs.
+
+    Args:
+      environment_name: One of `names()`, or "CartPole" for the newest version.
+      batch_size: How many members step at once.
+      seed: The seed of the random numbers; None follows `tf.random.set_seed`.
+      max_episode_steps: After how many steps an episode is truncated; None for
+        Gymnasium's limit, 0 for no limit.
+
+    Raises:
+      ValueError: If there is none of that name, the batch size is not positive, or the
+        limit is negative.
+    """
+    dynamics = _DYNAMICS[_find(environment_name)]()
+    if max_episode_steps is not None:
+        dynamics = dataclasses.replace(
+            dynamics, max_episode_steps=max_episode_steps or None
+        )
+    return native_environment.NativeEnvironment(dynamics, batch_size, seed)
+
+
+def names() -> list[str]:
+    """The names that `load` knows."""
+    return sorted(_DYNAMICS)
+
+
+def _find(environment_name: str) -> str:
+    versions = [name for name in names() if name.startswith(f"{environment_name}-v")]
+    if environment_name in _DYNAMICS:
+        return environment_name
+    if versions:
+        return versions[-1]
+    lower = {name.lower(): name for name in names()}
+    near = difflib.get_close_matches(environment_name.lower(), lower, n=1)
+    hint = f"did you mean {lower[near[0]]}?" if near else "write its Dynamics yourself."
+    raise ValueError(
+        f"environment_name: got {environment_name!r}, expected one of "
+        f"{', '.join(names())}; {hint}"
+    )

@@ -1,0 +1,273 @@
+"""`NativeEnvironment`: runs `Dynamics` as a `TFEnvironment`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfrl.environments import action_tensors, tf_environment
+from tfrl.environments.native import dynamics_checks
+from tfrl.environments.native.dynamics import Dynamics
+from tfrl.trajectories import time_step as ts
+from tfrl.utils import nest_utils, seeds
+
+_FIRST, _LAST = int(ts.StepType.FIRST), int(ts.StepType.LAST)
+# As a step type: nobody has seen the time step yet. Like LAST, `step` resets; and the
+# remainder by it turns it into FIRST, and nothing else.
+_UNSEEN = 3
+# Keeps the random numbers of a seed apart from those that others draw with it.
+_SALT = 0x6E61_7469
+
+
+class NativeEnvironment(tf_environment.TFEnvironment, tf.Module):
+    """Steps `Dynamics` for a whole batch, in straight-line TensorFlow.
+
+    All that changes is in variables, which are read and assigned and nothing else; a
+    step has no branch, no loop and no random operation that keeps a state. It runs
+    eagerly, in a `tf.function`, and compiled by XLA.
+
+    Every member is at its own place in its own episode. A termination is a LAST step
+    with discount 0, the time limit one with discount 1, and the step after a LAST one
+    ignores that member's action and returns its next FIRST. The random numbers of a
+    call are a function of the seed and the number of calls before it, and nothing else.
+
+    Before the first `reset` it behaves like any environment of ours: `step` and
+    `current_time_step` reset.
+    """
+
+    def __init__(
+        self, dynamics: Dynamics, batch_size: int = 1, seed: int | None = None
+    ):
+        """Makes the environment.
+
+        Args:
+          dynamics: The rules.
+          batch_size: How many members step at once.
+          seed: The seed of the random numbers; None follows `tf.random.set_seed`.
+
+        Raises:
+          ValueError: If `batch_size` is not positive, or a function of `dynamics`
+            cannot be traced, is not pure, or does not return what its specs say.
+          TypeError: If the `step` of `dynamics` returns no `Outcome`.
+        """
+        if batch_size < 1:
+            raise ValueError(
+                f"batch_size: got {batch_size}, expected at least 1; raise it."
+            )
+        tf.Module.__init__(self)
+        super().__init__(batch_size=batch_size)
+        self._dynamics = dynamics
+        state_spec = dynamics_checks.check(dynamics, batch_size)
+        self._set_untracked("_action_spec", dynamics.action_spec)
+        self._set_untracked(
+            "_time_step_spec", ts.time_step_spec(dynamics.observation_spec)
+        )
+        self._set_untracked("_state_spec", state_spec)
+        self._state = [
+            _variable(spec.shape, spec.dtype, f"state_{i}")
+            for i, spec in enumerate(tf.nest.flatten(state_spec))
+        ]
+        self._elapsed = _variable([batch_size], tf.int32, "elapsed")
+        self._step_type = _variable([batch_size], tf.int32, "step_type")
+        self._reward = _variable([batch_size], tf.float32, "reward")
+        self._discount = _variable([batch_size], tf.float32, "discount")
+        # The key of the seed, and the number of calls.
+        self._random = _variable([2], tf.int64, "random")
+        # For eager calls, which would run operation by operation.
+        self._step_function = tf.function(self._advance, autograph=False)
+        self.seed(seed)
+
+    @property
+    def dynamics(self) -> Dynamics:
+        """The rules it runs."""
+        return self._dynamics
+
+    def seed(self, seed: int | None = None) -> None:
+        """Makes the environment as if new with `seed`; None is as in the constructor.
+
+        Not in a graph.
+        """
+        self._random.assign([_key(seed), 0])
+        self._reset()
+        self._step_type.assign(tf.fill([self._batch_size], _UNSEEN))
+
+    def physical_state(self) -> Any:
+        """Returns the state of the dynamics, a nest of tensors `[B, ...]`."""
+        return tf.nest.pack_sequence_as(
+            self._state_spec, [variable.read_value() for variable in self._state]
+        )
+
+    def reset_to(self, state: Any) -> ts.TimeStep:
+        """Starts a new episode of every member in `state`; returns the FIRST steps.
+
+        Args:
+          state: A nest like `physical_state()` returns, `[B, ...]`.
+
+        Raises:
+          ValueError: If the structure or a shape differs.
+        """
+        nest_utils.assert_same_structure(
+            state, self._state_spec, message="state: not like the physical state"
+        )
+        specs = tf.nest.flatten(self._state_spec)
+        tensors = [
+            tf.convert_to_tensor(value, spec.dtype)
+            for value, spec in zip(tf.nest.flatten(state), specs, strict=True)
+        ]
+        for tensor, spec in zip(tensors, specs, strict=True):
+            if not tensor.shape.is_compatible_with(spec.shape):
+                raise ValueError(
+                    f"state: got shape {tensor.shape}, expected {spec.shape}; give one "
+                    "state for each member."
+                )
+        return self._begin(tf.nest.pack_sequence_as(self._state_spec, tensors))
+
+    def render(self, mode: str = "rgb_array") -> np.ndarray:
+        """Returns pictures, uint8 `[B, height, width, 3]`; not in a graph.
+
+        Raises:
+          ValueError: If `mode` is another one.
+          NotImplementedError: If the dynamics have no `render`.
+        """
+        if mode != "rgb_array":
+            raise ValueError(
+                f"mode: got {mode!r}, expected 'rgb_array', since native environments "
+                "have no window; show the pictures yourself."
+            )
+        if self._dynamics.render is None:
+            return super().render(mode)
+        states = tf.nest.map_structure(lambda t: t.numpy(), self.physical_state())
+        return np.stack(
+            [
+                self._dynamics.render(
+                    tf.nest.map_structure(lambda x, i=i: x[i], states)
+                )
+                for i in range(self._batch_size)
+            ]
+        )
+
+    def get_state(self) -> Any:
+        """Returns all that `set_state` needs, in arrays; not in a graph."""
+        return [variable.numpy() for variable in self._all_variables()]
+
+    def set_state(self, state: Any) -> None:
+        """Restores what `get_state` returned."""
+        for variable, value in zip(self._all_variables(), state, strict=True):
+            variable.assign(value)
+
+    def _current_time_step(self) -> ts.TimeStep:
+        step_type = self._step_type.read_value() % _UNSEEN
+        self._step_type.assign(step_type)
+        return ts.TimeStep(
+            step_type,
+            self._reward.read_value(),
+            self._discount.read_value(),
+            self._dynamics.observation(self.physical_state()),
+        )
+
+    def _reset(self) -> ts.TimeStep:
+        random = self._draw(self._dynamics.num_initial_randoms)
+        return self._begin(self._dynamics.initial(random))
+
+    def _step(self, action: Any) -> ts.TimeStep:
+        flat = action_tensors.flatten(action, self._action_spec, self._batch_size)
+        if tf.executing_eagerly():
+            return self._step_function(flat)
+        return self._advance(flat)
+
+    def _advance(self, flat_action: list[tf.Tensor]) -> ts.TimeStep:
+        """Steps the members that run, and resets the others."""
+        dynamics = self._dynamics
+        action = tf.nest.pack_sequence_as(self._action_spec, flat_action)
+        initial_random, step_random = self._split(
+            self._draw(dynamics.num_initial_randoms + dynamics.num_step_randoms)
+        )
+        runs = self._step_type.read_value() < _LAST
+        outcome = dynamics.step(self.physical_state(), action, step_random)
+        state = nest_utils.where(runs, outcome.state, dynamics.initial(initial_random))
+        terminated = tf.logical_and(runs, outcome.terminated)
+        limit = dynamics.max_episode_steps
+        # Without a limit the count stays at 1, where it cannot overflow.
+        count = 1 if limit is None else self._elapsed.read_value() + 1
+        elapsed = tf.where(runs, count, 0)
+        ends = (
+            terminated if limit is None else tf.logical_or(terminated, elapsed >= limit)
+        )
+        # FIRST is 0 and MID is 1.
+        step_type = tf.where(ends, _LAST, tf.minimum(elapsed, 1))
+        return self._write(
+            state,
+            elapsed,
+            step_type,
+            reward=tf.where(runs, outcome.reward, 0.0),
+            discount=tf.where(terminated, 0.0, 1.0),
+        )
+
+    def _begin(self, state: Any) -> ts.TimeStep:
+        """Starts the episodes of all members in `state`."""
+        size = [self._batch_size]
+        return self._write(
+            state,
+            elapsed=tf.zeros(size, tf.int32),
+            step_type=tf.fill(size, _FIRST),
+            reward=tf.zeros(size),
+            discount=tf.ones(size),
+        )
+
+    def _write(
+        self,
+        state: Any,
+        elapsed: tf.Tensor,
+        step_type: tf.Tensor,
+        reward: tf.Tensor,
+        discount: tf.Tensor,
+    ) -> ts.TimeStep:
+        """Keeps what a call comes to, and returns its time step."""
+        values = [*tf.nest.flatten(state), elapsed, step_type, reward, discount]
+        for variable, value in zip(self._all_variables()[:-1], values, strict=True):
+            variable.assign(value)
+        observation = self._dynamics.observation(state)
+        return ts.TimeStep(step_type, reward, discount, observation)
+
+    def _draw(self, number: int) -> tf.Tensor:
+        """Draws float32 `[B, number]`, and counts the call."""
+        if not number:
+            return tf.zeros([self._batch_size, 0])
+        random = self._random.read_value()
+        self._random.assign(random + np.array([0, 1], np.int64))
+        return seeds.uniform(random, [self._batch_size, number])
+
+    def _split(self, random: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Parts the random numbers into those for `initial` and those for `step`."""
+        number = self._dynamics.num_initial_randoms
+        if not self._dynamics.num_step_randoms:
+            return random, tf.zeros([self._batch_size, 0])
+        return random[:, :number], random[:, number:]
+
+    def _all_variables(self) -> list[tf.Variable]:
+        return [
+            *self._state,
+            self._elapsed,
+            self._step_type,
+            self._reward,
+            self._discount,
+            self._random,
+        ]
+
+    def _set_untracked(self, name: str, value: Any) -> None:
+        # A `tf.Module` would wrap dicts, lists and namedtuples in trackable copies.
+        object.__setattr__(self, name, value)
+
+
+def _variable(shape: Any, dtype: tf.DType, name: str) -> tf.Variable:
+    return tf.Variable(tf.zeros(shape, dtype), trainable=False, name=name)
+
+
+def _key(seed: int | None) -> int:
+    """Returns the key of a seed, an int64."""
+    if seed is None:
+        seed = int(seeds.next_seed(seeds.make_generator())[0])
+    sequence = np.random.SeedSequence([_SALT, seed % 2**64])
+    return int(sequence.generate_state(1, np.uint64).astype(np.int64)[0])

@@ -1,3 +1,1 @@
-"""Measurements of speed, as ratios of runs side by side."""
-
-import examples  # noqa: F401  Sets TensorFlow up as for the examples.
+"""tfrl's speed beside its peers', measured in turn: `python -m benchmarks --help`."""

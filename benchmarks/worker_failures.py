@@ -1,6 +1,6 @@
 """How soon a failed worker is an error, and how long workers outlive their parent.
 
-    python -m benchmarks.worker_failures
+    python -m benchmarks worker_failures
 
 Each line is what happened to one worker of a `ParallelPyEnvironment` of two, the time
 from the failure (for a hanging one: from the call) to the error, and the error's kind
@@ -12,11 +12,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from absl import app
 
+from benchmarks import command_line
+from benchmarks.measurement import Session
 from tfrl.environments import parallel_py_environment, py_environment
 from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
@@ -68,8 +70,8 @@ def make_environment() -> parallel_py_environment.ParallelPyEnvironment:
     )
 
 
-def worker_fails(action: int, kill: bool) -> None:
-    """Lets worker 1 fail in a step, and prints when and how that became an error."""
+def worker_fails(say: Callable[[str], None], action: int, kill: bool) -> None:
+    """Lets worker 1 fail in a step, and says when and how that became an error."""
     environment = make_environment()
     environment.reset()
     environment.step(np.array([0, 0], np.int32))
@@ -83,14 +85,14 @@ def worker_fails(action: int, kill: bool) -> None:
         seconds = time.perf_counter() - start
         said = f"{type(error).__name__}: {str(error).splitlines()[0]}"
         what = "kill -9" if kill else {1: "raises", 2: "hangs"}[action]
-        print(f"{what:<24}{1e3 * seconds:8.0f} ms  {said}")
+        say(f"{what:<24}{1e3 * seconds:8.0f} ms  {said}")
     start = time.perf_counter()
     environment.close()
-    print(f"{'  close() afterwards':<24}{1e3 * (time.perf_counter() - start):8.0f} ms")
+    say(f"{'  close() afterwards':<24}{1e3 * (time.perf_counter() - start):8.0f} ms")
 
 
-def parent_dies(name: str, then: str) -> None:
-    """Kills a parent by -9, and prints for how long its workers outlive it."""
+def parent_dies(say: Callable[[str], None], name: str, then: str) -> None:
+    """Kills a parent by -9, and says for how long its workers outlive it."""
     parent = subprocess.Popen(
         [sys.executable, "-c", _PARENT.format(then=then)],
         stdout=subprocess.PIPE,
@@ -106,7 +108,7 @@ def parent_dies(name: str, then: str) -> None:
         time.sleep(0.001)
     seconds = time.perf_counter() - start
     parent.wait()
-    print(f"{name:<24}{1e3 * seconds:8.0f} ms  until both workers had ended")
+    say(f"{name:<24}{1e3 * seconds:8.0f} ms  until both workers had ended")
 
 
 def _is_running(pid: int) -> bool:
@@ -116,16 +118,16 @@ def _is_running(pid: int) -> bool:
     return bool(state) and not state.startswith("Z")
 
 
-def main(_: list[str]) -> None:
+def run(session: Session) -> None:
     """Measures every failure once."""
-    worker_fails(0, kill=True)
-    worker_fails(1, kill=False)
-    worker_fails(2, kill=False)
+    worker_fails(session.say, 0, kill=True)
+    worker_fails(session.say, 1, kill=False)
+    worker_fails(session.say, 2, kill=False)
     step = "import numpy; environment.step(numpy.array([0, {}], numpy.int32))"
-    parent_dies("parent killed, idle", "")
-    parent_dies("parent killed, sleeping", step.format(2))
-    parent_dies("parent killed, busy", step.format(3))
+    parent_dies(session.say, "parent killed, idle", "")
+    parent_dies(session.say, "parent killed, sleeping", step.format(2))
+    parent_dies(session.say, "parent killed, busy", step.format(3))
 
 
 if __name__ == "__main__":
-    app.run(main)
+    sys.exit(command_line.main(["worker_failures", *sys.argv[1:]]))

@@ -1,0 +1,7 @@
+"""`python -m benchmarks`."""
+
+import sys
+
+from benchmarks import command_line
+
+sys.exit(command_line.main())

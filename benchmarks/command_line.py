@@ -1,0 +1,134 @@
+"""The command line of the benchmarks."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import os
+import pathlib
+import statistics
+import sys
+import time
+from collections.abc import Iterator, Sequence
+
+from benchmarks import measurement, peers, plot, processes, report
+
+NAMES = ("dqn", "tutorial", "reinforce", "compiled", "buffer", "startup")
+_ON_DEMAND = ("worker_failures",)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs benchmarks; returns 0."""
+    options = _parse(arguments)
+    if options.make_peers:
+        peers.main([])
+    options.output.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        text = stack.enter_context(
+            (options.output / "report.txt").open("w", encoding="utf-8")
+        )
+
+        def say(line: str) -> None:
+            print(line, flush=True)
+            print(line, file=text, flush=True)
+
+        pool = processes.Pool(options.timeout)
+        stack.callback(pool.close)
+        session = measurement.Session(
+            quick=options.quick,
+            rounds=options.rounds or (3 if options.quick else 5),
+            seconds=options.seconds or (0.2 if options.quick else 2.0),
+            pool=pool,
+            say=say,
+        )
+        started = time.perf_counter()
+        with _pinned(options.cores) as where:
+            say(
+                f"{session.rounds} rounds of windows of {session.seconds:g} s each, "
+                f"contenders in turn, {where}, one thread each.\n"
+            )
+            for name in options.benchmarks:
+                importlib.import_module(f"benchmarks.{name}").run(session)
+        for title, versions in pool.versions.items():
+            said = ", ".join(f"{name} {value}" for name, value in versions.items())
+            say(f"{title}: {said}")
+        _say_how_busy(session)
+        report.write_csv(session.results, options.output)
+        plot.draw(session.results, options.output / "benchmarks.png")
+        seconds = time.perf_counter() - started
+        say(f"{seconds:.0f} s; tables, CSV and plot are in {options.output}")
+    return 0
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Measures tfrl beside its peers, in turn, as ratios of one run. "
+        "Without names it runs " + ", ".join(NAMES) + ".",
+    )
+    parser.add_argument(
+        "benchmarks",
+        nargs="*",
+        metavar="name",
+        help=f"of {', '.join((*NAMES, *_ON_DEMAND))}",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="less of all, in about two minutes"
+    )
+    parser.add_argument("--rounds", type=int, help="windows of each contender")
+    parser.add_argument("--seconds", type=float, help="length of a window")
+    parser.add_argument(
+        "--cores",
+        default="0",
+        help="the cores to pin all to, such as 0 or 2,3, or all (default: 0)",
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=300.0, help="seconds to wait for a contender"
+    )
+    parser.add_argument(
+        "--output",
+        type=pathlib.Path,
+        default=pathlib.Path("logs/benchmarks"),
+        help="the folder for tables, CSV and plot (default: logs/benchmarks)",
+    )
+    parser.add_argument(
+        "--make-peers",
+        action="store_true",
+        help="make the peers' Python environments first; see benchmarks.peers",
+    )
+    options = parser.parse_args(arguments)
+    for name in options.benchmarks:
+        if name not in (*NAMES, *_ON_DEMAND):
+            parser.error(
+                f"expected names of {', '.join((*NAMES, *_ON_DEMAND))}, got {name!r}"
+            )
+    options.benchmarks = options.benchmarks or list(NAMES)
+    return options
+
+
+@contextlib.contextmanager
+def _pinned(cores: str) -> Iterator[str]:
+    """Pins this process, and so all that it starts; says to what."""
+    if cores == "all" or not hasattr(os, "sched_setaffinity"):
+        yield "not pinned"
+        return
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, [int(core) for core in cores.split(",")])
+    except (OSError, ValueError) as error:
+        sys.exit(f"error: --cores: expected numbers of cores, got {cores!r}: {error}")
+    try:
+        yield f"pinned to core {cores}"
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _say_how_busy(session: measurement.Session) -> None:
+    """Warns of measurements for which the contenders had to share their core."""
+    shares = [window.cpu_seconds / window.seconds for window in session.windows]
+    if shares and statistics.median(shares) < 0.9:
+        session.say(
+            f"The contenders had {100 * statistics.median(shares):.0f} % of a core "
+            "(median): something else was running, and only ratios count."
+        )

@@ -1,0 +1,62 @@
+"""The fused DQN loop on Gymnasium's CartPole, beside the peers' loops and the floors.
+
+    python -m benchmarks dqn
+
+One hidden layer of 100, batch 64, Adam 1e-3, a buffer of 100,000; an iteration is one
+step of each environment and one update.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from benchmarks import command_line
+from benchmarks.measurement import Contender, Group, Session
+
+ONE = Group(
+    "DQN, one Gymnasium environment",
+    (
+        Contender(
+            "tfrl, variables", "tfrl", "dqn", {"envs": 1, "sampling": "variables"}
+        ),
+        Contender(
+            "tfrl, as_dataset", "tfrl", "dqn", {"envs": 1, "sampling": "dataset"}
+        ),
+        Contender("TF-Agents", "tf_agents", "dqn", {"envs": 1}),
+        Contender("Stable-Baselines3", "torch", "stable_baselines3"),
+        Contender("CleanRL's loop", "torch", "cleanrl"),
+    ),
+    references=("TF-Agents", "Stable-Baselines3", "CleanRL's loop"),
+)
+EIGHT = Group(
+    "DQN, 8 Gymnasium environments",
+    (
+        Contender(
+            "tfrl, variables", "tfrl", "dqn", {"envs": 8, "sampling": "variables"}
+        ),
+        Contender(
+            "tfrl, as_dataset", "tfrl", "dqn", {"envs": 8, "sampling": "dataset"}
+        ),
+        Contender("TF-Agents", "tf_agents", "dqn", {"envs": 8}),
+    ),
+    references=("TF-Agents",),
+    units=("environment steps",),
+)
+FLOORS = Group(
+    "the floors of an iteration, each part alone",
+    (
+        Contender("Gymnasium's step, in Python", "floors", "gymnasium_step"),
+        Contender("numpy_function, in a graph", "floors", "numpy_function"),
+        Contender("matrix products, in NumPy", "floors", "matrix_products"),
+        Contender("a tf.function call, from Python", "floors", "function_call"),
+    ),
+)
+
+
+def run(session: Session) -> None:
+    """Measures it."""
+    session.measure("dqn", (ONE, EIGHT, FLOORS))
+
+
+if __name__ == "__main__":
+    sys.exit(command_line.main(["dqn", *sys.argv[1:]]))

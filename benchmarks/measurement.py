@@ -1,0 +1,165 @@
+"""Measuring contenders in turn, round after round, so that drift hits all alike."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from benchmarks import processes, report
+
+
+@dataclasses.dataclass(frozen=True)
+class Contender:
+    """One of those that are measured in turn.
+
+    Attributes:
+      label: its name in the table.
+      system: of `processes.SYSTEMS`.
+      task: what its worker makes.
+      settings: and with what arguments.
+    """
+
+    label: str
+    system: str
+    task: str
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """Contenders that are measured in turn, for one table.
+
+    Attributes:
+      title: what is measured.
+      contenders: who is.
+      references: the labels of those that the others are compared with.
+      units: of the workers' counts, one table each.
+      count: iterations of each window, for all contenders the same; None has each do
+        as many as a window's seconds hold. For what changes as it goes on.
+    """
+
+    title: str
+    contenders: tuple[Contender, ...]
+    references: tuple[str, ...] = ()
+    units: tuple[str, ...] = ("iterations",)
+    count: int | None = None
+
+
+@dataclasses.dataclass
+class _Entry:
+    contender: Contender
+    worker: processes.Worker
+    task: int
+    count: int
+    windows: list[processes.Window] = dataclasses.field(default_factory=list)
+    failed: bool = False
+
+
+@dataclasses.dataclass
+class Session:
+    """A run of benchmarks.
+
+    Attributes:
+      quick: whether to measure less.
+      rounds: windows of each contender.
+      seconds: how long a window is.
+      pool: the workers.
+      say: takes lines for the reader.
+      results: what was measured.
+      facts: what workers told of the contenders.
+      windows: all that the results were computed from.
+    """
+
+    quick: bool
+    rounds: int
+    seconds: float
+    pool: processes.Pool
+    say: Callable[[str], None]
+    results: list[report.Result] = dataclasses.field(default_factory=list)
+    facts: list[tuple[Contender, Mapping[str, Any]]] = dataclasses.field(
+        default_factory=list
+    )
+    windows: list[processes.Window] = dataclasses.field(default_factory=list)
+
+    def add(self, result: report.Result) -> None:
+        """Takes a result, and shows it."""
+        self.results.append(result)
+        self.say(report.table(result))
+
+    def measure(self, benchmark: str, groups: Iterable[Group]) -> None:
+        """Measures groups one after another; what fails is named, the rest goes on."""
+        for group in groups:
+            notes: list[str] = []
+            entries = [
+                entry
+                for contender in group.contenders
+                if (entry := self._prepare(contender, group.count, notes))
+            ]
+            for _ in range(self.rounds):
+                for entry in entries:
+                    _measure_once(entry, notes)
+            for unit in group.units:
+                self.add(_result(benchmark, group, unit, entries, notes))
+            self.windows += [w for entry in entries for w in entry.windows]
+            if not self.quick:
+                self.pool.close()  # The next group's workers are new ones.
+
+    def _prepare(
+        self, contender: Contender, count: int | None, notes: list[str]
+    ) -> _Entry | None:
+        try:
+            worker = self.pool.get(contender.system)
+            task, facts = worker.make(contender.task, contender.settings)
+            if count is None:
+                count = _calibrate(worker, task, self.seconds)
+            else:
+                worker.run(task, max(1, count // 8))
+        except processes.WorkerError as error:
+            notes.append(f"{contender.label}: not measured: {error}")
+            return None
+        self.facts.append((contender, facts))
+        return _Entry(contender, worker, task, count)
+
+
+def _measure_once(entry: _Entry, notes: list[str]) -> None:
+    if entry.failed:
+        return
+    try:
+        entry.windows.append(entry.worker.run(entry.task, entry.count))
+    except processes.WorkerError as error:
+        entry.failed = True
+        notes.append(f"{entry.contender.label}: failed: {error}")
+
+
+def _calibrate(worker: processes.Worker, task: int, seconds: float) -> int:
+    """Warms a task up, and returns how many iterations take about `seconds`."""
+    worker.run(task, 1)
+    count = 20
+    while True:
+        elapsed, _, counts = worker.run(task, count)
+        done = next(iter(counts.values()))
+        if elapsed >= seconds / 4:
+            return max(1, round(done * seconds / elapsed))
+        count = max(2 * count, round(done * seconds / 3 / max(elapsed, 1e-6)))
+
+
+def _result(
+    benchmark: str, group: Group, unit: str, entries: list[_Entry], notes: list[str]
+) -> report.Result:
+    series = [
+        report.Series(
+            entry.contender.label,
+            [w.counts[unit] / w.seconds for w in entry.windows],
+        )
+        for entry in entries
+        if entry.windows
+    ]
+    return report.Result(
+        benchmark,
+        group.title,
+        f"{unit}/s",
+        series,
+        group.references,
+        notes=notes,
+    )

@@ -1,0 +1,119 @@
+"""The peers' Python environments: where they are, and how they are made.
+
+    python -m benchmarks.peers                  # makes all that are missing
+    python -m benchmarks.peers tf_agents jax
+
+They lie in ~/.cache/tfrl-peers, or in the folder that TFRL_PEERS names. TF-Agents 0.19
+needs Python 3.11.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+
+
+class PeerError(RuntimeError):
+    """A peer's environment cannot be made."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """How an environment is made.
+
+    Attributes:
+      installs: the arguments of `pip install`, one call after another.
+      python: the version it needs, such as "3.11"; None takes any.
+    """
+
+    installs: tuple[tuple[str, ...], ...]
+    python: str | None = None
+
+
+RECIPES = {
+    # Its extra for Gym's environments asks for a pygame that conflicts.
+    "tf_agents": Recipe(
+        (("tf-agents[reverb]==0.19.0",), ("--no-deps", "gym==0.23.0")), "3.11"
+    ),
+    "torch": Recipe((("stable-baselines3>=2.9",),)),
+    "jax": Recipe((("jax", "flax", "optax", "gymnax"),)),
+}
+
+
+def folder() -> pathlib.Path:
+    """Where the environments lie."""
+    named = os.environ.get("TFRL_PEERS")
+    return pathlib.Path(named) if named else pathlib.Path.home() / ".cache/tfrl-peers"
+
+
+def python(name: str) -> pathlib.Path:
+    """The interpreter of a peer's environment, whether it is there or not."""
+    where = ("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")
+    return folder().joinpath(name, *where)
+
+
+def make(name: str) -> None:
+    """Makes a peer's environment.
+
+    Raises:
+      PeerError: if the Python that it needs is missing, or pip fails.
+    """
+    recipe = RECIPES[name]
+    target = folder() / name
+    base = _find_python(recipe.python)
+    try:
+        subprocess.run([base, "-m", "venv", str(target)], check=True)
+        for packages in recipe.installs:
+            install = [str(python(name)), "-m", "pip", "install", "-q", *packages]
+            subprocess.run(install, check=True)
+    except subprocess.CalledProcessError as error:
+        shutil.rmtree(target, ignore_errors=True)
+        raise PeerError(f"{' '.join(error.cmd)} failed; see above") from None
+
+
+def _find_python(version: str | None) -> str:
+    if version is None or version == f"{sys.version_info[0]}.{sys.version_info[1]}":
+        return sys.executable
+    found = shutil.which(f"python{version}")
+    if found is None:
+        raise PeerError(
+            f"it needs Python {version}, and there is no python{version} on the path; "
+            "install one, or put it on the path"
+        )
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Makes the environments that are missing; returns how many could not be made."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.peers",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("peers", nargs="*", help=f"of {', '.join(RECIPES)}")
+    names = parser.parse_args(arguments).peers or list(RECIPES)
+    unknown = [name for name in names if name not in RECIPES]
+    if unknown:
+        parser.error(f"expected peers of {', '.join(RECIPES)}, got {unknown[0]}")
+    failures = 0
+    for name in names:
+        if python(name).exists():
+            print(f"{name}: is in {folder() / name}")
+            continue
+        print(f"{name}: making {folder() / name}", flush=True)
+        try:
+            make(name)
+        except PeerError as error:
+            failures += 1
+            print(f"{name}: cannot be made: {error}", file=sys.stderr)
+    return failures
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+"""From the command to the first training step of `examples.train_dqn`.
+
+    python -m benchmarks startup
+
+Beside it, in turn, TensorFlow's own import; and where the time goes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+from benchmarks import command_line, processes, report
+from benchmarks.measurement import Session
+
+_IMPORT = "python -c 'import tensorflow'"
+_FIRST_STEP = "tfrl, train_dqn to its first step"
+_BEYOND = "tfrl, beyond the import"
+
+
+def run(session: Session) -> None:
+    """Measures it."""
+    rounds = 2 if session.quick else session.rounds
+    imports, parts = [], []
+    _import_seconds()  # Brings the files into the system's cache.
+    try:
+        for _ in range(rounds):
+            imports.append(_import_seconds())
+            parts.append(first_step())
+    except subprocess.CalledProcessError as error:
+        session.say(f"startup: failed: {error.stderr[-1000:]}\n")
+        return
+    totals = [sum(part.values()) for part in parts]
+    beyond = [total - base for total, base in zip(totals, imports, strict=True)]
+    session.add(
+        report.Result(
+            "startup",
+            "from the command to the first training step",
+            "seconds",
+            [
+                report.Series(_IMPORT, imports),
+                report.Series(_FIRST_STEP, totals),
+                report.Series(_BEYOND, beyond),
+            ],
+            references=(_IMPORT,),
+            less_is_better=True,
+        )
+    )
+    session.add(
+        report.Result(
+            "startup",
+            "where the time to the first training step goes",
+            "seconds",
+            [
+                report.Series(f"tfrl, {name}", [part[name] for part in parts])
+                for name in parts[0]
+            ],
+            less_is_better=True,
+        )
+    )
+
+
+def first_step() -> dict[str, float]:
+    """The seconds of each part of the start of `examples.train_dqn`."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [
+            *(sys.executable, "-m", "benchmarks.workers.first_step"),
+            f"--logdir={os.path.join(folder, 'run')}",
+        ]
+        started = time.time()
+        output = _call(command)
+    told = json.loads(output[output.rindex('{"marks"') :])
+    marks, within = told["marks"], told["within"]
+    before = marks["trained"] - marks["built"] - sum(within.values())
+    return {
+        "Python itself": marks["reached"] - started,
+        "import of TensorFlow": marks["tensorflow imported"] - marks["reached"],
+        "other imports": marks["imported"] - marks["tensorflow imported"],
+        "environment, agent, loop": marks["built"] - marks["imported"],
+        **within,
+        "run folder, logs": before,
+    }
+
+
+def _import_seconds() -> float:
+    started = time.time()
+    _call([sys.executable, "-c", "import tensorflow"])
+    return time.time() - started
+
+
+def _call(command: list[str]) -> str:
+    result = subprocess.run(
+        command,
+        env=processes.environment_variables(),
+        cwd=processes.ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return result.stdout
+
+
+if __name__ == "__main__":
+    sys.exit(command_line.main(["startup", *sys.argv[1:]]))

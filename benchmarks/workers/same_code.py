@@ -1,0 +1,172 @@
+"""What runs line by line the same on tfrl and on TF-Agents, which share these names.
+
+Imports TensorFlow alone; a worker hands its own library's objects in.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from benchmarks.workers import memory, serving
+
+_IN_ONE_CALL = 100
+
+
+def tutorial_loop(
+    environment: Any,
+    driver: Any,
+    iterator: Any,
+    agent: Any,
+    function: Callable[..., Any],
+    calls: str,
+) -> serving.Task:
+    """The tutorial's loop in Python: collect a step, take a batch, train.
+
+    Args:
+      environment: the environment of the driver.
+      driver: the collecting driver.
+      iterator: of the buffer's dataset.
+      agent: the agent.
+      function: the library's `common.function`.
+      calls: "as written" has `train` under `common.function`, as the tutorial; "two"
+        has the driver's `run`, and `next` with `train`, as TF-Agents' examples; "one"
+        makes one call an iteration.
+    """
+    policy_state = agent.collect_policy.get_initial_state(environment.batch_size)
+    position = [environment.reset(), policy_state]
+
+    def train() -> Any:
+        experience, _ = next(iterator)
+        return agent.train(experience).loss
+
+    def collect_and_train(time_step: Any, policy_state: Any) -> Any:
+        time_step, policy_state = driver.run(time_step, policy_state)
+        return time_step, policy_state, train()
+
+    if calls == "as written":
+        train_compiled = function(agent.train)
+
+        def iteration() -> Any:
+            driver.run()
+            experience, _ = next(iterator)
+            return train_compiled(experience).loss
+
+    elif calls == "two":
+        collect, train_once = function(driver.run), function(train)
+
+        def iteration() -> Any:
+            position[:] = collect(*position)
+            return train_once()
+
+    else:
+        step = function(collect_and_train)
+
+        def iteration() -> Any:
+            *position[:], loss = step(*position)
+            return loss
+
+    def run(count: int) -> dict[str, int]:
+        for _ in range(count):
+            loss = iteration()
+        float(loss)
+        return {
+            "iterations": count,
+            "environment steps": count * environment.batch_size,
+        }
+
+    return serving.Task(run)
+
+
+def buffer_task(
+    make_buffer: Callable[..., Any], what: str, capacity: int, image: bool
+) -> serving.Task:
+    """One of a buffer's operations, on a full buffer.
+
+    Args:
+      make_buffer: the class, of `data_spec, batch_size, max_length`.
+      what: "add" or "sample", each a call; "add, in a loop" or "sample, in a loop",
+        in a loop in a graph; or "next", of the buffer's dataset.
+      capacity: frames in the buffer.
+      image: frames of 84x84x4 bytes rather than a transition of CartPole's.
+    """
+    buffer, facts = _full_buffer(make_buffer, capacity, image)
+    frame = _frame(buffer.data_spec)
+
+    def add() -> None:
+        buffer.add_batch(frame)
+
+    def sample() -> Any:
+        items, _ = buffer.get_next(64, 2)
+        return items
+
+    def in_a_loop(operation: Callable[[], Any]) -> Any:
+        def step(i: Any) -> Any:
+            done = tf.nest.flatten(operation()) or [i]
+            with tf.control_dependencies(done):
+                return (i + 1,)
+
+        return tf.while_loop(lambda i: i < _IN_ONE_CALL, step, (tf.constant(0),))
+
+    if what == "next":
+        iterator = iter(buffer.as_dataset(sample_batch_size=64, num_steps=2))
+        return _repeated(lambda: next(iterator), 1, facts)
+    name, _, loop = what.partition(", ")
+    operation = {"add": add, "sample": sample}[name]
+    if loop:
+        call = tf.function(lambda: in_a_loop(operation))
+        return _repeated(call, _IN_ONE_CALL, facts)
+    return _repeated(tf.function(operation), 1, facts)
+
+
+@functools.cache
+def _full_buffer(
+    make_buffer: Callable[..., Any], capacity: int, image: bool
+) -> tuple[Any, dict[str, Any]]:
+    """A buffer, and the memory it takes; one for all that is done with it."""
+    spec = _image_spec() if image else _transition_spec()
+    leaves = tf.nest.flatten(spec)
+    raw = capacity * sum(leaf.shape.num_elements() * leaf.dtype.size for leaf in leaves)
+    with memory.Watch() as watch:
+        buffer = make_buffer(data_spec=spec, batch_size=1, max_length=capacity)
+    # All frames count as written, as the zeros that they are: to write a million of
+    # them one by one would take minutes.
+    (head,) = (v for v in buffer.variables() if "last_id" in v.name)
+    head.assign(capacity - 1)
+    return buffer, watch.facts(raw)
+
+
+def _frame(spec: Any) -> Any:
+    return tf.nest.map_structure(
+        lambda leaf: tf.ones([1, *leaf.shape], leaf.dtype), spec
+    )
+
+
+def _transition_spec() -> dict[str, Any]:
+    """What a step of DQN on CartPole stores."""
+    leaves = {
+        "step_type": ((), tf.int32),
+        "observation": ((4,), tf.float32),
+        "action": ((), tf.int64),
+        "next_step_type": ((), tf.int32),
+        "reward": ((), tf.float32),
+        "discount": ((), tf.float32),
+    }
+    return {name: tf.TensorSpec(*leaf, name=name) for name, leaf in leaves.items()}
+
+
+def _image_spec() -> dict[str, Any]:
+    return {"observation": tf.TensorSpec((84, 84, 4), tf.uint8, name="observation")}
+
+
+def _repeated(call: Callable[[], Any], per_call: int, facts: Any) -> serving.Task:
+    def run(count: int) -> dict[str, int]:
+        calls = -(-count // per_call)
+        for _ in range(calls):
+            call()
+        return {"operations": calls * per_call}
+
+    return serving.Task(run, facts)

@@ -1,0 +1,175 @@
+"""TF-Agents 0.19, in its own Python environment, as its examples set it up."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import tensorflow as tf
+from tf_agents.agents.dqn import dqn_agent
+from tf_agents.agents.reinforce import reinforce_agent
+from tf_agents.drivers import dynamic_step_driver, py_driver
+from tf_agents.environments import (
+    batched_py_environment,
+    suite_gym,
+    tf_py_environment,
+)
+from tf_agents.networks import actor_distribution_network, q_network
+from tf_agents.policies import py_tf_eager_policy, random_tf_policy
+from tf_agents.replay_buffers import tf_uniform_replay_buffer
+from tf_agents.specs import tensor_spec
+from tf_agents.utils import common
+
+from benchmarks.workers import same_code, serving
+
+_Buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer
+
+
+def dqn(envs: int) -> serving.Task:
+    """The loop of its DQN example: two calls an iteration."""
+    return _dqn_loop(envs, "two")
+
+
+def tutorial(calls: str) -> serving.Task:
+    """The tutorial's loop in Python."""
+    return _dqn_loop(1, calls)
+
+
+def reinforce(policy: str) -> serving.Task:
+    """The loop of its REINFORCE tutorial.
+
+    With `policy` "as written" each iteration wraps the policy anew, as there, and so
+    traces it anew; with "kept" it is wrapped once.
+    """
+    import reverb
+    from tf_agents.replay_buffers import reverb_replay_buffer, reverb_utils
+
+    environment = suite_gym.load("CartPole-v0")
+    agent = _reinforce_agent(tf_py_environment.TFPyEnvironment(environment))
+    table = reverb.Table(
+        "experience",
+        max_size=2000,
+        sampler=reverb.selectors.Uniform(),
+        remover=reverb.selectors.Fifo(),
+        rate_limiter=reverb.rate_limiters.MinSize(1),
+        signature=tensor_spec.add_outer_dim(
+            tensor_spec.from_spec(agent.collect_data_spec)
+        ),
+    )
+    buffer = reverb_replay_buffer.ReverbReplayBuffer(
+        agent.collect_data_spec,
+        table_name="experience",
+        sequence_length=None,
+        local_server=reverb.Server([table]),
+    )
+    add = reverb_utils.ReverbAddEpisodeObserver(buffer.py_client, "experience", 2000)
+    train = common.function(agent.train)
+    steps = 0
+
+    def observe(frame: Any) -> None:
+        nonlocal steps
+        steps += not frame.is_boundary()
+        add(frame)
+
+    def wrap_policy() -> Any:
+        return py_tf_eager_policy.PyTFEagerPolicy(
+            agent.collect_policy, use_tf_function=True
+        )
+
+    kept = wrap_policy()
+
+    def run(count: int) -> dict[str, int]:
+        before = steps
+        for _ in range(count):
+            wrapped = wrap_policy() if policy == "as written" else kept
+            driver = py_driver.PyDriver(environment, wrapped, [observe], max_episodes=2)
+            driver.run(environment.reset())
+            episodes, _ = next(iter(buffer.as_dataset(sample_batch_size=1)))
+            train(experience=episodes)
+            buffer.clear()
+        return {"iterations": count, "environment steps": steps - before}
+
+    return serving.Task(run)
+
+
+def buffer(**settings: Any) -> serving.Task:
+    """The replay buffer alone."""
+    return same_code.buffer_task(_Buffer, **settings)
+
+
+def _dqn_loop(envs: int, calls: str) -> serving.Task:
+    environment = _environment(envs)
+    agent = _dqn_agent(environment)
+    buffer = _Buffer(
+        agent.collect_data_spec, batch_size=envs, max_length=100_000 // envs
+    )
+    start = random_tf_policy.RandomTFPolicy(
+        environment.time_step_spec(), environment.action_spec()
+    )
+    fill = dynamic_step_driver.DynamicStepDriver(
+        environment, start, observers=[buffer.add_batch], num_steps=1000
+    )
+    common.function(fill.run)()
+    driver = dynamic_step_driver.DynamicStepDriver(
+        environment, agent.collect_policy, observers=[buffer.add_batch], num_steps=envs
+    )
+    dataset = buffer.as_dataset(
+        num_parallel_calls=3, sample_batch_size=64, num_steps=2
+    ).prefetch(3)
+    return same_code.tutorial_loop(
+        environment, driver, iter(dataset), agent, common.function, calls
+    )
+
+
+def _environment(envs: int) -> Any:
+    if envs == 1:
+        return tf_py_environment.TFPyEnvironment(suite_gym.load("CartPole-v0"))
+    members = [suite_gym.load("CartPole-v0") for _ in range(envs)]
+    batched = batched_py_environment.BatchedPyEnvironment(members, multithreading=False)
+    return tf_py_environment.TFPyEnvironment(batched)
+
+
+def _dqn_agent(environment: Any) -> Any:
+    agent = dqn_agent.DqnAgent(
+        environment.time_step_spec(),
+        environment.action_spec(),
+        q_network=q_network.QNetwork(
+            environment.observation_spec(),
+            environment.action_spec(),
+            fc_layer_params=(100,),
+        ),
+        optimizer=tf.keras.optimizers.Adam(1e-3),
+        epsilon_greedy=0.1,
+        target_update_tau=0.05,
+        target_update_period=5,
+        td_errors_loss_fn=common.element_wise_squared_loss,
+        gamma=0.99,
+        train_step_counter=tf.Variable(0, dtype=tf.int64),
+    )
+    agent.initialize()
+    return agent
+
+
+def _reinforce_agent(environment: Any) -> Any:
+    agent = reinforce_agent.ReinforceAgent(
+        environment.time_step_spec(),
+        environment.action_spec(),
+        actor_network=actor_distribution_network.ActorDistributionNetwork(
+            environment.observation_spec(),
+            environment.action_spec(),
+            fc_layer_params=(100,),
+        ),
+        optimizer=tf.keras.optimizers.Adam(1e-3),
+        normalize_returns=True,
+        train_step_counter=tf.Variable(0, dtype=tf.int64),
+    )
+    agent.initialize()
+    return agent
+
+
+if __name__ == "__main__":
+    serving.serve(
+        {"dqn": dqn, "tutorial": tutorial, "reinforce": reinforce, "buffer": buffer},
+        ["tf-agents", "tensorflow", "gym", "numpy"],
+        {"oneDNN": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "as it is by default")},
+    )

@@ -1,0 +1,142 @@
+"""tfrl's loops and buffer, set up as its examples are."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import keras
+
+from benchmarks.workers import same_code, serving
+from configs import reinforce as reinforce_config
+from examples import cli, train_reinforce
+from tfrl import train
+from tfrl.agents.dqn import dqn_agent
+from tfrl.drivers import dynamic_step_driver
+from tfrl.networks import q_network
+from tfrl.policies import random_tf_policy
+from tfrl.replay_buffers import tf_uniform_replay_buffer
+from tfrl.utils import common
+
+_Buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer
+
+
+def dqn(envs: int, sampling: str, capacity: int = 100_000) -> serving.Task:
+    """The fused loop on Gymnasium's CartPole."""
+    environment = cli.make_environment("CartPole-v1", envs, 0)
+    return _off_policy(environment, capacity, sampling=sampling)
+
+
+def compiled(envs: int, capacity: int = 100_000) -> serving.Task:
+    """The whole loop as one XLA program, on the native CartPole."""
+    from tfrl.environments import native
+
+    environment = native.load("CartPole-v1", batch_size=envs)
+    return _off_policy(environment, capacity, sampling="variables", compile=True)
+
+
+def tutorial(calls: str) -> serving.Task:
+    """The tutorial's loop in Python."""
+    environment = cli.make_environment("CartPole-v1", 1, 0)
+    agent = _dqn_agent(environment)
+    buffer = _Buffer(agent.collect_data_spec, batch_size=1, max_length=100_000)
+    start = random_tf_policy.RandomTFPolicy(
+        environment.time_step_spec(), environment.action_spec()
+    )
+    dynamic_step_driver.DynamicStepDriver(
+        environment, start, observers=[buffer.add_batch], num_steps=1000
+    ).run()
+    driver = dynamic_step_driver.DynamicStepDriver(
+        environment, agent.collect_policy, observers=[buffer.add_batch], num_steps=1
+    )
+    dataset = buffer.as_dataset(
+        num_parallel_calls=3, sample_batch_size=64, num_steps=2
+    ).prefetch(3)
+    return same_code.tutorial_loop(
+        environment, driver, iter(dataset), agent, common.function, calls
+    )
+
+
+def reinforce() -> serving.Task:
+    """REINFORCE with the settings of `examples.train_reinforce`."""
+    config = reinforce_config.get_config()
+    environment = cli.make_environment(config.env, 1, 0)
+    agent = train_reinforce.make_agent(config, environment)
+    agent.initialize()
+    buffer = _Buffer(
+        agent.collect_data_spec, batch_size=1, max_length=config.replay_capacity
+    )
+    loop = train.EpisodicLoop(
+        environment,
+        agent,
+        buffer,
+        collect_episodes_per_iteration=config.collect_episodes_per_iteration,
+        seed=0,
+    )
+    return _loop_task(loop)
+
+
+def buffer(**settings: Any) -> serving.Task:
+    """The replay buffer alone."""
+    return same_code.buffer_task(_Buffer, **settings)
+
+
+def _off_policy(environment: Any, capacity: int, **options: Any) -> serving.Task:
+    agent = _dqn_agent(environment)
+    envs = environment.batch_size
+    buffer = _Buffer(
+        agent.collect_data_spec, batch_size=envs, max_length=capacity // envs
+    )
+    loop = train.OffPolicyLoop(
+        environment,
+        agent,
+        buffer,
+        initial_collect_steps=max(1000, 2 * envs),
+        seed=0,
+        **options,
+    )
+    return _loop_task(loop)
+
+
+def _loop_task(loop: Any) -> serving.Task:
+    def run(count: int) -> dict[str, int]:
+        before = loop.info().environment_steps
+        steps = loop.run(count).environment_steps - before
+        return {"iterations": count, "environment steps": steps}
+
+    return serving.Task(run)
+
+
+def _dqn_agent(environment: Any) -> dqn_agent.DqnAgent:
+    agent = dqn_agent.DqnAgent(
+        environment.time_step_spec(),
+        environment.action_spec(),
+        q_network=q_network.QNetwork(
+            environment.observation_spec(),
+            environment.action_spec(),
+            fc_layer_params=(100,),
+            seed=0,
+        ),
+        optimizer=keras.optimizers.Adam(1e-3),
+        epsilon_greedy=0.1,
+        target_update_tau=0.05,
+        target_update_period=5,
+        td_errors_loss_fn=common.element_wise_squared_loss,
+        gamma=0.99,
+    )
+    agent.initialize()
+    return agent
+
+
+if __name__ == "__main__":
+    serving.serve(
+        {
+            "dqn": dqn,
+            "compiled": compiled,
+            "tutorial": tutorial,
+            "reinforce": reinforce,
+            "buffer": buffer,
+        },
+        ["tensorflow", "keras", "gymnasium", "numpy"],
+        {"oneDNN": os.environ["TF_ENABLE_ONEDNN_OPTS"]},
+    )

@@ -2,7 +2,8 @@
 
 `PyEnvironment` speaks NumPy, `TFEnvironment` speaks tensors, and `TFPyEnvironment`
 turns the first into the second. `suite_gym.load` makes one of Gymnasium's
-environments, `vector_py_environment.load` a batch of them.
+environments, `vector_py_environment.load` a batch of them. `native` holds environments
+that are TensorFlow themselves, for loops that are compiled.
 
 >>> from tfrl.environments import suite_gym, tf_py_environment
 >>> environment = suite_gym.load("CartPole-v1")

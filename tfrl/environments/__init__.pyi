@@ -7,6 +7,7 @@ from . import extras as extras
 from . import gym_wrapper as gym_wrapper
 from . import gymnasium_wrapper as gymnasium_wrapper
 from . import headless as headless
+from . import native as native
 from . import parallel_py_environment as parallel_py_environment
 from . import py_environment as py_environment
 from . import py_to_dm_wrapper as py_to_dm_wrapper

@@ -12,9 +12,9 @@ pure functions and two specs (see `docs/environments.md`).
 >>> environment = native.load("CartPole-v1", batch_size=1024, seed=0)
 >>> environment.reset().observation.shape
 TensorShape([1024, 4])
->>> @tf.function(jit_compile=True)
+>>> @tf.function(jit_compile=True, autograph=False)
 ... def push_right():
-...     for _ in tf.range(5):
+...     for _ in range(5):
 ...         time_step = environment.step(tf.ones([1024], tf.int64))
 ...     return tf.reduce_sum(time_step.reward)
 >>> float(push_right())

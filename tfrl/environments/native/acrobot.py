@@ -29,6 +29,10 @@ def dynamics(max_episode_steps: int | None = 500) -> Dynamics:
     second to the first, and their speeds. The observation, `[B, 6]`, is cosine and sine
     of each angle, and the speeds. Actions 0, 1 and 2 are torques of -1, 0 and 1. The
     reward is -1 at every step, and 0 at the one that reaches the line.
+
+    A step agrees with Gymnasium's float64 to 1e-5 at up to half of the greatest spins.
+    Beyond, where a link turns by radians within a step, the Runge-Kutta step magnifies
+    rounding, in 1 of 30 states at random up to the greatest by more than that.
     """
     return Dynamics(
         initial=_initial,
@@ -66,7 +70,7 @@ def _observe(state: tf.Tensor) -> tf.Tensor:
 def _step(state: tf.Tensor, action: tf.Tensor, random: Any) -> Outcome:
     del random
     torque = tf.cast(action, tf.float32) - 1
-    angle_1, angle_2, spin_1, spin_2 = _integrate(*tf.unstack(state, axis=1), torque)
+    angle_1, angle_2, spin_1, spin_2 = _integrate(tf.unstack(state, axis=1), torque)
     angle_1, angle_2 = _wrap(angle_1), _wrap(angle_2)
     terminated = -tf.cos(angle_1) - tf.cos(angle_1 + angle_2) > 1
     state = [
@@ -82,52 +86,35 @@ def _step(state: tf.Tensor, action: tf.Tensor, random: Any) -> Outcome:
     )
 
 
-def _integrate(
-    angle_1: tf.Tensor,
-    angle_2: tf.Tensor,
-    spin_1: tf.Tensor,
-    spin_2: tf.Tensor,
-    torque: tf.Tensor,
-) -> tuple[tf.Tensor, ...]:
-    """One Runge-Kutta step, all `[B]`.
+def _integrate(state: list[tf.Tensor], torque: tf.Tensor) -> list[tf.Tensor]:
+    """One Runge-Kutta step of the two angles and the two spins, all `[B]`.
 
-    The angles' slopes are the spins, so that only accelerations are computed at the
-    four points, and the angles' four slopes add up to spins and accelerations.
+    The angles' slopes are the spins, so that their four slopes add up to spins and
+    accelerations: only accelerations are computed at the four points.
     """
-    dt, half = _SECONDS, _SECONDS / 2
+    angles, spins, dt = state[:2], state[2:], _SECONDS
 
-    def accelerate(step: float, spins: Any, slopes: Any) -> tuple[Any, Any]:
-        """The spins after `slopes` for `step`, and the accelerations at that point."""
-        angles = (angle_1 + step * spins[0], angle_2 + step * spins[1])
-        spins = (spin_1 + step * slopes[0], spin_2 + step * slopes[1])
-        return spins, _accelerations(*angles, *spins, torque)
+    def forward(start: list[Any], step: float, slopes: Any) -> list[Any]:
+        return [x + step * slope for x, slope in zip(start, slopes, strict=True)]
 
-    spins = (spin_1, spin_2)
-    a = _accelerations(angle_1, angle_2, spin_1, spin_2, torque)
-    spins, b = accelerate(half, spins, a)
-    spins, c = accelerate(half, spins, b)
-    _, d = accelerate(dt, spins, c)
-    results = []
-    for i, (angle, spin) in enumerate(((angle_1, spin_1), (angle_2, spin_2))):
-        middle = b[i] + c[i]
-        results.append(
-            (
-                angle + dt * (spin + dt / 6 * (a[i] + middle)),
-                spin + dt / 6 * (a[i] + 2 * middle + d[i]),
-            )
-        )
-    (angle_1, spin_1), (angle_2, spin_2) = results
-    return angle_1, angle_2, spin_1, spin_2
+    a = _accelerations(angles, spins, torque)
+    spins_b = forward(spins, dt / 2, a)
+    b = _accelerations(forward(angles, dt / 2, spins), spins_b, torque)
+    spins_c = forward(spins, dt / 2, b)
+    c = _accelerations(forward(angles, dt / 2, spins_b), spins_c, torque)
+    spins_d = forward(spins, dt, c)
+    d = _accelerations(forward(angles, dt, spins_c), spins_d, torque)
+    middle = [b[i] + c[i] for i in range(2)]
+    mean_spins = [spins[i] + dt / 6 * (a[i] + middle[i]) for i in range(2)]
+    accelerations = [a[i] + 2 * middle[i] + d[i] for i in range(2)]
+    return [*forward(angles, dt, mean_spins), *forward(spins, dt / 6, accelerations)]
 
 
 def _accelerations(
-    angle_1: tf.Tensor,
-    angle_2: tf.Tensor,
-    spin_1: tf.Tensor,
-    spin_2: tf.Tensor,
-    torque: tf.Tensor,
+    angles: list[tf.Tensor], spins: list[tf.Tensor], torque: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """The book's equations, with masses, lengths and inertias of 1 put in."""
+    (angle_1, angle_2), (spin_1, spin_2) = angles, spins
     cosine, half_sine = tf.cos(angle_2), 0.5 * tf.sin(angle_2)
     d1 = cosine + 3.5
     d2 = 0.5 * cosine + 1.25

@@ -20,6 +20,9 @@ _UNSEEN = 3
 # Keeps the random numbers of a seed apart from those that others draw with it.
 _SALT = 0x6E61_7469
 
+# Nothing here or in pure dynamics is for AutoGraph, and converting it takes seconds.
+_as_written = tf.autograph.experimental.do_not_convert
+
 
 class NativeEnvironment(tf_environment.TFEnvironment, tf.Module):
     """Steps `Dynamics` for a whole batch, in straight-line TensorFlow.
@@ -99,6 +102,7 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module):
             self._state_spec, [variable.read_value() for variable in self._state]
         )
 
+    @_as_written
     def reset_to(self, state: Any) -> ts.TimeStep:
         """Starts a new episode of every member in `state`; returns the FIRST steps.
 
@@ -157,6 +161,7 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module):
         for variable, value in zip(self._all_variables(), state, strict=True):
             variable.assign(value)
 
+    @_as_written
     def _current_time_step(self) -> ts.TimeStep:
         step_type = self._step_type.read_value() % _UNSEEN
         self._step_type.assign(step_type)
@@ -167,10 +172,12 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module):
             self._dynamics.observation(self.physical_state()),
         )
 
+    @_as_written
     def _reset(self) -> ts.TimeStep:
         random = self._draw(self._dynamics.num_initial_randoms)
         return self._begin(self._dynamics.initial(random))
 
+    @_as_written
     def _step(self, action: Any) -> ts.TimeStep:
         flat = action_tensors.flatten(action, self._action_spec, self._batch_size)
         if tf.executing_eagerly():

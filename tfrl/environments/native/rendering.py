@@ -27,7 +27,8 @@ class GymnasiumRenderer:
         if self._gym_env is None:
             from tfrl.environments import suite_gym
 
-            self._gym_env = suite_gym.load(self._environment_name).gym.unwrapped
+            environment: Any = suite_gym.load(self._environment_name)
+            self._gym_env = environment.gym.unwrapped
             self._gym_env.reset(seed=0)
         self._gym_env.state = np.asarray(state, np.float64)
         return self._gym_env.render()

@@ -1,0 +1,139 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfrl.environments import native
+from tfrl.specs import array_spec
+
+VALID = native.Dynamics(
+    initial=lambda random: random,
+    step=lambda state, action, random: native.Outcome(
+        state + action, tf.reduce_sum(state, axis=1), state[:, 0] > 9
+    ),
+    observation_spec=tf.TensorSpec([2], tf.float32),
+    action_spec=tf.TensorSpec([2], tf.float32),
+    num_initial_randoms=2,
+)
+
+
+def returning(**fields):
+    """A `step` whose outcome has other fields."""
+
+    def step(state, action, random):
+        fine = VALID.step(state, action, random)
+        return fine._replace(**{k: make(state) for k, make in fields.items()})
+
+    return step
+
+
+def branch_on(state, action, random):
+    return VALID.step(state, action, random) if state[0, 0] > 0 else None
+
+
+def drawing(random):
+    return random + tf.random.uniform([2])
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"initial": 3}, TypeError, "initial: got 3 of type int, expected a function;"),
+        ({"observe": "no"}, TypeError, "observe: got 'no' of type str, expected a fun"),
+        (
+            {"action_spec": array_spec.ArraySpec([2], np.float32)},
+            TypeError,
+            r"action_spec: got ArraySpec\(.*, expected tensor specs; convert it with",
+        ),
+        (
+            {"num_step_randoms": -1},
+            ValueError,
+            "num_step_randoms: got -1, expected 0 or more; say how many",
+        ),
+        (
+            {"max_episode_steps": 0},
+            ValueError,
+            "max_episode_steps: got 0, expected at least 1; leave it None for no limit",
+        ),
+    ],
+)
+def test_fields_are_checked(changes, error, message):
+    with pytest.raises(error, match=message):
+        dataclasses.replace(VALID, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        (
+            {"initial": lambda random: tf.zeros([2])},
+            ValueError,
+            r"initial\(random\): got shape \(2,\), expected static \[3, ...\], the ba",
+        ),
+        (
+            {"initial": lambda random: {"a": random, "b": tf.reduce_sum(random)}},
+            ValueError,
+            r"initial\(random\)/b: got shape \(\), expected static \[3, ...\]",
+        ),
+        (
+            {"step": lambda *_: 3},
+            TypeError,
+            r"step: got a \w*Tensor\w*, expected an Outcome; return native.Outcome\(st",
+        ),
+        (
+            {"step": returning(state=lambda state: {"a": state})},
+            ValueError,
+            r"step\(...\).state: got {'a': 'float32 \(3, 2\)'}, expected float32 \(3,",
+        ),
+        (
+            {"step": returning(reward=lambda state: state)},
+            ValueError,
+            r"step\(...\).reward: got float32 \(3, 2\), expected float32 \(3,\); mend",
+        ),
+        (
+            {"step": returning(terminated=lambda state: state[:, 0])},
+            ValueError,
+            r"step\(...\).terminated: got float32 \(3,\), expected bool \(3,\); mend",
+        ),
+        (
+            {"observe": lambda state: state[:, :1]},
+            ValueError,
+            r"observe\(state\): got float32 \(3, 1\), expected float32 \(3, 2\); mend",
+        ),
+        (
+            {"step": branch_on},
+            ValueError,
+            r"step: got \w+ \(.*\), expected a function of tensors .*; choose with ",
+        ),
+        (
+            {"initial": drawing},
+            ValueError,
+            "initial: got the operations RandomUniform, expected a pure function; take",
+        ),
+    ],
+)
+def test_functions_are_checked_when_an_environment_is_made(changes, error, message):
+    with pytest.raises(error, match=message):
+        native.NativeEnvironment(dataclasses.replace(VALID, **changes), batch_size=3)
+
+
+def test_parameters_may_be_variables():
+    bonus = tf.Variable(1.0)
+    dynamics = dataclasses.replace(
+        VALID, step=returning(reward=lambda state: tf.zeros([3]) + bonus)
+    )
+    environment = native.NativeEnvironment(dynamics, batch_size=3)
+    environment.reset()
+    bonus.assign(5.0)
+    assert (
+        environment.step(np.zeros([3, 2], np.float32)).reward.numpy().tolist()
+        == [5.0] * 3
+    )
+
+
+def test_the_state_is_observed_unless_told_otherwise():
+    environment = native.NativeEnvironment(VALID, batch_size=3)
+    np.testing.assert_array_equal(
+        environment.reset().observation, environment.physical_state()
+    )

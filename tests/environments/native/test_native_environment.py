@@ -67,14 +67,13 @@ def countdown(max_episode_steps=None):
 def play(environment, steps, seed=0):
     """The time steps of random actions, in NumPy."""
     spec = environment.action_spec()
+    actions = tensor_spec.sample_spec_nest(
+        spec, seed=seed, outer_dims=(steps, environment.batch_size)
+    )
     return [
         tf.nest.map_structure(
             lambda tensor: tensor.numpy(),
-            environment.step(
-                tensor_spec.sample_spec_nest(
-                    spec, seed=seed + i, outer_dims=(environment.batch_size,)
-                )
-            ),
+            environment.step(tf.nest.map_structure(lambda a, i=i: a[i], actions)),
         )
         for i in range(steps)
     ]
@@ -283,6 +282,36 @@ def test_compiled_and_plain_agree(name):
     compiled = tf.function(run, jit_compile=True)()
     for one, two in zip(tf.nest.flatten(plain), tf.nest.flatten(compiled), strict=True):
         np.testing.assert_allclose(one, two, atol=2e-5)
+
+
+def test_compiled_runs_draw_the_same_numbers():
+    def run():
+        environment.reset()
+        return [environment.step(tf.ones([3], tf.int64)) for _ in range(6)]
+
+    runs = []
+    for jit_compile in (False, True):
+        environment = native.load("CartPole-v1", 3, seed=1, max_episode_steps=2)
+        runs.append(tf.function(run, jit_compile=jit_compile, autograph=False)())
+    for one, two in zip(*map(tf.nest.flatten, runs), strict=True):
+        np.testing.assert_allclose(one, two, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", native.names())
+def test_dynamics_can_be_vectorized_once_more(name):
+    dynamics = native.load(name).dynamics
+    spec, rng = dynamics.action_spec, np.random.default_rng(0)
+    randoms = rng.random((4, 3, dynamics.num_initial_randoms), np.float32)
+    action = tf.ones([3, *spec.shape], spec.dtype)
+
+    def run(random):
+        outcome = dynamics.step(dynamics.initial(random), action, tf.zeros([3, 0]))
+        return *outcome, dynamics.observation(outcome.state)
+
+    # All at once, without a loop over the four.
+    at_once = tf.vectorized_map(run, randoms, fallback_to_while_loop=False)
+    for stacked, *single in zip(at_once, *map(run, randoms), strict=True):
+        np.testing.assert_allclose(stacked, np.stack(single), atol=1e-6)
 
 
 def test_compiled_episodes_end_and_begin():

@@ -24,7 +24,7 @@ from tfrl.environments import py_environment
 from tfrl.metrics import tf_metric
 from tfrl.replay_buffers import replay_buffer
 from tfrl.trajectories import trajectory
-from tfrl.utils import nest_structure, seeds
+from tfrl.utils import lean_function, nest_structure, seeds
 
 
 class LoopDriver(driver.Driver):
@@ -52,7 +52,7 @@ class LoopDriver(driver.Driver):
             )
         all_observers = [*self.observers, *self.transition_observers]
         self._use_function = use_function and all(map(_works_in_graph, all_observers))
-        self._traced_loop = tf.function(self._loop, autograph=False)
+        self._traced_loop = lean_function.lean_function(self._loop, autograph=False)
 
     def run_loop(
         self,

@@ -8,6 +8,8 @@ from . import discounting as discounting
 from . import eager_utils as eager_utils
 from . import example_encoding as example_encoding
 from . import example_encoding_dataset as example_encoding_dataset
+from . import lean_dataset as lean_dataset
+from . import lean_function as lean_function
 from . import loss_aggregation as loss_aggregation
 from . import nest_utils as nest_utils
 from . import numpy_storage as numpy_storage

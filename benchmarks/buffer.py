@@ -102,6 +102,7 @@ def memory_taken(session: Session) -> report.Result:
 
 def run(session: Session) -> None:
     """Measures it."""
+    session.pool.close()  # In new processes memory can be weighed.
     session.measure("buffer", transitions(session.quick))
     session.measure("buffer", images(session))
     session.add(memory_taken(session))

@@ -19,7 +19,7 @@ _ON_DEMAND = ("worker_failures",)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs benchmarks; returns 0."""
+    """Runs benchmarks; returns the status to exit with."""
     options = _parse(arguments)
     if options.make_peers:
         peers.main([])
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         session = measurement.Session(
             quick=options.quick,
             rounds=options.rounds or (3 if options.quick else 5),
-            seconds=options.seconds or (0.2 if options.quick else 2.0),
+            seconds=options.seconds or (0.15 if options.quick else 1.5),
             pool=pool,
             say=say,
         )
@@ -48,8 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f"{session.rounds} rounds of windows of {session.seconds:g} s each, "
                 f"contenders in turn, {where}, one thread each.\n"
             )
-            for name in options.benchmarks:
-                importlib.import_module(f"benchmarks.{name}").run(session)
+            finished = _run(options.benchmarks, session)
         for title, versions in pool.versions.items():
             said = ", ".join(f"{name} {value}" for name, value in versions.items())
             say(f"{title}: {said}")
@@ -58,7 +57,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         plot.draw(session.results, options.output / "benchmarks.png")
         seconds = time.perf_counter() - started
         say(f"{seconds:.0f} s; tables, CSV and plot are in {options.output}")
-    return 0
+    return 0 if finished else 130
+
+
+def _run(names: Sequence[str], session: measurement.Session) -> bool:
+    """Runs benchmarks; returns whether nobody interrupted them."""
+    try:
+        for name in names:
+            importlib.import_module(f"benchmarks.{name}").run(session)
+    except KeyboardInterrupt:
+        session.say("Interrupted: the rest is left out.")
+        return False
+    return True
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -80,8 +90,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, help="length of a window")
     parser.add_argument(
         "--cores",
-        default="0",
-        help="the cores to pin all to, such as 0 or 2,3, or all (default: 0)",
+        help="the cores to pin all to, such as 0 or 2,3, or all (default: the first)",
     )
     parser.add_argument(
         "--timeout", type=float, default=300.0, help="seconds to wait for a contender"
@@ -108,12 +117,13 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 @contextlib.contextmanager
-def _pinned(cores: str) -> Iterator[str]:
+def _pinned(cores: str | None) -> Iterator[str]:
     """Pins this process, and so all that it starts; says to what."""
     if cores == "all" or not hasattr(os, "sched_setaffinity"):
         yield "not pinned"
         return
     before = os.sched_getaffinity(0)
+    cores = cores or str(min(before))
     try:
         os.sched_setaffinity(0, [int(core) for core in cores.split(",")])
     except (OSError, ValueError) as error:

@@ -8,6 +8,8 @@ from typing import Any
 
 from benchmarks import processes, report
 
+_Notes = dict[str, list[str]]  # From what happened to the contenders it happened to.
+
 
 @dataclasses.dataclass(frozen=True)
 class Contender:
@@ -90,7 +92,7 @@ class Session:
     def measure(self, benchmark: str, groups: Iterable[Group]) -> None:
         """Measures groups one after another; what fails is named, the rest goes on."""
         for group in groups:
-            notes: list[str] = []
+            notes: _Notes = {}
             entries = [
                 entry
                 for contender in group.contenders
@@ -106,7 +108,7 @@ class Session:
                 self.pool.close()  # The next group's workers are new ones.
 
     def _prepare(
-        self, contender: Contender, count: int | None, notes: list[str]
+        self, contender: Contender, count: int | None, notes: _Notes
     ) -> _Entry | None:
         try:
             worker = self.pool.get(contender.system)
@@ -116,20 +118,20 @@ class Session:
             else:
                 worker.run(task, max(1, count // 8))
         except processes.WorkerError as error:
-            notes.append(f"{contender.label}: not measured: {error}")
+            notes.setdefault(f"not measured: {error}", []).append(contender.label)
             return None
         self.facts.append((contender, facts))
         return _Entry(contender, worker, task, count)
 
 
-def _measure_once(entry: _Entry, notes: list[str]) -> None:
+def _measure_once(entry: _Entry, notes: _Notes) -> None:
     if entry.failed:
         return
     try:
         entry.windows.append(entry.worker.run(entry.task, entry.count))
     except processes.WorkerError as error:
         entry.failed = True
-        notes.append(f"{entry.contender.label}: failed: {error}")
+        notes.setdefault(f"failed: {error}", []).append(entry.contender.label)
 
 
 def _calibrate(worker: processes.Worker, task: int, seconds: float) -> int:
@@ -145,7 +147,7 @@ def _calibrate(worker: processes.Worker, task: int, seconds: float) -> int:
 
 
 def _result(
-    benchmark: str, group: Group, unit: str, entries: list[_Entry], notes: list[str]
+    benchmark: str, group: Group, unit: str, entries: list[_Entry], notes: _Notes
 ) -> report.Result:
     series = [
         report.Series(
@@ -161,5 +163,5 @@ def _result(
         f"{unit}/s",
         series,
         group.references,
-        notes=notes,
+        notes=[f"{'; '.join(labels)}: {what}" for what, labels in notes.items()],
     )

@@ -42,7 +42,8 @@ RECIPES = {
         (("tf-agents[reverb]==0.19.0",), ("--no-deps", "gym==0.23.0")), "3.11"
     ),
     "torch": Recipe((("stable-baselines3>=2.9",),)),
-    "jax": Recipe((("jax", "flax", "optax", "gymnax"),)),
+    # gymnax imports six without asking for it.
+    "jax": Recipe((("jax", "flax", "optax", "gymnax", "six"),)),
 }
 
 

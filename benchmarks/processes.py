@@ -117,6 +117,7 @@ class Worker:
             cwd=ROOT,
             text=True,
         )
+        self._made: dict[str, tuple[int, Any]] = {}
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         threading.Thread(target=self._read, daemon=True).start()
         self.versions: dict[str, Any] = self._receive()["ready"]
@@ -127,9 +128,13 @@ class Worker:
         return self._process.poll() is None
 
     def make(self, task: str, settings: Mapping[str, Any]) -> tuple[int, Any]:
-        """Makes a task; returns its number and the facts about it."""
-        answer = self._ask({"make": task, "settings": dict(settings)})
-        return answer["made"], answer["facts"]
+        """Makes a task, or takes one made before; returns its number and its facts."""
+        request = {"make": task, "settings": dict(settings)}
+        key = json.dumps(request, sort_keys=True)
+        if key not in self._made:
+            answer = self._ask(request)
+            self._made[key] = answer["made"], answer["facts"]
+        return self._made[key]
 
     def run(self, task: int, count: int) -> Window:
         """Runs a task about `count` times."""
@@ -151,7 +156,7 @@ class Worker:
             pass  # It has ended; how is told by what is received.
         answer = self._receive()
         if "error" in answer:
-            raise WorkerError(_tail(answer["error"]))
+            raise WorkerError("it said:\n" + _tail(answer["error"]))
         return answer
 
     def _receive(self) -> dict[str, Any]:
@@ -178,7 +183,7 @@ class Worker:
     def _last_words(self) -> str:
         self._errors.seek(0)
         said = _tail(self._errors.read().decode(errors="replace"))
-        return f", having said:\n{said}" if said else ""
+        return f"; it said:\n{said}" if said else ""
 
 
 class Pool:
@@ -214,4 +219,5 @@ class Pool:
 
 
 def _tail(text: str, lines: int = 8) -> str:
-    return "\n".join(f"    {line}" for line in text.rstrip().splitlines()[-lines:])
+    told = [line for line in text.splitlines() if line.strip(" ^~|")]
+    return "\n".join(f"      {line.strip()}" for line in told[-lines:])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import pathlib
-import threading
 from typing import Any
 
 _STATUS = pathlib.Path("/proc/self/status")
+_CLEAR = pathlib.Path("/proc/self/clear_refs")
 _MEMINFO = pathlib.Path("/proc/meminfo")
 
 
@@ -16,15 +17,13 @@ class Watch:
 
     def __enter__(self) -> Watch:
         gc.collect()
-        self._before = self._peak = self._after = resident()
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-        self._thread.start()
+        self._before = resident()
+        with contextlib.suppress(OSError):
+            _CLEAR.write_text("5")  # Sets the peak to what is taken now.
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self._ended.set()
-        self._thread.join()
+        self._peak = _kilobytes(_STATUS, "VmHWM:") * 1024
         gc.collect()
         self._after = resident()
 
@@ -37,10 +36,6 @@ class Watch:
             "resident bytes": self._after - self._before,
             "peak bytes": self._peak - self._before,
         }
-
-    def _look(self) -> None:
-        while not self._ended.wait(0.01):
-            self._peak = max(self._peak, resident())
 
 
 def resident() -> int:

@@ -96,20 +96,22 @@ def buffer_task(
     buffer, facts = _full_buffer(make_buffer, capacity, image)
     frame = _frame(buffer.data_spec)
 
-    def add() -> None:
+    def add() -> Any:
         buffer.add_batch(frame)
+        return ()
 
     def sample() -> Any:
         items, _ = buffer.get_next(64, 2)
         return items
 
     def in_a_loop(operation: Callable[[], Any]) -> Any:
-        def step(i: Any) -> Any:
-            done = tf.nest.flatten(operation()) or [i]
-            with tf.control_dependencies(done):
-                return (i + 1,)
-
-        return tf.while_loop(lambda i: i < _IN_ONE_CALL, step, (tf.constant(0),))
+        # What is drawn is carried on, or TensorFlow would not draw it.
+        _, last = tf.while_loop(
+            lambda i, _: i < _IN_ONE_CALL,
+            lambda i, _: (i + 1, operation()),
+            (tf.constant(1), operation()),
+        )
+        return last
 
     if what == "next":
         iterator = iter(buffer.as_dataset(sample_batch_size=64, num_steps=2))
@@ -130,6 +132,7 @@ def _full_buffer(
     spec = _image_spec() if image else _transition_spec()
     leaves = tf.nest.flatten(spec)
     raw = capacity * sum(leaf.shape.num_elements() * leaf.dtype.size for leaf in leaves)
+    make_buffer(data_spec=spec, batch_size=1, max_length=10)  # Starts TensorFlow.
     with memory.Watch() as watch:
         buffer = make_buffer(data_spec=spec, batch_size=1, max_length=capacity)
     # All frames count as written, as the zeros that they are: to write a million of

@@ -7,7 +7,8 @@ standard output; between them the worker sleeps. It begins with a line of its ow
     -> {"make": "dqn", "settings": {"envs": 8}}    <- {"made": 0, "facts": {}}
     -> {"run": 0, "count": 2000}                   <- {"seconds": 1.9, "counts": ...}
 
-A request that fails is answered by `{"error": traceback}`.
+A request that fails is answered by `{"error": ...}`, the
+end of its traceback.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ def serve(
     for line in sys.stdin:
         try:
             answer = _answer(json.loads(line), makers, tasks)
-        except Exception:
-            answer = {"error": traceback.format_exc()}
+        except Exception as error:
+            answer = {"error": "".join(traceback.format_exception(error)[-2:])}
         _write(answers, answer)
     # Some peers leave servers and threads behind that would hold up an ordinary end.
     os._exit(0)

@@ -9,9 +9,9 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.slow
-def test_every_failure_is_measured():
+def test_every_failure_is_measured(tmp_path):
     result = subprocess.run(
-        [sys.executable, "-m", "benchmarks.worker_failures"],
+        [sys.executable, "-m", "benchmarks", "worker_failures", f"--output={tmp_path}"],
         cwd=REPOSITORY,
         capture_output=True,
         text=True,

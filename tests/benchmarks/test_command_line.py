@@ -1,0 +1,93 @@
+import os
+import sys
+import types
+
+import pytest
+
+from benchmarks import command_line, report
+
+
+@pytest.fixture
+def benchmark(monkeypatch):
+    """Puts `run` in the place of the benchmark dqn."""
+
+    def put(run):
+        module = types.SimpleNamespace(run=run)
+        monkeypatch.setitem(sys.modules, "benchmarks.dqn", module)
+
+    return put
+
+
+def _measure(session):
+    series = [report.Series("tfrl", [2.0]), report.Series("Peer", [1.0])]
+    session.add(report.Result("dqn", "the loop", "iterations/s", series, ("Peer",)))
+
+
+def test_all_outputs_are_written(benchmark, tmp_path, capsys):
+    benchmark(_measure)
+    assert command_line.main(["dqn", f"--output={tmp_path / 'out'}"]) == 0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "benchmarks.png",
+        "measurements.csv",
+        "report.txt",
+        "summary.csv",
+    ]
+    shown = capsys.readouterr().out
+    assert "dqn: the loop; iterations/s" in shown
+    assert (tmp_path / "out" / "report.txt").read_text() == shown
+
+
+def test_an_interrupted_run_keeps_what_was_measured(benchmark, tmp_path, capsys):
+    def run(session):
+        _measure(session)
+        raise KeyboardInterrupt
+
+    benchmark(run)
+    assert command_line.main(["dqn", f"--output={tmp_path}"]) == 130
+    assert "Interrupted" in capsys.readouterr().out
+    assert "Peer" in (tmp_path / "summary.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("flags", "rounds", "seconds"),
+    [([], 5, 1.5), (["--quick"], 3, 0.15), (["--quick", "--rounds=7"], 7, 0.15)],
+)
+def test_a_quick_run_measures_less(benchmark, tmp_path, flags, rounds, seconds):
+    sessions = []
+    benchmark(sessions.append)
+    command_line.main(["dqn", f"--output={tmp_path}", *flags])
+    (session,) = sessions
+    assert (session.rounds, session.seconds) == (rounds, seconds)
+    assert session.quick == ("--quick" in flags)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cannot be pinned")
+def test_all_runs_on_the_cores_named(benchmark, tmp_path):
+    before, cores = os.sched_getaffinity(0), []
+    benchmark(lambda _: cores.append(os.sched_getaffinity(0)))
+    core = max(before)
+    command_line.main(["dqn", f"--output={tmp_path}", f"--cores={core}"])
+    assert cores == [{core}]
+    assert os.sched_getaffinity(0) == before
+
+
+def test_an_unknown_benchmark_is_an_error(capsys):
+    with pytest.raises(SystemExit):
+        command_line.main(["speed"])
+    assert "expected names of dqn, tutorial" in capsys.readouterr().err
+
+
+def test_cores_that_are_none_are_an_error(tmp_path):
+    with pytest.raises(SystemExit, match="--cores: expected numbers of cores"):
+        command_line.main(["dqn", f"--output={tmp_path}", "--cores=first"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["dqn", "tutorial", "reinforce", "buffer", "startup"])
+def test_our_own_contenders_are_measured(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("TFRL_PEERS", str(tmp_path / "none"))
+    flags = ["--quick", "--rounds=1", "--seconds=0.01", "--cores=all"]
+    assert command_line.main([name, *flags, f"--output={tmp_path}"]) == 0
+    lines = (tmp_path / "report.txt").read_text().splitlines()
+    assert any(line.startswith("tfrl") for line in lines)
+    assert not any("tfrl" in line and "not measured" in line for line in lines)

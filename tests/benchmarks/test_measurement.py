@@ -1,0 +1,102 @@
+import pytest
+
+from benchmarks import measurement, processes
+
+
+class Workers:
+    """In the place of a pool: workers whose tasks take a time that is made up."""
+
+    def __init__(self, speeds):
+        self._speeds = speeds
+        self.order = []
+        self.closed = 0
+
+    def get(self, name):
+        if name not in self._speeds:
+            raise processes.WorkerError("is not there")
+        return Worker(name, self._speeds[name], self.order)
+
+    def close(self):
+        self.closed += 1
+
+
+class Worker:
+    def __init__(self, name, speed, order):
+        self._name, self._speed, self._order = name, speed, order
+
+    def make(self, task, settings):
+        return 0, {"task": task, **settings}
+
+    def run(self, task, count):
+        self._order.append((self._name, count))
+        if self._speed is None and len(self._order) > 5:
+            raise processes.WorkerError("broke")
+        seconds = count / (self._speed or 100)
+        return processes.Window(
+            seconds, seconds, {"iterations": count, "environment steps": 8 * count}
+        )
+
+
+def _session(speeds, quick=False):
+    lines = []
+    session = measurement.Session(
+        quick=quick, rounds=2, seconds=1.0, pool=Workers(speeds), say=lines.append
+    )
+    return session, lines
+
+
+def _group(*names, **options):
+    contenders = [measurement.Contender(name, name, "task") for name in names]
+    return measurement.Group("title", tuple(contenders), (names[0],), **options)
+
+
+def test_contenders_are_measured_in_turn():
+    session, _ = _session({"a": 1000, "b": 100})
+    session.measure("benchmark", [_group("a", "b")])
+    assert [name for name, _ in session.pool.order[-4:]] == ["a", "b", "a", "b"]
+
+
+def test_a_window_is_as_long_as_asked():
+    session, _ = _session({"a": 1000, "b": 100})
+    session.measure("benchmark", [_group("a", "b")])
+    assert dict(session.pool.order[-2:]) == {"a": 1000, "b": 100}
+
+
+def test_a_group_may_fix_the_count():
+    session, _ = _session({"a": 1000, "b": 100})
+    session.measure("benchmark", [_group("a", "b", count=16)])
+    assert session.pool.order == [("a", 2), ("b", 2)] + 2 * [("a", 16), ("b", 16)]
+
+
+def test_values_are_rates_in_each_unit():
+    session, _ = _session({"a": 1000})
+    units = ("iterations", "environment steps")
+    session.measure("benchmark", [_group("a", units=units)])
+    first, second = session.results
+    assert (first.unit, second.unit) == ("iterations/s", "environment steps/s")
+    assert first.series[0].values == pytest.approx([1000, 1000])
+    assert second.series[0].values == pytest.approx([8000, 8000])
+
+
+def test_who_is_missing_is_named_and_the_rest_goes_on():
+    session, lines = _session({"a": 1000})
+    session.measure("benchmark", [_group("a", "gone", "lost")])
+    (result,) = session.results
+    assert [series.label for series in result.series] == ["a"]
+    assert result.notes == ["gone; lost: not measured: is not there"]
+    assert "gone; lost: not measured" in lines[0]
+
+
+def test_who_fails_on_the_way_keeps_what_was_measured():
+    session, _ = _session({"a": 1000, "weak": None})
+    session.measure("benchmark", [_group("a", "weak", count=8)])
+    (result,) = session.results
+    assert [len(series.values) for series in result.series] == [2, 1]
+    assert result.notes == ["weak: failed: broke"]
+
+
+@pytest.mark.parametrize(("quick", "closed"), [(False, 2), (True, 0)])
+def test_only_a_quick_run_keeps_its_workers(quick, closed):
+    session, _ = _session({"a": 1000}, quick)
+    session.measure("benchmark", [_group("a"), _group("a")])
+    assert session.pool.closed == closed

@@ -37,16 +37,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stack.callback(pool.close)
         session = measurement.Session(
             quick=options.quick,
-            rounds=options.rounds or (3 if options.quick else 5),
-            seconds=options.seconds or (0.15 if options.quick else 1.5),
+            rounds=options.rounds or (3 if options.quick else 11),
+            seconds=options.seconds or (0.15 if options.quick else 0.7),
             pool=pool,
             say=say,
+            clock=options.clock,
         )
         started = time.perf_counter()
         with _pinned(options.cores) as where:
             say(
                 f"{session.rounds} rounds of windows of {session.seconds:g} s each, "
-                f"contenders in turn, {where}, one thread each.\n"
+                f"contenders in turn, {where}, one thread each, {options.clock} "
+                "time.\n"
             )
             finished = _run(options.benchmarks, session)
         for title, versions in pool.versions.items():
@@ -91,6 +93,12 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--cores",
         help="the cores to pin all to, such as 0 or 2,3, or all (default: the first)",
+    )
+    parser.add_argument(
+        "--clock",
+        choices=("wall", "cpu"),
+        default="wall",
+        help="cpu counts a contender's own seconds of its core: for a busy machine",
     )
     parser.add_argument(
         "--timeout", type=float, default=300.0, help="seconds to wait for a contender"

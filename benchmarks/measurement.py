@@ -68,6 +68,8 @@ class Session:
       seconds: how long a window is.
       pool: the workers.
       say: takes lines for the reader.
+      clock: "wall" counts the seconds that passed, "cpu" those that a contender had of
+        its core: less true, since it leaves waiting out, but of use on a busy machine.
       results: what was measured.
       facts: what workers told of the contenders.
       windows: all that the results were computed from.
@@ -78,6 +80,7 @@ class Session:
     seconds: float
     pool: processes.Pool
     say: Callable[[str], None]
+    clock: str = "wall"
     results: list[report.Result] = dataclasses.field(default_factory=list)
     facts: list[tuple[Contender, Mapping[str, Any]]] = dataclasses.field(
         default_factory=list
@@ -102,7 +105,7 @@ class Session:
                 for entry in entries:
                     _measure_once(entry, notes)
             for unit in group.units:
-                self.add(_result(benchmark, group, unit, entries, notes))
+                self.add(self._result(benchmark, group, unit, entries, notes))
             self.windows += [w for entry in entries for w in entry.windows]
             if not self.quick:
                 self.pool.close()  # The next group's workers are new ones.
@@ -122,6 +125,32 @@ class Session:
             return None
         self.facts.append((contender, facts))
         return _Entry(contender, worker, task, count)
+
+    def _result(
+        self,
+        benchmark: str,
+        group: Group,
+        unit: str,
+        entries: list[_Entry],
+        notes: _Notes,
+    ) -> report.Result:
+        def rate(window: processes.Window) -> float:
+            cpu = self.clock == "cpu"
+            return window.counts[unit] / (window.cpu_seconds if cpu else window.seconds)
+
+        series = [
+            report.Series(entry.contender.label, [rate(w) for w in entry.windows])
+            for entry in entries
+            if entry.windows
+        ]
+        return report.Result(
+            benchmark,
+            group.title,
+            f"{unit}/s",
+            series,
+            group.references,
+            notes=[f"{'; '.join(labels)}: {what}" for what, labels in notes.items()],
+        )
 
 
 def _measure_once(entry: _Entry, notes: _Notes) -> None:
@@ -144,24 +173,3 @@ def _calibrate(worker: processes.Worker, task: int, seconds: float) -> int:
         if elapsed >= seconds / 4:
             return max(1, round(done * seconds / elapsed))
         count = max(2 * count, round(done * seconds / 3 / max(elapsed, 1e-6)))
-
-
-def _result(
-    benchmark: str, group: Group, unit: str, entries: list[_Entry], notes: _Notes
-) -> report.Result:
-    series = [
-        report.Series(
-            entry.contender.label,
-            [w.counts[unit] / w.seconds for w in entry.windows],
-        )
-        for entry in entries
-        if entry.windows
-    ]
-    return report.Result(
-        benchmark,
-        group.title,
-        f"{unit}/s",
-        series,
-        group.references,
-        notes=[f"{'; '.join(labels)}: {what}" for what, labels in notes.items()],
-    )

@@ -38,7 +38,7 @@ def group(count: int) -> Group:
 
 def run(session: Session) -> None:
     """Measures it."""
-    session.measure("reinforce", [group(6 if session.quick else 30)])
+    session.measure("reinforce", [group(6 if session.quick else 12)])
 
 
 if __name__ == "__main__":

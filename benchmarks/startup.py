@@ -25,7 +25,7 @@ _OWN_IMPORT = "import of TensorFlow"
 
 def run(session: Session) -> None:
     """Measures it."""
-    rounds = 1 if session.quick else session.rounds
+    rounds = 1 if session.quick else min(session.rounds, 5)
     imports, parts = [], []
     _import_seconds()  # Brings the files into the system's cache.
     try:

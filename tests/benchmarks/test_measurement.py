@@ -33,7 +33,7 @@ class Worker:
             raise processes.WorkerError("broke")
         seconds = count / (self._speed or 100)
         return processes.Window(
-            seconds, seconds, {"iterations": count, "environment steps": 8 * count}
+            seconds, seconds / 2, {"iterations": count, "environment steps": 8 * count}
         )
 
 
@@ -76,6 +76,13 @@ def test_values_are_rates_in_each_unit():
     assert (first.unit, second.unit) == ("iterations/s", "environment steps/s")
     assert first.series[0].values == pytest.approx([1000, 1000])
     assert second.series[0].values == pytest.approx([8000, 8000])
+
+
+def test_a_contenders_own_seconds_may_be_counted():
+    session, _ = _session({"a": 1000})
+    session.clock = "cpu"
+    session.measure("benchmark", [_group("a")])
+    assert session.results[0].series[0].values == pytest.approx([2000, 2000])
 
 
 def test_who_is_missing_is_named_and_the_rest_goes_on():

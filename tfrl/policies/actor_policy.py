@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from tfrl.networks import network
-from tfrl.policies import tf_policy, utils, validation
+from tfrl.policies import tf_policy, traced_action, utils, validation
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
@@ -93,6 +93,14 @@ class ActorPolicy(tf_policy.TFPolicy):
 
     def _variables(self) -> Sequence[Any]:
         return self._actor_network.variables
+
+    def _is_pure_tensorflow(self) -> bool:
+        return (
+            type(self) is ActorPolicy
+            and self._observation_normalizer is None
+            and self._observation_and_action_constraint_splitter is None
+            and traced_action.has_known_layers(self._actor_network)
+        )
 
     def _apply_actor_network(
         self,

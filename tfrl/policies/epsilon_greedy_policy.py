@@ -90,6 +90,13 @@ class EpsilonGreedyPolicy(wrapper_policy.WrapperPolicy):
             and _is_small_discrete(policy.action_spec)
         )
 
+    def _is_pure_tensorflow(self) -> bool:
+        return (
+            type(self) is EpsilonGreedyPolicy
+            and not callable(self._epsilon)
+            and self._wrapped_policy._is_pure_tensorflow()
+        )
+
     def _greedy_action(
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor
     ) -> policy_step.PolicyStep:

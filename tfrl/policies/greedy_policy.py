@@ -35,6 +35,9 @@ class GreedyPolicy(wrapper_policy.WrapperPolicy):
     ) -> policy_step.PolicyStep:
         return self._greedy_action(time_step, policy_state)
 
+    def _is_pure_tensorflow(self) -> bool:
+        return type(self) is GreedyPolicy and self._wrapped_policy._is_pure_tensorflow()
+
     def _greedy_action(
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor
     ) -> policy_step.PolicyStep:

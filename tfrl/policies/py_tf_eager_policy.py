@@ -48,19 +48,13 @@ class PyTFEagerPolicyBase(py_policy.PyPolicy):
         self._policy = policy
         self._use_tf_function = use_tf_function
         self._batch_time_steps = batch_time_steps
-        action_fn = self._call_policy
         self._policy_action_fn = (
-            common.function(action_fn) if use_tf_function else action_fn
+            _traced_action(policy) if use_tf_function else policy.action
         )
 
     def variables(self) -> list[np.ndarray]:
         """The values of the policy's variables."""
         return [np.asarray(v) for v in self._policy.variables()]
-
-    def _call_policy(
-        self, time_step: ts.TimeStep, policy_state: Any, seed: tf.Tensor | None
-    ) -> policy_step.PolicyStep:
-        return self._policy.action(time_step, policy_state, seed)
 
     def _get_initial_state(self, batch_size: int | None) -> types.NestedTensor:
         if batch_size is None and self._batch_time_steps:
@@ -73,11 +67,11 @@ class PyTFEagerPolicyBase(py_policy.PyPolicy):
         policy_state: types.NestedArray,
         seed: int | None = None,
     ) -> policy_step.PolicyStep:
-        if self._batch_time_steps:
-            time_step = nest_utils.batch_nested_array(time_step)
         # Tensors, because each new array would be traced anew.
-        time_step = tf.nest.map_structure(tf.convert_to_tensor, time_step)
-        policy_state = tf.nest.map_structure(tf.convert_to_tensor, policy_state)
+        as_tensor = _batched_tensor if self._batch_time_steps else tf.convert_to_tensor
+        time_step = tf.nest.map_structure(as_tensor, time_step)
+        if tf.nest.flatten(policy_state):
+            policy_state = tf.nest.map_structure(tf.convert_to_tensor, policy_state)
         seed_tensor = None
         if seed is not None:
             seed_tensor = tf.cast(seeds.as_seed(seed), tf.int64)
@@ -88,6 +82,22 @@ class PyTFEagerPolicyBase(py_policy.PyPolicy):
             action=nest_utils.unbatch_nested_tensors_to_arrays(step.action),
             info=nest_utils.unbatch_nested_tensors_to_arrays(step.info),
         )
+
+
+def _batched_tensor(array: Any) -> tf.Tensor:
+    return tf.constant(np.asarray(array)[np.newaxis])
+
+
+def _traced_action(policy: Any) -> Any:
+    """Returns the `tf.function` of an action, the same for as long as possible."""
+    if isinstance(policy, tf_policy.TFPolicy) and policy._is_pure_tensorflow():
+        # Programs make a new policy for every few episodes.
+        return policy._traced_action.function(policy)
+    return common.function(
+        lambda time_step, policy_state, seed: policy.action(
+            time_step, policy_state, seed
+        )
+    )
 
 
 class PyTFEagerPolicy(PyTFEagerPolicyBase):

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from tfrl.networks import network
 from tfrl.networks import utils as network_utils
-from tfrl.policies import tf_policy, utils, validation
+from tfrl.policies import tf_policy, traced_action, utils, validation
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
@@ -97,6 +97,13 @@ class QPolicy(tf_policy.TFPolicy):
 
     def _variables(self) -> Sequence[Any]:
         return self._q_network.variables
+
+    def _is_pure_tensorflow(self) -> bool:
+        return (
+            type(self) is QPolicy
+            and self._observation_and_action_constraint_splitter is None
+            and traced_action.has_known_layers(self._q_network)
+        )
 
     def _q_values(
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor

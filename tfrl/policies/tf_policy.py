@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import tensorflow as tf
 
-from tfrl.policies import utils, validation
+from tfrl.policies import traced_action, utils, validation
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
@@ -103,6 +103,7 @@ class TFPolicy(tf.Module):
             observation_and_action_constraint_splitter
         )
         self._validate_args = validate_args
+        self._set_untracked("_traced_action", traced_action.TracedAction())
         # Made here, because a `tf.function` that calls `action` may create no variable.
         with tf.init_scope():
             self._generator = seeds.make_generator(seed)
@@ -131,6 +132,16 @@ class TFPolicy(tf.Module):
           TypeError: a dtype differs from its spec.
           ValueError: a structure or shape differs from its spec.
         """
+        if tf.executing_eagerly():
+            step = self._traced_action.call(self, time_step, policy_state, seed)
+            if step is not None:
+                return step
+        return self._act(time_step, policy_state, seed)
+
+    def _act(
+        self, time_step: ts.TimeStep, policy_state: types.NestedTensor, seed: Any
+    ) -> policy_step.PolicyStep:
+        """Does what `action` says."""
         time_step, policy_state = self._prepare(time_step, policy_state)
         step = self._action(time_step, policy_state, self._stateless_seed(seed))
         if self._validate_args:
@@ -292,6 +303,10 @@ class TFPolicy(tf.Module):
             f"{type(self).__name__}.distribution: this policy has no distribution over "
             "actions; call action() instead."
         )
+
+    def _is_pure_tensorflow(self) -> bool:
+        """Whether `_action` calls no Python that may act otherwise the next time."""
+        return False
 
     def _greedy_action(
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor

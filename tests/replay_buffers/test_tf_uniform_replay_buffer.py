@@ -346,7 +346,8 @@ def test_a_restored_buffer_continues_bit_for_bit(tmp_path):
 
 
 def test_variables_are_named_by_scope_and_path():
-    buffer = TFUniformReplayBuffer({"x": ID_SPEC, "y": ID_SPEC}, 1, scope="replay")
+    spec = {"x": ID_SPEC, "y": ID_SPEC}
+    buffer = TFUniformReplayBuffer(spec, 1, scope="replay", table_fn=Table)
     assert [v.name for v in buffer.variables()][:3] == [
         "replay/Table/x:0",
         "replay/Table/y:0",

@@ -26,7 +26,7 @@ from tfrl.environments import (
 )
 from tfrl.specs import array_spec, tensor_spec
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import python_threads
+from tfrl.utils import host_calls, python_threads
 
 
 class TFPyEnvironment(tf_environment.TFEnvironment):
@@ -92,6 +92,9 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         self._packing = packing.Packing(
             [[self._batch_size, *spec.shape] for spec in flat_specs],
             [spec.dtype for spec in flat_specs],
+        )
+        self._flat_batched_specs = tensor_spec.add_outer_dim(
+            flat_specs, self._batch_size
         )
         self._flat_time_step: list[np.ndarray] | None = None
         self._num_steps = 0
@@ -198,6 +201,10 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         if tf.executing_eagerly():
             # tf.convert_to_tensor takes twice as long.
             outputs = [tf.constant(x) for x in function(*inputs)]
+        elif host_calls.in_xla_graph():
+            outputs = host_calls.host_call(
+                function, inputs, self._flat_batched_specs, name
+            )
         else:
 
             def call(*arguments: np.ndarray) -> list[np.ndarray]:

@@ -6,6 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrl.utils import host_calls
+
 
 class TFDeque(tf.Module):
     """Keeps the last `max_len` values of one shape and dtype.
@@ -68,6 +70,10 @@ class TFDeque(tf.Module):
         if where is None:
             where = tf.ones(tf.shape(values)[:1], tf.bool)
 
+        if host_calls.in_xla_graph():
+            self._extend_at_once(values, where)
+            return
+
         def append() -> tf.Tensor:
             chosen = tf.cast(where, tf.int64)
             position = self._head + tf.cumsum(chosen, exclusive=True)
@@ -80,6 +86,25 @@ class TFDeque(tf.Module):
 
         # Most steps end no episode: then this costs one reduction and no write.
         tf.cond(tf.reduce_any(where), append, lambda: tf.constant(False))
+
+    def _extend_at_once(self, values: tf.Tensor, where: tf.Tensor) -> None:
+        """The same without a scatter, which XLA does row by row."""
+        chosen = tf.cast(where, tf.int64)
+        rank = tf.cumsum(chosen, exclusive=True)
+        old_head = self._head.read_value()
+        head = old_head + tf.reduce_sum(chosen)
+        # The last position below the new head that falls into each slot.
+        slots = tf.range(self._max_len + 1, dtype=tf.int64)
+        last = head - 1 - (head - 1 - slots) % self._max_len
+        taken = where & (rank == (last - old_head)[:, tf.newaxis])
+        taken &= (slots < self._max_len)[:, tf.newaxis]
+        inner = [1] * self._shape.rank
+        new = tf.reduce_sum(
+            tf.where(tf.reshape(taken, [*taken.shape, *inner]), values, 0), axis=1
+        )
+        is_new = tf.reshape(tf.reduce_any(taken, axis=1), [-1, *inner])
+        self._buffer.assign(tf.where(is_new, new, self._buffer))
+        self._head.assign(head)
 
     def clear(self) -> None:
         """Empties the deque."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.utils import summaries
+from tfrl.utils import host_calls, summaries
 
 
 class TFStepMetric(tf.Module, abc.ABC):
@@ -24,6 +24,8 @@ class TFStepMetric(tf.Module, abc.ABC):
         super().__init__(name=name)
         self._prefix = prefix
         self._call_function = tf.function(self.call)
+        # Traced apart, since a metric may do differently where XLA compiles it.
+        self._compiled_call_function = tf.function(self.call)
 
     @property
     def prefix(self) -> str:
@@ -48,6 +50,8 @@ class TFStepMetric(tf.Module, abc.ABC):
         `call` runs as a tf.function, so it may branch on tensors with Python's `if`;
         called from another graph it becomes part of that one at no cost.
         """
+        if host_calls.in_xla_graph():
+            return self._compiled_call_function(*args, **kwargs)
         return self._call_function(*args, **kwargs)
 
     def tf_summaries(

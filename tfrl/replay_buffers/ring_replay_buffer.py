@@ -1,10 +1,10 @@
 """A ring of frames for each environment, in `tf.Variable`s: what its buffers share.
 
-The frames of environment `b` lie in rows `b * R` to `b * R + R - 1` of one flat table,
-frame number `i` in row `b * R + i % R`. `R` is one more than the `max_length` frames
-that can be sampled, and this spare row makes sampling safe beside a writer: a frame is
-written into a row that is not sampled any more, and only then is the head moved on,
-which brings the new frame in and puts the oldest one out.
+Frame number `i` of environment `b` lies in row `i % R * B + b` of one flat table, so
+that the frames of one step are a block, written at once. `R` is one more than the
+`max_length` frames that can be sampled, and this spare block makes sampling safe beside
+a writer: a frame is written into a row that is not sampled any more, and only then is
+the head moved on, which brings the new frame in and puts the oldest one out.
 
 A window of frames is called by the *key* of its first one: `i * B + b`.
 """
@@ -17,7 +17,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.replay_buffers import batch_check, replay_buffer, table
+from tfrl.replay_buffers import batch_check, packed_table, replay_buffer
 from tfrl.utils import seeds
 
 BufferInfo = replay_buffer.BufferInfo
@@ -46,7 +46,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         max_length: int = 1000,
         scope: str = "RingReplayBuffer",
         device: str | None = None,
-        table_fn: Callable[..., table.Table] = table.Table,
+        table_fn: Callable[..., Any] = packed_table.PackedTable,
         dataset_drop_remainder: bool = False,
         dataset_window_shift: int | None = None,
         stateful_dataset: bool = False,
@@ -115,7 +115,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         return self._device
 
     @property
-    def table_fn(self) -> Callable[..., table.Table]:
+    def table_fn(self) -> Callable[..., Any]:
         """What made the storage."""
         return self._table_fn
 
@@ -179,8 +179,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         items = self._check_batch(items)
         with self._placed(), tf.name_scope("add_batch"):
             new_id = self._last_id + 1
-            rows = tf.range(self._batch_size, dtype=tf.int64) * self._ring
-            write = self._table.write(rows + new_id % self._ring, items)
+            write = self._table.write_block(new_id % self._ring, items)
             enter = self._enter(new_id)
             # Only a complete frame becomes visible.
             with tf.control_dependencies([write, enter]):
@@ -373,7 +372,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         return replay_buffer.placed(self._device)
 
     def _rows(self, columns: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
-        return columns * self._ring + ids % self._ring
+        return ids % self._ring * self._batch_size + columns
 
     def _valid_starts(
         self, head: tf.Tensor, num_steps: int

@@ -11,6 +11,8 @@ from typing import Any
 import tensorflow as tf
 import tree
 
+from tfrl.utils import host_calls
+
 
 class Table(tf.Module):
     """`capacity` rows, each holding one nest of tensors that matches `tensor_spec`.
@@ -87,6 +89,45 @@ class Table(tf.Module):
             updates = tf.convert_to_tensor(value, variable.dtype)
             writes.append(variable.scatter_update(tf.IndexedSlices(updates, rows)))
         return tf.group(*writes)
+
+    def write_block(self, block: Any, values: Any) -> Any:
+        """Writes the `N` rows from `block * N` on; returns the op (None if eager).
+
+        The number of rows must be a multiple of `N`.
+
+        Args:
+          block: An integer scalar.
+          values: A nest like the spec of tensors `[N, *leaf shape]`.
+
+        Raises:
+          ValueError: If `values` and the spec differ in structure.
+        """
+        tf.nest.assert_same_structure(self._slots, values)
+        first = tf.nest.flatten(values)[0]
+        num_rows = first.shape[0] or tf.shape(first)[0]
+        if not host_calls.in_xla_graph():
+            block = tf.convert_to_tensor(block)
+            rows = block * tf.cast(num_rows, block.dtype)
+            return self.write(rows + tf.range(num_rows, dtype=block.dtype), values)
+        for variable, value in zip(
+            self.variables(), tf.nest.flatten(values), strict=True
+        ):
+            variable.assign(_with_block(variable, block, value))
+        return tf.no_op()
+
+
+def _with_block(variable: tf.Variable, block: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
+    """The table with a block replaced, in such a way that XLA does it in place.
+
+    A single update XLA repeats inside of the read that follows; then both need the
+    table as it was, and all of it is copied at every write. It does not so with two:
+    the block is written twice.
+    """
+    blocks = tf.reshape(variable, [-1, *value.shape])
+    written = tf.tensor_scatter_nd_update(
+        blocks, tf.stack([block, block])[:, tf.newaxis], tf.stack([value, value])
+    )
+    return tf.reshape(written, variable.shape)
 
 
 def slot_names(tensor_spec: Any) -> list[str]:

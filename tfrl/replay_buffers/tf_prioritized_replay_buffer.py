@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tfrl.replay_buffers import ring_replay_buffer, sum_tree, table
+from tfrl.replay_buffers import packed_table, ring_replay_buffer, sum_tree
 from tfrl.utils import seeds
 
 
@@ -72,7 +72,7 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
         max_length: int = 1000,
         scope: str = "TFPrioritizedReplayBuffer",
         device: str | None = None,
-        table_fn: Callable[..., table.Table] = table.Table,
+        table_fn: Callable[..., Any] = packed_table.PackedTable,
         dataset_drop_remainder: bool = False,
         dataset_window_shift: int | None = None,
         stateful_dataset: bool = False,

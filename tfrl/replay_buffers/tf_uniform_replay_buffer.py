@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.replay_buffers import replay_buffer, ring_replay_buffer, table
+from tfrl.replay_buffers import packed_table, replay_buffer, ring_replay_buffer
 from tfrl.utils import seeds
 
 BufferInfo = replay_buffer.BufferInfo
@@ -33,7 +33,7 @@ class TFUniformReplayBuffer(ring_replay_buffer.RingReplayBuffer):
         max_length: int = 1000,
         scope: str = "TFUniformReplayBuffer",
         device: str | None = None,
-        table_fn: Callable[..., table.Table] = table.Table,
+        table_fn: Callable[..., Any] = packed_table.PackedTable,
         dataset_drop_remainder: bool = False,
         dataset_window_shift: int | None = None,
         stateful_dataset: bool = False,

@@ -49,8 +49,11 @@ class EpisodicLoop(loop.Loop):
         *,
         collect_episodes_per_iteration: int = 1,
         seed: int | None = None,
+        jit_compile: bool = False,
     ) -> None:
-        super().__init__(environment, agent, replay_buffer, observers, seed)
+        super().__init__(
+            environment, agent, replay_buffer, observers, seed, jit_compile
+        )
         batch_size = environment.batch_size
         episodes = collect_episodes_per_iteration
         if episodes < 1 or episodes % batch_size:

@@ -43,15 +43,18 @@ class OffPolicyLoop(loop.Loop):
       sample_batch_size: examples in an update.
       sampling: "dataset" takes the batches from the buffer's `as_dataset` pipeline;
         "variables" gathers them from the buffer's variables in the loop itself, which
-        is faster and draws from the same distribution.
+        is faster and draws from the same distribution, and is what a compiled loop
+        does. None chooses by `jit_compile`.
       sequence_length: frames of an example, for an agent that learns from sequences of
         any length, such as one with a recurrent network; None takes what the agent
         asks for.
       seed: see `Loop`.
+      jit_compile: see `Loop`.
 
     Raises:
-      ValueError: a number that is not positive, an unknown `sampling`, a buffer or an
-        initial collection too small for one sample, or specs that do not match.
+      ValueError: a number that is not positive, an unknown `sampling` or one that
+        cannot be compiled, a buffer or an initial collection too small for one sample,
+        or specs that do not match.
     """
 
     def __init__(
@@ -66,11 +69,14 @@ class OffPolicyLoop(loop.Loop):
         initial_collect_steps: int = 1000,
         initial_collect_policy: tf_policy.TFPolicy | None = None,
         sample_batch_size: int = 64,
-        sampling: Literal["dataset", "variables"] = "dataset",
+        sampling: Literal["dataset", "variables"] | None = None,
         sequence_length: int | None = None,
         seed: int | None = None,
+        jit_compile: bool = False,
     ) -> None:
-        super().__init__(environment, agent, replay_buffer, observers, seed)
+        super().__init__(
+            environment, agent, replay_buffer, observers, seed, jit_compile
+        )
         for name, value in (
             ("collect_steps_per_iteration", collect_steps_per_iteration),
             ("train_steps_per_iteration", train_steps_per_iteration),
@@ -79,10 +85,7 @@ class OffPolicyLoop(loop.Loop):
         ):
             if value < 1:
                 raise ValueError(f"{name}: expected at least 1, got {value}.")
-        if sampling not in ("dataset", "variables"):
-            raise ValueError(
-                f"sampling: expected 'dataset' or 'variables', got {sampling!r}."
-            )
+        from_dataset = _is_from_dataset(sampling, jit_compile)
         self._num_steps = _check_sequence_length(sequence_length, agent)
         self._initial_steps = -(-initial_collect_steps // environment.batch_size)
         _check_initial_collection(
@@ -103,7 +106,7 @@ class OffPolicyLoop(loop.Loop):
             else sample_batch_size * train_steps_per_iteration
         )
         self._iterator = None
-        if sampling == "dataset":
+        if from_dataset:
             self._iterator = iter(
                 replay_buffer.as_dataset(self._drawn_at_once, self._num_steps)
             )
@@ -254,6 +257,22 @@ def _priorities(loss_info: tf_agent.LossInfo, agent: tf_agent.TFAgent) -> tf.Ten
         "gives neither td_error nor td_loss for each example in LossInfo.extra, "
         "expected one of them to set priorities by. Use a TFUniformReplayBuffer."
     )
+
+
+def _is_from_dataset(sampling: str | None, jit_compile: bool) -> bool:
+    """Whether the batches come from the buffer's `as_dataset` pipeline."""
+    if sampling is None:
+        return not jit_compile
+    if sampling not in ("dataset", "variables"):
+        raise ValueError(
+            f"sampling: expected 'dataset' or 'variables', got {sampling!r}."
+        )
+    if sampling == "dataset" and jit_compile:
+        raise ValueError(
+            "sampling: got 'dataset' with jit_compile=True, expected 'variables', "
+            "since XLA cannot compile a tf.data pipeline; leave sampling out."
+        )
+    return sampling == "dataset"
 
 
 def _check_sequence_length(length: int | None, agent: tf_agent.TFAgent) -> int:

@@ -1,0 +1,384 @@
+"""Python called from a program that XLA compiled.
+
+An ordinary graph has `tf.numpy_function` for it. XLA has nothing of the kind; there
+`host_call` is a custom call of XLA's foreign function interface (its stable C
+interface, declared in `xla/ffi/api/c_api.h` of TensorFlow's headers), answered by one
+handler written in Python. Such a call takes a few microseconds, a `tf.numpy_function`
+twenty or more.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+import math
+import pathlib
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.compiler.tf2xla.ops import gen_xla_ops
+from tensorflow.python.ops import control_flow_util
+
+from tfrl.utils import python_threads
+
+HostFunction = Callable[..., Sequence[np.ndarray]]
+
+_TARGET = "tfrl_host_call"
+_MLIR_TYPES = {
+    tf.bool: "i1",
+    tf.int8: "i8",
+    tf.int16: "i16",
+    tf.int32: "i32",
+    tf.int64: "i64",
+    tf.uint8: "ui8",
+    tf.uint16: "ui16",
+    tf.uint32: "ui32",
+    tf.uint64: "ui64",
+    tf.float16: "f16",
+    tf.bfloat16: "bf16",
+    tf.float32: "f32",
+    tf.float64: "f64",
+}
+
+
+def in_xla_graph() -> bool:
+    """Whether the graph being built is one that XLA compiles."""
+    return not tf.executing_eagerly() and control_flow_util.GraphOrParentsInXlaContext(
+        tf.compat.v1.get_default_graph()
+    )
+
+
+def host_call(
+    function: HostFunction,
+    inputs: Sequence[tf.Tensor],
+    output_specs: Sequence[tf.TensorSpec],
+    name: str | None = None,
+) -> list[tf.Tensor]:
+    """Calls a Python function in the graph that XLA compiles; see the module.
+
+    Args:
+      function: takes NumPy arrays, one for each input, and returns a sequence of arrays
+        of `output_specs`. Its inputs are XLA's own memory: it may neither change them
+        nor keep them. The calls of one graph are made in the order in which they were
+        written, as is usual for operations with side effects.
+      inputs: tensors of fully defined shapes.
+      output_specs: shape and dtype of each output.
+      name: what the operation is called in the graph.
+
+    Returns:
+      The tensors.
+
+    Raises:
+      NotImplementedError: this build of TensorFlow does not have the interface, or a
+        dtype cannot pass.
+    """
+    _register_handler()
+    inputs = [tf.convert_to_tensor(tensor) for tensor in inputs]
+    site = _CallSite(function, [_spec(tensor) for tensor in inputs], output_specs)
+    number = next(_numbers)
+    _sites[number] = site
+    weakref.finalize(_outermost_graph(), _sites.pop, number, None)
+    graph = tf.compat.v1.get_default_graph()
+    with tf.name_scope(name or "host_call"):
+        # XLA keeps no order among calls but that of data, so each takes what the call
+        # before it in this graph returned.
+        latest = getattr(graph, _LATEST, [])
+        operands = [tf.constant(number, tf.int64), *inputs, *latest]
+        outputs = gen_xla_ops.xla_call_module(
+            operands,
+            version=9,
+            module=_module([_spec(tensor) for tensor in operands], output_specs),
+            Tout=[spec.dtype for spec in output_specs],
+            Sout=[spec.shape for spec in output_specs],
+            platforms=["CPU"],
+            disabled_checks=[f"custom_call:{_TARGET}"],
+        )
+    setattr(graph, _LATEST, outputs[:1])
+    return outputs
+
+
+def _spec(tensor: tf.Tensor) -> tf.TensorSpec:
+    return tf.TensorSpec(tensor.shape, tensor.dtype)
+
+
+def _module(inputs: Sequence[tf.TensorSpec], outputs: Sequence[tf.TensorSpec]) -> str:
+    """The StableHLO program that is nothing but the call."""
+    input_types = [_mlir_type(spec) for spec in inputs]
+    output_types = ", ".join(_mlir_type(spec) for spec in outputs)
+    names = [f"%arg{i}" for i in range(len(inputs))]
+    signature = ", ".join(f"{n}: {t}" for n, t in zip(names, input_types, strict=True))
+    results = ", ".join(f"%0#{i}" for i in range(len(outputs)))
+    if len(outputs) == 1:
+        results = "%0"
+    count = f":{len(outputs)}" if len(outputs) > 1 else ""
+    return f"""module {{
+      func.func public @main({signature}) -> ({output_types}) {{
+        %0{count} = stablehlo.custom_call @{_TARGET}({", ".join(names)}) {{
+          api_version = 4 : i32, has_side_effect = true, backend_config = {{}}
+        }} : ({", ".join(input_types)}) -> ({output_types})
+        return {results} : {output_types}
+      }}
+    }}"""
+
+
+def _mlir_type(spec: tf.TensorSpec) -> str:
+    if spec.dtype not in _MLIR_TYPES or not spec.shape.is_fully_defined():
+        raise NotImplementedError(
+            f"host_call: got {spec}, expected a fully defined shape and one of the "
+            f"dtypes {[dtype.name for dtype in _MLIR_TYPES]}, since nothing else can "
+            "pass from a program compiled by XLA to Python; do not compile this loop."
+        )
+    return f"tensor<{''.join(f'{d}x' for d in spec.shape)}{_MLIR_TYPES[spec.dtype]}>"
+
+
+class _CallSite:
+    """One place in a program that calls Python."""
+
+    def __init__(
+        self,
+        function: HostFunction,
+        inputs: Sequence[tf.TensorSpec],
+        outputs: Sequence[tf.TensorSpec],
+    ) -> None:
+        self._function = function
+        self._inputs = [_Views(spec) for spec in inputs]
+        self._outputs = [_Views(spec) for spec in outputs]
+
+    def call(self, inputs: list[int], outputs: list[int]) -> None:
+        """Calls the function on buffers given by their addresses."""
+        # What follows the function's own inputs is there for the order only.
+        arrays = [
+            views.at(address)
+            for views, address in zip(self._inputs, inputs, strict=False)
+        ]
+        for views, address, value in zip(
+            self._outputs, outputs, self._function(*arrays), strict=True
+        ):
+            views.at(address)[...] = value
+
+
+class _Views:
+    """Arrays over buffers of one shape and dtype; XLA uses few, over and over."""
+
+    def __init__(self, spec: tf.TensorSpec) -> None:
+        self._shape = tuple(spec.shape)
+        self._dtype = spec.dtype.as_numpy_dtype
+        self._size = math.prod(self._shape) * spec.dtype.size
+        self._known: dict[int, np.ndarray] = {}
+
+    def at(self, address: int) -> np.ndarray:
+        array = self._known.get(address)
+        if array is None:
+            if len(self._known) >= 16:
+                self._known.clear()
+            buffer = (ctypes.c_char * self._size).from_address(address)
+            array = np.frombuffer(buffer, self._dtype).reshape(self._shape)
+            self._known[address] = array
+        return array
+
+
+_sites: dict[int, _CallSite] = {}
+# A graph's attribute: the first output of the latest call in it.
+_LATEST = "_tfrl_latest_host_call"
+_numbers = itertools.count()
+
+
+def _outermost_graph() -> Any:
+    """The graph of the tf.function that is traced, which lives as long as its code."""
+    graph = tf.compat.v1.get_default_graph()
+    while getattr(graph, "outer_graph", None) is not None and hasattr(
+        graph.outer_graph, "outer_graph"
+    ):
+        graph = graph.outer_graph
+    return graph
+
+
+# The structures of xla/ffi/api/c_api.h, as far as they are needed here.
+
+
+class _Span(ctypes.Structure):
+    _fields_ = (("data", ctypes.c_char_p), ("size", ctypes.c_size_t))
+
+    @classmethod
+    def of(cls, text: bytes) -> _Span:
+        return cls(text, len(text))
+
+
+class _Version(ctypes.Structure):
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("extension", ctypes.c_void_p),
+        ("major", ctypes.c_int),
+        ("minor", ctypes.c_int),
+    )
+
+
+class _Api(ctypes.Structure):
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("extension", ctypes.c_void_p),
+        ("version", _Version),
+        ("internal", ctypes.c_void_p),
+        ("error_create", ctypes.c_void_p),
+        ("error_get_message", ctypes.c_void_p),
+        ("error_destroy", ctypes.c_void_p),
+        ("handler_register", ctypes.c_void_p),
+    )
+
+
+class _ErrorCreateArgs(ctypes.Structure):
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("extension", ctypes.c_void_p),
+        ("message", ctypes.c_char_p),
+        ("code", ctypes.c_int),
+    )
+
+
+class _RegisterArgs(ctypes.Structure):
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("extension", ctypes.c_void_p),
+        ("name", _Span),
+        ("platform", _Span),
+        ("instantiate", ctypes.c_void_p),
+        ("prepare", ctypes.c_void_p),
+        ("initialize", ctypes.c_void_p),
+        ("execute", ctypes.c_void_p),
+        ("traits", ctypes.c_uint32),
+    )
+
+
+class _Values(ctypes.Structure):
+    """XLA_FFI_Args and XLA_FFI_Rets."""
+
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("extension", ctypes.c_void_p),
+        ("count", ctypes.c_int64),
+        ("types", ctypes.c_void_p),
+        ("values", ctypes.c_void_p),
+    )
+
+
+class _CallFrame(ctypes.Structure):
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("extension", ctypes.c_void_p),
+        ("api", ctypes.c_void_p),
+        ("context", ctypes.c_void_p),
+        ("stage", ctypes.c_int),
+        ("inputs", _Values),
+        ("outputs", _Values),
+    )
+
+
+class _Buffer(ctypes.Structure):
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("extension", ctypes.c_void_p),
+        ("dtype", ctypes.c_int),
+        ("data", ctypes.c_void_p),
+    )
+
+
+class _Metadata(ctypes.Structure):
+    _fields_ = (("struct_size", ctypes.c_size_t), ("version", _Version))
+
+
+class _MetadataExtension(ctypes.Structure):
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("type", ctypes.c_int),
+        ("next", ctypes.c_void_p),
+        ("metadata", ctypes.POINTER(_Metadata)),
+    )
+
+
+_METADATA_EXTENSION = 1
+_INTERNAL_ERROR = 13
+_Handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+
+
+def _addresses(values: _Values) -> list[int]:
+    """Where the data of each buffer lies."""
+    count = values.count
+    buffers = (ctypes.c_size_t * count).from_address(values.values)
+    return [
+        ctypes.c_size_t.from_address(buffer + _Buffer.data.offset).value
+        for buffer in buffers
+    ]
+
+
+def _tell_version(extension: int, version: _Version) -> None:
+    """Answers XLA's question which interface the handler was made for."""
+    asked = _MetadataExtension.from_address(extension)
+    if asked.type == _METADATA_EXTENSION:
+        asked.metadata.contents.version.major = version.major
+        asked.metadata.contents.version.minor = version.minor
+
+
+@functools.cache
+def _register_handler() -> Any:
+    """Makes the handler known to XLA, once; what is returned must be kept."""
+    library = next(
+        pathlib.Path(tf.__file__).parent.glob("libtensorflow_framework*"), None
+    )
+    try:
+        get_api = ctypes.CDLL(str(library))._ZN3xla3ffi12GetXlaFfiApiEv
+    except (OSError, AttributeError):
+        raise NotImplementedError(
+            f"host_call: TensorFlow {tf.__version__} as it is installed here does not "
+            "let Python be called from a program compiled by XLA, expected XLA's "
+            "foreign function interface in libtensorflow_framework; do not compile "
+            "loops over Python environments."
+        ) from None
+    get_api.restype = ctypes.c_void_p
+    api = _Api.from_address(get_api())
+    create_error = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(_ErrorCreateArgs))(
+        api.error_create
+    )
+
+    def handle(frame_address: int) -> int | None:
+        frame = _CallFrame.from_address(frame_address)
+        if frame.extension:
+            _tell_version(frame.extension, api.version)
+            return None
+        try:
+            python_threads.keep_thread_state()
+            number, *inputs = _addresses(frame.inputs)
+            site = _sites[ctypes.c_int64.from_address(number).value]
+            site.call(inputs, _addresses(frame.outputs))
+        except BaseException as error:  # Must not pass into XLA.
+            text = f"{type(error).__name__}: {error}".encode()
+            arguments = _ErrorCreateArgs(
+                ctypes.sizeof(_ErrorCreateArgs), None, text, _INTERNAL_ERROR
+            )
+            return create_error(ctypes.byref(arguments))
+        return None
+
+    handler = _Handler(handle)
+    arguments = _RegisterArgs(
+        ctypes.sizeof(_RegisterArgs),
+        None,
+        _Span.of(_TARGET.encode()),
+        _Span.of(b"Host"),
+        None,
+        None,
+        None,
+        ctypes.cast(handler, ctypes.c_void_p),
+        0,
+    )
+    register = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(_RegisterArgs))(
+        api.handler_register
+    )
+    if register(ctypes.byref(arguments)) is not None:
+        raise NotImplementedError(
+            f"host_call: XLA of TensorFlow {tf.__version__} refused the handler of "
+            "Python calls; do not compile loops over Python environments."
+        )
+    return handler

@@ -21,10 +21,10 @@ from tfrl.utils import common
 _Buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer
 
 
-def dqn(envs: int, sampling: str, capacity: int = 100_000) -> serving.Task:
-    """The fused loop on Gymnasium's CartPole."""
+def dqn(envs: int, **options: Any) -> serving.Task:
+    """The fused loop on Gymnasium's CartPole; the options are `OffPolicyLoop`'s."""
     environment = cli.make_environment("CartPole-v1", envs, 0)
-    return _off_policy(environment, capacity, sampling=sampling)
+    return _off_policy(environment, 100_000, **options)
 
 
 def compiled(envs: int, capacity: int = 100_000) -> serving.Task:
@@ -32,7 +32,7 @@ def compiled(envs: int, capacity: int = 100_000) -> serving.Task:
     from tfrl.environments import native
 
     environment = native.load("CartPole-v1", batch_size=envs)
-    return _off_policy(environment, capacity, sampling="variables", compile=True)
+    return _off_policy(environment, capacity, jit_compile=True)
 
 
 def tutorial(calls: str) -> serving.Task:

@@ -3,8 +3,8 @@
     python -m benchmarks dqn
 
 One hidden layer of 100, batch 64, Adam 1e-3, a buffer of 100,000; an iteration is one
-step of each environment and one update. tfrl samples the buffer's variables in the loop,
-or its `as_dataset` pipeline, or compiles the whole loop with XLA.
+step of each environment and one update. tfrl samples the buffer's variables in the
+loop, or its `as_dataset` pipeline, or has XLA compile the whole loop.
 """
 
 from __future__ import annotations

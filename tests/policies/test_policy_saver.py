@@ -486,3 +486,16 @@ def test_saving_again_does_not_trace_again(tmp_path):
     num_calls = net.num_calls
     saver.save(str(tmp_path / "2"))
     assert net.num_calls == num_calls
+
+
+def test_saving_converts_no_python_by_autograph(tmp_path):
+    statuses = []
+
+    class Policy(Counting):
+        def _action(self, time_step, policy_state, seed):
+            context = tf.__internal__.autograph.control_status_ctx()
+            statuses.append(context.status.name)
+            return super()._action(time_step, policy_state, seed)
+
+    save(Policy(), tmp_path)
+    assert set(statuses) == {"DISABLED"}

@@ -52,6 +52,7 @@ class LoopDriver(driver.Driver):
             )
         all_observers = [*self.observers, *self.transition_observers]
         self._use_function = use_function and all(map(_works_in_graph, all_observers))
+        self._last_limit: tuple[int, tf.Tensor] | None = None
         self._traced_loop = lean_function.lean_function(self._loop, autograph=False)
 
     def run_loop(
@@ -77,19 +78,33 @@ class LoopDriver(driver.Driver):
         """
         if not nest_structure.safe_has_state(policy_state):
             policy_state = self.policy.get_initial_state(self.env.batch_size)
-        time_step, policy_state = tf.nest.map_structure(
-            tf.convert_to_tensor, (time_step, policy_state)
-        )
-        # Numbers would be part of the key of a trace.
-        limits = tf.nest.map_structure(lambda n: tf.cast(n, tf.int64), limits)
+        if not all(map(tf.is_tensor, tf.nest.flatten((time_step, policy_state)))):
+            time_step, policy_state = tf.nest.map_structure(
+                tf.convert_to_tensor, (time_step, policy_state)
+            )
         if maximum_iterations is not None:
             maximum_iterations = tf.cast(maximum_iterations, tf.int32)
         seed = () if seed is None else seeds.as_seed(seed)
-        arguments = time_step, policy_state, limits, maximum_iterations, seed
+        arguments = (
+            time_step,
+            policy_state,
+            self._as_tensors(limits),
+            maximum_iterations,
+            seed,
+        )
         if self._use_function and tf.executing_eagerly():
             with self.env.reraise():
                 return self._traced_loop(*arguments)
         return self._loop(*arguments)
+
+    def _as_tensors(self, limits: Any) -> Any:
+        """Returns int64 scalars, since numbers would be part of the key of a trace."""
+        if not tf.executing_eagerly() or not _is_number(limits):
+            return tf.nest.map_structure(lambda n: tf.cast(n, tf.int64), limits)
+        # Most runs have the limit of the one before.
+        if self._last_limit is None or self._last_limit[0] != limits:
+            self._last_limit = limits, tf.constant(limits, tf.int64)
+        return self._last_limit[1]
 
     def _count(self, traj: trajectory.Trajectory) -> Any:
         """What one step adds to the counters: a nest of int32 scalars."""
@@ -135,6 +150,10 @@ def _all_below(counters: Any, limits: Any) -> tf.Tensor:
         lambda counter, limit: tf.cast(counter, tf.int64) < limit, counters, limits
     )
     return functools.reduce(tf.logical_and, tf.nest.flatten(below))
+
+
+def _is_number(limits: Any) -> bool:
+    return type(limits) is int
 
 
 def count_steps(traj: trajectory.Trajectory) -> tf.Tensor:

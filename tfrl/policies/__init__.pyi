@@ -24,8 +24,8 @@ from . import scripted_py_policy as scripted_py_policy
 from . import temporal_action_smoothing as temporal_action_smoothing
 from . import tf_policy as tf_policy
 from . import tf_py_policy as tf_py_policy
-from . import traced_action as traced_action
 from . import tflite_export as tflite_export
+from . import traced_action as traced_action
 from . import utils as utils
 from . import validation as validation
 from . import wrapper_policy as wrapper_policy

@@ -266,7 +266,9 @@ class PolicySaver:
             )
             return self._traced_for(tf.function(self._act_on_example), [example_spec])
 
-        @tf.function
+        # Without AutoGraph, as drivers run a policy: converting all that it calls takes
+        # several times as long as tracing it.
+        @tf.function(autograph=False)
         def action(
             time_step: ts.TimeStep, policy_state: Any = (), seed: Any = None
         ) -> policy_step.PolicyStep:
@@ -306,7 +308,7 @@ class PolicySaver:
     def _trace_get_initial_state(self) -> Any:
         fixed = self._batch_size
 
-        @tf.function
+        @tf.function(autograph=False)
         def get_initial_state(batch_size: Any = fixed) -> Any:
             return self._raw_policy.get_initial_state(batch_size)
 
@@ -315,7 +317,7 @@ class PolicySaver:
         return get_initial_state
 
     def _trace(self, fn: Callable[[], Any]) -> Any:
-        function = tf.function(fn)
+        function = tf.function(fn, autograph=False)
         self._traced.append(function.get_concrete_function())
         return function
 

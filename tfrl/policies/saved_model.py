@@ -150,7 +150,7 @@ def function_with_flat_signature(
       output_names: names of the tensors in the nest that `function` returns.
     """
 
-    @tf.function(input_signature=tf.nest.flatten(input_specs))
+    @tf.function(input_signature=tf.nest.flatten(input_specs), autograph=False)
     def function_with_signature(*inputs: tf.Tensor) -> dict[str, tf.Tensor]:
         outputs = function(*tf.nest.pack_sequence_as(input_specs, inputs))
         return dict(zip(output_names, tf.nest.flatten(outputs), strict=True))

@@ -27,11 +27,12 @@ def run(session: Session) -> None:
     """Measures it."""
     rounds = 1 if session.quick else min(session.rounds, 5)
     imports, parts = [], []
-    _import_seconds()  # Brings the files into the system's cache.
+    clock = session.clock
+    _import_seconds(clock)  # Brings the files into the system's cache.
     try:
         for _ in range(rounds):
-            imports.append(_import_seconds())
-            parts.append(first_step())
+            imports.append(_import_seconds(clock))
+            parts.append(first_step(clock))
     except subprocess.CalledProcessError as error:
         session.say(f"startup: failed: {error.stderr[-1000:]}\n")
         return
@@ -65,14 +66,15 @@ def run(session: Session) -> None:
     )
 
 
-def first_step() -> dict[str, float]:
-    """The seconds of each part of the start of `examples.train_dqn`."""
+def first_step(clock: str) -> dict[str, float]:
+    """The seconds, "wall" or "cpu", of each part of `examples.train_dqn`'s start."""
     with tempfile.TemporaryDirectory() as folder:
         command = [
             *(sys.executable, "-m", "benchmarks.workers.first_step"),
+            clock,
             f"--logdir={os.path.join(folder, 'run')}",
         ]
-        started = time.time()
+        started = 0.0 if clock == "cpu" else time.time()
         output = _call(command)
     told = json.loads(output[output.rindex('{"marks"') :])
     marks, within = told["marks"], told["within"]
@@ -86,10 +88,18 @@ def first_step() -> dict[str, float]:
     }
 
 
-def _import_seconds() -> float:
-    started = time.time()
+def _import_seconds(clock: str) -> float:
+    started = _seconds(clock)
     _call([sys.executable, "-c", "import tensorflow"])
-    return time.time() - started
+    return _seconds(clock) - started
+
+
+def _seconds(clock: str) -> float:
+    """The time, or that which the processes called have had of the processor."""
+    times = os.times()
+    return (
+        times.children_user + times.children_system if clock == "cpu" else time.time()
+    )
 
 
 def _call(command: list[str]) -> str:

@@ -18,7 +18,7 @@ def groups(quick: bool) -> Iterator[Group]:
     """A group for each number of environments, and one of capacities."""
     for envs in (1, 128) if quick else (1, 8, 64, 128, 1024, 4096):
         contenders = [
-            Contender("tfrl", "tfrl", "compiled", {"envs": envs}),
+            Contender("tfrl", "tfrl", "compiled", {"envs": envs, "capacity": 100_000}),
             Contender("JAX", "jax", "dqn", {"envs": envs}),
         ]
         if envs == 1:
@@ -28,7 +28,7 @@ def groups(quick: bool) -> Iterator[Group]:
             tuple(contenders),
             references=("JAX", "TF-Agents"),
         )
-    capacities = (10_000, 1_000_000) if quick else (10_000, 100_000, 1_000_000)
+    capacities = (100_000, 1_000_000) if quick else (10_000, 100_000, 1_000_000)
     contenders = [
         Contender(
             f"tfrl, {capacity:,} frames",

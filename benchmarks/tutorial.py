@@ -15,13 +15,19 @@ from benchmarks import command_line
 from benchmarks.measurement import Contender, Group, Session
 
 _FORMS = {"as written": "as written", "two": "two calls", "one": "one call"}
+
+
+def _pair(calls: str) -> tuple[Contender, Contender]:
+    ours = Contender(f"tfrl, {_FORMS[calls]}", "tfrl", "tutorial", {"calls": calls})
+    label = f"TF-Agents, {_FORMS[calls]}"
+    if calls == "two":  # The loop of the DQN example.
+        return ours, Contender(label, "tf_agents", "dqn", {"envs": 1})
+    return ours, Contender(label, "tf_agents", "tutorial", {"calls": calls})
+
+
 GROUP = Group(
     "the tutorial's loop in Python",
-    tuple(
-        Contender(f"{title}, {form}", system, "tutorial", {"calls": calls})
-        for calls, form in _FORMS.items()
-        for title, system in (("tfrl", "tfrl"), ("TF-Agents", "tf_agents"))
-    ),
+    tuple(contender for calls in _FORMS for contender in _pair(calls)),
     references=tuple(f"TF-Agents, {form}" for form in _FORMS.values()),
 )
 

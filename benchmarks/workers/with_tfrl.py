@@ -27,7 +27,7 @@ def dqn(envs: int, **options: Any) -> serving.Task:
     return _off_policy(environment, 100_000, **options)
 
 
-def compiled(envs: int, capacity: int = 100_000) -> serving.Task:
+def compiled(envs: int, capacity: int) -> serving.Task:
     """The whole loop as one XLA program, on the native CartPole."""
     from tfrl.environments import native
 

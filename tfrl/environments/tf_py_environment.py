@@ -100,6 +100,7 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         self._num_steps = 0
         self._lock = threading.Lock()
         self._error: BaseException | None = None
+        self._order = host_calls.make_order()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or "_env" not in self.__dict__:
@@ -203,7 +204,7 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
             outputs = [tf.constant(x) for x in function(*inputs)]
         elif host_calls.in_xla_graph():
             outputs = host_calls.host_call(
-                function, inputs, self._flat_batched_specs, name
+                function, inputs, self._flat_batched_specs, self._order, name
             )
         else:
 

@@ -52,21 +52,33 @@ def in_xla_graph() -> bool:
     )
 
 
+def make_order() -> tf.Variable:
+    """Returns a variable for `host_call`, to be made before the graph is built."""
+    with tf.init_scope(), tf.device("CPU"):
+        return tf.Variable(0, trainable=False, dtype=tf.int32, name="order")
+
+
+@tf.autograph.experimental.do_not_convert
 def host_call(
     function: HostFunction,
     inputs: Sequence[tf.Tensor],
     output_specs: Sequence[tf.TensorSpec],
+    order: tf.Variable,
     name: str | None = None,
 ) -> list[tf.Tensor]:
     """Calls a Python function in the graph that XLA compiles; see the module.
 
+    No gradient passes, as with `tf.numpy_function`.
+
     Args:
       function: takes NumPy arrays, one for each input, and returns a sequence of arrays
         of `output_specs`. Its inputs are XLA's own memory: it may neither change them
-        nor keep them. The calls of one graph are made in the order in which they were
-        written, as is usual for operations with side effects.
+        nor keep them.
       inputs: tensors of fully defined shapes.
       output_specs: shape and dtype of each output.
+      order: of `make_order`. Calls that share one are made in the order in which they
+        were written, in loops, branches and functions, too; programs that do are run
+        one after the other. There is no order among the others.
       name: what the operation is called in the graph.
 
     Returns:
@@ -77,27 +89,26 @@ def host_call(
         dtype cannot pass.
     """
     _register_handler()
-    inputs = [tf.convert_to_tensor(tensor) for tensor in inputs]
-    site = _CallSite(function, [_spec(tensor) for tensor in inputs], output_specs)
-    number = next(_numbers)
-    _sites[number] = site
-    weakref.finalize(_outermost_graph(), _sites.pop, number, None)
-    graph = tf.compat.v1.get_default_graph()
+    inputs = [tf.stop_gradient(tensor) for tensor in inputs]
     with tf.name_scope(name or "host_call"):
-        # XLA keeps no order among calls but that of data, so each takes what the call
-        # before it in this graph returned.
-        latest = getattr(graph, _LATEST, [])
-        operands = [tf.constant(number, tf.int64), *inputs, *latest]
-        outputs = gen_xla_ops.xla_call_module(
+        # XLA keeps no order among calls but that of data. Each takes what the variable
+        # holds and gives it something new, which XLA carries through loops.
+        operands = [tf.constant(0, tf.int64), *inputs, order.read_value()]
+        operand_specs = [_spec(tensor) for tensor in operands]
+        output_specs = [*output_specs, _spec(operands[-1])]
+        module = _module(operand_specs, output_specs)
+        site = _CallSite(function, operand_specs[1:-1], output_specs[:-1])
+        operands[0] = tf.constant(_remember(site), tf.int64)
+        *outputs, done = gen_xla_ops.xla_call_module(
             operands,
             version=9,
-            module=_module([_spec(tensor) for tensor in operands], output_specs),
+            module=module,
             Tout=[spec.dtype for spec in output_specs],
             Sout=[spec.shape for spec in output_specs],
             platforms=["CPU"],
             disabled_checks=[f"custom_call:{_TARGET}"],
         )
-    setattr(graph, _LATEST, outputs[:1])
+        order.assign(done)
     return outputs
 
 
@@ -150,10 +161,9 @@ class _CallSite:
 
     def call(self, inputs: list[int], outputs: list[int]) -> None:
         """Calls the function on buffers given by their addresses."""
-        # What follows the function's own inputs is there for the order only.
         arrays = [
             views.at(address)
-            for views, address in zip(self._inputs, inputs, strict=False)
+            for views, address in zip(self._inputs, inputs, strict=True)
         ]
         for views, address, value in zip(
             self._outputs, outputs, self._function(*arrays), strict=True
@@ -181,20 +191,24 @@ class _Views:
         return array
 
 
-_sites: dict[int, _CallSite] = {}
-# A graph's attribute: the first output of the latest call in it.
-_LATEST = "_tfrl_latest_host_call"
+# By the number that the program passes.
+_sites: weakref.WeakValueDictionary[int, _CallSite] = weakref.WeakValueDictionary()
 _numbers = itertools.count()
+_ATTRIBUTE = "_tfrl_call_sites"
 
 
-def _outermost_graph() -> Any:
-    """The graph of the tf.function that is traced, which lives as long as its code."""
+def _remember(site: _CallSite) -> int:
+    """Returns a number for the site, kept as long as the graphs that are built."""
+    number = next(_numbers)
+    _sites[number] = site
+    # A function traced inside of another may outlive it, or be outlived by it.
     graph = tf.compat.v1.get_default_graph()
-    while getattr(graph, "outer_graph", None) is not None and hasattr(
-        graph.outer_graph, "outer_graph"
-    ):
+    while hasattr(graph, "outer_graph"):
+        if not hasattr(graph, _ATTRIBUTE):
+            setattr(graph, _ATTRIBUTE, [])
+        getattr(graph, _ATTRIBUTE).append(site)
         graph = graph.outer_graph
-    return graph
+    return number
 
 
 # The structures of xla/ffi/api/c_api.h, as far as they are needed here.
@@ -305,8 +319,8 @@ _Handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 
 
 def _addresses(values: _Values) -> list[int]:
-    """Where the data of each buffer lies."""
-    count = values.count
+    """Where the data of each buffer lies but the last, which is for the order only."""
+    count = values.count - 1
     buffers = (ctypes.c_size_t * count).from_address(values.values)
     return [
         ctypes.c_size_t.from_address(buffer + _Buffer.data.offset).value

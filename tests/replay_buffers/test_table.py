@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -104,3 +106,55 @@ def test_reads_and_writes_compile():
     action, rest = write_then_read(tf.constant(2))
     np.testing.assert_array_equal(action, [5, 6])
     assert rest["camera"].numpy() == 3
+
+
+def test_a_block_is_written_compiled_and_plain():
+    plain, compiled = (Table(SPEC, capacity=6) for _ in range(2))
+
+    @tf.function(jit_compile=True)
+    def write(block, values):
+        compiled.write_block(block, values)
+
+    for block, numbers in ((2, [1, 2]), (0, [3, 4]), (2, [5, 6])):
+        values = _values([[n, -n] for n in numbers], numbers)
+        plain.write_block(block, values)
+        write(tf.constant(block, tf.int64), values)
+    expected = [3, 4, 0, 0, 5, 6]
+    for table in (plain, compiled):
+        action, rest = table.read(tf.range(6))
+        np.testing.assert_array_equal(action, [[n, -n] for n in expected])
+        np.testing.assert_array_equal(rest["camera"], expected)
+
+
+def test_a_block_of_another_structure_is_refused():
+    with pytest.raises((TypeError, ValueError), match="structure"):
+        Table(SPEC, capacity=2).write_block(0, tf.zeros([1, 2]))
+
+
+def _write_once(table, block, values):
+    """What `write_block` would be, if XLA did not mistake it."""
+    for variable, value in zip(table.variables(), tf.nest.flatten(values), strict=True):
+        blocks = tf.reshape(variable, [-1, *value.shape])
+        blocks = tf.tensor_scatter_nd_update(blocks, [[block]], value[tf.newaxis])
+        variable.assign(tf.reshape(blocks, variable.shape))
+
+
+@pytest.mark.parametrize(
+    ("write", "copies"), [(Table.write_block, False), (_write_once, True)]
+)
+def test_no_write_copies_the_table_in_a_compiled_loop(write, copies):
+    table = Table((tf.TensorSpec([4], tf.float32),), capacity=3 * 1001)
+
+    @tf.function(jit_compile=True, autograph=False)
+    def loop(n):
+        def body(i, total):
+            write(table, i % 1001, (tf.fill([3, 4], total),))
+            (sample,) = table.read(i * tf.range(8) % 3003)
+            return i + 1, total + tf.reduce_sum(sample)
+
+        return tf.while_loop(lambda i, _: i < n, body, (0, 1.0))
+
+    program = loop.experimental_get_compiler_ir(tf.constant(5))("optimized_hlo")
+    # Its shape is of 3003 rows, or of 1001 blocks of 3.
+    found = re.findall(r"= f32\[(?:3003|1001,3),4\]\S* copy\(", program)
+    assert bool(found) == copies

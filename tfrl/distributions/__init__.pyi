@@ -1,6 +1,7 @@
 from . import gumbel_softmax as gumbel_softmax
 from . import masked as masked
 from . import reparameterized_sampling as reparameterized_sampling
+from . import sampling as sampling
 from . import shifted_categorical as shifted_categorical
 from . import squash_to_spec as squash_to_spec
 from . import utils as utils

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import tensorflow as tf
 
+from tfrl.distributions import sampling
 from tfrl.policies import traced_action, utils, validation
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step, trajectory
@@ -273,8 +274,7 @@ class TFPolicy(tf.Module):
         step = self._distribution(time_step, policy_state)
         distributions = tf.nest.flatten(step.action)
         drawn = [
-            # TFP takes stateless seeds as int32.
-            d.sample(seed=tf.cast(s, tf.int32))
+            sampling.sample(d, s)
             for d, s in zip(
                 distributions,
                 _one_seed_each(seed, len(distributions)),

@@ -98,11 +98,9 @@ class TFDeque(tf.Module):
         last = head - 1 - (head - 1 - slots) % self._max_len
         taken = where & (rank == (last - old_head)[:, tf.newaxis])
         taken &= (slots < self._max_len)[:, tf.newaxis]
-        inner = [1] * self._shape.rank
-        new = tf.reduce_sum(
-            tf.where(tf.reshape(taken, [*taken.shape, *inner]), values, 0), axis=1
-        )
-        is_new = tf.reshape(tf.reduce_any(taken, axis=1), [-1, *inner])
+        taken = taken[(..., *[tf.newaxis] * self._shape.rank)]
+        new = tf.reduce_sum(tf.where(taken, values, 0), axis=1)
+        is_new = tf.reduce_any(taken, axis=1)
         self._buffer.assign(tf.where(is_new, new, self._buffer))
         self._head.assign(head)
 

@@ -182,3 +182,116 @@ def test_uniform_integers_leave_out_the_upper_bound(dtype):
     values, counts = np.unique(numbers, return_counts=True)
     np.testing.assert_array_equal(values, [3, 4, 5])
     np.testing.assert_allclose(counts, 2000, atol=150)
+
+
+# --- Uniform numbers, however they are made: from 64 on they are hashed.
+
+SEED = tf.constant([3, -(2**62)], tf.int64)
+DTYPES = [tf.float32, tf.float64, tf.int32, tf.int64]
+SHAPES = [[], [0], [5], [64], [65], [7, 30]]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
+def test_uniform_numbers_are_the_same_in_graphs_and_under_xla(dtype):
+    def draw(seed):
+        return [seeds.uniform(seed, shape, 1, 1000, dtype) for shape in SHAPES]
+
+    eager = draw(SEED)
+    for jit_compile in (False, True):
+        graph = tf.function(draw, jit_compile=jit_compile, autograph=False)
+        for ours, theirs in zip(graph(SEED), eager, strict=True):
+            assert ours.dtype == dtype
+            np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
+def test_a_shape_that_is_not_known_gives_the_same_numbers(dtype):
+    @tf.function(autograph=False)
+    def draw(like):
+        return seeds.uniform(SEED, tf.shape(like), 1, 1000, dtype)
+
+    concrete = draw.get_concrete_function(tf.TensorSpec([None, None]))
+    for shape in ([3, 2], [0, 1], [40, 30]):
+        np.testing.assert_array_equal(
+            concrete(tf.zeros(shape)), seeds.uniform(SEED, shape, 1, 1000, dtype)
+        )
+
+
+@pytest.mark.parametrize("count", [50, 100000])
+@pytest.mark.parametrize("change", [[1, 0], [0, 1], [2**32, 0], [0, 2**32], [-6, 0]])
+def test_other_seeds_give_other_numbers(change, count):
+    some = seeds.uniform(SEED, [count]).numpy()
+    others = seeds.uniform(SEED + tf.constant(change, tf.int64), [count]).numpy()
+    assert abs(np.corrcoef(some, others)[0, 1]) < 4 / np.sqrt(count)
+    # In 2**23 values, so many agree by chance.
+    expected = count / 2**23
+    assert np.sum(some == others) < expected + 5 * np.sqrt(expected) + 1
+
+
+def chi_square(counts):
+    """How far counts are from equal ones, in standard deviations of its statistic."""
+    expected = np.sum(counts) / len(counts)
+    statistic = np.sum((counts - expected) ** 2) / expected
+    freedom = len(counts) - 1
+    return (statistic - freedom) / np.sqrt(2 * freedom)
+
+
+@pytest.fixture(scope="module")
+def many():
+    """A hundred thousand hashed floats of each of four seeds."""
+    return [
+        seeds.uniform(tf.constant([7, i], tf.int64), [100000]).numpy() for i in range(4)
+    ]
+
+
+def test_many_floats_have_the_moments_of_uniform_ones(many):
+    for numbers in many:
+        assert 0 <= numbers.min() < 1e-3
+        assert 1 - 1e-3 < numbers.max() < 1
+        np.testing.assert_allclose(numbers.mean(), 1 / 2, atol=4 / np.sqrt(12 * 1e5))
+        np.testing.assert_allclose(numbers.var(), 1 / 12, atol=1e-3)
+        for lag in (1, 2, 3, 64, 1000):
+            correlation = np.corrcoef(numbers[:-lag], numbers[lag:])[0, 1]
+            assert abs(correlation) < 4.5 / np.sqrt(1e5)
+
+
+def test_many_floats_are_even_in_each_bit_and_in_pairs(many):
+    for numbers in many:
+        mantissa = (numbers * 2**23).astype(np.int64)
+        ones = (mantissa[:, np.newaxis] >> np.arange(23) & 1).sum(axis=0)
+        np.testing.assert_allclose(ones, 5e4, atol=4.5 * np.sqrt(1e5) / 2)
+        assert abs(chi_square(np.bincount(mantissa >> 15, minlength=256))) < 5
+        assert abs(chi_square(np.bincount(mantissa & 255, minlength=256))) < 5
+        top = mantissa >> 19
+        assert abs(chi_square(np.bincount(16 * top[:-1] + top[1:], minlength=256))) < 5
+
+
+def test_many_integers_are_even():
+    numbers = seeds.uniform(SEED, [60000], -30, 70, tf.int32).numpy()
+    counts = np.bincount(numbers + 30, minlength=100)
+    assert len(counts) == 100
+    assert abs(chi_square(counts)) < 5
+
+
+def test_the_same_place_in_the_numbers_of_consecutive_seeds_is_uniform():
+    """As a loop over 128 environments draws them."""
+
+    @tf.function(autograph=False)
+    def draw(i):
+        return seeds.uniform(tf.stack([tf.constant(3, tf.int64), i]), [128])
+
+    numbers = np.stack([draw(tf.constant(i, tf.int64)) for i in range(1000)])
+    for place in (0, 1, 127):
+        column = numbers[:, place]
+        counts, _ = np.histogram(column, bins=20, range=(0, 1))
+        assert abs(chi_square(counts)) < 5
+        assert abs(np.corrcoef(column[:-1], column[1:])[0, 1]) < 0.13
+    assert abs(np.corrcoef(numbers[:, 0], numbers[:, 1])[0, 1]) < 0.13
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_uniform_doubles_have_random_low_bits(jit_compile):
+    draw = tf.function(seeds.uniform, jit_compile=jit_compile, autograph=False)
+    numbers = draw(SEED, [5000], dtype=tf.float64).numpy()
+    bits = (numbers * 2**52).astype(np.int64)[:, np.newaxis] >> np.arange(52) & 1
+    np.testing.assert_allclose(bits.mean(axis=0), 0.5, atol=0.04)

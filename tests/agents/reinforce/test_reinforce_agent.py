@@ -426,6 +426,51 @@ def test_value_network_has_to_give_one_value():
         make(value_network=keras.layers.Dense(3))
 
 
+# --- Padding.
+
+
+def padding(step_type):
+    return frames("m" * 5, "m" * 5, seed=1)._replace(
+        step_type=tf.fill([2, 5], step_type), next_step_type=tf.fill([2, 5], step_type)
+    )
+
+
+UNFINISHED = frames("fmmmm", "mmfmm", seed=1)
+CUT = frames("mbmfm", "ffbmf", seed=1)._replace(
+    next_step_type=tf.ones([2, 5], tf.int32)
+)
+
+
+@pytest.mark.parametrize("baseline", [False, True])
+@pytest.mark.parametrize(
+    ("behind", "entropy"),
+    [(padding(FIRST), 0.3), (padding(LAST), 0.3), (UNFINISHED, None), (CUT, None)],
+    ids=["zeros", "fixed length", "unfinished", "unfinished and cut"],
+)
+def test_what_stands_behind_the_ends_changes_nothing(behind, entropy, baseline):
+    """Not the loss, any part of it, or the update, however much it is."""
+    short, long = (
+        make(
+            value_network=Value() if baseline else None,
+            gamma=0.9,
+            entropy_regularization=entropy,
+            normalize_returns=True,
+        )
+        for _ in range(2)
+    )
+    experience = frames(*ROWS)
+    padded = tf.nest.map_structure(
+        lambda *leaves: tf.concat(leaves, axis=1), experience, behind
+    )
+    np.testing.assert_allclose(
+        tf.nest.flatten(short.train(experience)),
+        tf.nest.flatten(long.train(padded)),
+        rtol=1e-5,
+    )
+    for ours, theirs in zip(short.variables(), long.variables(), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
 # --- Entropy, regularisation, weights.
 
 

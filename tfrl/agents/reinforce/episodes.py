@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
+from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 
 
@@ -30,6 +31,17 @@ def in_complete_episode(frames: trajectory.Trajectory) -> tf.Tensor:
     )
     inside = tf.cast(tf.gather(complete, segment), tf.bool)
     return tf.cast(inside & ~frames.is_boundary(), tf.float32)
+
+
+def is_padding(frames: trajectory.Trajectory) -> tf.Tensor:
+    """Whether each frame fills up a row, and shows no step of an environment.
+
+    Nothing leads from a FIRST step to another, as in frames of zeros, or from a LAST
+    step to another, as behind the end of an episode of fixed length.
+    """
+    return (frames.step_type == frames.next_step_type) & ~(
+        frames.step_type == ts.StepType.MID
+    )
 
 
 def count(frames: trajectory.Trajectory) -> tf.Tensor:

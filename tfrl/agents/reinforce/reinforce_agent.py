@@ -65,7 +65,8 @@ class ReinforceAgent(tf_agent.TFAgent):
       gradient_clipping: the norm each variable's gradient is clipped to.
       debug_summaries: see `TFAgent`.
       summarize_grads_and_vars: see `TFAgent`.
-      entropy_regularization: weight of the entropy bonus.
+      entropy_regularization: weight of the entropy bonus: the entropies of all frames
+        that are not masked, divided by the number of frames that are not padding.
       train_step_counter: see `TFAgent`.
       name: the module's name.
       seed: seed of the policies' own random streams, which are used where a call gives
@@ -238,12 +239,15 @@ class ReinforceAgent(tf_agent.TFAgent):
             num_episodes,
             weights,
         )
+        num_frames = tf.reduce_sum(
+            tf.cast(~episodes.is_padding(experience), tf.float32)
+        )
         zero = tf.constant(0.0)
         losses = ReinforceAgentLossInfo(
             policy_gradient_loss=policy_gradient_loss,
             policy_network_regularization_loss=_regularization(self._actor_network),
             entropy_regularization_loss=self.entropy_regularization_loss(
-                distribution, weights
+                distribution, weights, num_frames
             ),
             value_estimation_loss=zero
             if values is None
@@ -316,9 +320,18 @@ class ReinforceAgent(tf_agent.TFAgent):
         return -tf.reduce_sum(weighted) / num_episodes
 
     def entropy_regularization_loss(
-        self, actions_distribution: Any, weights: tf.Tensor | None = None
+        self,
+        actions_distribution: Any,
+        weights: tf.Tensor | None = None,
+        num_frames: Any = None,
     ) -> tf.Tensor:
-        """Minus the mean weighted entropy, times the coefficient; 0 without one."""
+        """Minus the mean weighted entropy, times the coefficient; 0 without one.
+
+        Args:
+          actions_distribution: a nest of distributions of batch shape `[B, T]`.
+          weights: float32 `[B, T]`, or None.
+          num_frames: what the sum is divided by; `B * T` if None.
+        """
         if not self._entropy_regularization:
             return tf.constant(0.0)
         entropy = common.entropy(actions_distribution, self.action_spec, outer_rank=2)
@@ -328,7 +341,9 @@ class ReinforceAgent(tf_agent.TFAgent):
                 "analytic entropy; give entropy_regularization=None."
             )
         entropy = tf.cast(entropy, tf.float32) * (1.0 if weights is None else weights)
-        return -self._entropy_regularization * tf.reduce_mean(entropy)
+        if num_frames is None:
+            num_frames = tf.size(entropy, tf.float32)
+        return -self._entropy_regularization * tf.reduce_sum(entropy) / num_frames
 
     def value_estimation_loss(
         self,

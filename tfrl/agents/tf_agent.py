@@ -12,7 +12,7 @@ from tfrl.agents import data_converter
 from tfrl.policies import tf_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import optimizers, summaries, variables
+from tfrl.utils import host_calls, optimizers, summaries, variables
 
 
 class LossInfo(NamedTuple):
@@ -352,6 +352,8 @@ def check_finite(loss: tf.Tensor, algorithm: str) -> tf.Tensor:
 
     What must not happen then, such as the update, depends on the result.
     """
+    if host_calls.in_xla_graph():  # XLA has no assertions.
+        return loss
     return tf.debugging.check_numerics(
         loss,
         f"experience: the {algorithm} loss is not finite, expected a number; look for "

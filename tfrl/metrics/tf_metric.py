@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.utils import host_calls, summaries
+from tfrl.utils import host_calls, substitution, summaries
 
 
 class TFStepMetric(tf.Module, abc.ABC):
@@ -23,9 +23,11 @@ class TFStepMetric(tf.Module, abc.ABC):
         """Creates a metric shown as `prefix/name` in summaries."""
         super().__init__(name=name)
         self._prefix = prefix
-        self._call_function = tf.function(self.call)
+        # Ours branch on no tensor, and AutoGraph's conversion takes its time.
+        autograph = not type(self).__module__.startswith("tfrl.")
+        self._call_function = tf.function(self.call, autograph=autograph)
         # Traced apart, since a metric may do differently where XLA compiles it.
-        self._compiled_call_function = tf.function(self.call)
+        self._compiled_call_function = tf.function(self.call, autograph=autograph)
 
     @property
     def prefix(self) -> str:
@@ -50,6 +52,8 @@ class TFStepMetric(tf.Module, abc.ABC):
         `call` runs as a tf.function, so it may branch on tensors with Python's `if`;
         called from another graph it becomes part of that one at no cost.
         """
+        if substitution.active():
+            return self.call(*args, **kwargs)
         if host_calls.in_xla_graph():
             return self._compiled_call_function(*args, **kwargs)
         return self._call_function(*args, **kwargs)

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 import tree
 
+from tfrl.utils import lean_dataset
+
 
 class BufferInfo(NamedTuple):
     """What a buffer says about a sample besides its items.
@@ -153,7 +155,7 @@ class ReplayBuffer(tf.Module):
         # are older than the last write, and out of order inside a graph.
         options = tf.data.Options()
         options.autotune.enabled = False
-        return dataset.with_options(options)
+        return lean_dataset.lean_dataset(dataset.with_options(options))
 
     def gather_all(self) -> Any:
         """Returns all items in the buffer, `[B, T, ...]`, the oldest first."""

@@ -18,7 +18,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.replay_buffers import batch_check, packed_table, replay_buffer
-from tfrl.utils import seeds
+from tfrl.utils import host_calls, lean_function, seeds
 
 BufferInfo = replay_buffer.BufferInfo
 
@@ -92,7 +92,11 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
             )
             self._generator = seeds.make_generator(seed)
         # For eager callers; one for each buffer, or their traces would add up.
-        self._draw_compiled = tf.function(self._draw)
+        self._draw_compiled = tf.function(self._draw, autograph=False)
+        self._write_compiled = lean_function.lean_function(self._write, autograph=False)
+        self._read_all_compiled = lean_function.lean_function(
+            self._read_all, autograph=False
+        )
         self._check_batch = batch_check.BatchCheck(data_spec, self._batch_size)
 
     def variables(self) -> list[tf.Variable]:
@@ -177,6 +181,11 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
 
     def _add_batch(self, items: Any) -> tf.Tensor:
         items = self._check_batch(items)
+        if tf.executing_eagerly():
+            return self._write_compiled(items)
+        return self._write(items)
+
+    def _write(self, items: Any) -> tf.Tensor:
         with self._placed(), tf.name_scope("add_batch"):
             new_id = self._last_id + 1
             write = self._table.write_block(new_id % self._ring, items)
@@ -202,6 +211,11 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         return items, info._replace(ids=tuple(tf.unstack(info.ids, num_steps, axis)))
 
     def _gather_all(self) -> Any:
+        if tf.executing_eagerly():
+            return self._read_all_compiled()
+        return self._read_all()
+
+    def _read_all(self) -> Any:
         with self._placed(), tf.name_scope("gather_all"):
             first, count = self._valid_starts(self._last_id.read_value(), 1)
             ids = tf.range(first, first + count)
@@ -269,6 +283,8 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
     ) -> tf.data.Dataset:
         self._check_fits(num_steps)
 
+        # AutoGraph would convert all that is called here, at every start.
+        @tf.autograph.experimental.do_not_convert
         def draw(_: tf.Tensor) -> tuple[Any, BufferInfo, tf.Tensor]:
             return self._draw(sample_batch_size, num_steps, None)
 
@@ -279,7 +295,9 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
             return items, info
 
         return (
-            tf.data.Dataset.counter()
+            # Not a counter, which would be one more function call.
+            tf.data.Dataset.from_tensors(0)
+            .repeat()
             .map(draw, num_parallel_calls)
             # Costs nothing to speak of, where a tf.while_loop would a third.
             .filter(lambda items, info, intact: intact)
@@ -405,5 +423,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
 
 def assert_true(condition: tf.Tensor, data: list[Any]) -> Any:
     """Returns an op that fails with `data`, strings and tensors, unless `condition`."""
+    if host_calls.in_xla_graph():  # XLA has no assertions.
+        return tf.no_op()
     # The bare op: tf.debugging.Assert puts each into a tf.cond, which costs more.
     return tf.raw_ops.Assert(condition=condition, data=data)

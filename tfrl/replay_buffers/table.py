@@ -124,6 +124,7 @@ def _with_block(variable: tf.Variable, block: tf.Tensor, value: tf.Tensor) -> tf
     the block is written twice.
     """
     blocks = tf.reshape(variable, [-1, *value.shape])
+    block = tf.cast(block, tf.int32)
     written = tf.tensor_scatter_nd_update(
         blocks, tf.stack([block, block])[:, tf.newaxis], tf.stack([value, value])
     )

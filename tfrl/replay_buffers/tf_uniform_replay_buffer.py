@@ -72,10 +72,38 @@ class TFUniformReplayBuffer(ring_replay_buffer.RingReplayBuffer):
             seed=seed,
         )
 
+    def gather_first(self, num_frames: int) -> Any:
+        """Returns the first frames that were added to each environment since `clear`.
+
+        Like `gather_all` but of a fixed shape, as XLA needs it.
+
+        Args:
+          num_frames: How many; at most `max_length`.
+
+        Returns:
+          A nest like the spec of tensors `[B, num_frames, ...]`; a frame that was not
+          added yet, or is not held any more, is all zeros.
+        """
+        self._check_fits(num_frames)
+        with self._placed(), tf.name_scope("gather_first"):
+            ids = tf.range(num_frames, dtype=tf.int64)
+            columns = tf.range(self._batch_size, dtype=tf.int64)
+            first, count = self._valid_starts(self._last_id.read_value(), 1)
+            held = (ids >= first) & (ids < first + count)
+
+            def blank(leaf: tf.Tensor) -> tf.Tensor:
+                shape = [1, num_frames, *[1] * (leaf.shape.rank - 2)]
+                return tf.where(tf.reshape(held, shape), leaf, tf.zeros([], leaf.dtype))
+
+            items = self._table.read(self._rows(columns[:, None], ids))
+            return tf.nest.map_structure(blank, items)
+
     def _choose(
         self, seed: tf.Tensor, shape: list[int], first: tf.Tensor, count: tf.Tensor
     ) -> tuple[tf.Tensor, BufferInfo]:
         total = count * self._batch_size
-        hits = seeds.uniform(seed, shape, maxval=total, dtype=tf.int64)
+        # Integers of 32 bits are drawn in less time.
+        dtype = tf.int32 if self._capacity < tf.int32.max else tf.int64
+        hits = tf.cast(seeds.uniform(seed, shape, maxval=total, dtype=dtype), tf.int64)
         probabilities = tf.fill(shape, 1.0 / tf.cast(total, tf.float32))
         return first * self._batch_size + hits, BufferInfo((), probabilities)

@@ -8,11 +8,16 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
+from tfrl.agents.reinforce import episodes
 from tfrl.environments import tf_environment
-from tfrl.replay_buffers import tf_uniform_replay_buffer
+from tfrl.replay_buffers import ring_replay_buffer, tf_uniform_replay_buffer
 from tfrl.train import loop
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
+from tfrl.utils import host_calls
+
+# Frames, or fewer, that a compiled loop trains on at one length alone.
+_SHORT = 256
 
 
 class EpisodicLoop(loop.Loop):
@@ -24,7 +29,9 @@ class EpisodicLoop(loop.Loop):
     episodes, its first ones: taking whichever end first would prefer short ones.
 
     The experience of an iteration is all that the buffer holds, so it is gathered from
-    the buffer's variables at once.
+    the buffer's variables at once. A compiled loop fills it up with zeros, to a quarter
+    of the buffer's `max_length` or to all of it, whichever the longest member needs; so
+    there `max_length` should not be larger than need be.
 
     Args:
       environment: see `Loop`.
@@ -34,6 +41,7 @@ class EpisodicLoop(loop.Loop):
       observers: see `Loop`.
       collect_episodes_per_iteration: a multiple of the environment's batch size.
       seed: see `Loop`.
+      jit_compile: see `Loop`.
 
     Raises:
       ValueError: a number of episodes that cannot be divided among the members, or
@@ -63,35 +71,56 @@ class EpisodicLoop(loop.Loop):
                 "gives the same number of episodes."
             )
         self._episodes_per_member = episodes // batch_size
+        # Whether an iteration of a compiled call did not fit into the buffer.
+        self._overflowed = tf.Variable(False, trainable=False, name="overflowed")
 
-    def _run_iteration(
-        self, time_step: Any, policy_state: Any
-    ) -> tuple[Any, Any, tf.Tensor]:
+    def iterate(self, time_step: Any, policy_state: Any) -> tuple[Any, Any, tf.Tensor]:
         del time_step, policy_state
-        time_step, policy_state = self._collect()
-        episodes = _keep_first_episodes(
-            self._replay_buffer.gather_all(), self._episodes_per_member
-        )
-        loss = self._agent.train(episodes).loss
+        # An iteration that failed has left its frames behind.
+        self._replay_buffer.clear()
+        time_step, policy_state, is_complete = self._collect()
+        if host_calls.in_xla_graph():
+            # XLA has no assertions; `_check_call` raises in its place.
+            self._overflowed.assign(tf.logical_not(is_complete))
+            loss = self._train_at_fixed_length(is_complete)
+        else:
+            check = ring_replay_buffer.assert_true(
+                is_complete, [self._overflow_message()]
+            )
+            with tf.control_dependencies([check]):
+                loss = self._train(self._replay_buffer.gather_all())
         self._replay_buffer.clear()
         return time_step, policy_state, loss
 
-    def _collect(self) -> tuple[Any, Any]:
-        """Fills the buffer with new episodes until every member has given its share."""
+    def _collect(self) -> tuple[Any, Any, tf.Tensor]:
+        """Fills the buffer with new episodes until every member has given its share.
+
+        Returns the time step and policy state reached, and whether every member has: it
+        has not where the buffer was full before, or an earlier iteration of a compiled
+        call failed.
+        """
         policy = self._agent.collect_policy
         batch_size = self._environment.batch_size
+        max_length = self._replay_buffer.max_length
+        has_failed = host_calls.in_xla_graph() and self._overflowed.read_value()
+
+        def is_unfinished(finished: tf.Tensor) -> tf.Tensor:
+            return tf.reduce_any(finished < self._episodes_per_member)
+
+        def goes_on(finished: tf.Tensor, *others: Any) -> tf.Tensor:
+            has_room = others[-1] < max_length - 1
+            return is_unfinished(finished) & has_room & tf.logical_not(has_failed)
 
         def step(
             finished: tf.Tensor, time_step: Any, policy_state: Any, added: tf.Tensor
         ) -> tuple[Any, ...]:
+            del added
             frame, *reached = self._take_step(policy, time_step, policy_state)
-            with tf.control_dependencies([self._assert_room(added)]):
-                added = self._replay_buffer.add_batch(frame)
             finished += tf.cast(frame.is_episode_end(), tf.int32)
-            return finished, *reached, added
+            return finished, *reached, self._replay_buffer.add_batch(frame)
 
-        _, time_step, policy_state, _ = tf.while_loop(
-            lambda finished, *_: tf.reduce_any(finished < self._episodes_per_member),
+        finished, time_step, policy_state, _ = tf.while_loop(
+            goes_on,
             step,
             (
                 tf.zeros([batch_size], tf.int32),
@@ -100,17 +129,46 @@ class EpisodicLoop(loop.Loop):
                 tf.constant(-1, tf.int64),
             ),
         )
-        return time_step, policy_state
+        return time_step, policy_state, tf.logical_not(is_unfinished(finished))
 
-    def _assert_room(self, added: tf.Tensor) -> Any:
+    def _train(self, frames: trajectory.Trajectory) -> tf.Tensor:
+        """Updates the agent with the members' shares of `frames`; returns the loss."""
+        shares = _keep_first_episodes(frames, self._episodes_per_member)
+        return self._agent.train(shares).loss
+
+    def _train_at_fixed_length(self, is_complete: tf.Tensor) -> tf.Tensor:
+        """The same for XLA, which has no shapes that depend on data.
+
+        The frames are those that were added and then zeros up to a fixed length, the
+        buffer's `max_length` or a quarter of it, which is another piece of program to
+        compile, but four times faster. Unless `is_complete`, it does nothing.
+        """
         max_length = self._replay_buffer.max_length
-        return tf.debugging.Assert(
-            added + 1 < max_length,
-            [
-                f"EpisodicLoop: the episodes of one iteration do not fit into the "
-                f"buffer's max_length={max_length} frames of an environment; make it "
-                "larger, or limit the episodes with a TimeLimit."
-            ],
+        lengths = sorted({-(-max_length // 4), max_length})
+        if max_length < _SHORT:
+            lengths = [max_length]
+
+        def train(length: int) -> Callable[[], tf.Tensor]:
+            return lambda: self._train(self._replay_buffer.gather_first(length))
+
+        added = self._replay_buffer.num_frames() // self._environment.batch_size
+        too_short = tf.cast(added > tf.constant(lengths, added.dtype), tf.int32)
+        return tf.switch_case(
+            tf.where(is_complete, 1 + tf.reduce_sum(too_short), 0),
+            [lambda: tf.constant(0.0), *map(train, lengths)],
+        )
+
+    def _check_call(self, loss: float, num_iterations: int) -> None:
+        if self._overflowed:
+            self._overflowed.assign(False)
+            raise tf.errors.InvalidArgumentError(None, None, self._overflow_message())
+        super()._check_call(loss, num_iterations)
+
+    def _overflow_message(self) -> str:
+        return (
+            "EpisodicLoop: the episodes of one iteration do not fit into the buffer's "
+            f"max_length={self._replay_buffer.max_length} frames of an environment; "
+            "make it larger, or limit the episodes with a TimeLimit."
         )
 
 
@@ -119,13 +177,12 @@ def _keep_first_episodes(
 ) -> trajectory.Trajectory:
     """Makes what follows each row's first `num_episodes` episodes an unfinished one.
 
-    Agents mask unfinished episodes.
+    Agents mask unfinished episodes. Frames of zeros stay what they are: padding.
     """
     finished_before = tf.cumsum(
         tf.cast(frames.is_episode_end(), tf.int32), axis=1, exclusive=True
     )
+    kept = (finished_before < num_episodes) | episodes.is_padding(frames)
     return frames._replace(
-        next_step_type=tf.where(
-            finished_before < num_episodes, frames.next_step_type, ts.StepType.MID
-        )
+        next_step_type=tf.where(kept, frames.next_step_type, ts.StepType.MID)
     )

@@ -22,6 +22,7 @@ from tfrl.environments import tf_environment, tf_py_environment
 from tfrl.metrics import tf_metrics
 from tfrl.policies import tf_policy
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
+from tfrl.train import control
 from tfrl.trajectories import trajectory
 from tfrl.utils import nest_utils, seeds
 
@@ -47,7 +48,7 @@ class IterationInfo(NamedTuple):
 
 
 class Loop(tf.Module, abc.ABC):
-    """Base of the training loops. A subclass writes `_run_iteration`.
+    """Base of the training loops. A subclass writes `iterate`.
 
     Args:
       environment: a `TFEnvironment`.
@@ -104,6 +105,7 @@ class Loop(tf.Module, abc.ABC):
         # Steps of the batched environment, from which the random numbers derive.
         self._step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
         self._position = _Position(self)
+        self._control = control.Control()
         self._jit_compile = jit_compile
         self._call: Any = tf.function(
             self._iterations, autograph=False, jit_compile=jit_compile or None
@@ -150,7 +152,8 @@ class Loop(tf.Module, abc.ABC):
         """Does `num_iterations` iterations in one compiled call.
 
         Raises:
-          Exception: whatever the environment raised, as it raised it.
+          Exception: whatever the environment raised, as it raised it. The loop can go
+            on, with a new episode; of a compiled call nothing else remains.
           tf.errors.InvalidArgumentError: a check inside failed, such as that of the
             loss being finite. In a compiled loop the agent's weights are not finite
             any more then; restore a checkpoint.
@@ -158,21 +161,13 @@ class Loop(tf.Module, abc.ABC):
         with _short_assertions(), self._environment.reraise():
             self._start()
             time_step, policy_state, loss = self._call(
-                *self._position.get(), tf.constant(num_iterations, tf.int64)
+                *self._position.leave(), tf.constant(num_iterations, tf.int64)
             )
         self._position.set(time_step, policy_state)
         self._iteration.assign_add(num_iterations)
         loss = float(loss)
-        if self._jit_compile and not math.isfinite(loss):
-            raise tf.errors.InvalidArgumentError(
-                None,
-                None,
-                f"experience: a {type(self._agent).__name__} loss in the last "
-                f"{num_iterations} iterations was not finite, expected a number; the "
-                "weights are spoilt. Look for NaN or infinite observations and "
-                "rewards, or lower the learning rate, and go on from a checkpoint; "
-                "jit_compile=False stops before the update.",
-            )
+        if self._jit_compile and num_iterations > 0:
+            self._check_call(loss, num_iterations)
         return self.info(loss)
 
     def info(self, loss: float = float("nan")) -> IterationInfo:
@@ -190,6 +185,19 @@ class Loop(tf.Module, abc.ABC):
         """How often the compiled call was traced; 1 once warm."""
         return self._call.experimental_get_tracing_count()
 
+    def environment_steps(self) -> tf.Tensor:
+        """Steps of all environments in all, an int64 scalar."""
+        return self._environment_steps.result()
+
+    @contextlib.contextmanager
+    def controlled_by(self, many: control.Control) -> Iterator[None]:
+        """Within, `many` applies the parts of an iteration; for sweeps."""
+        plain, self._control = self._control, many
+        try:
+            yield
+        finally:
+            self._control = plain
+
     def _start(self) -> None:
         """Prepares the first call, or the first after a restore."""
         if self._position.is_set:
@@ -199,6 +207,19 @@ class Loop(tf.Module, abc.ABC):
             self._agent.collect_policy.get_initial_state(self._environment.batch_size),
         )
 
+    def _check_call(self, loss: float, num_iterations: int) -> None:
+        """Raises what a compiled call could not; `loss` is its mean loss."""
+        if not math.isfinite(loss):
+            raise tf.errors.InvalidArgumentError(
+                None,
+                None,
+                f"experience: a {type(self._agent).__name__} loss in the last "
+                f"{num_iterations} iterations was not finite, expected a number; the "
+                "weights are spoilt. Look for NaN or infinite observations and "
+                "rewards, or lower the learning rate, and go on from a checkpoint; "
+                "jit_compile=False stops before the update.",
+            )
+
     def _iterations(
         self, time_step: Any, policy_state: Any, num_iterations: tf.Tensor
     ) -> tuple[Any, Any, tf.Tensor]:
@@ -207,7 +228,7 @@ class Loop(tf.Module, abc.ABC):
         def body(
             i: tf.Tensor, time_step: Any, policy_state: Any, loss_sum: tf.Tensor
         ) -> tuple[Any, ...]:
-            time_step, policy_state, loss = self._run_iteration(time_step, policy_state)
+            time_step, policy_state, loss = self.iterate(time_step, policy_state)
             return i + 1, time_step, policy_state, loss_sum + tf.cast(loss, tf.float64)
 
         zero = tf.constant(0, tf.int64), tf.constant(0.0, tf.float64)
@@ -219,10 +240,11 @@ class Loop(tf.Module, abc.ABC):
         return time_step, policy_state, loss_sum / tf.cast(num_iterations, tf.float64)
 
     @abc.abstractmethod
-    def _run_iteration(
-        self, time_step: Any, policy_state: Any
-    ) -> tuple[Any, Any, tf.Tensor]:
-        """Does one iteration; returns time step, policy state and the loss."""
+    def iterate(self, time_step: Any, policy_state: Any) -> tuple[Any, Any, tf.Tensor]:
+        """Does one iteration in a graph.
+
+        Takes and returns a time step and a policy state, and returns the loss.
+        """
 
     def _take_step(
         self, policy: tf_policy.TFPolicy, time_step: Any, policy_state: Any
@@ -278,6 +300,16 @@ class _Position(tf.train.experimental.PythonState):
     def set(self, time_step: Any, policy_state: Any) -> None:
         self._time_step, self._policy_state = time_step, policy_state
 
+    def leave(self) -> tuple[Any, Any]:
+        """Returns the position and forgets it.
+
+        If what follows fails, nobody knows where the environment stands; then the loop
+        begins a new episode next time.
+        """
+        position = self.get()
+        self.set(None, None)
+        return position
+
     def serialize(self) -> bytes:
         if not self.is_set:
             return pickle.dumps(None)
@@ -291,7 +323,7 @@ class _Position(tf.train.experimental.PythonState):
     def deserialize(self, string_value: bytes) -> None:
         state = pickle.loads(string_value)
         if state is None:
-            self._time_step = self._policy_state = None
+            self.set(None, None)
             return
         position, environment_state = state
         self._loop.environment.set_state(environment_state)

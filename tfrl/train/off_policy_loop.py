@@ -54,7 +54,8 @@ class OffPolicyLoop(loop.Loop):
     Raises:
       ValueError: a number that is not positive, an unknown `sampling` or one that
         cannot be compiled, a buffer or an initial collection too small for one sample,
-        or specs that do not match.
+        or specs that do not match. From `run`: a buffer with contents too short for
+        one sample.
     """
 
     def __init__(
@@ -111,27 +112,54 @@ class OffPolicyLoop(loop.Loop):
                 replay_buffer.as_dataset(self._drawn_at_once, self._num_steps)
             )
 
+    @property
+    def samples_from_dataset(self) -> bool:
+        """Whether the batches come from the buffer's `as_dataset` pipeline."""
+        return self._iterator is not None
+
+    def begin(self) -> tuple[Any, Any]:
+        """Resets the environment and takes the initial steps, in a graph.
+
+        Returns the time step and policy state to go on from.
+        """
+        return self._collect_initially(self._control.apply(self._environment.reset))
+
     def _start(self) -> None:
         super()._start()
         # A buffer with contents was filled by the user, or comes from a checkpoint.
-        if self._replay_buffer.num_frames() == 0:
-            time_step, _ = self._position.get()
+        num_frames = int(self._replay_buffer.num_frames())
+        if num_frames == 0:
+            time_step, _ = self._position.leave()
             collect = tf.function(self._collect_initially, autograph=False)
             self._position.set(*collect(time_step))
+        else:
+            self._check_can_sample(num_frames // self._environment.batch_size)
+
+    def _check_can_sample(self, num_frames: int) -> None:
+        """Raises a ValueError if a first sample could not be drawn."""
+        if num_frames + self._collect_steps < self._num_steps:
+            raise ValueError(
+                f"replay_buffer: got {num_frames} frame(s) of each environment, and "
+                f"{self._collect_steps} more come before the first sample, expected "
+                f"{self._num_steps}, the length of an example; add more, or clear it, "
+                "so that the loop fills it by initial_collect_steps."
+            )
 
     def _collect_initially(self, time_step: Any) -> tuple[Any, Any]:
-        batch_size = self._environment.batch_size
         time_step, _, _ = self._collect(
             self._initial_policy,
             time_step,
-            self._initial_policy.get_initial_state(batch_size),
+            self._initial_state(self._initial_policy),
             self._initial_steps,
         )
-        return time_step, self._agent.collect_policy.get_initial_state(batch_size)
+        return time_step, self._initial_state(self._agent.collect_policy)
 
-    def _run_iteration(
-        self, time_step: Any, policy_state: Any
-    ) -> tuple[Any, Any, tf.Tensor]:
+    def _initial_state(self, policy: tf_policy.TFPolicy) -> Any:
+        return self._control.apply(
+            lambda: policy.get_initial_state(self._environment.batch_size)
+        )
+
+    def iterate(self, time_step: Any, policy_state: Any) -> tuple[Any, Any, tf.Tensor]:
         time_step, policy_state, added = self._collect(
             self._agent.collect_policy, time_step, policy_state, self._collect_steps
         )
@@ -153,60 +181,48 @@ class OffPolicyLoop(loop.Loop):
         def step(
             i: Any, time_step: Any, policy_state: Any, added: Any
         ) -> tuple[Any, ...]:
-            del added
+            del i, added
             frame, *reached = self._take_step(policy, time_step, policy_state)
-            return i + 1, *reached, self._replay_buffer.add_batch(frame)
+            return *reached, self._replay_buffer.add_batch(frame)
 
-        if num_steps == 1:
-            return step(0, time_step, policy_state, None)[1:]
-        return tf.while_loop(
-            lambda i, *_: i < num_steps,
-            step,
-            (tf.constant(0), time_step, policy_state, tf.constant(-1, tf.int64)),
-        )[1:]
+        added = self._control.lift(tf.constant(-1, tf.int64))
+        return self._control.repeat(num_steps, step, (time_step, policy_state, added))
 
     def _train(self, added: tf.Tensor) -> tf.Tensor:
         """Updates the agent with freshly drawn batches; returns the mean loss."""
+        start = self._control.lift(tf.constant(0.0)), added
         if self._prioritized:
-            return self._mean_loss(self._prioritized_update, added)
+            loss_sum, _ = self._control.repeat(
+                self._train_steps, self._prioritized_update, start
+            )
+        else:
+            batches = self._control.apply(self._draw_batches, added)
+            loss_sum, _ = self._control.repeat(
+                self._train_steps, self._update, start, (batches,)
+            )
+        return loss_sum if self._train_steps == 1 else loss_sum / self._train_steps
+
+    def _draw_batches(self, added: tf.Tensor) -> Any:
+        """The experience of all train steps: `[train steps, B, ...]` if several."""
         experience, _ = self._sample(added)
         if self._train_steps == 1:
-            return self._agent.train(experience).loss
-        batches = tf.nest.map_structure(
-            lambda t: tf.reshape(
-                t, [self._train_steps, self._batch_size, *t.shape[1:]]
-            ),
-            experience,
+            return experience
+        shape = [self._train_steps, self._batch_size]
+        return tf.nest.map_structure(
+            lambda t: tf.reshape(t, [*shape, *t.shape[1:]]), experience
         )
 
-        def update(i: tf.Tensor, done: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def _update(
+        self, i: tf.Tensor, loss_sum: tf.Tensor, done: tf.Tensor, batches: Any
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Trains with the batch of train step `i`."""
+        batch = batches
+        if self._train_steps > 1:
             batch = tf.nest.map_structure(lambda t: t[i], batches)
-            return self._agent.train(batch).loss, done
-
-        return self._mean_loss(update, added)
-
-    def _mean_loss(
-        self,
-        update: Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]],
-        added: tf.Tensor,
-    ) -> tf.Tensor:
-        """Calls `loss, done = update(i, done)` for each train step."""
-        if self._train_steps == 1:
-            return update(tf.constant(0), added)[0]
-
-        def step(i: Any, loss_sum: Any, done: Any) -> tuple[Any, Any, Any]:
-            loss, done = update(i, done)
-            return i + 1, loss_sum + loss, done
-
-        _, loss_sum, _ = tf.while_loop(
-            lambda i, *_: i < self._train_steps,
-            step,
-            (tf.constant(0), tf.constant(0.0), added),
-        )
-        return loss_sum / self._train_steps
+        return loss_sum + self._agent.train(batch).loss, done
 
     def _prioritized_update(
-        self, i: tf.Tensor, done: tf.Tensor
+        self, i: tf.Tensor, loss_sum: tf.Tensor, done: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Draws a batch once `done` is there, trains, and sets its priorities."""
         del i
@@ -217,7 +233,7 @@ class OffPolicyLoop(loop.Loop):
         with tf.control_dependencies([self._agent.train_step_counter.read_value()]):
             updated = self._replay_buffer.update_priorities(info.keys, priorities)
         with tf.control_dependencies([updated]):
-            return loss_info.loss, tf.identity(done)
+            return loss_sum + loss_info.loss, tf.identity(done)
 
     def _sample(self, done: tf.Tensor) -> Any:
         """Draws items and their info after `done`, and so all before it, is there."""

@@ -14,6 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.losses.huber import huber_loss, squared_loss
+from tfrl.utils import substitution
 from tfrl.utils.actions import (
     clip_to_spec,
     entropy,
@@ -161,11 +162,7 @@ class Periodically(tf.Module):
             return
         self._counter.assign_add(1)
         due = self._counter % tf.cast(self._period, self._counter.dtype) == 0
-        tf.cond(due, self._run_body, lambda: tf.constant(False))
-
-    def _run_body(self) -> tf.Tensor:
-        self._body()
-        return tf.constant(True)
+        substitution.cond(due, self._body)
 
 
 def transpose_batch_time(x: tf.Tensor) -> tf.Tensor:

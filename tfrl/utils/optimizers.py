@@ -12,6 +12,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfrl.utils import substitution
 from tfrl.utils import variables as variables_lib
 
 
@@ -110,6 +111,9 @@ class OptimizerAdapter(tf.Module):
         adam = self.optimizer
         step = tf.cast(adam.iterations.value + 1, tf.float32)
         learning_rate = tf.cast(adam.learning_rate, tf.float32)
+        if substitution.active():
+            self._apply_adam_in_tensors(pairs, step, learning_rate)
+            return
         beta1_power = tf.pow(adam.beta_1, step)
         beta2_power = tf.pow(adam.beta_2, step)
         for gradient, variable in pairs:
@@ -125,6 +129,29 @@ class OptimizerAdapter(tf.Module):
                 beta2=adam.beta_2,
                 epsilon=adam.epsilon,
                 grad=tf.convert_to_tensor(gradient),
+            )
+        adam.iterations.value.assign_add(1)
+
+    def _apply_adam_in_tensors(
+        self,
+        pairs: list[tuple[tf.Tensor, Any]],
+        step: tf.Tensor,
+        learning_rate: tf.Tensor,
+    ) -> None:
+        """What the fused kernel computes, where the variables are tensors."""
+        adam = self.optimizer
+        correction = tf.sqrt(1.0 - tf.pow(adam.beta_2, step)) / (
+            1.0 - tf.pow(adam.beta_1, step)
+        )
+        rate = learning_rate * correction
+        for gradient, variable in pairs:
+            index = adam._get_variable_index(variable)
+            m, v = adam._momentums[index].value, adam._velocities[index].value
+            gradient = tf.convert_to_tensor(gradient)
+            mean = m.assign_add((gradient - m) * (1.0 - adam.beta_1))
+            square = v.assign_add((tf.square(gradient) - v) * (1.0 - adam.beta_2))
+            variables_lib.as_tf_variable(variable).assign_sub(
+                mean * rate / (tf.sqrt(square) + adam.epsilon)
             )
         adam.iterations.value.assign_add(1)
 

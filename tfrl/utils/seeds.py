@@ -8,18 +8,22 @@ tensor of shape `[2]`, and is a pure function of it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from tfrl.utils import host_calls
+from tfrl.utils import host_calls, substitution
 
 # Named, because the default is several times slower under XLA on a CPU.
 ALGORITHM = "philox"
 _PHILOX = 1
-# So many floats, or fewer, come straight from the generator's words.
-_FEW = 64
+# How far a `tf.random.Generator` moves its counter on for each number it draws.
+_COUNTS_A_NUMBER = 256
+# So many numbers, or fewer, come straight from the generator's words.
+_FEW = 16
+_GOLDEN_RATIO = 0x9E3779B9
 
 
 def make_generator(seed: int | None = None) -> tf.random.Generator:
@@ -36,7 +40,15 @@ def make_generator(seed: int | None = None) -> tf.random.Generator:
 
 def next_seed(generator: tf.random.Generator) -> tf.Tensor:
     """Draws the next stateless seed, int64 `[2]`, and advances the generator."""
-    return generator.uniform_full_int([2], dtype=tf.int64)
+    if substitution.active() is None:
+        return generator.uniform_full_int([2], dtype=tf.int64)
+    # What the generator does, in tensors: its state is the counter and the key.
+    state = generator.state.read_value()
+    generator.state.assign(tf.add(state, [2 * _COUNTS_A_NUMBER, 0, 0]))
+    state = tf.bitcast(state, tf.uint64)
+    return tf.raw_ops.StatelessRandomUniformFullIntV2(
+        shape=[2], dtype=tf.int64, key=state[2:], counter=state[:2], alg=_PHILOX
+    )
 
 
 def as_seed(seed: int | tf.Tensor) -> tf.Tensor:
@@ -72,7 +84,8 @@ def uniform(
     For floats `maxval` is 1 if not given. The seed is Philox's key and counter as it
     is: scrambling it first, as `tf.random.stateless_uniform` does, takes thirty
     operations, and different seeds give different numbers without. The same seed gives
-    the same numbers whether XLA compiles the graph or not (float32 and integers).
+    the same numbers whether XLA compiles the graph or not (float32, float64 and
+    integers).
 
     Args:
       seed: integers `[2]`.
@@ -84,12 +97,7 @@ def uniform(
     counter = tf.bitcast(tf.cast(seed, tf.int64), tf.uint64)
     random = {"key": counter[:1], "counter": counter, "alg": _PHILOX}
     if dtype.is_integer:
-        return tf.raw_ops.StatelessRandomUniformIntV2(
-            shape=shape,
-            minval=tf.cast(minval, dtype),
-            maxval=tf.cast(maxval, dtype),
-            **random,
-        )
+        return _integers(shape, minval, maxval, dtype, random)
     unit = _unit_interval(shape, dtype, random)
     if maxval is None and isinstance(minval, int) and minval == 0:
         return unit
@@ -100,35 +108,87 @@ def uniform(
     return unit * (maxval - minval) + minval
 
 
+def _integers(
+    shape: tf.types.experimental.TensorLike,
+    minval: tf.types.experimental.TensorLike,
+    maxval: tf.types.experimental.TensorLike,
+    dtype: tf.DType,
+    random: dict[str, Any],
+) -> tf.Tensor:
+    minval, maxval = tf.cast(minval, dtype), tf.cast(maxval, dtype)
+
+    def few() -> tf.Tensor:
+        return tf.raw_ops.StatelessRandomUniformIntV2(
+            shape=shape, minval=minval, maxval=maxval, **random
+        )
+
+    def many() -> tf.Tensor:
+        # The high half of word * span; short of evenness by 2**-32 * span.
+        words = tf.cast(_hashed_words(shape, random), tf.uint64)
+        span = tf.cast(maxval - minval, tf.uint64)
+        high = tf.bitwise.right_shift(words * span, tf.constant(32, tf.uint64))
+        return minval + tf.cast(high, tf.int32)
+
+    return few() if dtype != tf.int32 else _by_number(shape, few, many)
+
+
 def _unit_interval(
     shape: tf.types.experimental.TensorLike, dtype: tf.DType, random: dict[str, Any]
 ) -> tf.Tensor:
     """Uniform floats in [0, 1), the same in a graph that XLA compiles and in others."""
-    if dtype != tf.float32:
-        return tf.raw_ops.StatelessRandomUniformV2(shape=shape, dtype=dtype, **random)
+
+    def few() -> tf.Tensor:
+        if dtype == tf.float64 and host_calls.in_xla_graph():
+            pairs = tf.concat([tf.convert_to_tensor(shape, tf.int32), [2]], axis=0)
+            return _as_doubles(_philox_words(pairs, random))
+        if dtype != tf.float32 or not host_calls.in_xla_graph():
+            return tf.raw_ops.StatelessRandomUniformV2(
+                shape=shape, dtype=dtype, **random
+            )
+        # XLA would make floats of the high bits, TensorFlow's kernel takes the low.
+        low_bits = tf.constant(0x7FFFFF, tf.uint32)
+        return _as_floats(
+            tf.bitwise.bitwise_and(_philox_words(shape, random), low_bits)
+        )
+
+    def many() -> tf.Tensor:
+        words = _hashed_words(shape, random)
+        return _as_floats(tf.bitwise.right_shift(words, tf.constant(9, tf.uint32)))
+
+    return few() if dtype != tf.float32 else _by_number(shape, few, many)
+
+
+def _by_number(
+    shape: tf.types.experimental.TensorLike,
+    few: Callable[[], tf.Tensor],
+    many: Callable[[], tf.Tensor],
+) -> tf.Tensor:
+    """Calls `many` if more than a few numbers are wanted."""
     static = tf.get_static_value(tf.convert_to_tensor(shape, tf.int32))
-    if static is not None and math.prod(static) > _FEW:
-        return _many_floats(tuple(static), random)
-    if not host_calls.in_xla_graph():
-        return tf.raw_ops.StatelessRandomUniformV2(shape=shape, dtype=dtype, **random)
-    # XLA would make floats of the high bits, TensorFlow's own kernel takes the low.
-    words = _philox_words(shape, random)
-    return _as_floats(words & tf.constant(0x7FFFFF, tf.uint32))
+    if static is None:
+        return tf.cond(tf.reduce_prod(shape) > _FEW, many, few)
+    return many() if math.prod(static.tolist()) > _FEW else few()
 
 
-def _many_floats(shape: tuple[int, ...], random: dict[str, Any]) -> tf.Tensor:
-    """Hashes the index of each float with two words of Philox.
+def _hashed_words(
+    shape: tf.types.experimental.TensorLike, random: dict[str, Any]
+) -> tf.Tensor:
+    """Random words, uint32: hashes of their index, keyed with two words of Philox.
 
-    On a CPU XLA takes thirty times as long for Philox's words themselves. The hash is
-    two rounds of lowbias32 (C. Wellons, "Prospecting for hash functions", 2018).
+    On a CPU XLA takes thirty times as long for Philox's words themselves. This is
+    SplitMix's scheme (Steele, Lea and Flood, "Fast splittable pseudorandom number
+    generators", 2014) with the mixer lowbias32 (C. Wellons, "Prospecting for hash
+    functions", 2018).
     """
     key = _philox_words([2], random)
-    size = math.prod(shape)
-    # Multiplied by the golden ratio, so that successive indices differ in many bits.
-    index = (np.arange(size, dtype=np.uint64) * 0x9E3779B9).astype(np.uint32)
-    words = _lowbias32(tf.constant(index.reshape(shape)) + key[0])
-    words = _lowbias32(tf.bitwise.bitwise_xor(words, key[1]))
-    return _as_floats(tf.bitwise.right_shift(words, tf.constant(9, tf.uint32)))
+    # Folded into a constant where the shape is static.
+    index = tf.reshape(tf.range(tf.reduce_prod(shape)), shape)
+    x = tf.cast(index, tf.uint32) * np.uint32(_GOLDEN_RATIO) + key[0]
+    xor, shift = tf.bitwise.bitwise_xor, tf.bitwise.right_shift
+    x = xor(x, shift(x, np.uint32(16))) * np.uint32(0x7FEB352D)
+    x = xor(x, shift(x, np.uint32(15))) * np.uint32(0x846CA68B)
+    x = xor(x, shift(x, np.uint32(16)))
+    return xor(x, key[1])
 
 
 def _philox_words(
@@ -139,14 +199,13 @@ def _philox_words(
     )
 
 
-def _lowbias32(x: tf.Tensor) -> tf.Tensor:
-    shift = tf.bitwise.right_shift
-    x = tf.bitwise.bitwise_xor(x, shift(x, np.uint32(16))) * np.uint32(0x7FEB352D)
-    x = tf.bitwise.bitwise_xor(x, shift(x, np.uint32(15))) * np.uint32(0x846CA68B)
-    return tf.bitwise.bitwise_xor(x, shift(x, np.uint32(16)))
-
-
 def _as_floats(mantissa: tf.Tensor) -> tf.Tensor:
-    """Floats in [0, 1) of 23 random bits."""
-    one_to_two = tf.bitwise.bitwise_or(mantissa, tf.constant(0x3F800000, tf.uint32))
-    return tf.bitcast(one_to_two, tf.float32) - 1.0
+    """Floats in [0, 1) of 23 random bits, exactly."""
+    return tf.cast(tf.cast(mantissa, tf.int32), tf.float32) * 2.0**-23
+
+
+def _as_doubles(words: tf.Tensor) -> tf.Tensor:
+    """Floats in [0, 1) of 52 random bits, made of `[..., 2]` as TensorFlow does."""
+    low, high = words[..., 1], words[..., 0] & tf.constant(0xFFFFF, tf.uint32)
+    bits = tf.stack([low, high | tf.constant(0x3FF00000, tf.uint32)], axis=-1)
+    return tf.bitcast(bits, tf.float64) - tf.constant(1.0, tf.float64)

@@ -1,0 +1,53 @@
+"""How the parts of a loop's iteration are put together.
+
+A loop applies functions of the state of one run. `Control` applies them as they are; a
+sweep has a control of its own that applies each to many runs at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+
+class Control:
+    """Applies a function once, or over and over, to the tensors of a run."""
+
+    def lift(self, tensor: tf.Tensor) -> tf.Tensor:
+        """Returns a tensor that is the same in every run as one of each run's own."""
+        return tensor
+
+    def apply(self, function: Callable[..., Any], *inputs: Any) -> Any:
+        """Returns `function(*inputs)`, for nests of tensors."""
+        return function(*inputs)
+
+    def repeat(
+        self,
+        times: tf.Tensor | int,
+        function: Callable[..., Any],
+        carried: tuple[Any, ...],
+        fixed: tuple[Any, ...] = (),
+    ) -> Any:
+        """Does `carried = function(i, *carried, *fixed)` for `i` from 0 on.
+
+        Args:
+          times: how often; for the Python number 1 there is no loop, and `i` is 0.
+          function: takes an int64 scalar and nests of tensors; returns a tuple like
+            `carried`.
+          carried: what it starts with.
+          fixed: what is the same every time.
+
+        Returns:
+          `carried` at the end.
+        """
+        if isinstance(times, int) and times == 1:
+            zero = tf.constant(0, tf.int64)
+            return self.apply(lambda *x: function(zero, *x), *carried, *fixed)
+        _, carried = tf.while_loop(
+            lambda i, _: i < tf.cast(times, tf.int64),
+            lambda i, c: (i + 1, tuple(function(i, *c, *fixed))),
+            (tf.constant(0, tf.int64), carried),
+        )
+        return carried

@@ -1,0 +1,495 @@
+"""Many runs of one agent at once: seeds, learning rates, any number in a variable.
+
+The runs are copies of one loop. Their variables are stacked along a leading axis, and
+one program, compiled by XLA, takes all of them through every iteration together: the
+matrix products of small networks, which leave most of a processor idle, become one
+batched product for all runs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent import futures
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfrl.environments.native import native_environment
+from tfrl.train import control, loop, off_policy_loop
+from tfrl.utils import substitution, variables, vectorization
+
+MakeLoop = Callable[..., loop.Loop]
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepResult:
+    """What a sweep of `N` runs with `E` evaluations brought.
+
+    Attributes:
+      seeds: the seed of each run, `[N]`.
+      hyperparameters: the values of each, `[N]`, by name.
+      iterations: iterations done at each evaluation, int64 `[E]`.
+      environment_steps: steps of all environments of a run by then, int64 `[N, E]`.
+      returns: mean return of the greedy policy's episodes, float32 `[N, E]`.
+      losses: mean loss since the evaluation before, float32 `[N, E]`.
+    """
+
+    seeds: tuple[int, ...]
+    hyperparameters: Mapping[str, tuple[float, ...]]
+    iterations: np.ndarray
+    environment_steps: np.ndarray
+    returns: np.ndarray
+    losses: np.ndarray
+    _loop: loop.Loop = dataclasses.field(repr=False)
+    _variables: Sequence[tf.Variable] = dataclasses.field(repr=False)
+    _final: Sequence[np.ndarray] = dataclasses.field(repr=False)
+
+    def restore(self, run: int) -> loop.Loop:
+        """Returns a loop whose agent, buffer and counters are those of run `run`.
+
+        There is one such loop: restoring another run changes it.
+        """
+        for variable, values in zip(self._variables, self._final, strict=True):
+            variable.assign(values[run])
+        return self._loop
+
+    def plot(self, path: str | pathlib.Path, group_by: str | None = None) -> None:
+        """Writes a picture of the learning curves: median and quartiles of the runs.
+
+        Args:
+          path: of the picture; its suffix tells the format.
+          group_by: a hyperparameter; its values get a curve each. None makes one curve
+            of all runs.
+
+        Raises:
+          ValueError: `group_by` is none of the hyperparameters.
+        """
+        from matplotlib.backends import backend_agg
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(7, 4.5), layout="constrained")
+        backend_agg.FigureCanvasAgg(figure)
+        axes = figure.add_subplot()
+        for label, chosen in self._groups(group_by):
+            low, median, high = np.quantile(
+                self.returns[chosen], (0.25, 0.5, 0.75), axis=0
+            )
+            steps = np.median(self.environment_steps[chosen], axis=0)
+            (line,) = axes.plot(steps, median, label=label)
+            axes.fill_between(steps, low, high, alpha=0.25, color=line.get_color())
+        axes.set_xlabel("environment steps")
+        axes.set_ylabel("return of the greedy policy")
+        axes.set_title("median and quartiles")
+        axes.grid(alpha=0.3)
+        axes.legend()
+        figure.savefig(path, dpi=150)
+
+    def _groups(self, group_by: str | None) -> list[tuple[str, np.ndarray]]:
+        if group_by is None:
+            return [(f"{len(self.seeds)} runs", np.arange(len(self.seeds)))]
+        if group_by not in self.hyperparameters:
+            raise ValueError(
+                f"group_by: got {group_by!r}, expected one of the hyperparameters "
+                f"{list(self.hyperparameters)}."
+            )
+        values = np.asarray(self.hyperparameters[group_by])
+        return [
+            (f"{group_by}={value:g} ({(values == value).sum()} runs)", values == value)
+            for value in sorted(set(values.tolist()))
+        ]
+
+
+def sweep(
+    make_loop: MakeLoop,
+    seeds: Iterable[int],
+    hyperparameters: Mapping[str, Sequence[float]] | None = None,
+    *,
+    num_iterations: int,
+    eval_interval: int,
+    num_eval_episodes: int = 10,
+    num_threads: int | None = None,
+    callback: Callable[[int, np.ndarray], None] | None = None,
+) -> SweepResult:
+    """Trains one run for each seed, all in one compiled program.
+
+    ```python
+    def make_loop(seed, learning_rate):
+        environment = native.load("CartPole-v1", seed=seed)
+        ...
+        return train.OffPolicyLoop(environment, agent, replay_buffer, seed=seed)
+
+    result = train.sweep(
+        make_loop, range(32), {"learning_rate": [1e-3] * 16 + [3e-3] * 16},
+        num_iterations=20_000, eval_interval=1_000,
+    )
+    result.plot("curves.png", group_by="learning_rate")
+    ```
+
+    Each run draws the random numbers that it would draw alone.
+
+    Args:
+      make_loop: `make_loop(seed, **hyperparameters)` returns an `OffPolicyLoop` on a
+        native environment; it is called once for each run. What differs between runs
+        must be in variables: weights and learning rates are; for another number of an
+        agent, such as `gamma`, give the agent `tf.Variable(gamma)`.
+      seeds: one for each run.
+      hyperparameters: numbers by name, a value for each run.
+      num_iterations: iterations of each run.
+      eval_interval: iterations between evaluations of the greedy policies.
+      num_eval_episodes: episodes in each evaluation of a run.
+      num_threads: how many threads the runs are dealt out to; None is one for each
+        processor, or one if there is a GPU.
+      callback: called after each evaluation with the iterations done and the returns
+        `[N]`.
+
+    Raises:
+      ValueError: no seeds, a hyperparameter with another number of values or one that
+        is in no variable, loops that differ in their variables, an environment without
+        a time limit.
+      TypeError: `make_loop` returns another kind of loop, or one on another kind of
+        environment.
+    """
+    seeds = tuple(int(seed) for seed in seeds)
+    swept = {
+        name: tuple(map(float, values))
+        for name, values in (hyperparameters or {}).items()
+    }
+    _check_arguments(seeds, swept, num_iterations, eval_interval)
+    runs = _Runs(
+        make_loop, seeds, swept, num_eval_episodes, num_threads or _num_processors()
+    )
+    runs.start()
+    rows: list[list[np.ndarray]] = []
+    iterations: list[int] = []
+    done = 0
+    while done < num_iterations:
+        number = min(eval_interval, num_iterations - done)
+        rows.append(runs.advance(number))
+        done += number
+        iterations.append(done)
+        if callback is not None:
+            callback(done, rows[-1][-1])
+    losses, steps, returns = (np.stack(x, axis=1) for x in zip(*rows, strict=True))
+    return SweepResult(
+        seeds,
+        swept,
+        np.array(iterations, np.int64),
+        steps,
+        returns,
+        losses,
+        runs.loop,
+        runs.variables,
+        runs.final_values(),
+    )
+
+
+def _num_processors() -> int:
+    """How many programs run at once: one on a GPU, else one for each processor."""
+    if tf.config.list_logical_devices("GPU"):
+        return 1
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class _ManyRuns(control.Control):
+    """Applies functions of one run to all, whose variables are stacked tensors."""
+
+    def __init__(self, run_variables: Sequence[tf.Variable], number: int) -> None:
+        self._variables = run_variables
+        self._number = number
+        self.values: list[tf.Tensor] = []
+
+    def lift(self, tensor: tf.Tensor) -> tf.Tensor:
+        return tf.broadcast_to(tensor, [self._number, *tensor.shape])
+
+    def apply(self, function: Callable[..., Any], *inputs: Any) -> Any:
+        def one(arguments: tuple[list[tf.Tensor], list[tf.Tensor]]) -> Any:
+            values, flat = arguments
+            with substitution.substituted(self._variables, values) as substitute:
+                outputs = function(*tf.nest.pack_sequence_as(inputs, flat))
+            return substitute.tensors(), outputs
+
+        with vectorization.conversions():
+            self.values, outputs = tf.vectorized_map(
+                one, (self.values, tf.nest.flatten(inputs)), warn=False
+            )
+        return outputs
+
+    def repeat(
+        self,
+        times: tf.Tensor | int,
+        function: Callable[..., Any],
+        carried: tuple[Any, ...],
+        fixed: tuple[Any, ...] = (),
+    ) -> Any:
+        if isinstance(times, int) and times == 1:
+            return super().repeat(times, function, carried, fixed)
+
+        def body(i: tf.Tensor, values: Any, carried: Any) -> tuple[Any, ...]:
+            self.values = values
+            carried = self.apply(lambda *x: function(i, *x), *carried, *fixed)
+            return i + 1, self.values, tuple(carried)
+
+        return self.loop(lambda i, *_: i < tf.cast(times, tf.int64), body, carried)
+
+    def loop(
+        self, condition: Callable[..., Any], body: Callable[..., Any], carried: Any
+    ) -> Any:
+        """A `tf.while_loop` that carries the variables: `(i, values, carried)`."""
+        _, self.values, carried = tf.while_loop(
+            condition, body, (tf.constant(0, tf.int64), self.values, carried)
+        )
+        return carried
+
+
+class _Runs:
+    """All runs: one loop as a template, and every run's variables, stacked.
+
+    The runs are dealt out to threads, as many as there are processors; each thread
+    takes its share through the same program, a pure function of their variables.
+    """
+
+    def __init__(
+        self,
+        make_loop: MakeLoop,
+        seeds: Sequence[int],
+        hyperparameters: Mapping[str, Sequence[float]],
+        num_eval_episodes: int,
+        num_threads: int,
+    ) -> None:
+        initial: list[list[np.ndarray]] = []
+        for run, seed in enumerate(seeds):
+            own = {name: values[run] for name, values in hyperparameters.items()}
+            made = make_loop(seed, **own)
+            environment = _check_loop(made)
+            evaluation = native_environment.NativeEnvironment(
+                environment.dynamics, num_eval_episodes, seed=seed
+            )
+            found = _all_variables(made, evaluation)
+            if run == 0:
+                self.loop, self._evaluation = made, evaluation
+                self.variables = found
+            _check_same(self.variables, found, run)
+            initial.append([variable.numpy() for variable in found])
+        columns = [np.stack(values) for values in zip(*initial, strict=True)]
+        _check_hyperparameters(hyperparameters, columns)
+        self._number = len(seeds)
+        self._share = -(-len(seeds) // num_threads)
+        self._pool = futures.ThreadPoolExecutor(-(-len(seeds) // self._share))
+        self._control = _ManyRuns(self.variables, self._share)
+        self._values = [
+            [tf.constant(_padded(c[i : i + self._share], self._share)) for c in columns]
+            for i in range(0, len(seeds), self._share)
+        ]
+        self._positions: list[Any] = []
+        self._start_program = self._compiled(self._start)
+        self._program = self._compiled(self._train_and_evaluate)
+
+    def start(self) -> None:
+        """Takes every run's initial steps."""
+        started = self._on_threads(self._start_program, self._values)
+        self._values, self._positions = (list(x) for x in zip(*started, strict=True))
+
+    def advance(self, iterations: int) -> list[np.ndarray]:
+        """Trains all runs and evaluates them.
+
+        Returns the mean loss, the steps so far and the mean return, each `[N]`.
+        """
+        number = tf.constant(iterations, tf.int64)
+        shares = self._on_threads(
+            lambda values, position: self._program(values, position, number),
+            self._values,
+            self._positions,
+        )
+        self._values, self._positions, measured = (
+            list(x) for x in zip(*shares, strict=True)
+        )
+        return [self._joined(parts) for parts in zip(*measured, strict=True)]
+
+    def final_values(self) -> list[np.ndarray]:
+        """Every variable of the loop, `[N, ...]`."""
+        return [self._joined(parts) for parts in zip(*self._values, strict=True)]
+
+    def _joined(self, shares: Sequence[tf.Tensor]) -> np.ndarray:
+        return np.concatenate([share.numpy() for share in shares])[: self._number]
+
+    def _on_threads(
+        self, function: Callable[..., Any], *shares: list[Any]
+    ) -> list[Any]:
+        # The first call traces and compiles, for all.
+        first = self._pool.submit(function, *(share[0] for share in shares))
+        if not self._positions or self._program.experimental_get_tracing_count() == 0:
+            futures.wait([first])
+        others = self._pool.map(function, *(share[1:] for share in shares))
+        return [first.result(), *others]
+
+    def _compiled(self, function: Callable[..., Any]) -> Any:
+        return tf.function(function, autograph=False, jit_compile=True)
+
+    def _start(self, values: list[tf.Tensor]) -> tuple[list[tf.Tensor], Any]:
+        self._control.values = values
+        with self.loop.controlled_by(self._control):
+            position = self.loop.begin()
+        return self._control.values, position
+
+    def _train_and_evaluate(
+        self, values: list[tf.Tensor], position: Any, number: tf.Tensor
+    ) -> tuple[list[tf.Tensor], Any, tuple[tf.Tensor, ...]]:
+        self._control.values = values
+        with self.loop.controlled_by(self._control):
+
+            def body(i: tf.Tensor, values: Any, carried: Any) -> tuple[Any, ...]:
+                self._control.values = values
+                *position, loss_sum = carried
+                *position, loss = self.loop.iterate(*position)
+                return i + 1, self._control.values, (*position, loss_sum + loss)
+
+            *position, loss_sum = self._control.loop(
+                lambda i, *_: i < number, body, (*position, tf.zeros([self._share]))
+            )
+            steps = self._control.apply(self.loop.environment_steps)
+            returns = self._evaluate()
+        loss = loss_sum / tf.cast(number, tf.float32)
+        return self._control.values, tuple(position), (loss, steps, returns)
+
+    def _evaluate(self) -> tf.Tensor:
+        """Mean return of the greedy policy's episodes in each run, `[N]`."""
+        policy = self.loop.agent.policy
+        environment = self._evaluation
+        batch = environment.batch_size
+        start = self._control.apply(
+            lambda: (environment.reset(), policy.get_initial_state(batch))
+        )
+
+        def step(
+            time_step: Any, state: Any, total: tf.Tensor, runs: tf.Tensor
+        ) -> tuple[Any, ...]:
+            action_step = policy.action(time_step, state, seed=0)
+            time_step = environment.step(action_step.action)
+            total += tf.where(runs, time_step.reward, 0.0)
+            runs &= ~time_step.is_last()
+            return time_step, action_step.state, total, runs
+
+        def body(i: tf.Tensor, values: Any, carried: Any) -> tuple[Any, ...]:
+            self._control.values = values
+            carried = self._control.apply(step, *carried)
+            return i + 1, self._control.values, tuple(carried)
+
+        shape = [self._share, batch]
+        carried = self._control.loop(
+            lambda i, values, carried: tf.reduce_any(carried[-1]),
+            body,
+            (*start, tf.zeros(shape), tf.ones(shape, tf.bool)),
+        )
+        return tf.reduce_mean(carried[2], axis=1)
+
+
+def _padded(rows: np.ndarray, number: int) -> np.ndarray:
+    """Repeats the last row, so that all threads run the same program."""
+    missing = number - len(rows)
+    return np.concatenate([rows, *[rows[-1:]] * missing]) if missing else rows
+
+
+def _all_variables(
+    made: loop.Loop, evaluation: native_environment.NativeEnvironment
+) -> list[tf.Variable]:
+    """All that a run changes or depends on, random generators included."""
+    parts = [
+        part
+        for module in (made, evaluation)
+        for part in tf.train.TrackableView(module).descendants()
+    ]
+    generators = [part for part in parts if isinstance(part, tf.random.Generator)]
+    return variables.as_tf_variables(
+        [
+            *variables.tracked_variables(made),
+            *variables.tracked_variables(evaluation),
+            *(generator.state for generator in generators),
+        ]
+    )
+
+
+def _check_arguments(
+    seeds: Sequence[int],
+    hyperparameters: Mapping[str, Sequence[float]],
+    num_iterations: int,
+    eval_interval: int,
+) -> None:
+    if not seeds:
+        raise ValueError("seeds: got none, expected one for each run.")
+    for name, values in hyperparameters.items():
+        if len(values) != len(seeds):
+            raise ValueError(
+                f"hyperparameters[{name!r}]: got {len(values)} values, expected "
+                f"{len(seeds)}, one for each seed."
+            )
+    for name, number in (
+        ("num_iterations", num_iterations),
+        ("eval_interval", eval_interval),
+    ):
+        if number < 1:
+            raise ValueError(f"{name}: got {number}, expected at least 1.")
+
+
+def _check_loop(made: Any) -> native_environment.NativeEnvironment:
+    """Returns the loop's environment."""
+    if not isinstance(made, off_policy_loop.OffPolicyLoop):
+        raise TypeError(
+            f"make_loop: returned a {type(made).__name__}, expected an OffPolicyLoop."
+        )
+    if made.samples_from_dataset:
+        raise ValueError(
+            "make_loop: returned a loop that samples from a dataset, expected one that "
+            "XLA can compile; give it jit_compile=True, or sampling='variables'."
+        )
+    environment = made.environment
+    if not isinstance(environment, native_environment.NativeEnvironment):
+        raise TypeError(
+            f"make_loop: returned a loop on a {type(environment).__name__}, expected "
+            "a NativeEnvironment, which is the only kind that one program can run many "
+            "of; see environments.native.load."
+        )
+    if environment.dynamics.max_episode_steps is None:
+        raise ValueError(
+            "make_loop: the environment has no time limit, expected one, lest an "
+            "evaluation never ends; set max_episode_steps."
+        )
+    return environment
+
+
+def _check_same(
+    expected: Sequence[tf.Variable], found: Sequence[tf.Variable], run: int
+) -> None:
+    def describe(run_variables: Sequence[tf.Variable]) -> list[Any]:
+        return [(tuple(v.shape), v.dtype.name) for v in run_variables]
+
+    if describe(expected) != describe(found):
+        raise ValueError(
+            f"make_loop: the loop of run {run} has other variables than that of run 0 "
+            f"({len(found)} and {len(expected)}; their shapes and dtypes must agree, "
+            "too), expected loops that differ in values only; sweep over numbers that "
+            "change no shapes."
+        )
+
+
+def _check_hyperparameters(
+    hyperparameters: Mapping[str, Sequence[float]], columns: Sequence[np.ndarray]
+) -> None:
+    """Raises a ValueError if a number cannot have reached the compiled program."""
+    for name, values in hyperparameters.items():
+        found = any(
+            column.ndim == 1 and np.allclose(column, values, rtol=1e-6, atol=0)
+            for column in columns
+        )
+        if not found and len(set(values)) > 1:
+            raise ValueError(
+                f"hyperparameters[{name!r}]: no variable of the loops holds its values "
+                f"{list(values)}, expected one, since all runs share one program and "
+                f"differ in variables only; give the agent tf.Variable({name}) for the "
+                "number itself."
+            )

@@ -1,0 +1,196 @@
+"""What `tf.vectorized_map` lacks for our graphs.
+
+For an operation that it does not know it loops over the copies, one after the other.
+`conversions` teaches it bit casts and the random numbers of `utils.seeds`, and to
+multiply many small matrices in less time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.compiler.tf2xla.ops import gen_xla_ops
+from tensorflow.python.ops.parallel_for import pfor
+
+_FEW = 8  # Rows, columns or terms of a matrix product.
+_LOW = 0xFFFFFFFF
+# Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011), Philox4x32-10.
+_ROUNDS = 10
+_MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
+_KEY_STEPS = 0x9E3779B9, 0xBB67AE85
+
+
+def philox_words(key: tf.Tensor, counter: tf.Tensor, number: int) -> tf.Tensor:
+    """The random words that TensorFlow's Philox gives for each of many seeds.
+
+    Args:
+      key: uint64 `[N, 1]`.
+      counter: uint64 `[N, 2]`, the low half first.
+      number: how many words to return for each seed.
+
+    Returns:
+      uint32 `[N, number]`.
+    """
+    blocks = tf.range(-(-number // 4), dtype=tf.int64)
+    blocks = tf.cast(blocks, tf.uint64)
+    first = counter[:, :1] + blocks
+    carried = tf.cast(first < blocks, tf.uint64)
+    second = counter[:, 1:] + carried
+    a, b, c, d = _low(first), _high(first), _low(second), _high(second)
+    keys = [_low(key), _high(key)]
+    xor = tf.bitwise.bitwise_xor
+    for _ in range(_ROUNDS):
+        p, q = (
+            x * tf.constant(m, tf.uint64)
+            for x, m in zip((a, c), _MULTIPLIERS, strict=True)
+        )
+        a, b, c, d = (
+            xor(xor(_high(q), b), keys[0]),
+            _low(q),
+            xor(xor(_high(p), d), keys[1]),
+            _low(p),
+        )
+        keys = [
+            _low(x + tf.constant(s, tf.uint64))
+            for x, s in zip(keys, _KEY_STEPS, strict=True)
+        ]
+    words = tf.stack([a, b, c, d], axis=-1)
+    words = tf.reshape(words, [words.shape[0], 4 * blocks.shape[0]])
+    return tf.cast(words[:, :number], tf.uint32)
+
+
+def _low(x: tf.Tensor) -> tf.Tensor:
+    return tf.bitwise.bitwise_and(x, tf.constant(_LOW, tf.uint64))
+
+
+def _high(x: tf.Tensor) -> tf.Tensor:
+    return tf.bitwise.right_shift(x, tf.constant(32, tf.uint64))
+
+
+def _whole_words(words: tf.Tensor, shape: list[int], dtype: tf.DType) -> tf.Tensor:
+    """Words `[N, n]` as integers of `dtype`, unsigned, `[N, *shape]`."""
+    if dtype.size == 8:
+        pairs = tf.cast(tf.reshape(words, [words.shape[0], -1, 2]), tf.uint64)
+        shift = tf.constant(32, tf.uint64)
+        words = tf.bitwise.left_shift(pairs[..., 1], shift) + pairs[..., 0]
+    return tf.reshape(words, [words.shape[0], *shape])
+
+
+def _draw(pfor_input: Any) -> tf.Tensor:
+    """The unsigned integers behind a stateless random operation of integers."""
+    number_of_copies = pfor_input.pfor.loop_len_vector[0]
+    key, counter = (_stacked(pfor_input.input(i), number_of_copies) for i in (1, 2))
+    shape = tf.get_static_value(pfor_input.unstacked_input(0)).tolist()
+    dtype = pfor_input.op.outputs[0].dtype
+    words = philox_words(key, counter, math.prod(shape) * max(dtype.size // 4, 1))
+    return _whole_words(words, shape, dtype)
+
+
+def _stacked(wrapped: Any, number: tf.Tensor) -> tf.Tensor:
+    if wrapped.is_stacked:
+        return wrapped.t
+    number = tf.cast(number, tf.int32)
+    return tf.repeat(wrapped.t[tf.newaxis], number, axis=0)
+
+
+def _convert_full_int(pfor_input: Any) -> Any:
+    values = _draw(pfor_input)
+    dtype = pfor_input.op.outputs[0].dtype
+    return pfor.wrap(
+        values if values.dtype == dtype else tf.bitcast(values, dtype), True
+    )
+
+
+def _convert_int(pfor_input: Any) -> Any:
+    values = _draw(pfor_input)
+    dtype = pfor_input.op.outputs[0].dtype
+    inner = [1] * (values.shape.rank - 1)
+    low, high = (
+        tf.reshape(bound.t, [-1, *inner]) if bound.is_stacked else bound.t
+        for bound in (pfor_input.input(4), pfor_input.input(5))
+    )
+    span = tf.cast(high - low, values.dtype)
+    return pfor.wrap(low + tf.cast(values % span, dtype), True)
+
+
+def _convert_bitcast(pfor_input: Any) -> Any:
+    dtype = pfor_input.op.outputs[0].dtype
+    return pfor.wrap(tf.bitcast(pfor_input.stacked_input(0), dtype), True)
+
+
+def _convert_matmul(pfor_input: Any) -> Any:
+    """Matrix products of many small matrices, as XLA does them fastest on a CPU.
+
+    Few terms are written out, to be fused with what is around them. For others its
+    batched product is several times slower if a matrix has to be read by columns, and
+    it undoes a transposition before the product, unless there is a barrier; products
+    with vectors are not slower.
+    """
+    first, second = pfor_input.input(0), pfor_input.input(1)
+    if not (first.is_stacked and second.is_stacked):
+        return _convert_matmul_as_usual(pfor_input)
+    return pfor.wrap(
+        _products(
+            first.t,
+            second.t,
+            pfor_input.get_attr("transpose_a"),
+            pfor_input.get_attr("transpose_b"),
+        ),
+        True,
+    )
+
+
+def _products(
+    a: tf.Tensor, b: tf.Tensor, transpose_a: bool, transpose_b: bool
+) -> tf.Tensor:
+    """`tf.matmul` of `[N, ...]` matrices."""
+    if transpose_b:
+        b = _transposed(b)
+    if transpose_a and a.shape[1] > _FEW and b.shape[2] <= _FEW:
+        columns = tf.unstack(b, axis=2)
+        products = [tf.linalg.matvec(a, column, transpose_a=True) for column in columns]
+        return tf.stack(products, axis=2)
+    if transpose_a:
+        a = _transposed(a)
+    if a.shape[2] > _FEW:
+        return tf.matmul(a, b)
+    products = [a[:, :, k, None] * b[:, None, k, :] for k in range(a.shape[2])]
+    return functools.reduce(tf.add, products)
+
+
+def _transposed(matrices: tf.Tensor) -> tf.Tensor:
+    (barred,) = gen_xla_ops.xla_optimization_barrier(
+        [tf.transpose(matrices, [0, 2, 1])]
+    )
+    return barred
+
+
+_convert_matmul_as_usual = pfor._pfor_converter_registry["MatMul"]
+_CONVERTERS = {
+    "Bitcast": _convert_bitcast,
+    "MatMul": _convert_matmul,
+    "StatelessRandomUniformFullIntV2": _convert_full_int,
+    "StatelessRandomUniformIntV2": _convert_int,
+}
+
+
+@contextlib.contextmanager
+def conversions() -> Iterator[None]:
+    """Within, `tf.vectorized_map` does what this module says."""
+    registry = pfor._pfor_converter_registry
+    before = {name: registry.get(name) for name in _CONVERTERS}
+    for name, converter in _CONVERTERS.items():
+        registry[name] = converter
+    try:
+        yield
+    finally:
+        for name, converter in before.items():
+            if converter is None:
+                del registry[name]
+            else:
+                registry[name] = converter

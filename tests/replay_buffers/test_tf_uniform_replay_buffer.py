@@ -432,3 +432,28 @@ def test_a_graph_that_a_writer_overtook_is_told_to_use_a_dataset():
         tf.errors.InvalidArgumentError, match=r"overtook it.*as_dataset"
     ):
         sample()
+
+
+# The first frames
+
+
+@pytest.mark.parametrize(
+    ("frames", "expected"),
+    [(0, [0, 0, 0]), (2, [10, 11, 0]), (4, [10, 11, 12]), (6, [0, 0, 12])],
+)
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_gather_first_gives_zeros_for_what_is_not_held(jit_compile, frames, expected):
+    """Of another environment than the first, and after frames that were cleared."""
+    buffer = TFUniformReplayBuffer(ID_SPEC, batch_size=2, max_length=4)
+    for i in range(7):
+        buffer.add_batch(np.array([90 + i, 90 + i]))
+    buffer.clear()
+    for i in range(frames):
+        buffer.add_batch(np.array([i, 10 + i]))
+    gather = tf.function(lambda: buffer.gather_first(3), jit_compile=jit_compile)
+    np.testing.assert_array_equal(gather()[1], expected)
+
+
+def test_gather_first_of_more_than_fits_is_an_error():
+    with pytest.raises(ValueError, match="max_length=4"):
+        _filled(frames=4).gather_first(5)

@@ -6,11 +6,13 @@ import tensorflow as tf
 from tfrl.agents.reinforce import reinforce_agent
 from tfrl.environments import (
     batched_py_environment,
+    native,
     py_environment,
+    tf_environment,
     tf_py_environment,
     wrappers,
 )
-from tfrl.networks import actor_distribution_network
+from tfrl.networks import actor_distribution_network, value_network
 from tfrl.replay_buffers import tf_uniform_replay_buffer
 from tfrl.specs import array_spec
 from tfrl.train import episodic_loop
@@ -55,8 +57,10 @@ class Guess(py_environment.PyEnvironment):
         return ts.transition(self._show(), reward)
 
 
-def make_loop(environment=None, seed=1, max_length=100, **kwargs):
-    environment = tf_py_environment.TFPyEnvironment(environment or Guess())
+def make_loop(environment=None, seed=1, max_length=100, agent_options=(), **kwargs):
+    environment = environment or Guess()
+    if not isinstance(environment, tf_environment.TFEnvironment):
+        environment = tf_py_environment.TFPyEnvironment(environment)
     actor = actor_distribution_network.ActorDistributionNetwork(
         environment.observation_spec(),
         environment.action_spec(),
@@ -69,6 +73,7 @@ def make_loop(environment=None, seed=1, max_length=100, **kwargs):
         actor_network=actor,
         optimizer=keras.optimizers.Adam(3e-2),
         seed=seed,
+        **dict(agent_options),
     )
     agent.initialize()
     replay_buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer(
@@ -133,14 +138,18 @@ def test_padding_is_no_episode():
         np.testing.assert_array_equal(frames.next_step_type, [[1, 2, 2, 2, 0, 1, 2]])
 
 
+def assert_same_agents(first, second, **tolerance):
+    for ours, theirs in zip(
+        first.agent.variables(), second.agent.variables(), strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs, **(tolerance or {"rtol": 0}))
+
+
 def test_the_same_seed_gives_the_same_weights():
     first, second = make_loop(), make_loop()
     first.run(4)
     second.run(4)
-    for ours, theirs in zip(
-        first.agent.variables(), second.agent.variables(), strict=True
-    ):
-        np.testing.assert_array_equal(ours, theirs)
+    assert_same_agents(first, second)
 
 
 def test_a_restored_loop_goes_on_bit_for_bit(tmp_path):
@@ -152,10 +161,7 @@ def test_a_restored_loop_goes_on_bit_for_bit(tmp_path):
     after = make_loop()
     tf.train.Checkpoint(**after.checkpoint_items()).read(path)
     after.run(4)
-    for ours, theirs in zip(
-        whole.agent.variables(), after.agent.variables(), strict=True
-    ):
-        np.testing.assert_array_equal(ours, theirs)
+    assert_same_agents(whole, after)
 
 
 def test_calls_of_all_sizes_share_one_trace():
@@ -171,15 +177,45 @@ def test_it_learns_to_repeat_the_bit():
     assert loop.info().average_return > 9
 
 
-def test_episodes_that_do_not_fit_the_buffer_are_an_error():
-    loop = make_loop(Guess(length=30), max_length=20)
+class Growing(Guess):
+    """Every episode is one step longer than the one before."""
+
+    def _reset(self):
+        self._length += 1
+        return super()._reset()
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_episodes_that_do_not_fit_the_buffer_are_an_error(jit_compile):
+    environment = Growing(length=17)
+    loop = make_loop(environment, max_length=20, jit_compile=jit_compile)
+    # The first reset is the run's own; 19 and 20 steps fit.
+    loop.run(2)
+    before = [variable.numpy() for variable in loop.agent.variables()]
     with pytest.raises(tf.errors.InvalidArgumentError) as error:
-        loop.run(1)
+        loop.run(3)
     assert error.value.message == (
         "EpisodicLoop: the episodes of one iteration do not fit into the buffer's "
         "max_length=20 frames of an environment; make it larger, or limit the episodes "
         "with a TimeLimit."
     )
+    for variable, value in zip(loop.agent.variables(), before, strict=True):
+        np.testing.assert_array_equal(variable, value)
+    assert loop.info().environment_steps == 19 + 20 + 20
+    environment._length = 2
+    assert loop.run(1).episodes == 3
+
+
+def test_after_an_error_a_loop_begins_afresh():
+    environment = Guess(length=30)
+    loop = make_loop(environment, max_length=20)
+    seen = spy_on_training(loop)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="max_length=20"):
+        loop.run(3)
+    environment._length = 3
+    loop.run(1)
+    (frames,) = seen
+    np.testing.assert_array_equal(frames.step_type, [[0, 1, 1]])
 
 
 @pytest.mark.parametrize("episodes", [0, 3])
@@ -189,3 +225,69 @@ def test_episodes_that_cannot_be_shared_out_are_an_error(episodes):
     )
     with pytest.raises(ValueError, match=f"multiple of .* 2, got {episodes}"):
         make_loop(environment, collect_episodes_per_iteration=episodes)
+
+
+class Various(Guess):
+    """Episodes of 3 to 50 steps; a time limit cuts every other one short."""
+
+    def _reset(self):
+        self._length = int(self._rng.integers(3, 51))
+        return super()._reset()
+
+    def _step(self, action):
+        time_step = super()._step(action)
+        if time_step.is_last() and self._length % 2:
+            return time_step._replace(discount=np.float32(1))
+        return time_step
+
+
+def various(jit_compile):
+    """A loop with everything that can go into REINFORCE's loss."""
+    environment = tf_py_environment.TFPyEnvironment(
+        batched_py_environment.BatchedPyEnvironment(
+            [Various(seed=seed) for seed in range(2)], multithreading=False
+        )
+    )
+    values = value_network.ValueNetwork(
+        environment.observation_spec(), fc_layer_params=(8,), seed=0
+    )
+    options = {
+        "value_network": values,
+        "gamma": 0.9,
+        "entropy_regularization": 0.1,
+        "gradient_clipping": 1.0,
+    }
+    return make_loop(
+        environment,
+        max_length=300,
+        agent_options=options,
+        collect_episodes_per_iteration=4,
+        jit_compile=jit_compile,
+    )
+
+
+def test_a_compiled_loop_gives_the_weights_of_a_plain_one():
+    """Whatever frames of longer iterations are left in its buffer."""
+    plain, compiled = various(jit_compile=False), various(jit_compile=True)
+    for _ in range(3):
+        ours, theirs = plain.run(5), compiled.run(5)
+        np.testing.assert_allclose(ours.loss, theirs.loss, rtol=1e-4)
+        assert ours._replace(loss=0) == theirs._replace(loss=0)
+    assert_same_agents(plain, compiled, rtol=1e-4, atol=1e-5)
+    assert compiled.trace_count() == 1
+
+
+def native_loop(jit_compile):
+    return make_loop(
+        native.load("CartPole-v0", batch_size=3, seed=5),
+        max_length=400,
+        collect_episodes_per_iteration=6,
+        jit_compile=jit_compile,
+    )
+
+
+def test_a_compiled_loop_on_a_native_environment_gives_the_same_weights_too():
+    plain, compiled = native_loop(jit_compile=False), native_loop(jit_compile=True)
+    ours, theirs = plain.run(6), compiled.run(6)
+    assert ours._replace(loss=0) == theirs._replace(loss=0)
+    assert_same_agents(plain, compiled, rtol=1e-4, atol=1e-5)

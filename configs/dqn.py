@@ -12,6 +12,9 @@ def get_config() -> ConfigDict:
     config.env = "CartPole-v1"
     config.seed = 0
     config.num_envs = 1
+    # XLA compiles the whole loop, where it can; without, the experience comes from the
+    # buffer's as_dataset pipeline.
+    config.jit_compile = True
 
     # 1,000 random steps, then 12,250 iterations of 4 steps and 4 updates: 50,000 steps.
     config.num_iterations = 12_250
@@ -20,7 +23,6 @@ def get_config() -> ConfigDict:
     config.train_steps_per_iteration = 4
     config.replay = "uniform"  # Or "prioritized", with the settings below.
     config.replay_capacity = 50_000
-    config.sampling = "dataset"
     config.priority_exponent = 0.6
     # Annealed linearly over the run.
     config.importance_exponent = 0.4

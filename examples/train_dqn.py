@@ -37,8 +37,8 @@ def main() -> None:
         train_steps_per_iteration=config.train_steps_per_iteration,
         initial_collect_steps=config.initial_collect_steps,
         sample_batch_size=config.batch_size,
-        sampling=config.sampling,
         seed=config.seed,
+        jit_compile="auto" if config.jit_compile else False,
     )
 
     # All episodes of an evaluation run side by side, from starts of their own.

@@ -192,7 +192,7 @@ def test_train_reinforce_runs(tmp_path):
         ("train_dqn", ["--logdir=/proc/nowhere"], "cannot be written"),
         ("train_dqn", ["--num_iterations=0"], "num_iterations: expected at least 1"),
         ("train_dqn", ["--config.replay_capacity=1"], "num_steps"),
-        ("train_dqn", ["--config.sampling=magic"], "'dataset' or 'variables'"),
+        ("train_dqn", ["--config.jit_compile=perhaps"], "jit_compile"),
         ("train_dqn", ["--config.replay=magic"], "'uniform' or 'prioritized'"),
         ("play", [], "--logdir: expected the folder of a run"),
         ("play", ["--logdir=/nowhere"], "saved_model.pb"),

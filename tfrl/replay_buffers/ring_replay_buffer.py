@@ -157,7 +157,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         """
         replay_buffer.check_count("sample_batch_size", sample_batch_size)
         replay_buffer.check_count("num_steps", num_steps)
-        self._check_fits(num_steps)
+        self.check_fits(num_steps)
         if seed is not None:
             seed = tf.cast(seeds.as_seed(seed), tf.int64)
         if not tf.executing_eagerly():
@@ -281,7 +281,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         sequence_preprocess_fn: Callable[[Any], Any] | None,
         num_parallel_calls: int | None,
     ) -> tf.data.Dataset:
-        self._check_fits(num_steps)
+        self.check_fits(num_steps)
 
         # AutoGraph would convert all that is called here, at every start.
         @tf.autograph.experimental.do_not_convert
@@ -317,7 +317,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         all of these must be full. Without a batch size the last one may be shorter.
         """
         if sample_batch_size is not None:
-            self._check_fits(num_steps)
+            self.check_fits(num_steps)
         self._check_not_all_dropped(sample_batch_size, num_steps)
         group = sample_batch_size or 1
         steps = num_steps or 1
@@ -399,7 +399,8 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         first = tf.maximum(head + 1 - self._max_length, 0)
         return first, tf.maximum(head + 2 - num_steps - first, 0)
 
-    def _check_fits(self, num_steps: int | None) -> None:
+    def check_fits(self, num_steps: int | None) -> None:
+        """Raises a ValueError if windows of `num_steps` frames can never be sampled."""
         if num_steps is not None and num_steps > self._max_length:
             raise ValueError(
                 f"num_steps: got {num_steps}, but the buffer keeps only max_length="

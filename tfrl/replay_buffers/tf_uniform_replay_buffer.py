@@ -84,7 +84,7 @@ class TFUniformReplayBuffer(ring_replay_buffer.RingReplayBuffer):
           A nest like the spec of tensors `[B, num_frames, ...]`; a frame that was not
           added yet, or is not held any more, is all zeros.
         """
-        self._check_fits(num_frames)
+        self.check_fits(num_frames)
         with self._placed(), tf.name_scope("gather_first"):
             ids = tf.range(num_frames, dtype=tf.int64)
             columns = tf.range(self._batch_size, dtype=tf.int64)

@@ -13,7 +13,7 @@ import math
 import pickle
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import tensorflow as tf
 
@@ -24,7 +24,7 @@ from tfrl.policies import tf_policy
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.train import control
 from tfrl.trajectories import trajectory
-from tfrl.utils import nest_utils, seeds
+from tfrl.utils import host_calls, nest_utils, seeds
 
 
 class IterationInfo(NamedTuple):
@@ -64,7 +64,9 @@ class Loop(tf.Module, abc.ABC):
         faster for small networks, once it is compiled, which takes a few seconds. The
         results are those of the plain graph to float32's accuracy. Checks inside the
         call are compiled away; that the losses are finite is checked after it. A Python
-        environment is then called from the program on the CPU.
+        environment is then called from the program on the CPU. "auto" compiles unless
+        that is in the way: a Python environment with an agent on a GPU, or with a build
+        of TensorFlow that lets no Python be called.
 
     Raises:
       ValueError: specs or batch sizes that do not go together; `jit_compile` with a
@@ -78,12 +80,14 @@ class Loop(tf.Module, abc.ABC):
         replay_buffer: replay_buffer_lib.ReplayBuffer,
         observers: Sequence[Callable[[Any], Any]],
         seed: int | None,
-        jit_compile: bool,
+        jit_compile: bool | Literal["auto"],
     ) -> None:
         super().__init__()
         _check_specs(environment, agent, replay_buffer)
-        if jit_compile:
-            _check_device(environment, agent)
+        obstacle = _obstacle_to_compilation(environment, agent)
+        if obstacle and jit_compile is True:
+            raise ValueError(f"jit_compile: got True for {obstacle}")
+        jit_compile = not obstacle if jit_compile == "auto" else bool(jit_compile)
         self._environment = environment
         self._agent = agent
         self._replay_buffer = replay_buffer
@@ -152,8 +156,8 @@ class Loop(tf.Module, abc.ABC):
         """Does `num_iterations` iterations in one compiled call.
 
         Raises:
-          Exception: whatever the environment raised, as it raised it. The loop can go
-            on, with a new episode; of a compiled call nothing else remains.
+          Exception: whatever the environment raised, as it raised it. What the call
+            had done before remains, and the loop can go on, with a new episode.
           tf.errors.InvalidArgumentError: a check inside failed, such as that of the
             loss being finite. In a compiled loop the agent's weights are not finite
             any more then; restore a checkpoint.
@@ -233,7 +237,7 @@ class Loop(tf.Module, abc.ABC):
 
         zero = tf.constant(0, tf.int64), tf.constant(0.0, tf.float64)
         _, time_step, policy_state, loss_sum = tf.while_loop(
-            lambda i, *_: i < num_iterations,
+            lambda i, *_: (i < num_iterations) & ~self._environment.has_failed(),
             body,
             (zero[0], time_step, policy_state, zero[1]),
         )
@@ -361,18 +365,27 @@ def _check_specs(
         )
 
 
-def _check_device(
+def _obstacle_to_compilation(
     environment: tf_environment.TFEnvironment, agent: tf_agent.TFAgent
-) -> None:
-    """Raises a ValueError if a program on a GPU would have to call Python."""
+) -> str | None:
+    """What keeps a loop from being compiled, and how to mend it; None if nothing."""
+    if not isinstance(environment, tf_py_environment.TFPyEnvironment):
+        return None
     devices = {v.device for v in agent.variables() if "GPU" in v.device}
-    if devices and isinstance(environment, tf_py_environment.TFPyEnvironment):
-        raise ValueError(
-            "jit_compile: got True for a Python environment and an agent on "
-            f"{sorted(devices)}, expected an agent on the CPU, where a compiled "
-            "program can call Python; build the agent and the buffer inside of "
-            "tf.device('CPU'), or leave jit_compile=False."
+    if devices:
+        return (
+            f"a Python environment and an agent on {sorted(devices)}, expected an "
+            "agent on the CPU, where a compiled program can call Python; build the "
+            "agent and the buffer inside of tf.device('CPU'), or leave "
+            "jit_compile=False."
         )
+    if not host_calls.is_supported():
+        return (
+            f"a Python environment, expected a native one with TensorFlow "
+            f"{tf.__version__} as it is installed here, whose compiled programs "
+            "cannot call Python; leave jit_compile=False."
+        )
+    return None
 
 
 def _first_difference(given: Any, expected: Any) -> str | None:

@@ -73,7 +73,7 @@ class OffPolicyLoop(loop.Loop):
         sampling: Literal["dataset", "variables"] | None = None,
         sequence_length: int | None = None,
         seed: int | None = None,
-        jit_compile: bool = False,
+        jit_compile: bool | Literal["auto"] = False,
     ) -> None:
         super().__init__(
             environment, agent, replay_buffer, observers, seed, jit_compile
@@ -86,8 +86,9 @@ class OffPolicyLoop(loop.Loop):
         ):
             if value < 1:
                 raise ValueError(f"{name}: expected at least 1, got {value}.")
-        from_dataset = _is_from_dataset(sampling, jit_compile)
+        from_dataset = _is_from_dataset(sampling, self._jit_compile)
         self._num_steps = _check_sequence_length(sequence_length, agent)
+        replay_buffer.check_fits(self._num_steps)
         self._initial_steps = -(-initial_collect_steps // environment.batch_size)
         _check_initial_collection(
             initial_collect_steps, self._initial_steps, self._num_steps, environment

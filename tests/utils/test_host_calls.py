@@ -11,15 +11,15 @@ import tensorflow as tf
 from tfrl.utils import host_calls
 
 NUMBER = tf.TensorSpec([], tf.int32)
-ORDER = host_calls.make_order()
+CHANNEL = host_calls.Channel()
 
 
 def compiled(function):
     return tf.function(function, jit_compile=True, autograph=False)
 
 
-def call(function, *inputs, specs=(NUMBER,), order=ORDER):
-    return host_calls.host_call(function, inputs, specs, order)
+def call(function, *inputs, specs=(NUMBER,), channel=CHANNEL, fallback=None):
+    return host_calls.host_call(function, inputs, specs, channel, fallback)
 
 
 def increment(x):
@@ -131,7 +131,7 @@ def test_a_program_can_be_run_from_any_thread():
     assert all(one == two for one, two in found)
 
 
-def test_programs_without_a_common_order_run_at_the_same_time():
+def test_programs_without_a_common_channel_run_at_the_same_time():
     barrier = threading.Barrier(2)
 
     def wait():
@@ -139,8 +139,8 @@ def test_programs_without_a_common_order_run_at_the_same_time():
         return [1]
 
     def program_of_its_own():
-        order = host_calls.make_order()
-        return compiled(lambda: call(wait, order=order))
+        channel = host_calls.Channel()
+        return compiled(lambda: call(wait, channel=channel))
 
     thread = threading.Thread(target=program_of_its_own())
     thread.start()
@@ -155,35 +155,105 @@ class Collapse(Exception):
     """An error of the function."""
 
 
-def test_an_exception_stops_the_loop_and_its_text_comes_out():
-    seen = []
+def test_an_exception_ends_the_loop_and_is_raised_after_the_program():
+    channel, seen = host_calls.Channel(), []
+    error = Collapse("the corridor collapsed")
 
     def function(i):
         seen.append(int(i))
         if i == 2:
-            raise Collapse("the corridor collapsed")
+            raise error
         return [i + 1]
 
     @compiled
     def program(end):
-        (i,) = tf.while_loop(
-            lambda i: i < end, lambda i: call(function, i), [tf.constant(0)]
-        )
-        return i
+        return tf.while_loop(
+            lambda i: (i < end) & ~channel.has_failed(),
+            lambda i: call(function, i, channel=channel),
+            [tf.constant(0)],
+        )[0]
 
-    with pytest.raises(tf.errors.InternalError, match="Collapse: the corridor coll"):
+    with pytest.raises(Collapse) as raised, channel.raising():
         program(tf.constant(5))
+    assert raised.value is error
     assert seen == [0, 1, 2]
     # The program is none the worse for it.
-    assert int(program(tf.constant(2))) == 2
+    with channel.raising():
+        assert int(program(tf.constant(2))) == 2
 
 
-def test_an_interrupt_is_an_error_too():
+def test_variables_of_a_program_whose_call_raises_stay_sound():
+    """XLA updates them in place, and would free them in a program that fails."""
+    channel = host_calls.Channel()
+    variable = tf.Variable(tf.zeros([10000]))
+
+    @compiled
+    def program(fails):
+        def body(i):
+            variable.assign_add(tf.ones([10000]))
+            call(lambda fails: [1 // int(1 - fails)], fails, channel=channel)
+            return i + 1
+
+        tf.while_loop(lambda i: i < 2, body, [tf.constant(0)])
+
+    for fails in (0, 1, 1, 0):
+        try:
+            with channel.raising():
+                program(tf.constant(fails))
+        except ZeroDivisionError:
+            assert fails
+    np.testing.assert_array_equal(variable, np.full([10000], 8.0))
+
+
+def test_after_an_exception_nothing_is_called_and_calls_return_the_fallback():
+    channel, seen = host_calls.Channel(), []
+
+    def function(i):
+        seen.append(int(i))
+        raise Collapse
+
+    def fallback():
+        return [7]
+
+    @compiled
+    def program():
+        numbers = tf.range(4)
+        return tf.stack(
+            [
+                call(function, numbers[0], channel=channel)[0],
+                call(function, numbers[1], channel=channel, fallback=fallback)[0],
+                call(function, numbers[2], channel=channel)[0],
+            ]
+        )
+
+    with pytest.raises(Collapse), channel.raising():
+        np.testing.assert_array_equal(program(), [0, 7, 0])
+    assert seen == [0]
+
+
+def test_an_interrupt_is_raised_too():
     def interrupted():
         raise KeyboardInterrupt
 
-    with pytest.raises(tf.errors.InternalError, match="KeyboardInterrupt"):
+    with pytest.raises(KeyboardInterrupt), CHANNEL.raising():
         compiled(lambda: call(interrupted))()
+
+
+def test_an_exception_that_nobody_waits_for_is_printed_and_raised_later(capfd):
+    channel = host_calls.Channel()
+
+    def function():
+        raise Collapse("the corridor collapsed")
+
+    program = compiled(lambda: call(function, channel=channel))
+    program()
+    assert "Collapse: the corridor collapsed" in capfd.readouterr().err
+    with pytest.raises(Collapse, match="the corridor collapsed"):
+        channel.check()
+    channel.check()
+    with pytest.raises(Collapse), channel.raising():
+        program()
+    assert not capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -191,7 +261,7 @@ def test_an_interrupt_is_an_error_too():
     [([1, 2], "longer"), ([], "shorter"), ([np.zeros(2)], "broadcast"), (None, "None")],
 )
 def test_results_that_do_not_fit_are_errors(result, message):
-    with pytest.raises(tf.errors.InternalError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message), CHANNEL.raising():
         compiled(lambda: call(lambda: result))()
 
 

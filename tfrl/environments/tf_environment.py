@@ -7,6 +7,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+import tensorflow as tf
+
 from tfrl.trajectories import time_step as ts
 
 
@@ -117,6 +119,14 @@ class TFEnvironment(abc.ABC):
         to add, so here it changes nothing.
         """
         yield
+
+    def has_failed(self) -> tf.Tensor:
+        """Whether the environment has raised inside of a program that XLA compiled.
+
+        A bool scalar. Such a program cannot stop by itself; a loop in it should do so
+        then, and the exception comes at the end of `reraise`.
+        """
+        return tf.constant(False)
 
     @abc.abstractmethod
     def _current_time_step(self) -> ts.TimeStep:

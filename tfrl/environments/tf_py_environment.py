@@ -100,7 +100,7 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         self._num_steps = 0
         self._lock = threading.Lock()
         self._error: BaseException | None = None
-        self._order = host_calls.make_order()
+        self._channel = host_calls.Channel()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or "_env" not in self.__dict__:
@@ -123,12 +123,17 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         """
         self._error = None
         try:
-            yield
+            with self._channel.raising():
+                yield
         except tf.errors.OpError:
             error, self._error = self._error, None
             if error is None:
                 raise
             raise error from None
+
+    def has_failed(self) -> tf.Tensor:
+        """See `TFEnvironment`."""
+        return self._channel.has_failed()
 
     def render(self, mode: str = "rgb_array") -> Any:
         """Returns pictures, uint8 `[B, height, width, 3]`; None for mode "human".
@@ -200,11 +205,17 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
     ) -> ts.TimeStep:
         """Calls `function`, now or in the graph, and packs the time step it returns."""
         if tf.executing_eagerly():
+            self._channel.check()
             # tf.convert_to_tensor takes twice as long.
             outputs = [tf.constant(x) for x in function(*inputs)]
         elif host_calls.in_xla_graph():
             outputs = host_calls.host_call(
-                function, inputs, self._flat_batched_specs, self._order, name
+                function,
+                inputs,
+                self._flat_batched_specs,
+                self._channel,
+                self._truncation,
+                name,
             )
         else:
 
@@ -217,6 +228,23 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         if self._is_flat:
             return ts.TimeStep(*outputs)
         return tf.nest.pack_sequence_as(self._time_step_spec, outputs)
+
+    def _truncation(self) -> list[np.ndarray]:
+        """The end of the episode where it stands, for a program that cannot stop."""
+        flat = self._flat_time_step
+        if flat is None:
+            flat = [
+                np.zeros(spec.shape, spec.dtype.as_numpy_dtype)
+                for spec in self._flat_batched_specs
+            ]
+        time_step = tf.nest.pack_sequence_as(self._time_step_spec, flat)
+        return tf.nest.flatten(
+            time_step._replace(
+                step_type=np.full_like(time_step.step_type, ts.StepType.LAST),
+                reward=tf.nest.map_structure(np.zeros_like, time_step.reward),
+                discount=np.ones_like(time_step.discount),
+            )
+        )
 
     def _py_current_time_step(self) -> list[np.ndarray]:
         if self._flat_time_step is None:

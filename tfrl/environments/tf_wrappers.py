@@ -88,6 +88,10 @@ class TFEnvironmentBaseWrapper(tf_environment.TFEnvironment):
         with self._env.reraise():
             yield
 
+    def has_failed(self) -> tf.Tensor:
+        """Whether the environment inside has raised in a compiled program."""
+        return self._env.has_failed()
+
     def _current_time_step(self) -> ts.TimeStep:
         return self._env.current_time_step()
 

@@ -5,17 +5,23 @@ An ordinary graph has `tf.numpy_function` for it. XLA has nothing of the kind; t
 interface, declared in `xla/ffi/api/c_api.h` of TensorFlow's headers), answered by one
 handler written in Python. Such a call takes a few microseconds, a `tf.numpy_function`
 twenty or more.
+
+A program that fails is no good: XLA frees the variables that it was about to update in
+place, and TensorFlow goes on using their memory. So a call never fails for XLA. An
+exception is kept, and raised when the program has ended.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import itertools
 import math
 import pathlib
+import traceback
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,10 +58,56 @@ def in_xla_graph() -> bool:
     )
 
 
-def make_order() -> tf.Variable:
-    """Returns a variable for `host_call`, to be made before the graph is built."""
-    with tf.init_scope(), tf.device("CPU"):
-        return tf.Variable(0, trainable=False, dtype=tf.int32, name="order")
+class Channel:
+    """What calls go through one after the other, until one of them raises.
+
+    From then on the calls return something else and call nothing, until `check` has
+    raised the exception. Make it before the graph is built.
+    """
+
+    def __init__(self) -> None:
+        with tf.init_scope(), tf.device("CPU"):
+            # Each call takes it and assigns it, so that XLA keeps their order.
+            self.state = tf.Variable(0, dtype=tf.int32, trainable=False, name="calls")
+        self.error: BaseException | None = None
+        self._is_watched = False
+
+    def has_failed(self) -> tf.Tensor:
+        """Whether a call has raised, a bool scalar, to end loops by in a graph."""
+        return self.state.read_value() != 0
+
+    def fail(self, error: BaseException) -> None:
+        """Takes note of an exception in a call."""
+        self.error = error
+        if not self._is_watched:
+            traceback.print_exception(error)
+
+    def check(self) -> None:
+        """Raises what a call has raised, once."""
+        if self.error is not None:
+            error, self.error = self.error, None
+            self.state.assign(0)
+            raise error
+
+    @contextlib.contextmanager
+    def raising(self) -> Iterator[None]:
+        """Raises at the end what a call inside has raised, rather than print it."""
+        self.check()
+        self._is_watched = True
+        try:
+            yield
+        finally:
+            self._is_watched = False
+        self.check()
+
+
+def is_supported() -> bool:
+    """Whether this build of TensorFlow has the interface."""
+    try:
+        _register_handler()
+    except NotImplementedError:
+        return False
+    return True
 
 
 @tf.autograph.experimental.do_not_convert
@@ -63,7 +115,8 @@ def host_call(
     function: HostFunction,
     inputs: Sequence[tf.Tensor],
     output_specs: Sequence[tf.TensorSpec],
-    order: tf.Variable,
+    channel: Channel,
+    fallback: HostFunction | None = None,
     name: str | None = None,
 ) -> list[tf.Tensor]:
     """Calls a Python function in the graph that XLA compiles; see the module.
@@ -76,9 +129,11 @@ def host_call(
         nor keep them.
       inputs: tensors of fully defined shapes.
       output_specs: shape and dtype of each output.
-      order: of `make_order`. Calls that share one are made in the order in which they
-        were written, in loops, branches and functions, too; programs that do are run
-        one after the other. There is no order among the others.
+      channel: calls that share one are made in the order in which they were written, in
+        loops, branches and functions, too; programs that do are run one after the
+        other. There is no order among the others.
+      fallback: takes nothing and gives the outputs of a call that raised, and of those
+        after it; None gives zeros.
       name: what the operation is called in the graph.
 
     Returns:
@@ -91,15 +146,17 @@ def host_call(
     _register_handler()
     inputs = [tf.stop_gradient(tensor) for tensor in inputs]
     with tf.name_scope(name or "host_call"):
-        # XLA keeps no order among calls but that of data. Each takes what the variable
-        # holds and gives it something new, which XLA carries through loops.
-        operands = [tf.constant(0, tf.int64), *inputs, order.read_value()]
+        # XLA keeps no order among calls but that of data, which it carries from one
+        # assignment of a variable to the next.
+        operands = [tf.constant(0, tf.int64), *inputs, channel.state.read_value()]
         operand_specs = [_spec(tensor) for tensor in operands]
         output_specs = [*output_specs, _spec(operands[-1])]
         module = _module(operand_specs, output_specs)
-        site = _CallSite(function, operand_specs[1:-1], output_specs[:-1])
+        site = _CallSite(
+            function, operand_specs[1:-1], output_specs[:-1], channel, fallback
+        )
         operands[0] = tf.constant(_remember(site), tf.int64)
-        *outputs, done = gen_xla_ops.xla_call_module(
+        *outputs, state = gen_xla_ops.xla_call_module(
             operands,
             version=9,
             module=module,
@@ -108,7 +165,7 @@ def host_call(
             platforms=["CPU"],
             disabled_checks=[f"custom_call:{_TARGET}"],
         )
-        order.assign(done)
+        channel.state.assign(state)
     return outputs
 
 
@@ -154,19 +211,35 @@ class _CallSite:
         function: HostFunction,
         inputs: Sequence[tf.TensorSpec],
         outputs: Sequence[tf.TensorSpec],
+        channel: Channel,
+        fallback: HostFunction | None,
     ) -> None:
         self._function = function
         self._inputs = [_Views(spec) for spec in inputs]
         self._outputs = [_Views(spec) for spec in outputs]
+        self._channel = channel
+        self._fallback = fallback or (lambda: [np.zeros([], bool)] * len(outputs))
 
     def call(self, inputs: list[int], outputs: list[int]) -> None:
         """Calls the function on buffers given by their addresses."""
-        arrays = [
-            views.at(address)
-            for views, address in zip(self._inputs, inputs, strict=True)
-        ]
+        channel = self._channel
+        if channel.error is None:
+            try:
+                arrays = [
+                    views.at(address)
+                    for views, address in zip(self._inputs, inputs[:-1], strict=True)
+                ]
+                self._write(self._function(*arrays), outputs)
+            except BaseException as error:  # Even Ctrl-C: it is raised later.
+                channel.fail(error)
+        if channel.error is not None:
+            self._write(self._fallback(), outputs)
+        state = ctypes.c_int32.from_address(outputs[-1])
+        state.value = channel.error is not None
+
+    def _write(self, values: Sequence[np.ndarray], outputs: list[int]) -> None:
         for views, address, value in zip(
-            self._outputs, outputs, self._function(*arrays), strict=True
+            self._outputs, outputs[:-1], values, strict=True
         ):
             views.at(address)[...] = value
 
@@ -319,8 +392,8 @@ _Handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 
 
 def _addresses(values: _Values) -> list[int]:
-    """Where the data of each buffer lies but the last, which is for the order only."""
-    count = values.count - 1
+    """Where the data of each buffer lies."""
+    count = values.count
     buffers = (ctypes.c_size_t * count).from_address(values.values)
     return [
         ctypes.c_size_t.from_address(buffer + _Buffer.data.offset).value

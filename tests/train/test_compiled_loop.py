@@ -1,0 +1,369 @@
+"""Loops that XLA compiles: the same results as plain ones, and their errors."""
+
+import functools
+import re
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfrl.agents.dqn import dqn_agent
+from tfrl.environments import (
+    batched_py_environment,
+    native,
+    parallel_py_environment,
+    py_environment,
+    suite_gym,
+    tf_py_environment,
+)
+from tfrl.networks import q_network, q_rnn_network
+from tfrl.replay_buffers import tf_prioritized_replay_buffer, tf_uniform_replay_buffer
+from tfrl.specs import array_spec
+from tfrl.train import off_policy_loop
+from tfrl.trajectories import time_step as ts
+
+BUFFERS = {
+    "uniform": tf_uniform_replay_buffer.TFUniformReplayBuffer,
+    "prioritized": tf_prioritized_replay_buffer.TFPrioritizedReplayBuffer,
+}
+
+
+class Corridor(py_environment.PyEnvironment):
+    """Walk left or right on cells 0 to 4; right of cell 4 is the goal. Saves itself."""
+
+    def __init__(self):
+        super().__init__()
+        self._cell = 0
+        self.steps = 0
+        self.reward = -0.1
+        # Before which step, and what, it raises.
+        self.fails_at = None
+        self.error = None
+
+    def action_spec(self):
+        return array_spec.BoundedArraySpec((), np.int64, 0, 1, "action")
+
+    def observation_spec(self):
+        return array_spec.BoundedArraySpec((1,), np.float32, 0, 5, "cell")
+
+    def get_state(self):
+        return self._cell, self.steps
+
+    def set_state(self, state):
+        self._cell, self.steps = state
+
+    def _observation(self):
+        return np.array([self._cell], np.float32)
+
+    def _reset(self):
+        self._cell = 0
+        return ts.restart(self._observation())
+
+    def _step(self, action):
+        if self.steps == self.fails_at:
+            self.fails_at = None
+            raise self.error
+        self.steps += 1
+        self._cell = max(0, self._cell + (1 if action == 1 else -1))
+        if self._cell == 5:
+            return ts.termination(self._observation(), 1.0)
+        return ts.transition(self._observation(), self.reward)
+
+
+def python_environment(*corridors):
+    if len(corridors) == 1:
+        return tf_py_environment.TFPyEnvironment(corridors[0])
+    return tf_py_environment.TFPyEnvironment(
+        batched_py_environment.BatchedPyEnvironment(corridors)
+    )
+
+
+def cart_poles(batch_size=1):
+    return native.load("CartPole-v1", batch_size, seed=5)
+
+
+def make_network(environment, is_recurrent):
+    specs = environment.observation_spec(), environment.action_spec()
+    if not is_recurrent:
+        return q_network.QNetwork(*specs, fc_layer_params=(8,), seed=3)
+    return q_rnn_network.QRnnNetwork(
+        *specs,
+        input_fc_layer_params=(8,),
+        lstm_size=(6,),
+        output_fc_layer_params=(8,),
+        seed=3,
+    )
+
+
+def make_loop(
+    jit_compile=True,
+    environment=None,
+    agent_class=dqn_agent.DqnAgent,
+    replay="uniform",
+    max_length=500,
+    is_recurrent=False,
+    n_step=1,
+    **kwargs,
+):
+    environment = environment or cart_poles()
+    agent = agent_class(
+        environment.time_step_spec(),
+        environment.action_spec(),
+        q_network=make_network(environment, is_recurrent),
+        optimizer=keras.optimizers.Adam(1e-2),
+        epsilon_greedy=0.3,
+        gamma=0.9,
+        n_step_update=n_step,
+        target_update_period=7,
+        seed=3,
+    )
+    agent.initialize()
+    replay_buffer = BUFFERS[replay](
+        agent.collect_data_spec, environment.batch_size, max_length, seed=3
+    )
+    arguments = {
+        "initial_collect_steps": 20 * environment.batch_size,
+        "sample_batch_size": 8,
+        "sampling": "variables",
+        **kwargs,
+    }
+    loop = off_policy_loop.OffPolicyLoop(
+        environment, agent, replay_buffer, seed=3, jit_compile=jit_compile, **arguments
+    )
+    return loop, replay_buffer
+
+
+def state(loop):
+    """Weights and counters."""
+    items = loop.checkpoint_items()
+    variables = [items[name] for name in ("seed", "iteration", "step")]
+    return [variable.numpy() for variable in [*loop.agent.variables(), *variables]]
+
+
+def frames(replay_buffer):
+    return [leaf.numpy() for leaf in tf.nest.flatten(replay_buffer.gather_all())]
+
+
+def assert_same(some, others, **tolerance):
+    assert len(some) == len(others) > 5
+    for one, other in zip(some, others, strict=True):
+        if tolerance:
+            np.testing.assert_allclose(one, other, **tolerance)
+        else:
+            np.testing.assert_array_equal(one, other)
+
+
+# --- The same as a plain loop.
+
+CASES = {
+    "native": {},
+    "native, three, two steps, two updates": {
+        "environment": lambda: cart_poles(3),
+        "collect_steps_per_iteration": 2,
+        "train_steps_per_iteration": 2,
+        "agent_class": dqn_agent.DdqnAgent,
+        "max_length": 50,
+    },
+    "native, prioritized": {
+        "environment": lambda: cart_poles(3),
+        "replay": "prioritized",
+        "train_steps_per_iteration": 2,
+        "n_step": 2,
+    },
+    "native, recurrent": {
+        "environment": lambda: cart_poles(2),
+        "is_recurrent": True,
+        "sequence_length": 4,
+    },
+    "Python": {"environment": lambda: python_environment(Corridor())},
+    "Python, a batch": {
+        "environment": lambda: python_environment(*(Corridor() for _ in range(3))),
+        "collect_steps_per_iteration": 2,
+    },
+}
+
+
+def assert_compiled_is_plain(make_environment, **arguments):
+    """`make_environment` takes whether the loop is compiled."""
+    infos, states, contents = [], [], []
+    for jit_compile in (False, True):
+        environment = make_environment(jit_compile)
+        loop, replay_buffer = make_loop(jit_compile, environment, **arguments)
+        loop.run(1)
+        infos.append(loop.run(49))
+        states.append(state(loop))
+        contents.append(frames(replay_buffer))
+        assert loop.trace_count() == 1
+        if isinstance(environment, tf_py_environment.TFPyEnvironment):
+            environment.close()
+    assert infos[0].episodes > 0
+    assert infos[0][:4] == infos[1][:4]
+    np.testing.assert_allclose(infos[0][4:], infos[1][4:], rtol=1e-4)
+    assert_same(*states, rtol=1e-4, atol=1e-5)
+    assert_same(*contents, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_results_are_those_of_a_plain_loop(case):
+    arguments = dict(CASES[case])
+    make_environment = arguments.pop("environment", cart_poles)
+    assert_compiled_is_plain(lambda _: make_environment(), **arguments)
+
+
+def test_environments_in_processes_of_their_own_are_those_in_this_one():
+    def make_environment(is_parallel):
+        load = functools.partial(suite_gym.load, "CartPole-v1")
+        environment = tf_py_environment.TFPyEnvironment(
+            parallel_py_environment.ParallelPyEnvironment([load] * 2)
+            if is_parallel
+            else batched_py_environment.BatchedPyEnvironment([load(), load()])
+        )
+        environment.seed(5)
+        return environment
+
+    assert_compiled_is_plain(make_environment)
+
+
+# --- Calls, checkpoints, and the program itself.
+
+
+@pytest.fixture(scope="module")
+def native_loop():
+    loop, replay_buffer = make_loop(
+        environment=cart_poles(3), max_length=1000, train_steps_per_iteration=2
+    )
+    loop.run(1)
+    return loop, replay_buffer
+
+
+def save(loop, directory, name):
+    checkpoint = tf.train.Checkpoint(**loop.checkpoint_items())
+    return checkpoint.write(str(directory / name))
+
+
+def restore(loop, path):
+    tf.train.Checkpoint(**loop.checkpoint_items()).read(path)
+
+
+def test_neither_calls_nor_checkpoints_change_the_results(native_loop, tmp_path):
+    loop, replay_buffer = native_loop
+    start = save(loop, tmp_path, "start")
+    loop.run(11)
+    middle = save(loop, tmp_path, "middle")
+    info = loop.run(25)
+    expected = [*state(loop), *frames(replay_buffer)]
+
+    restore(loop, start)
+    assert loop.run(36)[:5] == info[:5]
+    assert_same([*state(loop), *frames(replay_buffer)], expected)
+    assert loop.trace_count() == 1
+
+    other, other_buffer = make_loop(
+        environment=cart_poles(3), max_length=1000, train_steps_per_iteration=2
+    )
+    restore(other, middle)
+    assert other.run(25) == info
+    assert_same([*state(other), *frames(other_buffer)], expected)
+
+
+def test_no_iterations_change_nothing(native_loop):
+    loop, replay_buffer = native_loop
+    before = [*state(loop), *frames(replay_buffer)]
+    assert np.isnan(loop.run(0).loss)
+    assert_same([*state(loop), *frames(replay_buffer)], before)
+
+
+def test_the_program_copies_no_buffer(native_loop):
+    loop, replay_buffer = native_loop
+    call = loop._call.experimental_get_compiler_ir(
+        *loop._position.get(), tf.constant(1, tf.int64)
+    )
+    (table,) = replay_buffer._table.variables()
+    assert table.shape[0] == 3 * 1001
+    program = call(stage="optimized_hlo")
+    words = table.shape[1]
+    assert f"s32[3003,{words}]" in program
+    assert not re.findall(rf"= s32\[(?:3003|1001,3),{words}\]\S* copy\(", program)
+
+
+# --- Errors.
+
+
+@pytest.fixture(scope="module")
+def python_loop():
+    corridor = Corridor()
+    loop, replay_buffer = make_loop(
+        environment=python_environment(corridor), max_length=100
+    )
+    loop.run(1)
+    return loop, replay_buffer, corridor
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("the corridor collapsed"), KeyboardInterrupt()], ids=type
+)
+def test_the_environments_own_exception_comes_out_and_the_loop_can_go_on(
+    python_loop, error
+):
+    loop, replay_buffer, corridor = python_loop
+    before, frames_before = loop.info(), int(replay_buffer.num_frames())
+    corridor.fails_at, corridor.error = corridor.steps + 7, error
+    with pytest.raises(type(error)) as raised:
+        loop.run(50)
+    assert raised.value is error
+    # What was done before remains, and ends with a truncation of the episode.
+    done = loop.info().train_steps - before.train_steps
+    assert 7 < done < 15
+    assert int(replay_buffer.num_frames()) == frames_before + done
+    loop.run(3)
+    frames = tf.nest.map_structure(
+        lambda t: t[0, frames_before + done - 1 :], replay_buffer.gather_all()
+    )
+    first, mid, last = ts.StepType.FIRST, ts.StepType.MID, ts.StepType.LAST
+    np.testing.assert_array_equal(frames.step_type[1:3], [first, mid])
+    np.testing.assert_array_equal(frames.next_step_type[:2], [last, mid])
+    assert (frames.reward[0], frames.discount[0]) == (0, 1)
+    assert frames.observation[1] == 0
+    assert all(np.isfinite(array).all() for array in state(loop))
+    assert loop.trace_count() == 1
+
+
+def test_a_loss_that_is_not_finite_is_an_error_after_the_call(python_loop, tmp_path):
+    loop, _, corridor = python_loop
+    path = save(loop, tmp_path, "good")
+    corridor.reward = np.float32(3e38)
+    with pytest.raises(
+        tf.errors.InvalidArgumentError,
+        match=r"experience: a DqnAgent loss in the last 50 iterations was not finite"
+        r".*go on from a checkpoint",
+    ):
+        loop.run(50)
+    corridor.reward = -0.1
+    restore(loop, path)
+    assert np.isfinite(loop.run(5).loss)
+
+
+def test_a_pipeline_cannot_be_compiled():
+    with pytest.raises(ValueError, match=r"sampling: got 'dataset' with jit_compile"):
+        make_loop(sampling="dataset")
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_a_buffer_with_too_few_frames_for_a_sample_is_an_error(jit_compile):
+    environment = python_environment(Corridor())
+    loop, replay_buffer = make_loop(jit_compile, environment, n_step=4)
+    replay_buffer.add_batch(
+        tf.nest.map_structure(
+            lambda spec: tf.zeros([1, *spec.shape], spec.dtype), replay_buffer.data_spec
+        )
+    )
+    with pytest.raises(
+        ValueError,
+        match=r"replay_buffer: got 1 frame\(s\) of each environment, and 1 more come "
+        "before the first sample, expected 5.*clear it",
+    ):
+        loop.run(1)
+    replay_buffer.clear()
+    if not jit_compile:  # It is the same there, and takes longer.
+        assert loop.run(1).train_steps == 1

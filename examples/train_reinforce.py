@@ -37,6 +37,7 @@ def main() -> None:
         replay_buffer,
         collect_episodes_per_iteration=config.collect_episodes_per_iteration,
         seed=config.seed,
+        jit_compile="auto" if config.jit_compile else False,
     )
 
     # All episodes of an evaluation run side by side, from starts of their own.

@@ -9,9 +9,11 @@ import tensorflow as tf
 
 from tfrl.environments import (
     py_environment,
+    random_tf_environment,
     suite_gym,
     tf_environment,
     tf_py_environment,
+    tf_wrappers,
     utils,
     vector_py_environment,
 )
@@ -108,7 +110,12 @@ def numpy_values(time_step):
     return tf.nest.map_structure(lambda x: x.numpy().tolist(), time_step)
 
 
-MODES = pytest.mark.parametrize("stepping", [as_is, in_graph])
+def under_xla(environment):
+    """Returns `step` as a function that XLA compiles."""
+    return tf.function(environment.step, jit_compile=True)
+
+
+MODES = pytest.mark.parametrize("stepping", [as_is, in_graph, under_xla])
 
 
 def test_is_a_tf_environment_with_tensor_specs():
@@ -216,6 +223,26 @@ def test_a_loop_traces_once_and_keeps_the_order():
     assert loop(tf.constant(3)).numpy() == [6.0]
     assert loop(tf.constant(5)).numpy() == [10.0]
     assert environment.actions == [1, 2] * 8
+    assert loop.experimental_get_tracing_count() == 1
+
+
+def test_a_compiled_program_keeps_the_order_of_calls_that_need_nothing_of_each_other():
+    environment = wrap(length=100)
+
+    @tf.function(jit_compile=True)
+    def loop(steps):
+        environment.step([0])
+        first = environment.reset()
+        for i in tf.range(steps):
+            environment.step([i])
+        return first, environment.current_time_step(), environment.step([4])
+
+    for steps in (3, 2):
+        first, current, last = loop(tf.constant(steps))
+        assert numpy_values(first.observation) == [[0, 0]]
+        assert numpy_values(current.observation) == [[steps] * 2]
+        assert numpy_values(last.observation) == [[steps + 1] * 2]
+    assert environment.actions == [0, 1, 2, 4, 0, 0, 1, 4]
     assert loop.experimental_get_tracing_count() == 1
 
 
@@ -387,6 +414,71 @@ def test_a_graph_raises_the_environments_own_exception_inside_of_reraise():
     environment.reset()
     with pytest.raises(Broken, match="the wheel came off"), environment.reraise():
         step(tf.constant([0]))
+
+
+def test_a_compiled_program_truncates_the_episode_and_raises_at_the_end(capfd):
+    environment = wrap({2: fail})
+    step = under_xla(environment)
+    environment.reset()
+    first = step(tf.constant([0]))
+    with pytest.raises(Broken, match="the wheel came off"), environment.reraise():
+        truncated = step(tf.constant([0]))
+    assert numpy_values(truncated) == ([2], [0.0], [1.0], [[1.0, 1.0]])
+    np.testing.assert_array_equal(truncated.observation, first.observation)
+    assert not environment.has_failed()
+    # Without anyone who waits for it, it is printed, and comes with the next call.
+    assert not capfd.readouterr().err
+    environment.reset()
+    for _ in range(2):
+        step(tf.constant([0]))
+    assert environment.has_failed()
+    assert "Broken: the wheel came off" in capfd.readouterr().err
+    with pytest.raises(Broken):
+        environment.reset()
+    assert environment.reset().is_first()
+
+
+def test_an_exception_of_the_first_reset_in_a_compiled_program_is_raised():
+    class Unwilling(Scripted):
+        def _reset(self):
+            raise Broken("no beginning")
+
+    environment = tf_py_environment.TFPyEnvironment(Unwilling())
+    reset = tf.function(environment.reset, jit_compile=True)
+    with pytest.raises(Broken, match="no beginning"), environment.reraise():
+        reset()
+
+
+def test_a_failed_environment_ends_a_compiled_loop():
+    environment = wrap({4: fail}, length=100)
+
+    @tf.function(jit_compile=True, autograph=False)
+    def loop():
+        environment.reset()
+
+        def body(i):
+            environment.step([0])
+            return i + 1
+
+        (i,) = tf.while_loop(
+            lambda i: (i < 9) & ~environment.has_failed(), body, [tf.constant(0)]
+        )
+        return i, environment.current_time_step()
+
+    with pytest.raises(Broken), environment.reraise():
+        i, time_step = loop()
+    assert int(i) == 4
+    assert time_step.is_last()
+
+
+def test_an_environment_written_in_tensorflow_never_fails():
+    environment = random_tf_environment.RandomTFEnvironment(
+        ts.time_step_spec(tf.TensorSpec([2])), tf.TensorSpec([1])
+    )
+    wrapper = tf_wrappers.TFEnvironmentBaseWrapper(environment)
+    assert not environment.has_failed()
+    assert not wrapper.has_failed()
+    assert not tf_wrappers.TFEnvironmentBaseWrapper(wrap()).has_failed()
 
 
 def test_reraise_leaves_other_errors_alone():

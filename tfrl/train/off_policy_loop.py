@@ -12,6 +12,7 @@ from tfrl.environments import tf_environment
 from tfrl.policies import random_tf_policy, tf_policy
 from tfrl.replay_buffers import ring_replay_buffer, tf_prioritized_replay_buffer
 from tfrl.train import loop
+from tfrl.utils import lean_dataset
 
 
 class OffPolicyLoop(loop.Loop):
@@ -243,23 +244,7 @@ class OffPolicyLoop(loop.Loop):
         # The pipeline reads the buffer's variables out of this graph's sight, so it is
         # told explicitly to wait for the last write.
         with tf.control_dependencies([done]):
-            return _next_here(self._iterator)
-
-
-def _next_here(iterator: Any) -> Any:
-    """`next(iterator)` in a graph, on the thread that asks.
-
-    The ordinary operation hands over to another thread and waits for it, lest a slow
-    pipeline blocks this one; that takes longer than drawing the batch.
-    """
-    (resource,) = tf.nest.flatten(iterator, expand_composites=True)
-    specs = tf.nest.flatten(iterator.element_spec)
-    elements = tf.raw_ops.IteratorGetNextSync(
-        iterator=resource,
-        output_types=[spec.dtype for spec in specs],
-        output_shapes=[spec.shape for spec in specs],
-    )
-    return tf.nest.pack_sequence_as(iterator.element_spec, elements)
+            return lean_dataset.next_in_graph(self._iterator)
 
 
 def _priorities(loss_info: tf_agent.LossInfo, agent: tf_agent.TFAgent) -> tf.Tensor:

@@ -2,8 +2,9 @@
 
 `tf.data` packs the tensors of each element anew into their nest, node by node. For the
 experience of an agent that takes longer than sampling it does. The iterators of a
-`lean_dataset` find out once how the nest is put together. All else is `tf.data`'s own,
-and so is everything in a `tf.function`, where the packing costs nothing.
+`lean_dataset` find out once how the nest is put together. In a `tf.function`, where the
+packing costs nothing, they take the element on the thread that asks for it. All else is
+`tf.data`'s own.
 """
 
 from __future__ import annotations
@@ -68,7 +69,9 @@ def _iterator_class(kind: Any) -> Any:
         _take: Any = None
 
         def __next__(self) -> Any:
-            if not tf.executing_eagerly() or self._take is False:
+            if not tf.executing_eagerly():
+                return next_in_graph(self)
+            if self._take is False:
                 return super().__next__()
             if self._take is None:
                 self._take = _taking(self)
@@ -79,6 +82,24 @@ def _iterator_class(kind: Any) -> Any:
                 raise StopIteration from None
 
     return LeanIterator
+
+
+def next_in_graph(iterator: Any) -> Any:
+    """`next(iterator)` in a graph, on the thread that asks.
+
+    The ordinary operation hands over to another thread and waits for it, lest a slow
+    pipeline blocks this one; that takes longer than drawing a batch.
+    """
+    (resource,) = tf.nest.flatten(iterator, expand_composites=True)
+    specs = tf.nest.flatten(iterator.element_spec, expand_composites=True)
+    elements = tf.raw_ops.IteratorGetNextSync(
+        iterator=resource,
+        output_types=[spec.dtype for spec in specs],
+        output_shapes=[spec.shape for spec in specs],
+    )
+    return tf.nest.pack_sequence_as(
+        iterator.element_spec, elements, expand_composites=True
+    )
 
 
 def _taking(iterator: Any) -> Callable[[], Any] | bool:

@@ -168,13 +168,16 @@ CASES = {
     "native, prioritized": {
         "environment": lambda: cart_poles(3),
         "replay": "prioritized",
-        "train_steps_per_iteration": 2,
         "n_step": 2,
+    },
+    "native, prioritized, two updates": {
+        "replay": "prioritized",
+        "train_steps_per_iteration": 2,
     },
     "native, recurrent": {
         "environment": lambda: cart_poles(2),
         "is_recurrent": True,
-        "sequence_length": 4,
+        "sequence_length": 3,
     },
     "Python": {"environment": lambda: python_environment(Corridor())},
     "Python, a batch": {
@@ -204,7 +207,14 @@ def assert_compiled_is_plain(make_environment, **arguments):
     assert_same(*contents, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("case", CASES)
+# These take longest, or show what others show, too.
+SLOW = ("native", "native, prioritized, two updates", "Python")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(c, marks=[pytest.mark.slow] * (c in SLOW)) for c in CASES],
+)
 def test_the_results_are_those_of_a_plain_loop(case):
     arguments = dict(CASES[case])
     make_environment = arguments.pop("environment", cart_poles)

@@ -208,6 +208,7 @@ class _ManyRuns(control.Control):
         return tf.broadcast_to(tensor, [self._number, *tensor.shape])
 
     def apply(self, function: Callable[..., Any], *inputs: Any) -> Any:
+        @tf.autograph.experimental.do_not_convert
         def one(arguments: tuple[list[tf.Tensor], list[tf.Tensor]]) -> Any:
             values, flat = arguments
             with substitution.substituted(self._variables, values) as substitute:
@@ -267,13 +268,14 @@ class _Runs:
             own = {name: values[run] for name, values in hyperparameters.items()}
             made = make_loop(seed, **own)
             environment = _check_loop(made)
-            evaluation = native_environment.NativeEnvironment(
-                environment.dynamics, num_eval_episodes, seed=seed
-            )
-            found = _all_variables(made, evaluation)
             if run == 0:
-                self.loop, self._evaluation = made, evaluation
-                self.variables = found
+                self._evaluation = native_environment.NativeEnvironment(
+                    environment.dynamics, num_eval_episodes
+                )
+            self._evaluation.seed(seed)
+            found = _all_variables(made, self._evaluation)
+            if run == 0:
+                self.loop, self.variables = made, found
             _check_same(self.variables, found, run)
             initial.append([variable.numpy() for variable in found])
         columns = [np.stack(values) for values in zip(*initial, strict=True)]
@@ -292,6 +294,7 @@ class _Runs:
 
     def start(self) -> None:
         """Takes every run's initial steps."""
+        self._check_all_stacked(self._start_program, self._values[0])
         started = self._on_threads(self._start_program, self._values)
         self._values, self._positions = (list(x) for x in zip(*started, strict=True))
 
@@ -301,6 +304,9 @@ class _Runs:
         Returns the mean loss, the steps so far and the mean return, each `[N]`.
         """
         number = tf.constant(iterations, tf.int64)
+        self._check_all_stacked(
+            self._program, self._values[0], self._positions[0], number
+        )
         shares = self._on_threads(
             lambda values, position: self._program(values, position, number),
             self._values,
@@ -321,12 +327,22 @@ class _Runs:
     def _on_threads(
         self, function: Callable[..., Any], *shares: list[Any]
     ) -> list[Any]:
-        # The first call traces and compiles, for all.
-        first = self._pool.submit(function, *(share[0] for share in shares))
-        if not self._positions or self._program.experimental_get_tracing_count() == 0:
-            futures.wait([first])
-        others = self._pool.map(function, *(share[1:] for share in shares))
-        return [first.result(), *others]
+        return list(self._pool.map(function, *shares))
+
+    def _check_all_stacked(self, program: Any, *inputs: Any) -> None:
+        """Traces `program`, if it is new, and looks at what else it reads."""
+        concrete = program.get_concrete_function(*inputs)
+        captured = {id(x) for x in concrete.captured_inputs if x.dtype == tf.resource}
+        if captured:
+            names = [
+                v.name for v in concrete.graph.variables if id(v.handle) in captured
+            ]
+            raise ValueError(
+                f"make_loop: the loop uses {names or 'a resource'}, which none of its "
+                "parts holds, so that all runs would share it, expected variables that "
+                "the agent, the buffer, an observer or the environment holds; make it "
+                "an attribute of one, agent.my_variable = variable, say."
+            )
 
     def _compiled(self, function: Callable[..., Any]) -> Any:
         return tf.function(function, autograph=False, jit_compile=True)

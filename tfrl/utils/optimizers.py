@@ -99,6 +99,13 @@ class OptimizerAdapter(tf.Module):
         self.optimizer.apply_gradients(pairs)
 
     def _apply_v1(self, pairs: list[tuple[tf.Tensor, Any]]) -> None:
+        if substitution.active():
+            raise NotImplementedError(
+                f"optimizer: got a tf.compat.v1 {type(self.optimizer).__name__} where "
+                "many runs are trained at once, expected a Keras 3 optimizer, which "
+                "can update stacked variables; use the one of the same name in "
+                "keras.optimizers."
+            )
         self.optimizer.apply_gradients(
             [(gradient, variables_lib.as_tf_variable(v)) for gradient, v in pairs]
         )

@@ -82,7 +82,15 @@ def substituted(
 
     Yields:
       The `Substitution`; its `tensors()` are at the end what the variables would be.
+
+    Raises:
+      RuntimeError: inside of another such scope.
     """
+    if active() is not None:
+        raise RuntimeError(
+            "substituted: entered while other variables are tensors already, expected "
+            "one scope at a time; substitute all of them in one."
+        )
     substitution = Substitution(variables, tensors)
     token = _active.set(substitution)
     classes = [type(variable) for variable in variables]

@@ -25,8 +25,12 @@ _MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
 _KEY_STEPS = 0x9E3779B9, 0xBB67AE85
 
 
+@tf.function(autograph=False)
 def philox_words(key: tf.Tensor, counter: tf.Tensor, number: int) -> tf.Tensor:
     """The random words that TensorFlow's Philox gives for each of many seeds.
+
+    It is a function of its own since it is several hundred operations, which need not
+    be traced again for every draw.
 
     Args:
       key: uint64 `[N, 1]`.

@@ -449,6 +449,30 @@ def test_an_exception_of_the_first_reset_in_a_compiled_program_is_raised():
         reset()
 
 
+def test_a_step_traced_before_cannot_be_compiled_but_another_can():
+    environment = wrap(length=100)
+    step = in_graph(environment)
+    environment.reset()
+    step(tf.constant([0]))
+    program = tf.function(lambda: step(tf.constant([0])), jit_compile=True)
+    with (
+        pytest.raises(NotImplementedError, match="give that program another"),
+        environment.reraise(),
+    ):
+        program()
+    another = in_graph(environment)
+    program = tf.function(lambda: another(tf.constant([0])), jit_compile=True)
+    assert numpy_values(program().observation) == [[2, 2]]
+    # That one works outside of the program, too.
+    assert numpy_values(another(tf.constant([0])).observation) == [[3, 3]]
+
+
+def test_no_pictures_are_drawn_in_compiled_programs():
+    environment = wrap()
+    with pytest.raises(NotImplementedError, match="render outside of it"):
+        tf.function(environment.render, jit_compile=True)()
+
+
 def test_a_failed_environment_ends_a_compiled_loop():
     environment = wrap({4: fail}, length=100)
 

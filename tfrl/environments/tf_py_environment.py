@@ -125,8 +125,13 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         try:
             with self._channel.raising():
                 yield
-        except tf.errors.OpError:
+        except tf.errors.OpError as raised:
             error, self._error = self._error, None
+            if (
+                "unsupported operations" in raised.message
+                and "PyFunc" in raised.message
+            ):
+                raise NotImplementedError(_NOT_COMPILABLE) from raised
             if error is None:
                 raise
             raise error from None
@@ -139,7 +144,8 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         """Returns pictures, uint8 `[B, height, width, 3]`; None for mode "human".
 
         Raises:
-          NotImplementedError: If the Python environment cannot be rendered.
+          NotImplementedError: If the Python environment cannot be rendered, or XLA
+            compiles the graph.
         """
         if self._flat_time_step is None and tf.executing_eagerly():
             self.current_time_step()
@@ -152,6 +158,11 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
 
         if tf.executing_eagerly():
             return tf.convert_to_tensor(render())
+        if host_calls.in_xla_graph():
+            raise NotImplementedError(
+                "render: got a call in a program that XLA compiles, expected none, "
+                "since the size of pictures is not known there; render outside of it."
+            )
         picture = tf.numpy_function(render, [], tf.uint8)
         picture.set_shape([self._batch_size, None, None, 3])
         return picture
@@ -359,6 +370,15 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
                 "suite_gym.wrap_env first."
             )
         return environment
+
+
+_NOT_COMPILABLE = (
+    "jit_compile: got a program that holds a tf.numpy_function or a tf.py_function, "
+    "expected none, since XLA cannot compile it. A tf.function that steps a Python "
+    "environment has one if it was traced outside of the compiled program first: give "
+    "that program another tf.function, or the Python function itself. Keep tf.print "
+    "and Python out of observers, or leave jit_compile=False."
+)
 
 
 def _make_pool(isolation: Any) -> tuple[pool.Pool | None, bool]:

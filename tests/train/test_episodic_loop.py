@@ -267,20 +267,23 @@ def various(jit_compile):
 
 
 def test_a_compiled_loop_gives_the_weights_of_a_plain_one():
-    """Whatever frames of longer iterations are left in its buffer."""
+    """Whatever frames of longer iterations are left in its buffer.
+
+    Taken for what follows a time limit, those would change the weights by 1e-4.
+    """
     plain, compiled = various(jit_compile=False), various(jit_compile=True)
     for _ in range(3):
         ours, theirs = plain.run(5), compiled.run(5)
-        np.testing.assert_allclose(ours.loss, theirs.loss, rtol=1e-4)
+        np.testing.assert_allclose(ours.loss, theirs.loss, rtol=1e-5)
         assert ours._replace(loss=0) == theirs._replace(loss=0)
-    assert_same_agents(plain, compiled, rtol=1e-4, atol=1e-5)
+    assert_same_agents(plain, compiled, rtol=1e-5, atol=1e-5)
     assert compiled.trace_count() == 1
 
 
 def native_loop(jit_compile):
     return make_loop(
         native.load("CartPole-v0", batch_size=3, seed=5),
-        max_length=400,
+        max_length=250,
         collect_episodes_per_iteration=6,
         jit_compile=jit_compile,
     )

@@ -20,6 +20,13 @@ def group(count: int) -> Group:
         "REINFORCE, two episodes an iteration",
         (
             Contender("tfrl", "tfrl", "reinforce"),
+            Contender("tfrl, compiled", "tfrl", "reinforce", {"jit_compile": True}),
+            Contender(
+                "tfrl, native and compiled",
+                "tfrl",
+                "reinforce",
+                {"native": True, "jit_compile": True},
+            ),
             Contender(
                 "TF-Agents, as written",
                 "tf_agents",

@@ -29,6 +29,7 @@ def get_config() -> ConfigDict:
     config.final_importance_exponent = 1.0
 
     config.fc_layer_params = (100, 100)
+    config.dtype = "float32"  # Or "mixed_bfloat16", for a GPU and large networks.
     config.batch_size = 64
     config.learning_rate = 2e-3
     config.final_learning_rate = 1e-5

@@ -74,6 +74,7 @@ def make_agent(
         environment.observation_spec(),
         environment.action_spec(),
         fc_layer_params=tuple(config.fc_layer_params),
+        dtype=config.dtype,
         seed=config.seed,
     )
     train_step = tf.Variable(0, dtype=tf.int64, name="train_step")

@@ -89,7 +89,8 @@ def buffer_task(
     Args:
       make_buffer: the class, of `data_spec, batch_size, max_length`.
       what: "add" or "sample", each a call; "add, in a loop" or "sample, in a loop",
-        in a loop in a graph; or "next", of the buffer's dataset.
+        in a loop in a graph; the same with ", compiled" if XLA compiles it; or "next",
+        of the buffer's dataset.
       capacity: frames in the buffer.
       image: frames of 84x84x4 bytes rather than a transition of CartPole's.
     """
@@ -116,10 +117,12 @@ def buffer_task(
     if what == "next":
         iterator = iter(buffer.as_dataset(sample_batch_size=64, num_steps=2))
         return _repeated(lambda: next(iterator), 1, facts)
-    name, _, loop = what.partition(", ")
+    name, *how = what.split(", ")
     operation = {"add": add, "sample": sample}[name]
-    if loop:
-        call = tf.function(lambda: in_a_loop(operation))
+    if how:
+        call = tf.function(
+            lambda: in_a_loop(operation), jit_compile="compiled" in how or None
+        )
         return _repeated(call, _IN_ONE_CALL, facts)
     return _repeated(tf.function(operation), 1, facts)
 

@@ -57,10 +57,15 @@ def tutorial(calls: str) -> serving.Task:
     )
 
 
-def reinforce() -> serving.Task:
+def reinforce(native: bool = False, jit_compile: bool = False) -> serving.Task:
     """REINFORCE with the settings of `examples.train_reinforce`."""
     config = reinforce_config.get_config()
-    environment = cli.make_environment(config.env, 1, 0)
+    if native:
+        from tfrl.environments import native as native_environments
+
+        environment: Any = native_environments.load(config.env)
+    else:
+        environment = cli.make_environment(config.env, 1, 0)
     agent = train_reinforce.make_agent(config, environment)
     agent.initialize()
     buffer = _Buffer(
@@ -72,6 +77,7 @@ def reinforce() -> serving.Task:
         buffer,
         collect_episodes_per_iteration=config.collect_episodes_per_iteration,
         seed=0,
+        jit_compile=jit_compile,
     )
     return _loop_task(loop)
 

@@ -154,3 +154,18 @@ assert "tensorflow_probability" not in sys.modules
 """
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+
+
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
+def test_mixed_precision_keeps_weights_and_values_in_float32(dtype):
+    network = q_network.QNetwork(
+        OBSERVATION, ACTION, fc_layer_params=(16,), dtype=dtype, seed=0
+    )
+    plain = q_network.QNetwork(OBSERVATION, ACTION, fc_layer_params=(16,), seed=0)
+    observation = tf.random.stateless_normal([5, *OBSERVATION.shape], [1, 2])
+    values, expected = network(observation)[0], plain(observation)[0]
+    assert values.dtype == tf.float32
+    assert {v.dtype for v in network.trainable_variables} == {"float32"}
+    # The hidden layer's product was rounded, and no more than that.
+    np.testing.assert_allclose(values, expected, rtol=0.02, atol=1e-3)
+    assert not np.array_equal(values, expected)

@@ -61,7 +61,7 @@ def q_value_layer(
         activation=activation_fn,
         kernel_initializer=keras.initializers.RandomUniform(-0.03, 0.03, seed=seed),
         bias_initializer=keras.initializers.Constant(-0.2),
-        dtype=utils.dtype_name(dtype),
+        dtype=utils.head_dtype(dtype),
         name="q_values",
     )
 
@@ -103,7 +103,8 @@ class QNetwork(network.Network):
           activation_fn: As for `EncodingNetwork`.
           kernel_initializer: As for `EncodingNetwork`; not for the last layer.
           batch_squash: As for `EncodingNetwork`.
-          dtype: Of all layers.
+          dtype: Of all layers; or a Keras dtype policy, such as "mixed_bfloat16", for
+            mixed precision, in which the last layer keeps float32.
           q_layer_activation_fn: The activation of the last layer.
           name: The network's name.
           seed: Seeds the initialisers and dropout; None follows `tf.random.set_seed`.

@@ -126,6 +126,17 @@ def dtype_name(dtype: Any) -> Any:
     return dtype.name if isinstance(dtype, tf.DType) else dtype
 
 
+def head_dtype(dtype: Any) -> Any:
+    """The dtype of a network's last layer: float32 under mixed precision.
+
+    Values and losses need the digits that the products inside can do without.
+    """
+    dtype = dtype_name(dtype)
+    policy = keras.dtype_policies.get(dtype)
+    is_mixed = policy.compute_dtype != policy.variable_dtype
+    return policy.variable_dtype if is_mixed else dtype
+
+
 def call_layer(layer: Any, inputs: Any, training: Any = False) -> Any:
     """Applies a stateless Keras layer or Network; returns the output alone."""
     outputs = layer(inputs, training=training)

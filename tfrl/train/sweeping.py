@@ -35,7 +35,8 @@ class SweepResult:
       iterations: iterations done at each evaluation, int64 `[E]`.
       environment_steps: steps of all environments of a run by then, int64 `[N, E]`.
       returns: mean return of the greedy policy's episodes, float32 `[N, E]`.
-      losses: mean loss since the evaluation before, float32 `[N, E]`.
+      losses: mean loss since the evaluation before, float32 `[N, E]`; not finite for a
+        run that diverged, which does not end the others.
     """
 
     seeds: tuple[int, ...]
@@ -51,10 +52,14 @@ class SweepResult:
     def restore(self, run: int) -> loop.Loop:
         """Returns a loop whose agent, buffer and counters are those of run `run`.
 
-        There is one such loop: restoring another run changes it.
+        There is one such loop: restoring another run changes it. If it is run, it goes
+        on with a new episode.
         """
         for variable, values in zip(self._variables, self._final, strict=True):
             variable.assign(values[run])
+        items = self._loop.checkpoint_items()
+        items["iteration"].assign(int(self.iterations[-1]))
+        items["position"].leave()
         return self._loop
 
     def plot(self, path: str | pathlib.Path, group_by: str | None = None) -> None:
@@ -147,9 +152,10 @@ def sweep(
         `[N]`.
 
     Raises:
-      ValueError: no seeds, a hyperparameter with another number of values or one that
-        is in no variable, loops that differ in their variables, an environment without
-        a time limit.
+      ValueError: no seeds, a number below 1, a hyperparameter with another number of
+        values or one that is in no variable, loops that differ in their variables or
+        use one that no part of them holds, or that sample from a dataset, an
+        environment without a time limit.
       TypeError: `make_loop` returns another kind of loop, or one on another kind of
         environment.
     """
@@ -158,10 +164,18 @@ def sweep(
         name: tuple(map(float, values))
         for name, values in (hyperparameters or {}).items()
     }
-    _check_arguments(seeds, swept, num_iterations, eval_interval)
-    runs = _Runs(
-        make_loop, seeds, swept, num_eval_episodes, num_threads or _num_processors()
-    )
+    if num_threads is None:
+        num_threads = _num_processors()
+    _check_arguments(seeds, swept)
+    for name, number in (
+        ("num_iterations", num_iterations),
+        ("eval_interval", eval_interval),
+        ("num_eval_episodes", num_eval_episodes),
+        ("num_threads", num_threads),
+    ):
+        if number < 1:
+            raise ValueError(f"{name}: got {number}, expected at least 1.")
+    runs = _Runs(make_loop, seeds, swept, num_eval_episodes, num_threads)
     runs.start()
     rows: list[list[np.ndarray]] = []
     iterations: list[int] = []
@@ -433,8 +447,6 @@ def _all_variables(
 def _check_arguments(
     seeds: Sequence[int],
     hyperparameters: Mapping[str, Sequence[float]],
-    num_iterations: int,
-    eval_interval: int,
 ) -> None:
     if not seeds:
         raise ValueError("seeds: got none, expected one for each run.")
@@ -444,29 +456,24 @@ def _check_arguments(
                 f"hyperparameters[{name!r}]: got {len(values)} values, expected "
                 f"{len(seeds)}, one for each seed."
             )
-    for name, number in (
-        ("num_iterations", num_iterations),
-        ("eval_interval", eval_interval),
-    ):
-        if number < 1:
-            raise ValueError(f"{name}: got {number}, expected at least 1.")
 
 
 def _check_loop(made: Any) -> native_environment.NativeEnvironment:
     """Returns the loop's environment."""
     if not isinstance(made, off_policy_loop.OffPolicyLoop):
         raise TypeError(
-            f"make_loop: returned a {type(made).__name__}, expected an OffPolicyLoop."
+            f"make_loop: got a loop of type {type(made).__name__}, expected an "
+            "OffPolicyLoop; run loops of other kinds one after another."
         )
     if made.samples_from_dataset:
         raise ValueError(
-            "make_loop: returned a loop that samples from a dataset, expected one that "
+            "make_loop: got a loop that samples from a dataset, expected one that "
             "XLA can compile; give it jit_compile=True, or sampling='variables'."
         )
     environment = made.environment
     if not isinstance(environment, native_environment.NativeEnvironment):
         raise TypeError(
-            f"make_loop: returned a loop on a {type(environment).__name__}, expected "
+            f"make_loop: got a loop on a {type(environment).__name__}, expected "
             "a NativeEnvironment, which is the only kind that one program can run many "
             "of; see environments.native.load."
         )

@@ -165,23 +165,28 @@ class _Substitute:
         return _change(self, _current(self) - tf.cast(delta, self.dtype))
 
     def scatter_update(self, sparse_delta: tf.IndexedSlices, *_: Any) -> tf.Tensor:
-        return self.scatter_nd_update(
-            tf.convert_to_tensor(sparse_delta.indices)[..., tf.newaxis],
-            sparse_delta.values,
-        )
+        return self.scatter_nd_update(_rows(sparse_delta), sparse_delta.values)
 
     def scatter_nd_update(self, indices: Any, updates: Any, *_: Any) -> tf.Tensor:
         updates = tf.cast(updates, self.dtype)
+        # A vectorized map takes int32 only.
+        indices = tf.cast(indices, tf.int32)
         return _change(
             self, tf.tensor_scatter_nd_update(_current(self), indices, updates)
         )
 
     def scatter_add(self, sparse_delta: tf.IndexedSlices, *_: Any) -> tf.Tensor:
-        indices = tf.convert_to_tensor(sparse_delta.indices)[..., tf.newaxis]
         return _change(
             self,
-            tf.tensor_scatter_nd_add(_current(self), indices, sparse_delta.values),
+            tf.tensor_scatter_nd_add(
+                _current(self), _rows(sparse_delta), sparse_delta.values
+            ),
         )
+
+
+def _rows(sparse_delta: tf.IndexedSlices) -> tf.Tensor:
+    """The rows that are changed, int32 `[..., 1]`."""
+    return tf.cast(sparse_delta.indices, tf.int32)[..., tf.newaxis]
 
 
 def _refuse(name: str) -> Callable[..., Any]:

@@ -1,0 +1,349 @@
+"""Many runs in one program: each is what it would be alone."""
+
+import functools
+import importlib
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfrl import train
+from tfrl.agents import DdqnAgent, DqnAgent, ReinforceAgent
+from tfrl.environments import TFPyEnvironment, native, suite_gym
+from tfrl.networks import ActorDistributionNetwork, QNetwork
+from tfrl.replay_buffers import TFPrioritizedReplayBuffer, TFUniformReplayBuffer
+from tfrl.utils import variables
+
+ITERATIONS = 30
+
+
+def make_loop(
+    seed,
+    learning_rate=1e-2,
+    gamma=0.9,
+    epsilon=0.2,
+    *,
+    agent_class=DqnAgent,
+    buffer_class=TFUniformReplayBuffer,
+    batch_size=1,
+    layer=6,
+    environment=None,
+    **kwargs,
+):
+    """A DQN loop on short CartPole episodes, all of whose numbers are in variables."""
+    environment = environment or native.load(
+        "CartPole-v1", batch_size, seed, max_episode_steps=30
+    )
+    agent = agent_class(
+        environment.time_step_spec(),
+        environment.action_spec(),
+        q_network=QNetwork(
+            environment.observation_spec(),
+            environment.action_spec(),
+            fc_layer_params=(layer,),
+            seed=seed,
+        ),
+        optimizer=keras.optimizers.Adam(learning_rate),
+        epsilon_greedy=tf.Variable(epsilon),
+        gamma=tf.Variable(gamma),
+        target_update_period=7,
+        seed=seed,
+    )
+    replay_buffer = buffer_class(
+        agent.collect_data_spec, batch_size=batch_size, max_length=50, seed=seed
+    )
+    settings = {
+        "seed": seed,
+        "initial_collect_steps": 20 * batch_size,
+        "sample_batch_size": 8,
+        "sampling": "variables",
+    }
+    return train.OffPolicyLoop(environment, agent, replay_buffer, **settings | kwargs)
+
+
+def assert_as_alone(result, run, alone):
+    """Compares the run with a loop: agent, buffer, environment and counters."""
+    restored = result.restore(run)
+    for found, expected in zip(
+        held_variables(restored), held_variables(alone), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(restored.info(0.0), alone.info(0.0))
+
+
+def held_variables(loop):
+    items = loop.checkpoint_items()
+    parts = items["agent"], items["replay_buffer"], loop.environment
+    return [v for part in parts for v in variables.tracked_variables(part)]
+
+
+# Three runs on two threads, so that one thread has a run to spare.
+SEEDS = [5, 5, 8]
+SWEPT = {
+    "learning_rate": [1e-2, 1e-3, 1e-2],
+    "gamma": [0.9, 0.9, 0.5],
+    "epsilon": [0.0, 0.5, 0.2],
+}
+CALLED = []
+TRACED = []
+
+
+@pytest.fixture(scope="module")
+def result():
+    iterate = train.OffPolicyLoop.iterate
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            train.OffPolicyLoop,
+            "iterate",
+            lambda loop, *position: TRACED.append(loop) or iterate(loop, *position),
+        )
+        return run_sweep()
+
+
+def run_sweep():
+    return train.sweep(
+        make_loop,
+        SEEDS,
+        SWEPT,
+        num_iterations=ITERATIONS,
+        eval_interval=12,
+        num_eval_episodes=3,
+        num_threads=2,
+        callback=lambda *arguments: CALLED.append(arguments),
+    )
+
+
+@functools.cache
+def run_alone(run):
+    loop = make_loop(SEEDS[run], *(values[run] for values in SWEPT.values()))
+    loop.run(ITERATIONS)
+    return loop
+
+
+@pytest.mark.parametrize("run", [0, 1, 2])
+def test_each_run_is_what_the_loop_comes_to_alone(result, run):
+    assert_as_alone(result, run, run_alone(run))
+
+
+def test_the_result_has_a_row_for_each_run_and_a_column_for_each_evaluation(result):
+    assert result.seeds == (5, 5, 8)
+    assert result.hyperparameters["gamma"] == (0.9, 0.9, 0.5)
+    np.testing.assert_array_equal(result.iterations, [12, 24, 30])
+    np.testing.assert_array_equal(result.environment_steps[:, 0] > 12, [True] * 3)
+    assert result.environment_steps.shape == (3, 3)
+    for values in (result.returns, result.losses):
+        assert values.shape == (3, 3)
+        assert values.dtype == np.float32
+        assert np.isfinite(values).all()
+
+
+def test_the_returns_are_those_of_whole_episodes(result):
+    # CartPole pays 1 a step, 30 at most; three episodes are averaged.
+    assert (result.returns >= 5).all()
+    assert (result.returns <= 30).all()
+    np.testing.assert_allclose(result.returns * 3, np.round(result.returns * 3))
+
+
+def test_the_last_loss_is_the_mean_since_the_evaluation_before(result):
+    loop = make_loop(SEEDS[2], *(values[2] for values in SWEPT.values()))
+    losses = [loop.run(number).loss for number in (12, 12, 6)]
+    np.testing.assert_allclose(result.losses[2], losses, rtol=1e-4)
+
+
+def test_the_steps_are_those_that_the_loop_counts(result):
+    for run in range(3):
+        assert result.environment_steps[run, -1] == run_alone(run).info()[2]
+
+
+def test_the_callback_is_told_after_each_evaluation(result):
+    assert [done for done, _ in CALLED] == [12, 24, 30]
+    for column, (_, returns) in enumerate(CALLED):
+        np.testing.assert_array_equal(returns, result.returns[:, column])
+
+
+def test_a_restored_runs_policy_acts_as_that_run(result):
+    observation = np.random.default_rng(0).normal(size=(200, 4)).astype(np.float32)
+    alone_environment = native.load("CartPole-v1", 200)
+    time_step = alone_environment.reset()._replace(observation=observation)
+    actions = []
+    for run in (2, 0, 2):
+        found = result.restore(run).agent.policy.action(time_step).action
+        expected = run_alone(run).agent.policy.action(time_step).action
+        assert np.mean(found == expected) > 0.99  # Ties may go either way.
+        actions.append(found.numpy())
+    assert (actions[0] == actions[2]).all()
+    assert (actions[0] != actions[1]).any()
+
+
+def test_a_restored_run_goes_on(result):
+    loop = result.restore(1)
+    before = loop.info()
+    assert before.iteration == before.train_steps == ITERATIONS
+    after = loop.run(5)
+    assert (after.iteration, after.train_steps) == (35, 35)
+    assert result.restore(0).iteration == ITERATIONS
+
+
+def test_the_plot_is_a_picture_with_a_curve_for_each_value(
+    result, tmp_path, monkeypatch
+):
+    from matplotlib.axes import Axes
+
+    labels = []
+    plot = Axes.plot
+    monkeypatch.setattr(
+        Axes, "plot", lambda *a, **k: labels.append(k["label"]) or plot(*a, **k)
+    )
+    result.plot(tmp_path / "all.png")
+    result.plot(str(tmp_path / "grouped.png"), group_by="learning_rate")
+    assert labels == [
+        "3 runs",
+        "learning_rate=0.001 (1 runs)",
+        "learning_rate=0.01 (2 runs)",
+    ]
+    for name in ("all.png", "grouped.png"):
+        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_curves_are_grouped_by_hyperparameters_only(result, tmp_path):
+    with pytest.raises(ValueError, match=r"group_by: got 'tau', expected.*'gamma'"):
+        result.plot(tmp_path / "curves.png", group_by="tau")
+
+
+@pytest.mark.parametrize(
+    "buffer_class", [TFUniformReplayBuffer, TFPrioritizedReplayBuffer]
+)
+def test_several_environments_collect_steps_and_train_steps(buffer_class):
+    settings = {
+        "agent_class": DdqnAgent,
+        "buffer_class": buffer_class,
+        "batch_size": 3,
+        "collect_steps_per_iteration": 2,
+        "train_steps_per_iteration": 2,
+    }
+    result = train.sweep(
+        lambda seed: make_loop(seed, **settings),
+        [1, 2],
+        num_iterations=10,
+        eval_interval=10,
+        num_eval_episodes=1,
+        num_threads=1,
+    )
+    assert result.returns.shape == (2, 1)
+    for run, seed in enumerate([1, 2]):
+        alone = make_loop(seed, **settings)
+        alone.run(10)
+        assert_as_alone(result, run, alone)
+
+
+def test_all_runs_share_one_trace(result):
+    # A while loop may trace its body twice, but later calls trace nothing.
+    assert 1 <= len(TRACED) <= 2
+    assert len(set(map(id, TRACED))) == 1
+
+
+# --- What cannot be run together.
+
+
+def sweep(make, seeds=(1, 2), hyperparameters=None, **kwargs):
+    settings = {"num_iterations": 2, "eval_interval": 2, "num_eval_episodes": 1}
+    return train.sweep(make, seeds, hyperparameters, **settings | kwargs)
+
+
+def never(seed, **hyperparameters):
+    raise AssertionError("made a loop")
+
+
+@pytest.mark.parametrize(
+    ("seeds", "hyperparameters", "kwargs", "message"),
+    [
+        ([], None, {}, r"seeds: got none, expected one for each run"),
+        (
+            [1, 2],
+            {"gamma": [0.9]},
+            {},
+            r"hyperparameters\['gamma'\]: got 1 values, expected 2, one for each seed",
+        ),
+        ([1], None, {"num_iterations": 0}, r"num_iterations: got 0, expected at least"),
+        ([1], None, {"eval_interval": -1}, r"eval_interval: got -1, expected at least"),
+        ([1], None, {"num_eval_episodes": 0}, r"num_eval_episodes: got 0, expected"),
+        ([1], None, {"num_threads": 0}, r"num_threads: got 0, expected at least 1"),
+    ],
+)
+def test_arguments_are_checked_before_a_loop_is_made(
+    seeds, hyperparameters, kwargs, message
+):
+    with pytest.raises(ValueError, match=message):
+        sweep(never, seeds, hyperparameters, **kwargs)
+
+
+def test_a_hyperparameter_that_is_in_no_variable_is_refused():
+    with pytest.raises(
+        ValueError,
+        match=r"hyperparameters\['tau'\]: no variable.*0.1, 0.2.*tf.Variable\(tau\)",
+    ):
+        sweep(lambda seed, tau: make_loop(seed), hyperparameters={"tau": [0.1, 0.2]})
+
+
+def test_loops_with_other_variables_are_refused():
+    with pytest.raises(
+        ValueError,
+        match=r"make_loop: the loop of run 1 has other variables than.*run 0",
+    ):
+        sweep(lambda seed: make_loop(seed, layer=3 + seed))
+
+
+def test_a_loop_that_samples_from_a_dataset_is_refused():
+    with pytest.raises(ValueError, match=r"samples from a dataset.*jit_compile=True"):
+        sweep(lambda seed: make_loop(seed, sampling="dataset"))
+
+
+def test_a_loop_on_a_python_environment_is_refused():
+    environment = TFPyEnvironment(suite_gym.load("CartPole-v1"))
+    with pytest.raises(
+        TypeError, match=r"on a TFPyEnvironment, expected a NativeEnvironment.*native"
+    ):
+        sweep(lambda seed: make_loop(seed, environment=environment))
+
+
+def test_an_environment_without_a_time_limit_is_refused():
+    environment = native.load("CartPole-v1", max_episode_steps=0)
+    with pytest.raises(ValueError, match=r"no time limit.*set max_episode_steps"):
+        sweep(lambda seed: make_loop(seed, environment=environment))
+
+
+def test_another_kind_of_loop_is_refused():
+    def make_episodic_loop(seed):
+        environment = native.load("CartPole-v1", seed=seed)
+        specs = environment.observation_spec(), environment.action_spec()
+        agent = ReinforceAgent(
+            environment.time_step_spec(),
+            environment.action_spec(),
+            ActorDistributionNetwork(*specs, fc_layer_params=(4,)),
+            optimizer=keras.optimizers.Adam(1e-3),
+        )
+        buffer = TFUniformReplayBuffer(
+            agent.collect_data_spec, batch_size=1, max_length=1000
+        )
+        return train.EpisodicLoop(environment, agent, buffer)
+
+    with pytest.raises(
+        TypeError, match="of type EpisodicLoop, expected an OffPolicyLoop"
+    ):
+        sweep(make_episodic_loop)
+
+
+def test_a_variable_that_all_runs_would_share_is_refused_by_name():
+    counter = tf.Variable(0.0, name="my_counter")
+    observers = [lambda trajectory: counter.assign_add(trajectory.reward[0])]
+    with pytest.raises(
+        ValueError,
+        match=r"\['my_counter:0'\].*all runs would share it.*agent.my_variable = ",
+    ):
+        sweep(lambda seed: make_loop(seed, observers=observers))
+
+
+def test_the_name_in_the_package_is_the_function():
+    importlib.import_module("tfrl.train.sweeping")
+    assert callable(train.sweep)

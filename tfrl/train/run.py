@@ -213,10 +213,11 @@ class Run:
         if evaluates or iteration % self._log_interval == 0:
             logger.write(self._row(loss, result))
         if result is not None:
-            if result.mean >= float(self._best_return):
+            # What nothing was learnt for is measured, but not worth saving.
+            if iteration and result.mean >= float(self._best_return):
                 self._best_return.assign(result.mean)
                 self._save_policy(self._directory.policy)
-            bar.evaluated(result.mean, float(self._best_return))
+            bar.evaluated(result.mean, max(result.mean, float(self._best_return)))
         if at_end:
             self._save_policy(self._directory.final_policy)
             if self._evaluate is None:

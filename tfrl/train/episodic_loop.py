@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import tensorflow as tf
 
@@ -57,7 +57,7 @@ class EpisodicLoop(loop.Loop):
         *,
         collect_episodes_per_iteration: int = 1,
         seed: int | None = None,
-        jit_compile: bool = False,
+        jit_compile: bool | Literal["auto"] = False,
     ) -> None:
         super().__init__(
             environment, agent, replay_buffer, observers, seed, jit_compile

@@ -1,0 +1,28 @@
+"""Double DQN on CartPole-v1 in a small network, which many runs train at once."""
+
+from ml_collections import ConfigDict
+
+
+def get_config() -> ConfigDict:
+    config = ConfigDict()
+    config.env = "CartPole-v1"
+    # Of the first run; the others have those after it.
+    config.seed = 0
+    config.num_envs = 1
+
+    # An iteration is a step of each environment and one update.
+    config.num_iterations = 30_000
+    config.initial_collect_steps = 1_000
+    config.replay_capacity = 30_000
+
+    config.fc_layer_params = (100,)
+    config.batch_size = 64
+    config.gamma = 0.99
+    config.target_update_tau = 0.02
+    config.initial_epsilon = 1.0
+    config.final_epsilon = 0.05
+    config.epsilon_decay_iterations = 5_000
+
+    config.eval_interval = 1_000
+    config.num_eval_episodes = 10
+    return config

@@ -11,9 +11,10 @@ import tensorflow as tf
 from tfrl import train
 from tfrl.agents import DdqnAgent, DqnAgent, ReinforceAgent
 from tfrl.environments import TFPyEnvironment, native, suite_gym
+from tfrl.eval import evaluate
 from tfrl.networks import ActorDistributionNetwork, QNetwork
 from tfrl.replay_buffers import TFPrioritizedReplayBuffer, TFUniformReplayBuffer
-from tfrl.utils import variables
+from tfrl.utils import common, variables
 
 ITERATIONS = 30
 
@@ -28,7 +29,9 @@ def make_loop(
     buffer_class=TFUniformReplayBuffer,
     batch_size=1,
     layer=6,
+    capacity=50,
     environment=None,
+    agent_settings=(("target_update_period", 7),),
     **kwargs,
 ):
     """A DQN loop on short CartPole episodes, all of whose numbers are in variables."""
@@ -47,11 +50,11 @@ def make_loop(
         optimizer=keras.optimizers.Adam(learning_rate),
         epsilon_greedy=tf.Variable(epsilon),
         gamma=tf.Variable(gamma),
-        target_update_period=7,
         seed=seed,
+        **dict(agent_settings),
     )
     replay_buffer = buffer_class(
-        agent.collect_data_spec, batch_size=batch_size, max_length=50, seed=seed
+        agent.collect_data_spec, batch_size=batch_size, max_length=capacity, seed=seed
     )
     settings = {
         "seed": seed,
@@ -347,3 +350,47 @@ def test_a_variable_that_all_runs_would_share_is_refused_by_name():
 def test_the_name_in_the_package_is_the_function():
     importlib.import_module("tfrl.train.sweeping")
     assert callable(train.sweep)
+
+
+# --- Learning.
+
+
+@pytest.mark.slow
+def test_eight_runs_of_dqn_learn_cart_pole_as_they_do_alone():
+    def make(seed):
+        return make_loop(
+            seed,
+            learning_rate=1e-3,
+            gamma=0.99,
+            epsilon=0.1,
+            environment=native.load("CartPole-v1", seed=seed),
+            agent_class=DdqnAgent,
+            agent_settings={
+                "target_update_tau": 0.02,
+                "td_errors_loss_fn": common.element_wise_squared_loss,
+            },
+            layer=100,
+            capacity=30_000,
+            initial_collect_steps=1_000,
+            sample_batch_size=64,
+            jit_compile=True,
+        )
+
+    result = train.sweep(make, range(8), num_iterations=20_000, eval_interval=1_000)
+    medians = np.median(result.returns, axis=0)
+    assert medians.max() >= 195
+    assert medians[-1] >= 195
+
+    steps, scores = [], []
+    for seed in range(4):
+        loop = make(seed)
+        steps.append(loop.run(1_000).environment_steps)
+        loop.run(19_000)
+        environment = native.load("CartPole-v1", 20, seed)
+        scores.append(
+            evaluate.Evaluator(environment, loop.agent.policy, 20).run().returns.mean()
+        )
+    # The same until rounding turns an action, and as good in the end.
+    np.testing.assert_allclose(result.environment_steps[:4, 0], steps, atol=10)
+    late = result.returns[:, -5:]
+    assert np.median(late) / 2 <= np.median(scores) <= np.median(late) * 2

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl.utils import host_calls
+from tfrl.utils import host_calls, xla_ffi
 
 NUMBER = tf.TensorSpec([], tf.int32)
 CHANNEL = host_calls.Channel()
@@ -296,10 +296,17 @@ class Library:
     """Of a TensorFlow without the interface."""
 
 
+def newer_api():
+    """An interface of a version whose structures may be others."""
+    library = refusing_api()
+    library.kept[0].version.major = 1
+    return library
+
+
 def refusing_api():
     """An interface that refuses to register a handler; all else is like the real."""
     refuse = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(lambda _: 1)
-    api = host_calls._Api(
+    api = xla_ffi._Api(
         handler_register=ctypes.cast(refuse, ctypes.c_void_p).value,
         error_create=ctypes.cast(refuse, ctypes.c_void_p).value,
     )
@@ -321,11 +328,12 @@ def refusing_api():
     [
         (Library, "as it is installed here does not.*foreign function interface"),
         (refusing_api, "refused the handler"),
+        (newer_api, "has version 1 of XLA's foreign function interface, expected 0"),
     ],
 )
 def test_a_tensorflow_without_the_interface_is_an_error(library, message, monkeypatch):
     loaded = library()
-    monkeypatch.setattr(host_calls.ctypes, "CDLL", lambda _: loaded)
+    monkeypatch.setattr(xla_ffi.ctypes, "CDLL", lambda _: loaded)
     monkeypatch.setattr(
         host_calls, "_register_handler", host_calls._register_handler.__wrapped__
     )

@@ -18,7 +18,6 @@ import ctypes
 import functools
 import itertools
 import math
-import pathlib
 import traceback
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +28,7 @@ import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from tensorflow.python.ops import control_flow_util
 
-from tfrl.utils import python_threads
+from tfrl.utils import xla_ffi
 
 HostFunction = Callable[..., Sequence[np.ndarray]]
 
@@ -284,188 +283,13 @@ def _remember(site: _CallSite) -> int:
     return number
 
 
-# The structures of xla/ffi/api/c_api.h, as far as they are needed here.
-
-
-class _Span(ctypes.Structure):
-    _fields_ = (("data", ctypes.c_char_p), ("size", ctypes.c_size_t))
-
-    @classmethod
-    def of(cls, text: bytes) -> _Span:
-        return cls(text, len(text))
-
-
-class _Version(ctypes.Structure):
-    _fields_ = (
-        ("struct_size", ctypes.c_size_t),
-        ("extension", ctypes.c_void_p),
-        ("major", ctypes.c_int),
-        ("minor", ctypes.c_int),
-    )
-
-
-class _Api(ctypes.Structure):
-    _fields_ = (
-        ("struct_size", ctypes.c_size_t),
-        ("extension", ctypes.c_void_p),
-        ("version", _Version),
-        ("internal", ctypes.c_void_p),
-        ("error_create", ctypes.c_void_p),
-        ("error_get_message", ctypes.c_void_p),
-        ("error_destroy", ctypes.c_void_p),
-        ("handler_register", ctypes.c_void_p),
-    )
-
-
-class _ErrorCreateArgs(ctypes.Structure):
-    _fields_ = (
-        ("struct_size", ctypes.c_size_t),
-        ("extension", ctypes.c_void_p),
-        ("message", ctypes.c_char_p),
-        ("code", ctypes.c_int),
-    )
-
-
-class _RegisterArgs(ctypes.Structure):
-    _fields_ = (
-        ("struct_size", ctypes.c_size_t),
-        ("extension", ctypes.c_void_p),
-        ("name", _Span),
-        ("platform", _Span),
-        ("instantiate", ctypes.c_void_p),
-        ("prepare", ctypes.c_void_p),
-        ("initialize", ctypes.c_void_p),
-        ("execute", ctypes.c_void_p),
-        ("traits", ctypes.c_uint32),
-    )
-
-
-class _Values(ctypes.Structure):
-    """XLA_FFI_Args and XLA_FFI_Rets."""
-
-    _fields_ = (
-        ("struct_size", ctypes.c_size_t),
-        ("extension", ctypes.c_void_p),
-        ("count", ctypes.c_int64),
-        ("types", ctypes.c_void_p),
-        ("values", ctypes.c_void_p),
-    )
-
-
-class _CallFrame(ctypes.Structure):
-    _fields_ = (
-        ("struct_size", ctypes.c_size_t),
-        ("extension", ctypes.c_void_p),
-        ("api", ctypes.c_void_p),
-        ("context", ctypes.c_void_p),
-        ("stage", ctypes.c_int),
-        ("inputs", _Values),
-        ("outputs", _Values),
-    )
-
-
-class _Buffer(ctypes.Structure):
-    _fields_ = (
-        ("struct_size", ctypes.c_size_t),
-        ("extension", ctypes.c_void_p),
-        ("dtype", ctypes.c_int),
-        ("data", ctypes.c_void_p),
-    )
-
-
-class _Metadata(ctypes.Structure):
-    _fields_ = (("struct_size", ctypes.c_size_t), ("version", _Version))
-
-
-class _MetadataExtension(ctypes.Structure):
-    _fields_ = (
-        ("struct_size", ctypes.c_size_t),
-        ("type", ctypes.c_int),
-        ("next", ctypes.c_void_p),
-        ("metadata", ctypes.POINTER(_Metadata)),
-    )
-
-
-_METADATA_EXTENSION = 1
-_INTERNAL_ERROR = 13
-_Handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
-
-
-def _addresses(values: _Values) -> list[int]:
-    """Where the data of each buffer lies."""
-    count = values.count
-    buffers = (ctypes.c_size_t * count).from_address(values.values)
-    return [
-        ctypes.c_size_t.from_address(buffer + _Buffer.data.offset).value
-        for buffer in buffers
-    ]
-
-
-def _tell_version(extension: int, version: _Version) -> None:
-    """Answers XLA's question which interface the handler was made for."""
-    asked = _MetadataExtension.from_address(extension)
-    if asked.type == _METADATA_EXTENSION:
-        asked.metadata.contents.version.major = version.major
-        asked.metadata.contents.version.minor = version.minor
+def _answer(inputs: list[int], outputs: list[int]) -> None:
+    """Makes the call whose number is the first input; all are addresses of buffers."""
+    number, *inputs = inputs
+    _sites[ctypes.c_int64.from_address(number).value].call(inputs, outputs)
 
 
 @functools.cache
 def _register_handler() -> Any:
     """Makes the handler known to XLA, once; what is returned must be kept."""
-    library = next(
-        pathlib.Path(tf.__file__).parent.glob("libtensorflow_framework*"), None
-    )
-    try:
-        get_api = ctypes.CDLL(str(library))._ZN3xla3ffi12GetXlaFfiApiEv
-    except (OSError, AttributeError):
-        raise NotImplementedError(
-            f"host_call: TensorFlow {tf.__version__} as it is installed here does not "
-            "let Python be called from a program compiled by XLA, expected XLA's "
-            "foreign function interface in libtensorflow_framework; do not compile "
-            "loops over Python environments."
-        ) from None
-    get_api.restype = ctypes.c_void_p
-    api = _Api.from_address(get_api())
-    create_error = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(_ErrorCreateArgs))(
-        api.error_create
-    )
-
-    def handle(frame_address: int) -> int | None:
-        frame = _CallFrame.from_address(frame_address)
-        if frame.extension:
-            _tell_version(frame.extension, api.version)
-            return None
-        try:
-            python_threads.keep_thread_state()
-            number, *inputs = _addresses(frame.inputs)
-            site = _sites[ctypes.c_int64.from_address(number).value]
-            site.call(inputs, _addresses(frame.outputs))
-        except BaseException as error:  # Must not pass into XLA.
-            text = f"{type(error).__name__}: {error}".encode()
-            arguments = _ErrorCreateArgs(
-                ctypes.sizeof(_ErrorCreateArgs), None, text, _INTERNAL_ERROR
-            )
-            return create_error(ctypes.byref(arguments))
-        return None
-
-    handler = _Handler(handle)
-    arguments = _RegisterArgs(
-        ctypes.sizeof(_RegisterArgs),
-        None,
-        _Span.of(_TARGET.encode()),
-        _Span.of(b"Host"),
-        None,
-        None,
-        None,
-        ctypes.cast(handler, ctypes.c_void_p),
-        0,
-    )
-    register = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(_RegisterArgs))(
-        api.handler_register
-    )
-    if register(ctypes.byref(arguments)) is not None:
-        raise NotImplementedError(
-            f"host_call: XLA of TensorFlow {tf.__version__} refused the handler of "
-            "Python calls; do not compile loops over Python environments."
-        )
-    return handler
+    return xla_ffi.register(_TARGET, _answer)

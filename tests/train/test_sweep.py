@@ -12,7 +12,7 @@ from tfrl import train
 from tfrl.agents import DdqnAgent, DqnAgent, ReinforceAgent
 from tfrl.environments import TFPyEnvironment, native, suite_gym
 from tfrl.eval import evaluate
-from tfrl.networks import ActorDistributionNetwork, QNetwork
+from tfrl.networks import ActorDistributionNetwork, QNetwork, QRnnNetwork
 from tfrl.replay_buffers import TFPrioritizedReplayBuffer, TFUniformReplayBuffer
 from tfrl.utils import common, variables
 
@@ -202,7 +202,7 @@ def test_the_plot_is_a_picture_with_a_curve_for_each_value(
     result.plot(str(tmp_path / "grouped.png"), group_by="learning_rate")
     assert labels == [
         "3 runs",
-        "learning_rate=0.001 (1 runs)",
+        "learning_rate=0.001 (1 run)",
         "learning_rate=0.01 (2 runs)",
     ]
     for name in ("all.png", "grouped.png"):
@@ -236,6 +236,67 @@ def test_several_environments_collect_steps_and_train_steps(buffer_class):
     assert result.returns.shape == (2, 1)
     for run, seed in enumerate([1, 2]):
         alone = make_loop(seed, **settings)
+        alone.run(10)
+        assert_as_alone(result, run, alone)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("network_class", "layers", "agent_settings", "loop_settings"),
+    [
+        (
+            QRnnNetwork,
+            {
+                "input_fc_layer_params": (4,),
+                "lstm_size": (4,),
+                "output_fc_layer_params": None,
+            },
+            {},
+            {"sequence_length": 4},
+        ),
+        (
+            QNetwork,
+            {"fc_layer_params": (4,)},
+            {
+                "n_step_update": 3,
+                "epsilon_greedy": None,
+                "boltzmann_temperature": 1.0,
+                "gradient_clipping": 1.0,
+            },
+            {},
+        ),
+    ],
+    ids=["recurrent", "n steps and Boltzmann"],
+)
+def test_other_agents_of_its_kin(network_class, layers, agent_settings, loop_settings):
+    def make(seed):
+        environment = native.load("CartPole-v1", 2, seed, max_episode_steps=30)
+        specs = environment.observation_spec(), environment.action_spec()
+        agent = DqnAgent(
+            environment.time_step_spec(),
+            environment.action_spec(),
+            q_network=network_class(*specs, seed=seed, **layers),
+            optimizer=keras.optimizers.Adam(1e-2),
+            seed=seed,
+            **agent_settings,
+        )
+        replay_buffer = TFUniformReplayBuffer(
+            agent.collect_data_spec, batch_size=2, max_length=50, seed=seed
+        )
+        return train.OffPolicyLoop(
+            environment,
+            agent,
+            replay_buffer,
+            initial_collect_steps=20,
+            sample_batch_size=8,
+            sampling="variables",
+            seed=seed,
+            **loop_settings,
+        )
+
+    result = sweep(make, num_iterations=10)
+    for run, seed in enumerate([1, 2]):
+        alone = make(seed)
         alone.run(10)
         assert_as_alone(result, run, alone)
 

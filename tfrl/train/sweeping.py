@@ -95,7 +95,7 @@ class SweepResult:
 
     def _groups(self, group_by: str | None) -> list[tuple[str, np.ndarray]]:
         if group_by is None:
-            return [(f"{len(self.seeds)} runs", np.arange(len(self.seeds)))]
+            return [(_counted(len(self.seeds)), np.arange(len(self.seeds)))]
         if group_by not in self.hyperparameters:
             raise ValueError(
                 f"group_by: got {group_by!r}, expected one of the hyperparameters "
@@ -103,9 +103,16 @@ class SweepResult:
             )
         values = np.asarray(self.hyperparameters[group_by])
         return [
-            (f"{group_by}={value:g} ({(values == value).sum()} runs)", values == value)
+            (
+                f"{group_by}={value:g} ({_counted((values == value).sum())})",
+                values == value,
+            )
             for value in sorted(set(values.tolist()))
         ]
+
+
+def _counted(number: int) -> str:
+    return "1 run" if number == 1 else f"{number} runs"
 
 
 def sweep(

@@ -5,6 +5,7 @@ from . import off_policy_loop as off_policy_loop
 from . import progress as progress
 from . import run as run
 from . import run_directory as run_directory
+from . import sweep_result as sweep_result
 from . import sweeping as sweeping
 from . import video as video
 from .episodic_loop import EpisodicLoop as EpisodicLoop
@@ -15,5 +16,5 @@ from .run import Run as Run
 from .run import RunResult as RunResult
 from .run_directory import RunDirectory as RunDirectory
 from .run_directory import RunDirectoryError as RunDirectoryError
-from .sweeping import SweepResult as SweepResult
+from .sweep_result import SweepResult as SweepResult
 from .sweeping import sweep as sweep

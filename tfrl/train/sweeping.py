@@ -8,9 +8,7 @@ batched product for all runs.
 
 from __future__ import annotations
 
-import dataclasses
 import os
-import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent import futures
 from typing import Any
@@ -19,100 +17,10 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.environments.native import native_environment
-from tfrl.train import control, loop, off_policy_loop
-from tfrl.utils import substitution, variables, vectorization
+from tfrl.train import loop, many_runs, off_policy_loop, sweep_result
+from tfrl.utils import variables
 
 MakeLoop = Callable[..., loop.Loop]
-
-
-@dataclasses.dataclass(frozen=True)
-class SweepResult:
-    """What a sweep of `N` runs with `E` evaluations brought.
-
-    Attributes:
-      seeds: the seed of each run, `[N]`.
-      hyperparameters: the values of each, `[N]`, by name.
-      iterations: iterations done at each evaluation, int64 `[E]`.
-      environment_steps: steps of all environments of a run by then, int64 `[N, E]`.
-      returns: mean return of the greedy policy's episodes, float32 `[N, E]`.
-      losses: mean loss since the evaluation before, float32 `[N, E]`; not finite for a
-        run that diverged, which does not end the others.
-    """
-
-    seeds: tuple[int, ...]
-    hyperparameters: Mapping[str, tuple[float, ...]]
-    iterations: np.ndarray
-    environment_steps: np.ndarray
-    returns: np.ndarray
-    losses: np.ndarray
-    _loop: loop.Loop = dataclasses.field(repr=False)
-    _variables: Sequence[tf.Variable] = dataclasses.field(repr=False)
-    _final: Sequence[np.ndarray] = dataclasses.field(repr=False)
-
-    def restore(self, run: int) -> loop.Loop:
-        """Returns a loop whose agent, buffer and counters are those of run `run`.
-
-        There is one such loop: restoring another run changes it. If it is run, it goes
-        on with a new episode.
-        """
-        for variable, values in zip(self._variables, self._final, strict=True):
-            variable.assign(values[run])
-        items = self._loop.checkpoint_items()
-        items["iteration"].assign(int(self.iterations[-1]))
-        items["position"].leave()
-        return self._loop
-
-    def plot(self, path: str | pathlib.Path, group_by: str | None = None) -> None:
-        """Writes a picture of the learning curves: median and quartiles of the runs.
-
-        Args:
-          path: of the picture; its suffix tells the format.
-          group_by: a hyperparameter; its values get a curve each. None makes one curve
-            of all runs.
-
-        Raises:
-          ValueError: `group_by` is none of the hyperparameters.
-        """
-        from matplotlib.backends import backend_agg
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(7, 4.5), layout="constrained")
-        backend_agg.FigureCanvasAgg(figure)
-        axes = figure.add_subplot()
-        for label, chosen in self._groups(group_by):
-            low, median, high = np.quantile(
-                self.returns[chosen], (0.25, 0.5, 0.75), axis=0
-            )
-            steps = np.median(self.environment_steps[chosen], axis=0)
-            (line,) = axes.plot(steps, median, label=label)
-            axes.fill_between(steps, low, high, alpha=0.25, color=line.get_color())
-        axes.set_xlabel("environment steps")
-        axes.set_ylabel("return of the greedy policy")
-        axes.set_title("median and quartiles")
-        axes.grid(alpha=0.3)
-        axes.legend()
-        figure.savefig(path, dpi=150)
-
-    def _groups(self, group_by: str | None) -> list[tuple[str, np.ndarray]]:
-        if group_by is None:
-            return [(_counted(len(self.seeds)), np.arange(len(self.seeds)))]
-        if group_by not in self.hyperparameters:
-            raise ValueError(
-                f"group_by: got {group_by!r}, expected one of the hyperparameters "
-                f"{list(self.hyperparameters)}."
-            )
-        values = np.asarray(self.hyperparameters[group_by])
-        return [
-            (
-                f"{group_by}={value:g} ({_counted((values == value).sum())})",
-                values == value,
-            )
-            for value in sorted(set(values.tolist()))
-        ]
-
-
-def _counted(number: int) -> str:
-    return "1 run" if number == 1 else f"{number} runs"
 
 
 def sweep(
@@ -125,7 +33,7 @@ def sweep(
     num_eval_episodes: int = 10,
     num_threads: int | None = None,
     callback: Callable[[int, np.ndarray], None] | None = None,
-) -> SweepResult:
+) -> sweep_result.SweepResult:
     """Trains one run for each seed, all in one compiled program.
 
     ```python
@@ -171,18 +79,16 @@ def sweep(
         name: tuple(map(float, values))
         for name, values in (hyperparameters or {}).items()
     }
-    if num_threads is None:
-        num_threads = _num_processors()
     _check_arguments(seeds, swept)
     for name, number in (
         ("num_iterations", num_iterations),
         ("eval_interval", eval_interval),
         ("num_eval_episodes", num_eval_episodes),
-        ("num_threads", num_threads),
+        ("num_threads", 1 if num_threads is None else num_threads),
     ):
         if number < 1:
             raise ValueError(f"{name}: got {number}, expected at least 1.")
-    runs = _Runs(make_loop, seeds, swept, num_eval_episodes, num_threads)
+    runs = Runs(make_loop, seeds, swept, num_eval_episodes, num_threads)
     runs.start()
     rows: list[list[np.ndarray]] = []
     iterations: list[int] = []
@@ -195,7 +101,7 @@ def sweep(
         if callback is not None:
             callback(done, rows[-1][-1])
     losses, steps, returns = (np.stack(x, axis=1) for x in zip(*rows, strict=True))
-    return SweepResult(
+    return sweep_result.SweepResult(
         seeds,
         swept,
         np.array(iterations, np.int64),
@@ -217,63 +123,12 @@ def _num_processors() -> int:
     return os.cpu_count() or 1
 
 
-class _ManyRuns(control.Control):
-    """Applies functions of one run to all, whose variables are stacked tensors."""
-
-    def __init__(self, run_variables: Sequence[tf.Variable], number: int) -> None:
-        self._variables = run_variables
-        self._number = number
-        self.values: list[tf.Tensor] = []
-
-    def lift(self, tensor: tf.Tensor) -> tf.Tensor:
-        return tf.broadcast_to(tensor, [self._number, *tensor.shape])
-
-    def apply(self, function: Callable[..., Any], *inputs: Any) -> Any:
-        @tf.autograph.experimental.do_not_convert
-        def one(arguments: tuple[list[tf.Tensor], list[tf.Tensor]]) -> Any:
-            values, flat = arguments
-            with substitution.substituted(self._variables, values) as substitute:
-                outputs = function(*tf.nest.pack_sequence_as(inputs, flat))
-            return substitute.tensors(), outputs
-
-        with vectorization.conversions():
-            self.values, outputs = tf.vectorized_map(
-                one, (self.values, tf.nest.flatten(inputs)), warn=False
-            )
-        return outputs
-
-    def repeat(
-        self,
-        times: tf.Tensor | int,
-        function: Callable[..., Any],
-        carried: tuple[Any, ...],
-        fixed: tuple[Any, ...] = (),
-    ) -> Any:
-        if isinstance(times, int) and times == 1:
-            return super().repeat(times, function, carried, fixed)
-
-        def body(i: tf.Tensor, values: Any, carried: Any) -> tuple[Any, ...]:
-            self.values = values
-            carried = self.apply(lambda *x: function(i, *x), *carried, *fixed)
-            return i + 1, self.values, tuple(carried)
-
-        return self.loop(lambda i, *_: i < tf.cast(times, tf.int64), body, carried)
-
-    def loop(
-        self, condition: Callable[..., Any], body: Callable[..., Any], carried: Any
-    ) -> Any:
-        """A `tf.while_loop` that carries the variables: `(i, values, carried)`."""
-        _, self.values, carried = tf.while_loop(
-            condition, body, (tf.constant(0, tf.int64), self.values, carried)
-        )
-        return carried
-
-
-class _Runs:
+class Runs:
     """All runs: one loop as a template, and every run's variables, stacked.
 
     The runs are dealt out to threads, as many as there are processors; each thread
-    takes its share through the same program, a pure function of their variables.
+    takes its share through the same program, a pure function of their variables. The
+    arguments are those of `sweep`.
     """
 
     def __init__(
@@ -282,8 +137,10 @@ class _Runs:
         seeds: Sequence[int],
         hyperparameters: Mapping[str, Sequence[float]],
         num_eval_episodes: int,
-        num_threads: int,
+        num_threads: int | None = None,
     ) -> None:
+        if num_threads is None:
+            num_threads = _num_processors()
         initial: list[list[np.ndarray]] = []
         for run, seed in enumerate(seeds):
             own = {name: values[run] for name, values in hyperparameters.items()}
@@ -304,7 +161,7 @@ class _Runs:
         self._number = len(seeds)
         self._share = -(-len(seeds) // num_threads)
         self._pool = futures.ThreadPoolExecutor(-(-len(seeds) // self._share))
-        self._control = _ManyRuns(self.variables, self._share)
+        self._control = many_runs.ManyRuns(self.variables, self._share)
         self._values = [
             [tf.constant(_padded(c[i : i + self._share], self._share)) for c in columns]
             for i in range(0, len(seeds), self._share)

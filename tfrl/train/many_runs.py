@@ -1,0 +1,63 @@
+"""How a loop's parts are put together where many runs of it share one program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.train import control
+from tfrl.utils import substitution, vectorization
+
+
+class ManyRuns(control.Control):
+    """Applies functions of one run to all, whose variables are stacked tensors."""
+
+    def __init__(self, run_variables: Sequence[tf.Variable], number: int) -> None:
+        self._variables = run_variables
+        self._number = number
+        self.values: list[tf.Tensor] = []
+
+    def lift(self, tensor: tf.Tensor) -> tf.Tensor:
+        return tf.broadcast_to(tensor, [self._number, *tensor.shape])
+
+    def apply(self, function: Callable[..., Any], *inputs: Any) -> Any:
+        @tf.autograph.experimental.do_not_convert
+        def one(arguments: tuple[list[tf.Tensor], list[tf.Tensor]]) -> Any:
+            values, flat = arguments
+            with substitution.substituted(self._variables, values) as substitute:
+                outputs = function(*tf.nest.pack_sequence_as(inputs, flat))
+            return substitute.tensors(), outputs
+
+        with vectorization.conversions():
+            self.values, outputs = tf.vectorized_map(
+                one, (self.values, tf.nest.flatten(inputs)), warn=False
+            )
+        return outputs
+
+    def repeat(
+        self,
+        times: tf.Tensor | int,
+        function: Callable[..., Any],
+        carried: tuple[Any, ...],
+        fixed: tuple[Any, ...] = (),
+    ) -> Any:
+        if isinstance(times, int) and times == 1:
+            return super().repeat(times, function, carried, fixed)
+
+        def body(i: tf.Tensor, values: Any, carried: Any) -> tuple[Any, ...]:
+            self.values = values
+            carried = self.apply(lambda *x: function(i, *x), *carried, *fixed)
+            return i + 1, self.values, tuple(carried)
+
+        return self.loop(lambda i, *_: i < tf.cast(times, tf.int64), body, carried)
+
+    def loop(
+        self, condition: Callable[..., Any], body: Callable[..., Any], carried: Any
+    ) -> Any:
+        """A `tf.while_loop` that carries the variables: `(i, values, carried)`."""
+        _, self.values, carried = tf.while_loop(
+            condition, body, (tf.constant(0, tf.int64), self.values, carried)
+        )
+        return carried

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from benchmarks import measurement, peers, plot, processes, report
 
-NAMES = ("dqn", "tutorial", "reinforce", "compiled", "buffer", "startup")
+NAMES = ("dqn", "tutorial", "reinforce", "compiled", "sweep", "buffer", "startup")
 _ON_DEMAND = ("worker_failures",)
 
 

@@ -16,6 +16,7 @@ from tfrl.drivers import dynamic_step_driver
 from tfrl.networks import q_network
 from tfrl.policies import random_tf_policy
 from tfrl.replay_buffers import tf_uniform_replay_buffer
+from tfrl.train import sweeping
 from tfrl.utils import common
 
 _Buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer
@@ -33,6 +34,25 @@ def compiled(envs: int, capacity: int) -> serving.Task:
 
     environment = native.load("CartPole-v1", batch_size=envs)
     return _off_policy(environment, capacity, jit_compile=True)
+
+
+def sweep(runs: int) -> serving.Task:
+    """Many such loops at once, one environment each."""
+    from tfrl.environments import native
+
+    def make_loop(seed: int) -> train.OffPolicyLoop:
+        environment = native.load("CartPole-v1", seed=seed)
+        return _off_policy_loop(environment, 10_000, seed, jit_compile=True)
+
+    together = sweeping.Runs(make_loop, range(runs), {}, num_eval_episodes=1)
+    together.start()
+
+    def run(count: int) -> dict[str, int]:
+        each = max(1, count // runs)
+        together.advance(each)
+        return {"iterations": each * runs}
+
+    return serving.Task(run)
 
 
 def tutorial(calls: str) -> serving.Task:
@@ -88,20 +108,25 @@ def buffer(**settings: Any) -> serving.Task:
 
 
 def _off_policy(environment: Any, capacity: int, **options: Any) -> serving.Task:
+    return _loop_task(_off_policy_loop(environment, capacity, 0, **options))
+
+
+def _off_policy_loop(
+    environment: Any, capacity: int, seed: int, **options: Any
+) -> train.OffPolicyLoop:
     agent = _dqn_agent(environment)
     envs = environment.batch_size
     buffer = _Buffer(
         agent.collect_data_spec, batch_size=envs, max_length=capacity // envs
     )
-    loop = train.OffPolicyLoop(
+    return train.OffPolicyLoop(
         environment,
         agent,
         buffer,
         initial_collect_steps=max(1000, 2 * envs),
-        seed=0,
+        seed=seed,
         **options,
     )
-    return _loop_task(loop)
 
 
 def _loop_task(loop: Any) -> serving.Task:
@@ -139,6 +164,7 @@ if __name__ == "__main__":
         {
             "dqn": dqn,
             "compiled": compiled,
+            "sweep": sweep,
             "tutorial": tutorial,
             "reinforce": reinforce,
             "buffer": buffer,

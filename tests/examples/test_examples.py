@@ -157,6 +157,7 @@ def test_train_dqn_runs_with_prioritized_replay(tmp_path):
         f"--logdir={logdir}",
         "--config.replay=prioritized",
         "--config.importance_exponent=0.5",
+        "--config.jit_compile=False",
         *SMALL_DQN,
     )
     assert code == 0, errors

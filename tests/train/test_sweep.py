@@ -215,7 +215,11 @@ def test_curves_are_grouped_by_hyperparameters_only(result, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "buffer_class", [TFUniformReplayBuffer, TFPrioritizedReplayBuffer]
+    "buffer_class",
+    [
+        TFUniformReplayBuffer,
+        pytest.param(TFPrioritizedReplayBuffer, marks=pytest.mark.slow),
+    ],
 )
 def test_several_environments_collect_steps_and_train_steps(buffer_class):
     settings = {

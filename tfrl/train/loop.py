@@ -24,7 +24,7 @@ from tfrl.policies import tf_policy
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.train import control
 from tfrl.trajectories import trajectory
-from tfrl.utils import host_calls, nest_utils, seeds
+from tfrl.utils import host_calls, nest_utils, seeds, variables
 
 
 class IterationInfo(NamedTuple):
@@ -84,7 +84,7 @@ class Loop(tf.Module, abc.ABC):
     ) -> None:
         super().__init__()
         _check_specs(environment, agent, replay_buffer)
-        obstacle = _obstacle_to_compilation(environment, agent)
+        obstacle = jit_compile and _obstacle_to_compilation(environment, agent)
         if obstacle and jit_compile is True:
             raise ValueError(f"jit_compile: got True for {obstacle}")
         jit_compile = not obstacle if jit_compile == "auto" else bool(jit_compile)
@@ -371,7 +371,8 @@ def _obstacle_to_compilation(
     """What keeps a loop from being compiled, and how to mend it; None if nothing."""
     if not isinstance(environment, tf_py_environment.TFPyEnvironment):
         return None
-    devices = {v.device for v in agent.variables() if "GPU" in v.device}
+    found = variables.as_tf_variables(agent.variables())
+    devices = {v.device for v in found if "GPU" in v.device}
     if devices:
         return (
             f"a Python environment and an agent on {sorted(devices)}, expected an "

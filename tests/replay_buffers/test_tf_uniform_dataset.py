@@ -306,3 +306,55 @@ def test_a_pass_through_an_empty_or_short_buffer_is_an_error():
         _one_pass(_filled())
     with pytest.raises(tf.errors.InvalidArgumentError, match="is too short"):
         _one_pass(_filled(frames=1), 1, 2)
+
+
+# In a graph
+
+
+@pytest.mark.parametrize("change", [lambda d: d, lambda d: d.prefetch(3)])
+def test_a_graph_draws_after_its_own_writes(change):
+    buffer = TFUniformReplayBuffer(ID_SPEC, batch_size=1, max_length=1)
+    iterator = iter(change(buffer.as_dataset(sample_batch_size=2)))
+
+    @tf.function(autograph=False)
+    def write_and_draw(value):
+        buffer.add_batch(value)
+        return next(iterator)[0]
+
+    for value in range(20):
+        drawn = write_and_draw(tf.constant([value], tf.int64))
+        assert drawn.numpy().tolist() == [value, value]
+
+
+def test_a_graph_draws_what_the_buffer_would():
+    def make():
+        buffer = TFUniformReplayBuffer(ID_SPEC, batch_size=1, max_length=50, seed=3)
+        for value in range(50):
+            buffer.add_batch(tf.constant([value], tf.int64))
+        return buffer
+
+    plain, buffer = make(), make()
+    iterator = iter(buffer.as_dataset(sample_batch_size=4, num_steps=2))
+    draw = tf.function(lambda: next(iterator), autograph=False)
+    for _ in range(5):
+        (items, info), (expected, expected_info) = draw(), plain.sample(4, 2)
+        np.testing.assert_array_equal(items, expected)
+        np.testing.assert_array_equal(info.ids, expected_info.ids)
+
+
+def test_a_graph_draws_again_what_a_writer_overtook(monkeypatch):
+    buffer = TFUniformReplayBuffer(ID_SPEC, batch_size=1, max_length=50, seed=3)
+    for value in range(50):
+        buffer.add_batch(tf.constant([value], tf.int64))
+    draws = tf.Variable(0)
+    draw = buffer._draw
+
+    def overtaken_twice(*arguments):
+        items, info, intact = draw(*arguments)
+        return items, info, intact & (draws.assign_add(1, read_value=True) > 2)
+
+    monkeypatch.setattr(buffer, "_draw", overtaken_twice)
+    iterator = iter(buffer.as_dataset(sample_batch_size=4))
+    items, info = tf.function(lambda: next(iterator), autograph=False)()
+    assert int(draws) == 3
+    np.testing.assert_array_equal(items, info.ids)

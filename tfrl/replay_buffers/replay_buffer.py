@@ -112,7 +112,9 @@ class ReplayBuffer(tf.Module):
         gets samples drawn some steps earlier and in an order that depends on timing.
 
         Inside a tf.function a dataset's reads are invisible to automatic control
-        dependencies, so chain them to the writes:
+        dependencies, so chain them to the writes (the uniform and the prioritized
+        buffer draw from their variables there, in order, as long as the dataset is as
+        it was made or behind `prefetch` only):
 
         ```python
         replay_buffer.add_batch(items)
@@ -155,7 +157,10 @@ class ReplayBuffer(tf.Module):
         # are older than the last write, and out of order inside a graph.
         options = tf.data.Options()
         options.autotune.enabled = False
-        return lean_dataset.lean_dataset(dataset.with_options(options))
+        draw = None
+        if sequence_preprocess_fn is None and not single_deterministic_pass:
+            draw = self._drawing(sample_batch_size, num_steps)
+        return lean_dataset.lean_dataset(dataset.with_options(options), draw)
 
     def gather_all(self) -> Any:
         """Returns all items in the buffer, `[B, T, ...]`, the oldest first."""
@@ -184,6 +189,13 @@ class ReplayBuffer(tf.Module):
         num_parallel_calls: int | None,
     ) -> tf.data.Dataset:
         raise NotImplementedError(f"{type(self).__name__}.as_dataset")
+
+    def _drawing(
+        self, sample_batch_size: int | None, num_steps: int | None
+    ) -> Callable[[], Any] | None:
+        """What draws an element of `as_dataset` in a graph; None leaves it to it."""
+        del sample_batch_size, num_steps
+        return None
 
     def _single_deterministic_pass_dataset(
         self,

@@ -304,6 +304,28 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
             .map(finish, num_parallel_calls)
         )
 
+    def _drawing(
+        self, sample_batch_size: int | None, num_steps: int | None
+    ) -> Callable[[], Any]:
+        @tf.autograph.experimental.do_not_convert
+        def draw() -> tuple[Any, BufferInfo]:
+            items, info, intact = self._draw(sample_batch_size, num_steps, None)
+
+            def redraw() -> Any:
+                def again(_: tf.Tensor, drawn: Any) -> tuple[tf.Tensor, Any]:
+                    *drawn, intact = self._draw(sample_batch_size, num_steps, None)
+                    return intact, tuple(drawn)
+
+                return tf.while_loop(
+                    lambda intact, _: ~intact,
+                    again,
+                    (tf.constant(False), (items, info)),
+                )[1]
+
+            return tf.cond(intact, lambda: (items, info), redraw)
+
+        return draw
+
     def _single_deterministic_pass_dataset(
         self,
         sample_batch_size: int | None,

@@ -18,13 +18,23 @@ import tensorflow as tf
 _Pack = Callable[[Iterator[tf.Tensor]], Any]
 
 
-def lean_dataset(dataset: tf.data.Dataset) -> tf.data.Dataset:
+def lean_dataset(
+    dataset: tf.data.Dataset, draw: Callable[[], Any] | None = None
+) -> tf.data.Dataset:
     """Returns the dataset, whose class is now one with lean iterators.
 
     What `prefetch`, `map`, `take` and `with_options` make of it has them as well.
+
+    Args:
+      dataset: any dataset.
+      draw: for an endless dataset whose elements depend on nothing before them, what
+        draws one in a graph: there `next(iterator)` does that itself, also behind
+        `prefetch`. It is cheaper than the pipeline, and in order with the graph's
+        writes.
     """
     kind: Any = type(dataset)
     dataset.__class__ = _dataset_class(kind)
+    dataset._draw_in_graph = draw
     return dataset
 
 
@@ -43,10 +53,11 @@ def _dataset_class(kind: Any) -> Any:
             if tf.executing_eagerly() and synchronous:
                 kind: Any = type(iterator)
                 iterator.__class__ = _iterator_class(kind)
+                iterator._draw_in_graph = self._draw_in_graph
             return iterator
 
         def prefetch(self, *args: Any, **kwargs: Any) -> Any:
-            return lean_dataset(super().prefetch(*args, **kwargs))
+            return lean_dataset(super().prefetch(*args, **kwargs), self._draw_in_graph)
 
         def map(self, *args: Any, **kwargs: Any) -> Any:
             return lean_dataset(super().map(*args, **kwargs))
@@ -55,7 +66,9 @@ def _dataset_class(kind: Any) -> Any:
             return lean_dataset(super().take(*args, **kwargs))
 
         def with_options(self, *args: Any, **kwargs: Any) -> Any:
-            return lean_dataset(super().with_options(*args, **kwargs))
+            return lean_dataset(
+                super().with_options(*args, **kwargs), self._draw_in_graph
+            )
 
     return LeanDataset
 
@@ -65,12 +78,14 @@ def _iterator_class(kind: Any) -> Any:
     """Returns the subclass of a class of iterators that packs elements itself."""
 
     class LeanIterator(kind):
+        _draw_in_graph: Callable[[], Any] | None = None
         # None until the first element; False where `tf.data` has to pack.
         _take: Any = None
 
         def __next__(self) -> Any:
             if not tf.executing_eagerly():
-                return next_in_graph(self)
+                draw = self._draw_in_graph
+                return next_in_graph(self) if draw is None else draw()
             if self._take is False:
                 return super().__next__()
             if self._take is None:

@@ -24,6 +24,7 @@ SMALL_DQN = (
     "--config.checkpoint_interval=10",
     "--config.num_eval_episodes=3",
 )
+PLAIN_DQN = (*SMALL_DQN, "--config.jit_compile=False")
 
 
 def start(module, *arguments):
@@ -118,7 +119,7 @@ def test_play_prints_returns_and_films(trained, tmp_path):
 def test_a_killed_run_goes_on_from_its_last_checkpoint(trained, tmp_path):
     whole, _, _ = trained
     logdir = tmp_path / "run"
-    process = start("train_dqn", f"--logdir={logdir}", *SMALL_DQN)
+    process = start("train_dqn", f"--logdir={logdir}", *PLAIN_DQN)
     deadline = time.monotonic() + 200
     while not (logdir / "checkpoints" / "ckpt-50.index").exists():
         assert process.poll() is None, process.communicate()
@@ -126,7 +127,7 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(trained, tmp_path):
         time.sleep(0.01)
     process.kill()
     process.communicate()
-    code, _, errors = run("train_dqn", f"--logdir={logdir}", *SMALL_DQN)
+    code, _, errors = run("train_dqn", f"--logdir={logdir}", *PLAIN_DQN)
     assert code == 0, errors
     if "This run is finished" not in errors:
         assert "Resumed at iteration" in errors
@@ -137,7 +138,7 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(trained, tmp_path):
 
 def test_an_interrupted_run_saves_itself_and_exits_with_130(tmp_path):
     logdir = tmp_path / "run"
-    arguments = (f"--logdir={logdir}", *SMALL_DQN[1:], "--num_iterations=1000000")
+    arguments = (f"--logdir={logdir}", *PLAIN_DQN[1:], "--num_iterations=1000000")
     process = start("train_dqn", *arguments)
     deadline = time.monotonic() + 200
     while not (logdir / "checkpoints" / "ckpt-50.index").exists():
@@ -157,8 +158,7 @@ def test_train_dqn_runs_with_prioritized_replay(tmp_path):
         f"--logdir={logdir}",
         "--config.replay=prioritized",
         "--config.importance_exponent=0.5",
-        "--config.jit_compile=False",
-        *SMALL_DQN,
+        *PLAIN_DQN,
     )
     assert code == 0, errors
     assert "Finished 120 iterations" in output

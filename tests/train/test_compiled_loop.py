@@ -208,7 +208,12 @@ def assert_compiled_is_plain(make_environment, **arguments):
 
 
 # These take longest, or show what others show, too.
-SLOW = ("native", "native, prioritized, two updates", "Python")
+SLOW = (
+    "native",
+    "native, prioritized, two updates",
+    "native, recurrent",
+    "Python",
+)
 
 
 @pytest.mark.parametrize(

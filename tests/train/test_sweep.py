@@ -214,12 +214,9 @@ def test_curves_are_grouped_by_hyperparameters_only(result, tmp_path):
         result.plot(tmp_path / "curves.png", group_by="tau")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "buffer_class",
-    [
-        TFUniformReplayBuffer,
-        pytest.param(TFPrioritizedReplayBuffer, marks=pytest.mark.slow),
-    ],
+    "buffer_class", [TFUniformReplayBuffer, TFPrioritizedReplayBuffer]
 )
 def test_several_environments_collect_steps_and_train_steps(buffer_class):
     settings = {

@@ -306,7 +306,10 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
 
     def _drawing(
         self, sample_batch_size: int | None, num_steps: int | None
-    ) -> Callable[[], Any]:
+    ) -> Callable[[], Any] | None:
+        if type(self)._as_dataset is not RingReplayBuffer._as_dataset:
+            return None  # A subclass knows better what its elements are.
+
         @tf.autograph.experimental.do_not_convert
         def draw() -> tuple[Any, BufferInfo]:
             items, info, intact = self._draw(sample_batch_size, num_steps, None)

@@ -171,6 +171,9 @@ def test_workers_end_when_the_script_is_killed(alive, action):
 def test_ctrl_c_is_the_parent_s_alone(alive):
     path, reading = alive
     code = (
+        # Whoever starts the tests in the background has it ignored.
+        "import signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "try:\n"
         "    env.step(np.array([1, 1]))\n"
         "except KeyboardInterrupt:\n"

@@ -210,6 +210,7 @@ def assert_compiled_is_plain(make_environment, **arguments):
 # These take longest, or show what others show, too.
 SLOW = (
     "native",
+    "native, prioritized",
     "native, prioritized, two updates",
     "native, recurrent",
     "Python",

@@ -103,7 +103,7 @@ class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
     def _get_next(
         self, sample_batch_size: int | None, num_steps: int | None, time_stacked: bool
     ) -> Any:
-        self.check_fits(num_steps)
+        self._check_fits(num_steps)
         shape = () if sample_batch_size is None else (sample_batch_size,)
         with self._lock:
             starts = self._random.generator.integers(
@@ -127,7 +127,7 @@ class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
         sequence_preprocess_fn: Callable[[Any], Any] | None,
         num_parallel_calls: int | None,
     ) -> tf.data.Dataset:
-        self.check_fits(num_steps)
+        self._check_fits(num_steps)
 
         def elements() -> Iterator[Any]:
             while True:
@@ -152,7 +152,7 @@ class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
         steps = num_steps or 1
         batched, group = sample_batch_size is not None, sample_batch_size or 1
         if batched:
-            self.check_fits(num_steps)
+            self._check_fits(num_steps)
 
         def elements() -> Iterator[Any]:
             # All windows that may start, and of these every one after the last's end.
@@ -217,7 +217,7 @@ class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
         oldest = self._state.cur_id if self.size == self._capacity else 0
         return self._decode(self._storage.get((oldest + frames) % self._capacity))
 
-    def check_fits(self, num_steps: int | None) -> None:
+    def _check_fits(self, num_steps: int | None) -> None:
         if num_steps is not None and num_steps > self._capacity:
             raise ValueError(
                 f"num_steps: got {num_steps}, but the buffer keeps only capacity="

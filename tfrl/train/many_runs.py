@@ -46,18 +46,31 @@ class ManyRuns(control.Control):
         if isinstance(times, int) and times == 1:
             return super().repeat(times, function, carried, fixed)
 
-        def body(i: tf.Tensor, values: Any, carried: Any) -> tuple[Any, ...]:
-            self.values = values
-            carried = self.apply(lambda *x: function(i, *x), *carried, *fixed)
-            return i + 1, self.values, tuple(carried)
-
-        return self.loop(lambda i, *_: i < tf.cast(times, tf.int64), body, carried)
+        return self.loop(
+            lambda i, *_: i < tf.cast(times, tf.int64),
+            lambda i, *c: self.apply(lambda *x: function(i, *x), *c, *fixed),
+            carried,
+        )
 
     def loop(
-        self, condition: Callable[..., Any], body: Callable[..., Any], carried: Any
+        self,
+        condition: Callable[..., Any],
+        body: Callable[..., Any],
+        carried: tuple[Any, ...],
     ) -> Any:
-        """A `tf.while_loop` that carries the variables: `(i, values, carried)`."""
+        """Does `carried = body(i, *carried)` while `condition(i, *carried)`.
+
+        A `tf.while_loop` that carries the variables besides.
+        """
+
+        def step(i: tf.Tensor, values: Any, carried: Any) -> tuple[Any, ...]:
+            self.values = values
+            carried = tuple(body(i, *carried))
+            return i + 1, self.values, carried
+
         _, self.values, carried = tf.while_loop(
-            condition, body, (tf.constant(0, tf.int64), self.values, carried)
+            lambda i, _, carried: condition(i, *carried),
+            step,
+            (tf.constant(0, tf.int64), self.values, carried),
         )
         return carried

@@ -175,6 +175,12 @@ class Runs:
         self._check_all_stacked(self._start_program, self._values[0])
         started = self._on_threads(self._start_program, self._values)
         self._values, self._positions = (list(x) for x in zip(*started, strict=True))
+        self._check_all_stacked(
+            self._program,
+            self._values[0],
+            self._positions[0],
+            tf.constant(0, tf.int64),
+        )
 
     def advance(self, iterations: int) -> list[np.ndarray]:
         """Trains all runs and evaluates them.
@@ -182,9 +188,6 @@ class Runs:
         Returns the mean loss, the steps so far and the mean return, each `[N]`.
         """
         number = tf.constant(iterations, tf.int64)
-        self._check_all_stacked(
-            self._program, self._values[0], self._positions[0], number
-        )
         shares = self._on_threads(
             lambda values, position: self._program(values, position, number),
             self._values,
@@ -237,11 +240,12 @@ class Runs:
         self._control.values = values
         with self.loop.controlled_by(self._control):
 
-            def body(i: tf.Tensor, values: Any, carried: Any) -> tuple[Any, ...]:
-                self._control.values = values
-                *position, loss_sum = carried
-                *position, loss = self.loop.iterate(*position)
-                return i + 1, self._control.values, (*position, loss_sum + loss)
+            def body(
+                i: tf.Tensor, time_step: Any, policy_state: Any, loss_sum: tf.Tensor
+            ) -> tuple[Any, ...]:
+                del i
+                *position, loss = self.loop.iterate(time_step, policy_state)
+                return *position, loss_sum + loss
 
             *position, loss_sum = self._control.loop(
                 lambda i, *_: i < number, body, (*position, tf.zeros([self._share]))
@@ -269,15 +273,10 @@ class Runs:
             runs &= ~time_step.is_last()
             return time_step, action_step.state, total, runs
 
-        def body(i: tf.Tensor, values: Any, carried: Any) -> tuple[Any, ...]:
-            self._control.values = values
-            carried = self._control.apply(step, *carried)
-            return i + 1, self._control.values, tuple(carried)
-
         shape = [self._share, batch]
         carried = self._control.loop(
-            lambda i, values, carried: tf.reduce_any(carried[-1]),
-            body,
+            lambda *carried: tf.reduce_any(carried[-1]),
+            lambda _, *carried: self._control.apply(step, *carried),
             (*start, tf.zeros(shape), tf.ones(shape, tf.bool)),
         )
         return tf.reduce_mean(carried[2], axis=1)

@@ -45,9 +45,22 @@ class Control:
         if isinstance(times, int) and times == 1:
             zero = tf.constant(0, tf.int64)
             return self.apply(lambda *x: function(zero, *x), *carried, *fixed)
+        return self.loop(
+            lambda i, *_: i < tf.cast(times, tf.int64),
+            lambda i, *c: self.apply(lambda *x: function(i, *x), *c, *fixed),
+            carried,
+        )
+
+    def loop(
+        self,
+        condition: Callable[..., Any],
+        body: Callable[..., Any],
+        carried: tuple[Any, ...],
+    ) -> Any:
+        """Does `carried = body(i, *carried)` while `condition(i, *carried)`."""
         _, carried = tf.while_loop(
-            lambda i, _: i < tf.cast(times, tf.int64),
-            lambda i, c: (i + 1, tuple(function(i, *c, *fixed))),
+            lambda i, c: condition(i, *c),
+            lambda i, c: (i + 1, tuple(body(i, *c))),
             (tf.constant(0, tf.int64), carried),
         )
         return carried

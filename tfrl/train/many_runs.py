@@ -36,33 +36,13 @@ class ManyRuns(control.Control):
             )
         return outputs
 
-    def repeat(
-        self,
-        times: tf.Tensor | int,
-        function: Callable[..., Any],
-        carried: tuple[Any, ...],
-        fixed: tuple[Any, ...] = (),
-    ) -> Any:
-        if isinstance(times, int) and times == 1:
-            return super().repeat(times, function, carried, fixed)
-
-        return self.loop(
-            lambda i, *_: i < tf.cast(times, tf.int64),
-            lambda i, *c: self.apply(lambda *x: function(i, *x), *c, *fixed),
-            carried,
-        )
-
     def loop(
         self,
         condition: Callable[..., Any],
         body: Callable[..., Any],
         carried: tuple[Any, ...],
     ) -> Any:
-        """Does `carried = body(i, *carried)` while `condition(i, *carried)`.
-
-        A `tf.while_loop` that carries the variables besides.
-        """
-
+        # Carries the variables besides.
         def step(i: tf.Tensor, values: Any, carried: Any) -> tuple[Any, ...]:
             self.values = values
             carried = tuple(body(i, *carried))

@@ -1,0 +1,1 @@
+"""What runs in the server's process: NumPy alone, and never TensorFlow."""

@@ -1,0 +1,230 @@
+"""Messages as bytes: a kind, a JSON object, and arrays as flat buffers.
+
+A frame is laid out as follows, all integers little-endian; nothing in it is ever
+unpickled, and every length is held against the bytes that are there before it is used.
+
+    magic "TR" | version u8 | kind u8 | length of the JSON u32 | number of arrays u16
+    for each array: length of the dtype's name u8 | the name | rank u8 | dimensions u64
+    the JSON, in UTF-8
+    for each array: zeros up to a multiple of 8 from the start | its bytes, in C order
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrl.replay_service import errors
+
+HELLO, WELCOME, OK, ERROR, WAITING = 1, 2, 3, 4, 5
+INFO, INFO_REPLY, RESET, MUTATE, CHECKPOINT = 10, 11, 12, 13, 14
+SAMPLE, SAMPLES, RELEASE = 20, 21, 22
+WRITE, CONFIRMED = 30, 31
+
+PROTOCOL = 1
+MAX_FRAME = 512 << 20  # Bytes.
+
+_HEAD = struct.Struct("<2sBBIH")
+_MAGIC = b"TR"
+_MAX_RANK = 32
+_MAX_ARRAYS = 4096
+_ALIGNMENT = 8
+
+Buffer = bytes | bytearray | memoryview
+
+
+class Frame(NamedTuple):
+    """A message that has come."""
+
+    kind: int
+    meta: dict[str, Any]
+    arrays: list[np.ndarray]
+
+
+def encode(
+    kind: int,
+    meta: Mapping[str, Any] | None = None,
+    arrays: Sequence[np.ndarray] = (),
+) -> list[Buffer]:
+    """Returns a message as buffers, which put together are its bytes.
+
+    Args:
+      kind: One of this module's constants.
+      meta: What `json` can write.
+      arrays: Of any shapes, of numbers. They are not copied if they are contiguous: do
+        not change them before the buffers have been sent.
+
+    Raises:
+      ValueError: If an array holds what is not of a fixed size, such as objects.
+    """
+    text = json.dumps(meta, separators=(",", ":")).encode() if meta else b""
+    head = [_HEAD.pack(_MAGIC, PROTOCOL, kind, len(text), len(arrays))]
+    contiguous = []
+    for array in arrays:
+        # Not ascontiguousarray, which makes scalars vectors.
+        array = np.asarray(array, order="C")
+        contiguous.append(array)
+        head.append(_describe(array.dtype, array.shape))
+    head.append(text)
+    start = b"".join(head)
+    buffers: list[Buffer] = [start]
+    offset = len(start)
+    for array in contiguous:
+        padding = -offset % _ALIGNMENT
+        if padding:
+            buffers.append(bytes(padding))
+        if array.nbytes:
+            buffers.append(_bytes_of(array))
+        offset += padding + array.nbytes
+    return buffers
+
+
+def decode(buffer: Buffer) -> Frame:
+    """Returns the message that `buffer` holds, whose arrays are views of it.
+
+    Raises:
+      ProtocolError: If it holds no message, or more or less than one.
+    """
+    view = memoryview(buffer).toreadonly()
+    if len(view) < _HEAD.size:
+        raise errors.ProtocolError(
+            f"A message of {len(view)} bytes came; {_HEAD.size} is the least."
+        )
+    magic, version, kind, text_length, count = _HEAD.unpack_from(view)
+    if magic != _MAGIC or version != PROTOCOL:
+        raise errors.ProtocolError(
+            f"The message starts with {magic!r} {version}, expected {_MAGIC!r} "
+            f"{PROTOCOL}: the other side speaks another protocol."
+        )
+    if count > _MAX_ARRAYS:
+        raise errors.ProtocolError(f"{count} arrays in a message, over {_MAX_ARRAYS}.")
+    offset = _HEAD.size
+    described = []
+    for _ in range(count):
+        dtype, shape, offset = _read_description(view, offset)
+        described.append((dtype, shape))
+    text, offset = _take(view, offset, text_length)
+    meta = _read_json(text) if text_length else {}
+    arrays = []
+    for dtype, shape in described:
+        offset += -offset % _ALIGNMENT
+        size = math.prod(shape)
+        data, offset = _take(view, offset, size * dtype.itemsize)
+        arrays.append(_as_array(data, dtype, shape))
+    if offset != len(view):
+        raise errors.ProtocolError(
+            f"A message of {offset} bytes came in {len(view)} bytes."
+        )
+    return Frame(kind, meta, arrays)
+
+
+def dtype_name(dtype: Any) -> str:
+    """Returns the name by which a dtype of numbers travels.
+
+    Raises:
+      ValueError: If its values are not numbers of a fixed size.
+    """
+    return _dtype_name(np.dtype(dtype))
+
+
+@functools.lru_cache(maxsize=256)
+def dtype_from_name(name: str) -> np.dtype:
+    """Returns the dtype that `dtype_name` has named.
+
+    Raises:
+      ValueError: If there is none of this name.
+    """
+    try:
+        dtype = np.dtype(name)
+    except TypeError:
+        # TensorFlow's own types, such as bfloat16; it brings this package.
+        import ml_dtypes
+
+        try:
+            dtype = np.dtype(getattr(ml_dtypes, name))
+        except (AttributeError, TypeError):
+            raise ValueError(f"There is no dtype {name!r}.") from None
+    if _dtype_name(dtype) != name:
+        raise ValueError(f"There is no dtype {name!r}; is it {dtype.name!r}?")
+    return dtype
+
+
+@functools.lru_cache(maxsize=256)
+def _dtype_name(dtype: np.dtype) -> str:
+    is_plain = dtype.kind in "biufc" and dtype.isnative
+    # The types of ml_dtypes present themselves as raw bytes or as floats.
+    is_extension = dtype.isbuiltin == 2 and dtype.itemsize in (1, 2)
+    if not (is_plain or is_extension):
+        raise ValueError(
+            f"Values of dtype {dtype} cannot be replayed, only numbers and booleans of "
+            "a fixed size in the machine's byte order. Encode text as uint8."
+        )
+    return dtype.name
+
+
+def _describe(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
+    name = _encoded_name(dtype)
+    return name + struct.pack(f"<B{len(shape)}Q", len(shape), *shape)
+
+
+@functools.lru_cache(maxsize=256)
+def _encoded_name(dtype: np.dtype) -> bytes:
+    name = _dtype_name(dtype).encode()
+    return bytes([len(name)]) + name
+
+
+def _bytes_of(array: np.ndarray) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data
+
+
+def _read_description(
+    view: memoryview, offset: int
+) -> tuple[np.dtype, tuple[int, ...], int]:
+    length, offset = _take(view, offset, 1)
+    name, offset = _take(view, offset, length[0])
+    rank, offset = _take(view, offset, 1)
+    if rank[0] > _MAX_RANK:
+        raise errors.ProtocolError(f"An array of rank {rank[0]}, over {_MAX_RANK}.")
+    dimensions, offset = _take(view, offset, 8 * rank[0])
+    try:
+        dtype = dtype_from_name(bytes(name).decode("ascii"))
+    except ValueError as error:
+        raise errors.ProtocolError(str(error)) from None
+    return dtype, struct.unpack(f"<{rank[0]}Q", dimensions), offset
+
+
+def _take(view: memoryview, offset: int, length: int) -> tuple[memoryview, int]:
+    end = offset + length
+    if end > len(view):
+        raise errors.ProtocolError(
+            f"A message ends after {len(view)} bytes, before the {end} that it speaks "
+            "of."
+        )
+    return view[offset:end], end
+
+
+def _as_array(data: memoryview, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+    try:
+        if not data:
+            return np.zeros(shape, dtype)
+        return np.frombuffer(data, np.uint8).view(dtype).reshape(shape)
+    except ValueError as error:  # Dimensions with a 0 and ones beyond an array's.
+        raise errors.ProtocolError(f"An array of shape {shape}: {error}") from None
+
+
+def _read_json(text: memoryview) -> dict[str, Any]:
+    try:
+        meta = json.loads(bytes(text))
+    except (ValueError, RecursionError) as error:
+        raise errors.ProtocolError(f"A message's JSON is broken: {error}") from None
+    if not isinstance(meta, dict):
+        raise errors.ProtocolError(
+            f"A message's JSON is a {type(meta).__name__}, expected an object."
+        )
+    return meta

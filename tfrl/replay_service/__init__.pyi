@@ -24,7 +24,6 @@ from .replay_sample import ReplaySample as ReplaySample
 from .replay_sample import SampleInfo as SampleInfo
 from .server import Server as Server
 from .server import Table as Table
-from .structured_writer import Condition as Condition
 from .structured_writer import StructuredWriter as StructuredWriter
 from .tf_client import TFClient as TFClient
 from .timestep_dataset import TimestepDataset as TimestepDataset

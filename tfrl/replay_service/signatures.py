@@ -1,0 +1,89 @@
+"""Whether trajectories are what a table's signature says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tfrl.replay_service.specs_json import Leaf
+
+_NAMES = {"float16": "half", "float32": "float", "float64": "double"}
+
+
+def mismatch(
+    table: str,
+    signature: Sequence[Leaf],
+    columns: Sequence[tuple[str, tuple[int, ...]]],
+) -> str | None:
+    """Returns why an item does not fit a table, in Reverb's words, or None if it does.
+
+    Args:
+      table: The table's name.
+      signature: Of the table, flat; see `specs_json.leaves`.
+      columns: The dtype's name and the shape of each column of the item, flat.
+    """
+    start = (
+        f"Unable to create item in table '{table}' since the provided trajectory is "
+        "inconsistent with the table signature. The "
+    )
+    if len(columns) != len(signature):
+        problem = (
+            f"trajectory has {len(columns)} columns but the table signature has "
+            f"{len(signature)} columns."
+        )
+    else:
+        for index, (leaf, (dtype, shape)) in enumerate(
+            zip(signature, columns, strict=True)
+        ):
+            if dtype != leaf.dtype or not matches_shape(leaf.shape, shape):
+                problem = (
+                    f"table expects column {index} to be a {_text(leaf.dtype)} "
+                    f"{_shape_text(leaf.shape)} tensor but got a {_text(dtype)} "
+                    f"{_shape_text(shape)} tensor."
+                )
+                break
+        else:
+            return None
+    expected = ", ".join(
+        _describe(i, str(leaf.name or _path_text(leaf.path)), leaf.dtype, leaf.shape)
+        for i, leaf in enumerate(signature)
+    )
+    got = ", ".join(_describe(i, str(i), *column) for i, column in enumerate(columns))
+    return (
+        f"{start}{problem}\n\nThe table signature is:\n\t{expected}\n\n"
+        f"The provided trajectory signature is:\n\t{got}."
+    )
+
+
+def matches_shape(
+    expected: tuple[int | None, ...] | None, shape: tuple[int, ...]
+) -> bool:
+    """Whether `shape` is one that `expected`, with its unknowns, admits."""
+    if expected is None or expected == shape:
+        return True
+    return len(expected) == len(shape) and all(
+        size is None or size == other
+        for size, other in zip(expected, shape, strict=True)
+    )
+
+
+def _text(dtype: str) -> str:
+    return _NAMES.get(dtype, dtype)
+
+
+def _shape_text(shape: tuple[int | None, ...] | None) -> str:
+    if shape is None:
+        return "<unknown>"
+    return "[" + ",".join("?" if size is None else str(size) for size in shape) + "]"
+
+
+def _describe(
+    index: int, name: str, dtype: str, shape: tuple[int | None, ...] | None
+) -> str:
+    return (
+        f"{index}: Tensor<name: '{name}', dtype: {_text(dtype)}, "
+        f"shape: {_shape_text(shape)}>"
+    )
+
+
+def _path_text(path: tuple[object, ...]) -> str:
+    return "/".join(map(str, path))

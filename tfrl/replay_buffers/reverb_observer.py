@@ -1,0 +1,193 @@
+"""What the observers share that write frames to a replay server."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import tree
+
+from tfrl.trajectories import time_step as ts
+from tfrl.trajectories import trajectory as trajectory_lib
+
+if TYPE_CHECKING:
+    from tfrl import replay_service
+
+FIRST, LAST = int(ts.StepType.FIRST), int(ts.StepType.LAST)
+
+
+class ReverbObserver:
+    """Appends frames to a writer, and notices where an episode ends.
+
+    Subclasses say what becomes an item.
+    """
+
+    def __init__(
+        self,
+        py_client: replay_service.Client,
+        table_name: str | Sequence[str],
+        num_frames: int,
+        priority: float,
+    ) -> None:
+        self._table_names = _checked_names(table_name)
+        self._num_frames = num_frames
+        self._priority = checked_priority(priority)
+        self._py_client = py_client
+        self._writer: Any = None
+        # Of the running episode.
+        self._cached_steps = 0
+        self._next_step_type: int | None = None
+        self.open()
+
+    @property
+    def py_client(self) -> replay_service.Client:
+        """The client whose server holds the tables."""
+        return self._py_client
+
+    def get_table_signature(self) -> Any:
+        """Returns the signature of the (first) table: a nest of specs, or None."""
+        return self._py_client.server_info()[self._table_names[0]].signature
+
+    def __call__(self, trajectory: trajectory_lib.Trajectory) -> None:
+        """Takes the next frame.
+
+        Args:
+          trajectory: A `Trajectory` of arrays, numbers or eager tensors, without any
+            outer dimension.
+
+        Raises:
+          ValueError: If the frames are batched, or are not what the table's signature
+            says, or the observer is closed.
+          TypeError: If it is no trajectory, or made of tensors in a graph.
+        """
+        step_type, next_step_type = self._step_types(trajectory)
+        expected = self._next_step_type
+        # Nothing is left to end after a boundary, unless there was an error at it.
+        if expected is not None and (step_type != expected or expected == FIRST):
+            self._end_at_cut()
+        self._next_step_type = next_step_type
+        self._observe(trajectory)
+        if step_type == LAST and next_step_type != LAST:
+            self._end_at_boundary()
+
+    def flush(self) -> None:
+        """Waits until the server has all items that were written so far.
+
+        Items are written when they are complete, but sent in the background. While the
+        table's rate limiter lets no more items in, this waits.
+        """
+        self._open_writer().flush()
+
+    def open(self) -> None:
+        """Opens the writer; does nothing if it is open."""
+        if self._writer is None:
+            self._writer = self._py_client.trajectory_writer(
+                num_keep_alive_refs=self._num_frames + 1, validate_items=True
+            )
+            self._forget()
+
+    def close(self) -> None:
+        """Closes the writer, after all items were sent; `open` opens another.
+
+        Frames that belong to no item are dropped.
+        """
+        if self._writer is not None:
+            self._writer.end_episode()
+            self._writer.close()
+            self._writer = None
+            self._forget()
+
+    def _observe(self, trajectory: trajectory_lib.Trajectory) -> None:
+        raise NotImplementedError
+
+    def _end_at_boundary(self) -> None:
+        raise NotImplementedError
+
+    def _end_at_cut(self) -> None:
+        """The next frame does not go on from the last one, which was no boundary."""
+        raise NotImplementedError
+
+    def _append(self, trajectory: trajectory_lib.Trajectory) -> None:
+        self._open_writer().append(trajectory)
+        self._cached_steps += 1
+
+    def _write_item(self, num_frames: int) -> None:
+        """Makes the last `num_frames` frames an item of each table."""
+        writer = self._open_writer()
+        frames = tree.map_structure(lambda column: column[-num_frames:], writer.history)
+        for name in self._table_names:
+            writer.create_item(table=name, trajectory=frames, priority=self._priority)
+
+    def _end_episode(self) -> None:
+        """Forgets the frames, once the server has the items made of them."""
+        self._forget()
+        if self._writer is None:
+            self.open()
+        else:
+            self._writer.end_episode()
+
+    def _forget(self) -> None:
+        self._cached_steps = 0
+        self._next_step_type = None
+
+    def _open_writer(self) -> Any:
+        if self._writer is None:
+            raise ValueError(
+                f"{type(self).__name__}: could not obtain a writer, since the observer "
+                "was closed; call its open() first."
+            )
+        return self._writer
+
+    def _step_types(self, trajectory: trajectory_lib.Trajectory) -> tuple[int, int]:
+        name = type(self).__name__
+        try:
+            pair = trajectory.step_type, trajectory.next_step_type
+        except AttributeError:
+            raise TypeError(
+                f"{name}: got a {type(trajectory).__name__}, expected a Trajectory; "
+                "make it an observer (not a transition observer) of the driver."
+            ) from None
+        shape = tuple(getattr(pair[0], "shape", ()))
+        if shape:
+            raise ValueError(
+                f"{name}: trajectory.step_type has shape {shape}, expected (), one "
+                "frame of one environment; give each environment of a batch an "
+                "observer of its own, with tfrl.utils.batched_observer_unbatching."
+            )
+        try:
+            return int(pair[0]), int(pair[1])
+        except TypeError:
+            raise TypeError(
+                f"{name}: trajectory.step_type is a {type(pair[0]).__name__}, expected "
+                "a number; in a graph, call the observer by tf.numpy_function."
+            ) from None
+
+
+def _checked_names(table_name: str | Sequence[str]) -> list[str]:
+    names = [table_name] if isinstance(table_name, str) else list(table_name)
+    if not names or not all(isinstance(name, str) and name for name in names):
+        raise ValueError(
+            f"table_name: got {table_name!r}, expected the name of a table, or several."
+        )
+    return names
+
+
+def checked_count(name: str, value: Any) -> int:
+    """Returns a number of frames, or raises a ValueError."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+        raise ValueError(
+            f"{name}: got {value!r}, expected an integer of 1 or more frames."
+        )
+    return int(value)
+
+
+def checked_priority(priority: Any) -> float:
+    """Returns a priority as a number, or raises a ValueError."""
+    is_number = isinstance(priority, numbers.Real) and not isinstance(priority, bool)
+    if not is_number or not 0.0 <= priority < math.inf:
+        raise ValueError(
+            f"priority: got {priority!r}, expected a finite number from 0 up."
+        )
+    return float(priority)

@@ -1,0 +1,273 @@
+"""Observers that write what a driver sees into tables of a replay server.
+
+All take one `Trajectory` frame of one environment at a time, of arrays or of eager
+tensors without outer dimensions, as `PyDriver` gives them. A batched environment needs
+one for each row: `BatchedObserverUnbatching` of `tfrl.utils` hands the rows out.
+
+An episode ends at its boundary, the frame that leads from LAST to the next FIRST. It
+also ends where two successive frames do not belong together, since a driver was
+started anew in mid-episode: no item reaches across, except those of
+`ReverbTrajectorySequenceObserver`, which hold anything.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tree
+
+from tfrl.replay_buffers import reverb_observer
+from tfrl.trajectories import trajectory as trajectory_lib
+
+if TYPE_CHECKING:
+    from tfrl import replay_service
+
+_logger = logging.getLogger(__name__)
+
+
+class ReverbAddEpisodeObserver(reverb_observer.ReverbObserver):
+    """Writes every whole episode, with its boundary, as one item `[T, ...]`.
+
+    The items are as long as the episodes. An episode that was cut off, because its
+    driver was started anew in the middle of it, is dropped with a warning; one that
+    has ended, but whose boundary was not observed, is written without one. The frames
+    of the running episode are kept until it ends, or until `reset()`, which writes
+    them as they are.
+
+    Batches of items with several lengths cannot be stacked: sample with
+    `sample_batch_size=1`, or pad them with `Dataset.padded_batch`.
+    """
+
+    def __init__(
+        self,
+        py_client: replay_service.Client,
+        table_name: str | Sequence[str],
+        max_sequence_length: int,
+        priority: float = 1,
+        bypass_partial_episodes: bool = False,
+    ) -> None:
+        """Opens a writer.
+
+        Args:
+          py_client: The client of the replay server.
+          table_name: The table to write to, or several, which share the frames.
+          max_sequence_length: The most frames that an episode may have, its boundary
+            counted; the writer keeps as many.
+          priority: The priority of new items.
+          bypass_partial_episodes: What happens at a longer episode: False raises a
+            ValueError; True drops the episode, and logs that.
+
+        Raises:
+          ValueError: If `max_sequence_length` is not positive, the priority no finite
+            number from 0 up, or no table is given.
+        """
+        max_sequence_length = reverb_observer.checked_count(
+            "max_sequence_length", max_sequence_length
+        )
+        self._bypass_partial_episodes = bypass_partial_episodes
+        self._has_overflowed = False
+        super().__init__(py_client, table_name, max_sequence_length, priority)
+
+    def update_priority(self, priority: float) -> None:
+        """Sets the priority of the items from now on.
+
+        Raises:
+          ValueError: If it is no finite number from 0 up.
+        """
+        self._priority = reverb_observer.checked_priority(priority)
+
+    def reset(self, write_cached_steps: bool = True) -> None:
+        """Ends the episode here. Not needed between whole episodes.
+
+        Args:
+          write_cached_steps: Whether to write the frames of the running episode as an
+            item; False drops them.
+        """
+        if write_cached_steps and self._cached_steps and not self._has_overflowed:
+            self._write_item(self._cached_steps)
+        self._end_episode()
+
+    def _observe(self, trajectory: trajectory_lib.Trajectory) -> None:
+        if self._cached_steps >= self._num_frames and not self._has_overflowed:
+            self._overflow()
+        if not self._has_overflowed:
+            self._append(trajectory)
+
+    def _end_at_boundary(self) -> None:
+        self.reset()
+
+    def _end_at_cut(self) -> None:
+        is_whole = self._next_step_type == reverb_observer.LAST
+        if not is_whole and not self._has_overflowed:
+            _logger.warning(
+                "%s: dropped %d frame(s) of an episode that was cut off, since the "
+                "next frame does not go on from it. Run the driver with max_episodes "
+                "to collect whole episodes, or go on from the time step that it "
+                "returned; reset() keeps the frames of an unfinished one.",
+                type(self).__name__,
+                self._cached_steps,
+            )
+        self.reset(write_cached_steps=is_whole)
+
+    def _overflow(self) -> None:
+        self._has_overflowed = True
+        text = (
+            f"{type(self).__name__}: an episode is longer than "
+            f"max_sequence_length={self._num_frames} frames, its boundary counted"
+        )
+        if not self._bypass_partial_episodes:
+            raise ValueError(
+                f"{text}. Raise max_sequence_length, limit the episodes with a "
+                "TimeLimit, or set bypass_partial_episodes=True to drop longer ones."
+            )
+        _logger.error("%s; it is dropped. Raise max_sequence_length.", text)
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._has_overflowed = False
+
+
+class ReverbAddTrajectoryObserver(reverb_observer.ReverbObserver):
+    """Writes overlapping sequences of an episode, each an item `[T, ...]`.
+
+    The first item is written when an episode has `sequence_length` (`T`) frames, its
+    boundary counted, and from then on one every `stride_length` frames. Items share the
+    frames that they have in common. Unless the ends are padded, frames after the last
+    item are dropped, and so are episodes that are too short.
+    """
+
+    def __init__(
+        self,
+        py_client: replay_service.Client,
+        table_name: str | Sequence[str],
+        sequence_length: int,
+        stride_length: int = 1,
+        priority: float = 1,
+        pad_end_of_episodes: bool = False,
+        tile_end_of_episodes: bool = False,
+    ) -> None:
+        """Opens a writer.
+
+        Args:
+          py_client: The client of the replay server.
+          table_name: The table to write to, or several, which share the frames.
+          sequence_length: How many frames make an item (`T`).
+          stride_length: How many frames later the next item begins: with 1 there is an
+            item for every window, with `sequence_length` they do not overlap.
+          priority: The priority of new items.
+          pad_end_of_episodes: Whether boundary frames of zeros are added at the end of
+            an episode, so that one shorter than `sequence_length` makes an item.
+          tile_end_of_episodes: Whether so many are added that there is an item that
+            begins with the boundary of the episode. For an episode F, M, L and its
+            boundary B, with padding P and 4 frames an item, those are F M L B, M L B P,
+            L B P P and B P P P; without tiling there is the first one alone.
+
+        Raises:
+          ValueError: If a length is not positive, the priority no finite number from 0
+            up, no table is given, or `tile_end_of_episodes` is set without
+            `pad_end_of_episodes`.
+        """
+        sequence_length = reverb_observer.checked_count(
+            "sequence_length", sequence_length
+        )
+        self._stride_length = reverb_observer.checked_count(
+            "stride_length", stride_length
+        )
+        if tile_end_of_episodes and not pad_end_of_episodes:
+            raise ValueError(
+                "tile_end_of_episodes: got True with pad_end_of_episodes=False, "
+                "expected both: tiles are made of padding. Set "
+                "pad_end_of_episodes=True when using tile_end_of_episodes."
+            )
+        self._pad_end_of_episodes = pad_end_of_episodes
+        self._tile_end_of_episodes = tile_end_of_episodes
+        self._last_trajectory: Any = None
+        super().__init__(py_client, table_name, sequence_length, priority)
+
+    def reset(self, write_cached_steps: bool = True) -> None:
+        """Ends the episode here. Not needed between whole episodes.
+
+        Args:
+          write_cached_steps: Whether to pad what is there, as at the end of an episode;
+            False drops the frames that belong to no item.
+
+        Raises:
+          ValueError: If it is to write, and there are frames after the last item, but
+            `pad_end_of_episodes` is False.
+        """
+        if write_cached_steps and self._cached_steps:
+            if self._pad_end_of_episodes:
+                self._pad()
+            elif not self._is_item_complete():
+                raise ValueError(
+                    f"write_cached_steps: got True, but not enough steps remain in the "
+                    f"cache to write an item with sequence_length={self._num_frames} "
+                    f"(and stride_length={self._stride_length}): there are "
+                    f"{self._cached_steps}; consider enabling pad_end_of_episodes, or "
+                    "drop them with write_cached_steps=False."
+                )
+        self._end_episode()
+
+    def _observe(self, trajectory: trajectory_lib.Trajectory) -> None:
+        self._last_trajectory = trajectory
+        self._append(trajectory)
+        self._write_complete_item()
+
+    def _end_at_boundary(self) -> None:
+        self.reset(write_cached_steps=self._pad_end_of_episodes)
+
+    def _end_at_cut(self) -> None:
+        self._end_at_boundary()
+
+    def _is_item_complete(self) -> bool:
+        frames_after_first = self._cached_steps - self._num_frames
+        return frames_after_first >= 0 and frames_after_first % self._stride_length == 0
+
+    def _write_complete_item(self) -> None:
+        if self._is_item_complete():
+            self._write_item(self._num_frames)
+
+    def _pad(self) -> None:
+        frame = _padding_like(self._last_trajectory)
+        length = self._num_frames - self._cached_steps
+        if self._tile_end_of_episodes:
+            length = self._num_frames - 1
+        for _ in range(length):
+            self._append(frame)
+            self._write_complete_item()
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._last_trajectory = None
+
+
+class ReverbTrajectorySequenceObserver(ReverbAddTrajectoryObserver):
+    """Writes sequences of all that is observed, whatever lies in the middle.
+
+    As `ReverbAddTrajectoryObserver`, but an episode's end does not end a sequence, so
+    that boundaries (and cuts) may be anywhere in an item. Agents know them by the step
+    types and learn nothing from them.
+
+    Drivers do not count boundaries as steps. To get one item for every run of n steps,
+    set `stride_length` as well as `sequence_length` to n, and expect items now and then
+    to begin a little earlier or later.
+    """
+
+    def _end_at_boundary(self) -> None:
+        """Goes on: the boundary is a frame like any other."""
+
+    def _end_at_cut(self) -> None:
+        """Goes on: a cut is seen by the step types on both sides of it."""
+
+
+def _padding_like(
+    trajectory: trajectory_lib.Trajectory,
+) -> trajectory_lib.Trajectory:
+    """A boundary frame (LAST to FIRST) of zeros with the shapes of `trajectory`."""
+    zeros = tree.map_structure(lambda x: np.zeros_like(np.asarray(x)), trajectory)
+    return trajectory_lib.boundary(
+        zeros.observation, zeros.action, zeros.policy_info, zeros.reward, zeros.discount
+    )

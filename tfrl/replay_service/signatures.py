@@ -36,20 +36,16 @@ def mismatch(
         ):
             if dtype != leaf.dtype or not matches_shape(leaf.shape, shape):
                 problem = (
-                    f"table expects column {index} to be a {_text(leaf.dtype)} "
-                    f"{_shape_text(leaf.shape)} tensor but got a {_text(dtype)} "
-                    f"{_shape_text(shape)} tensor."
+                    f"table expects column {index} to be a {dtype_text(leaf.dtype)} "
+                    f"{shape_text(leaf.shape)} tensor but got a {dtype_text(dtype)} "
+                    f"{shape_text(shape)} tensor."
                 )
                 break
         else:
             return None
-    expected = ", ".join(
-        _describe(i, str(leaf.name or _path_text(leaf.path)), leaf.dtype, leaf.shape)
-        for i, leaf in enumerate(signature)
-    )
     got = ", ".join(_describe(i, str(i), *column) for i, column in enumerate(columns))
     return (
-        f"{start}{problem}\n\nThe table signature is:\n\t{expected}\n\n"
+        f"{start}{problem}\n\nThe table signature is:\n\t{describe(signature)}\n\n"
         f"The provided trajectory signature is:\n\t{got}."
     )
 
@@ -66,11 +62,21 @@ def matches_shape(
     )
 
 
-def _text(dtype: str) -> str:
+def describe(signature: Sequence[Leaf]) -> str:
+    """Returns the text by which Reverb's messages speak of a flat signature."""
+    return ", ".join(
+        _describe(i, str(leaf.name or _path_text(leaf.path)), leaf.dtype, leaf.shape)
+        for i, leaf in enumerate(signature)
+    )
+
+
+def dtype_text(dtype: str) -> str:
+    """Returns what TensorFlow's messages call the dtype that NumPy names `dtype`."""
     return _NAMES.get(dtype, dtype)
 
 
-def _shape_text(shape: tuple[int | None, ...] | None) -> str:
+def shape_text(shape: tuple[int | None, ...] | None) -> str:
+    """Returns a shape as in TensorFlow's messages, such as "[?,2]"."""
     if shape is None:
         return "<unknown>"
     return "[" + ",".join("?" if size is None else str(size) for size in shape) + "]"
@@ -80,8 +86,8 @@ def _describe(
     index: int, name: str, dtype: str, shape: tuple[int | None, ...] | None
 ) -> str:
     return (
-        f"{index}: Tensor<name: '{name}', dtype: {_text(dtype)}, "
-        f"shape: {_shape_text(shape)}>"
+        f"{index}: Tensor<name: '{name}', dtype: {dtype_text(dtype)}, "
+        f"shape: {shape_text(shape)}>"
     )
 
 

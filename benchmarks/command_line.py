@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from benchmarks import measurement, peers, plot, processes, report
 
 NAMES = ("dqn", "tutorial", "reinforce", "compiled", "sweep", "buffer", "startup")
-_ON_DEMAND = ("worker_failures",)
+_ON_DEMAND = ("service", "worker_failures")
+_ON_ALL_CORES = ("service",)  # Of several processes that work at once.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,13 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             clock=options.clock,
         )
         started = time.perf_counter()
-        with _pinned(options.cores) as where:
-            say(
-                f"{session.rounds} rounds of windows of {session.seconds:g} s each, "
-                f"contenders in turn, {where}, one thread each, {options.clock} "
-                "time.\n"
-            )
-            finished = _run(options.benchmarks, session)
+        finished = _run(options.benchmarks, options.cores, session)
         for title, versions in pool.versions.items():
             said = ", ".join(f"{name} {value}" for name, value in versions.items())
             say(f"{title}: {said}")
@@ -62,11 +57,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if finished else 130
 
 
-def _run(names: Sequence[str], session: measurement.Session) -> bool:
+def _run(names: Sequence[str], cores: str | None, session: measurement.Session) -> bool:
     """Runs benchmarks; returns whether nobody interrupted them."""
+    said = ""
     try:
         for name in names:
-            importlib.import_module(f"benchmarks.{name}").run(session)
+            many = name in _ON_ALL_CORES
+            with _pinned(cores or ("all" if many else None)) as where:
+                how = (
+                    f"{session.rounds} rounds of windows of {session.seconds:g} s each, "
+                    f"contenders in turn, {where}, "
+                    f"{'' if many else 'one thread each, '}{session.clock} time.\n"
+                )
+                if how != said:
+                    session.say(how)
+                said = how
+                importlib.import_module(f"benchmarks.{name}").run(session)
     except KeyboardInterrupt:
         session.say("Interrupted: the rest is left out.")
         return False
@@ -92,7 +98,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, help="length of a window")
     parser.add_argument(
         "--cores",
-        help="the cores to pin all to, such as 0 or 2,3, or all (default: the first)",
+        help="the cores to pin all to, such as 0 or 2,3, or all (default: the first; "
+        f"all for {', '.join(_ON_ALL_CORES)})",
     )
     parser.add_argument(
         "--clock",

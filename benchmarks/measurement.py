@@ -17,7 +17,7 @@ class Contender:
 
     Attributes:
       label: its name in the table.
-      system: of `processes.SYSTEMS`.
+      system: of `processes.SYSTEMS`; with ":" and a role, a worker of its own.
       task: what its worker makes.
       settings: and with what arguments.
     """

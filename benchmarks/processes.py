@@ -40,12 +40,14 @@ class System:
       module: what its worker runs.
       peer: the peer's Python environment (see `benchmarks.peers`); None is our own.
       variables: environment variables besides those of `environment_variables`.
+      one_thread: whether its libraries are to use no more than one.
     """
 
     title: str
     module: str
     peer: str | None = None
     variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    one_thread: bool = True
 
     def command(self) -> list[str]:
         """What starts its worker.
@@ -71,12 +73,32 @@ SYSTEMS = {
     "torch": System("PyTorch", f"{_WORKERS}.with_torch", "torch"),
     "jax": System("JAX", f"{_WORKERS}.with_jax", "jax", {"XLA_FLAGS": _JAX_ONE_THREAD}),
     "floors": System("Floors", f"{_WORKERS}.floors"),
+    "reverb": System(
+        "Reverb", f"{_WORKERS}.with_reverb", "tf_agents", one_thread=False
+    ),
+    "replay_service": System(
+        "tfrl's replay service", f"{_WORKERS}.with_replay_service", one_thread=False
+    ),
+    "replay_unix": System(
+        "tfrl's replay service, over a Unix socket",
+        f"{_WORKERS}.with_replay_service",
+        variables={"TFRL_REPLAY_TRANSPORT": "unix"},
+        one_thread=False,
+    ),
+    "replay_grpc": System(
+        "tfrl's replay service, over gRPC",
+        f"{_WORKERS}.with_replay_service",
+        variables={"TFRL_REPLAY_TRANSPORT": "grpc"},
+        one_thread=False,
+    ),
 }
 
 
-def environment_variables(more: Mapping[str, str] | None = None) -> dict[str, str]:
+def environment_variables(
+    more: Mapping[str, str] | None = None, one_thread: bool = True
+) -> dict[str, str]:
     """This process' variables, with one thread each and no GPU unless named."""
-    variables = {**os.environ, **_ONE_THREAD, **(more or {})}
+    variables = {**os.environ, **(_ONE_THREAD if one_thread else {}), **(more or {})}
     variables.setdefault("CUDA_VISIBLE_DEVICES", "")
     variables.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     variables["PYTHONPATH"] = str(ROOT)
@@ -121,6 +143,11 @@ class Worker:
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         threading.Thread(target=self._read, daemon=True).start()
         self.versions: dict[str, Any] = self._receive()["ready"]
+
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self._process.pid
 
     @property
     def alive(self) -> bool:
@@ -186,36 +213,54 @@ class Worker:
         return f"; it said:\n{said}" if said else ""
 
 
+def start(
+    name: str, timeout: float, variables: Mapping[str, str] | None = None
+) -> Worker:
+    """Starts a worker of a system.
+
+    Args:
+      name: of `SYSTEMS`, and perhaps a colon and what tells workers of one apart.
+      timeout: seconds that an answer may take.
+      variables: environment variables besides the system's own.
+
+    Raises:
+      WorkerError: if it cannot be started.
+    """
+    system = _system(name)
+    more = {**system.variables, **(variables or {})}
+    environment = environment_variables(more, system.one_thread)
+    return Worker(system.command(), environment, timeout)
+
+
 class Pool:
-    """The workers that are running, one for each system asked for."""
+    """The workers that are running, one for each name asked for."""
 
     def __init__(self, timeout: float) -> None:
-        self._timeout = timeout
+        self.timeout = timeout
         self._workers: dict[str, Worker] = {}
         self.versions: dict[str, dict[str, Any]] = {}
 
     def get(self, name: str) -> Worker:
-        """The worker of a system, started if it is not running.
+        """The worker of a name as `start` takes, started if it is not running.
 
         Raises:
           WorkerError: if it cannot be started.
         """
         worker = self._workers.get(name)
         if worker is None or not worker.alive:
-            system = SYSTEMS[name]
-            worker = Worker(
-                system.command(),
-                environment_variables(system.variables),
-                self._timeout,
-            )
+            worker = start(name, self.timeout)
             self._workers[name] = worker
-            self.versions[system.title] = worker.versions
+            self.versions[_system(name).title] = worker.versions
         return worker
 
     def close(self) -> None:
         """Ends all workers."""
         while self._workers:
             self._workers.popitem()[1].close()
+
+
+def _system(name: str) -> System:
+    return SYSTEMS[name.partition(":")[0]]
 
 
 def _tail(text: str, lines: int = 8) -> str:

@@ -31,10 +31,12 @@ class Task(NamedTuple):
       run: does about as many iterations as it is told, waits for their end, and says
         how many of what it did: `{"iterations": 2000, "environment steps": 16000}`.
       facts: what else there is to know, such as the memory it takes.
+      prepare: is called before each run, and is not measured.
     """
 
     run: Callable[[int], dict[str, int]]
     facts: Mapping[str, Any] = {}
+    prepare: Callable[[], object] = lambda: None
 
 
 def serve(
@@ -73,7 +75,8 @@ def _answer(
         task = makers[request["make"]](**request["settings"])
         tasks.append(task)
         return {"made": len(tasks) - 1, "facts": dict(task.facts)}
-    run = tasks[request["run"]].run
+    run, _, prepare = tasks[request["run"]]
+    prepare()
     started, cpu_started = time.perf_counter(), time.process_time()
     counts = run(request["count"])
     cpu_seconds = time.process_time() - cpu_started

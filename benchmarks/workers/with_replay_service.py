@@ -1,0 +1,9 @@
+"""tfrl's replay service, by Reverb's names."""
+
+from __future__ import annotations
+
+from benchmarks.workers import replaying
+from tfrl import replay_service as reverb
+
+if __name__ == "__main__":
+    replaying.serve(reverb, ("tensorflow", "numpy", "grpcio"))

@@ -1,0 +1,446 @@
+"""A table of items: who may insert and sample, which item is next, and which one goes.
+
+All operations take batches, and leave the table and return what the same operations one
+by one would, in less time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrl.replay_service import item_selectors, rate_limiters
+from tfrl.replay_service.engine import columns as columns_lib
+from tfrl.replay_service.engine import draws as draws_lib
+from tfrl.replay_service.engine import episodes as episodes_lib
+from tfrl.replay_service.engine import selection, selectors, snapshot, waiting
+
+
+class Samples(NamedTuple):
+    """Sampled items, in the order in which they were drawn.
+
+    Attributes:
+      keys: `[N]` uint64.
+      probabilities: `[N]` float64, of the item among those there were: 1 where the
+        sampler leaves no choice.
+      table_sizes: `[N]` int64, before the item was deleted, if it was.
+      priorities: `[N]` float64.
+      times_sampled: `[N]` int32, this time included.
+      payloads: `[N, 2]` int32.
+      removed: `[K, 2]` int32, the payloads of the items that have been deleted because
+        they were sampled for the last time.
+    """
+
+    keys: np.ndarray
+    probabilities: np.ndarray
+    table_sizes: np.ndarray
+    priorities: np.ndarray
+    times_sampled: np.ndarray
+    payloads: np.ndarray
+    removed: np.ndarray
+
+
+class EngineTable:
+    """A table as the server has it."""
+
+    def __init__(self, options: Mapping[str, Any], seed: int | None = None) -> None:
+        """Creates an empty table.
+
+        Args:
+          options: `name`, `max_size`, `max_times_sampled` (below 1: no limit),
+            `sampler`, `remover` and `rate_limiter` (what their `to_config` returns) and
+            `signature`, which the table only hands on.
+          seed: Of the draws of random selectors; None for one nobody knows.
+
+        Raises:
+          ValueError: If the selectors or the limiter are none, or the limiter can never
+            let anything be sampled.
+        """
+        self.options = dict(options)
+        self.name = str(options["name"])
+        self._max_size = int(options["max_size"])
+        self._max_times_sampled = int(options.get("max_times_sampled", 0))
+        self._limiter = rate_limiters.from_config(options["rate_limiter"])
+        rate_limiters.check_satisfiable(
+            self._limiter, self._max_size, self._max_times_sampled
+        )
+        self._random = np.random.Generator(np.random.PCG64(seed))
+        self._columns = columns_lib.Columns(self._max_size)
+        self._sampler = selectors.make(options["sampler"], self._columns)
+        self._remover = self._sampler
+        if options["remover"] != options["sampler"]:
+            self._remover = selectors.make(options["remover"], self._columns)
+        self._selectors = list(dict.fromkeys([self._sampler, self._remover]))
+        self._episodes = episodes_lib.EpisodeCounts()
+        self._counts = rate_limiters.Counts()
+        self._num_unique_samples = 0
+
+    def __len__(self) -> int:
+        """Returns how many items there are."""
+        return self._columns.size
+
+    def insertable(self, n: int) -> int:
+        """Returns how many of the next `n` inserts the limiter lets through now."""
+        return rate_limiters.num_inserts(self._limiter, self._counts, n)
+
+    def insert(
+        self, priorities: np.ndarray, payloads: np.ndarray, episodes: np.ndarray
+    ) -> np.ndarray:
+        """Inserts items, and removes others if the table is full.
+
+        An item is inserted before the remover chooses, which may choose the new one.
+
+        Args:
+          priorities: `[N]` float64, where `N` is at most `insertable(N)`.
+          payloads: `[N, 2]` int32, which come back with samples and on removal.
+          episodes: `[N]` int64, the episodes of the items.
+
+        Returns:
+          `[K, 2]` int32, the payloads of the items that were removed.
+
+        Raises:
+          ValueError: If a priority is negative or not finite; nothing is inserted then.
+        """
+        priorities = self._checked_priorities(priorities)
+        flat = np.ascontiguousarray(payloads, np.int32).view(np.int64).reshape(-1)
+        episodes = np.asarray(episodes, np.int64)
+        removed = []
+        start = 0
+        while start < priorities.size:
+            stop = start + self._stride(priorities.size - start)
+            batch = priorities[start:stop], flat[start:stop], episodes[start:stop]
+            if self._columns.size < self._max_size:
+                self._insert_new(*batch)
+            elif isinstance(self._remover, selection.OldestFirst):
+                removed.append(self._insert_over(*batch))
+            else:
+                removed.append(self._insert_and_evict(*batch))
+            start = stop
+        return _pairs(_joined(removed))
+
+    def sample(self, n: int) -> Samples:
+        """Samples up to `n` items: as many as the limiter lets through now, maybe none.
+
+        An item is deleted right after the sample that is the last it may have.
+        """
+        n = rate_limiters.num_samples(self._limiter, self._counts, n)
+        if n == 0:
+            return _NOTHING
+        if self._max_times_sampled > 0:
+            return self._sample_limited(n)
+        if isinstance(self._sampler, selection.RandomSelector):
+            rows = self._sampler.draw(n, self._random)
+            masses, total = self._sampler.masses(rows)
+            probabilities = masses / total
+        else:
+            rows = self._sampler.first(1).repeat(n)
+            probabilities = np.ones(n)
+        sizes = np.full(n, self._columns.size)
+        return self._samples(rows, probabilities, sizes)
+
+    def mutate(
+        self, keys: np.ndarray, priorities: np.ndarray, delete_keys: np.ndarray
+    ) -> np.ndarray:
+        """Deletes items, and then sets priorities of others; unknown keys are ignored.
+
+        Args:
+          keys: `[N]` uint64; of a key that is there twice the last priority counts.
+          priorities: `[N]` float64.
+          delete_keys: `[M]` uint64.
+
+        Returns:
+          `[K, 2]` int32, the payloads of the items that were deleted.
+
+        Raises:
+          ValueError: If a priority is negative or not finite, or if there is not one to
+            every key; nothing is changed then.
+        """
+        keys = np.asarray(keys, np.uint64)
+        priorities = self._checked_priorities(priorities)
+        if keys.shape != priorities.shape:
+            raise ValueError(
+                f"priorities: {priorities.size} came for {keys.size} keys; expected as "
+                "many. Give every key its priority."
+            )
+        removed = _NO_PAYLOADS
+        if len(delete_keys):
+            rows, _ = self._columns.find(np.asarray(delete_keys, np.uint64))
+            removed = self._forget(np.unique(rows))
+        rows, found = self._columns.find(keys)
+        if rows.size:
+            if rows.size < keys.size:
+                priorities = priorities[found]
+            self._columns.set_priorities(rows, priorities)
+            for selector in self._selectors:
+                selector.update(rows)
+        return _pairs(removed)
+
+    def reset(self) -> np.ndarray:
+        """Removes all items and forgets all counts; returns the payloads `[K, 2]`."""
+        removed = self._columns.payloads[self._columns.living()]
+        self._columns.clear()
+        for selector in self._selectors:
+            selector.clear()
+        self._episodes.clear()
+        self._counts = rate_limiters.Counts()
+        self._num_unique_samples = 0
+        return _pairs(removed)
+
+    def info(self) -> dict[str, Any]:
+        """Returns the fields of a `TableInfo` of Reverb, and `deletes`; JSON can hold it.
+
+        Infinite bounds of the limiter are strings, as in its `to_config`.
+        """
+        return {
+            "name": self.name,
+            "sampler_options": _options(self.options["sampler"]),
+            "remover_options": _options(self.options["remover"]),
+            "max_size": self._max_size,
+            "max_times_sampled": self._max_times_sampled,
+            "rate_limiter_info": {
+                **self._limiter.to_config(),
+                "insert_stats": {"completed": self._counts.inserts},
+                "sample_stats": {"completed": self._counts.samples},
+            },
+            "signature": self.options.get("signature"),
+            "current_size": self._columns.size,
+            "num_episodes": len(self._episodes),
+            "num_deleted_episodes": self._episodes.deleted,
+            "num_unique_samples": self._num_unique_samples,
+            "deletes": self._counts.deletes,
+        }
+
+    def waiting_to_insert(self) -> str:
+        """Returns a sentence that says what an insert waits for."""
+        return waiting.to_insert(self.name, self._limiter, self._counts)
+
+    def waiting_to_sample(self) -> str:
+        """Returns a sentence that says what a sample waits for."""
+        return waiting.to_sample(self.name, self._limiter, self._counts)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Returns what `restore` needs: a dictionary for JSON, and arrays.
+
+        The arrays of the items, the oldest first, are `keys`, `priorities`,
+        `times_sampled`, `payloads` `[N, 2]`, `episodes` and `stamps`.
+        """
+        columns = self._columns
+        meta, arrays = snapshot.of_columns(columns, self._by_age())
+        for name, selector in self._roles().items():
+            for key, array in selector.state().items():
+                arrays[f"{name}.{key}"] = array
+        meta["counts"] = list(self._counts)
+        meta["num_unique_samples"] = self._num_unique_samples
+        meta["num_deleted_episodes"] = self._episodes.deleted
+        meta["random"] = self._random.bit_generator.state
+        return meta, arrays
+
+    def restore(
+        self, meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+    ) -> None:
+        """Makes the table what it was when `state` returned the arguments.
+
+        The same operations then give the same results, keys and draws included.
+
+        Raises:
+          ValueError: If they are no state of a table of this size.
+        """
+        self.reset()
+        rows = snapshot.to_columns(self._columns, self._max_size, meta, arrays)
+        for name, selector in self._roles().items():
+            start = len(name) + 1
+            own = {k[start:]: v for k, v in arrays.items() if k.startswith(name + ".")}
+            selector.restore(rows, own)
+        self._episodes.add(self._columns.episodes[rows])
+        self._episodes.deleted = int(meta["num_deleted_episodes"])
+        self._counts = rate_limiters.Counts(*(int(n) for n in meta["counts"]))
+        self._num_unique_samples = int(meta["num_unique_samples"])
+        self._random.bit_generator.state = meta["random"]
+
+    def _roles(self) -> dict[str, selection.Selector]:
+        """Returns the selectors by what they are for, each one once."""
+        roles = {"sampler": self._sampler, "remover": self._remover}
+        return roles if len(self._selectors) == 2 else {"sampler": self._sampler}
+
+    def _by_age(self) -> np.ndarray:
+        """Returns the rows of all items, the oldest first."""
+        for selector in self._selectors:
+            if isinstance(selector, selection.InsertionOrder):
+                return selector.by_age()
+        return self._columns.by_age()
+
+    def _stride(self, n: int) -> int:
+        """Returns how many of the next `n` inserts can be made as one batch."""
+        room = self._max_size - self._columns.size
+        if room:
+            return min(n, room)
+        # What a random remover chooses changes with every insert.
+        return min(n, self._max_size) if self._remover.ordered else 1
+
+    def _insert_new(
+        self, priorities: np.ndarray, payloads: np.ndarray, episodes: np.ndarray
+    ) -> np.ndarray:
+        """Inserts items into a table that has room for them; returns their rows."""
+        rows = self._columns.take_rows(priorities.size)
+        self._columns.write(rows, priorities, payloads, episodes)
+        for selector in self._selectors:
+            selector.insert(rows)
+        self._episodes.add(episodes)
+        self._count(inserts=rows.size)
+        return rows
+
+    def _insert_over(
+        self, priorities: np.ndarray, payloads: np.ndarray, episodes: np.ndarray
+    ) -> np.ndarray:
+        """Inserts items in place of the oldest; returns the payloads of those."""
+        columns = self._columns
+        rows = self._remover.first(priorities.size)
+        removed = columns.payloads[rows]
+        self._episodes.exchange(episodes, columns.episodes[rows])
+        columns.write(rows, priorities, payloads, episodes)
+        for selector in self._selectors:
+            selector.replace(rows)
+        self._count(inserts=rows.size, deletes=rows.size)
+        return removed
+
+    def _insert_and_evict(
+        self, priorities: np.ndarray, payloads: np.ndarray, episodes: np.ndarray
+    ) -> np.ndarray:
+        """Inserts items into a full table and lets its remover choose as many.
+
+        What an ordered remover chooses one by one, out of all that have come by then,
+        is what it would choose out of all: its choice is the first of the same order.
+        """
+        columns = self._columns
+        new = columns.take_rows(priorities.size)
+        columns.write(new, priorities, payloads, episodes)
+        for selector in self._selectors:
+            selector.insert(new)
+        if isinstance(self._remover, selection.RandomSelector):
+            gone = self._remover.draw(1, self._random)
+        else:
+            gone = self._remover.first(new.size)
+            gone = episodes_lib.order_of_removal(gone, new)
+        self._episodes.exchange(episodes, columns.episodes[gone])
+        self._count(inserts=new.size)
+        return self._delete(gone)
+
+    def _sample_limited(self, n: int) -> Samples:
+        """Samples from a table that deletes items after some samples."""
+        parts = []
+        while n > 0 and self._columns.size >= self._limiter.min_size_to_sample:
+            draws = draws_lib.plan(
+                self._sampler,
+                self._columns,
+                n,
+                limit=self._max_times_sampled,
+                min_size=self._limiter.min_size_to_sample,
+                random=self._random,
+            )
+            part = self._samples(draws.rows, draws.probabilities, draws.sizes)
+            removed = _pairs(self._forget(draws.last))
+            parts.append(part._replace(removed=removed))
+            n -= draws.rows.size
+        if len(parts) == 1:
+            return parts[0]
+        return Samples(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+    def _samples(
+        self, rows: np.ndarray, probabilities: np.ndarray, sizes: np.ndarray
+    ) -> Samples:
+        """Counts the samples of rows and returns them."""
+        columns = self._columns
+        before = columns.times_sampled[rows]
+        np.add.at(columns.times_sampled, rows, 1)
+        times = before + 1
+        new = before == 0
+        if not np.array_equal(columns.times_sampled[rows], times):
+            # Some items were drawn several times.
+            ranks = draws_lib.ranks(rows)
+            times = (times + ranks).astype(np.int32)
+            new &= ranks == 0
+        self._num_unique_samples += int(np.count_nonzero(new))
+        self._count(samples=rows.size)
+        return Samples(
+            columns.keys[rows],
+            probabilities,
+            sizes,
+            columns.priorities[rows],
+            times,
+            _pairs(columns.payloads[rows]),
+            _pairs(_NO_PAYLOADS),
+        )
+
+    def _forget(self, rows: np.ndarray) -> np.ndarray:
+        """Deletes items, each there once; returns their payloads."""
+        if rows.size == 0:
+            return _NO_PAYLOADS
+        self._episodes.remove(self._columns.episodes[rows])
+        return self._delete(rows)
+
+    def _delete(self, rows: np.ndarray) -> np.ndarray:
+        """Deletes items, of whose episodes the caller takes care."""
+        removed = self._columns.payloads[rows]
+        self._columns.free(rows)
+        for selector in self._selectors:
+            selector.delete(rows)
+        self._count(deletes=rows.size)
+        return removed
+
+    def _count(self, inserts: int = 0, samples: int = 0, deletes: int = 0) -> None:
+        """Adds to the counts of the limiter."""
+        counts = self._counts
+        self._counts = rate_limiters.Counts(
+            counts.inserts + inserts,
+            counts.samples + samples,
+            counts.deletes + deletes,
+        )
+
+    def _checked_priorities(self, priorities: np.ndarray) -> np.ndarray:
+        """Returns priorities as `[N]` float64, none of them negative or not finite."""
+        priorities = np.asarray(priorities, np.float64)
+        if priorities.size == 0:
+            return priorities
+        # Not a number if any is none, and then neither comparison holds.
+        if not (priorities.min() >= 0.0 and priorities.max() < np.inf):
+            good = (priorities >= 0.0) & (priorities < np.inf)
+            raise ValueError(
+                f"priorities: {priorities[good.argmin()]} came; expected finite numbers "
+                "that are not negative. Clip or replace it before it is sent."
+            )
+        for selector in self._selectors:
+            selector.check(priorities)
+        return priorities
+
+
+_NO_PAYLOADS = np.zeros(0, np.int64)
+
+
+def _options(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a selector's configuration as a `TableInfo` has it."""
+    return item_selectors.from_config(config).options()
+
+
+def _joined(arrays: list[np.ndarray]) -> np.ndarray:
+    """Returns payloads, put together."""
+    if len(arrays) == 1:
+        return arrays[0]
+    return np.concatenate([_NO_PAYLOADS, *arrays])
+
+
+def _pairs(payloads: np.ndarray) -> np.ndarray:
+    """Returns payloads `[N]` int64 as `[N, 2]` int32."""
+    return payloads.view(np.int32).reshape(-1, 2)
+
+
+_NOTHING = Samples(
+    np.zeros(0, np.uint64),
+    np.zeros(0),
+    np.zeros(0, np.int64),
+    np.zeros(0),
+    np.zeros(0, np.int32),
+    _pairs(_NO_PAYLOADS),
+    _pairs(_NO_PAYLOADS),
+)

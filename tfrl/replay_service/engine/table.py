@@ -120,6 +120,10 @@ class EngineTable:
             start = stop
         return _pairs(_joined(removed))
 
+    def sampleable(self, n: int) -> int:
+        """Returns how many of the next `n` samples the limiter lets through now."""
+        return rate_limiters.num_samples(self._limiter, self._counts, n)
+
     def sample(self, n: int) -> Samples:
         """Samples up to `n` items: as many as the limiter lets through now, maybe none.
 

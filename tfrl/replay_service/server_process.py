@@ -1,0 +1,159 @@
+"""The server process, seen from the process that starts it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from tfrl.replay_service import errors
+
+# The child has the path of the parent before its first import; a name given by -m would
+# be looked up in the working directory first.
+_BOOTSTRAP = (
+    "import json, sys; sys.path[:] = json.loads(sys.stdin.buffer.readline()); "
+    "from tfrl.replay_service.engine import main; main.child_main(int(sys.argv[1]))"
+)
+_START_DEADLINE = 60.0  # Seconds; it takes one, but machines may be busy.
+_GRACE = 2.0  # Seconds between asking it to end and killing it.
+
+
+class ServerProcess:
+    """A server process, from its start to its end.
+
+    Attributes:
+      port: On which it listens.
+      pid: Its process id.
+    """
+
+    def __init__(self, config: Mapping[str, Any]):
+        """Starts it and waits until it listens.
+
+        Args:
+          config: See `engine.main.run`.
+
+        Raises:
+          OSError: If the port cannot be had.
+          ValueError: If the server refuses the configuration.
+          RuntimeError: If it does not start for another reason.
+        """
+        self._owner = os.getpid()
+        self._stopped = False
+        self._directory: str | None = None
+        self._process = _start()
+        self.pid = self._process.pid
+        try:
+            message = self._greet(config)
+            if "port" not in message:
+                raise _failure(message)
+        except BaseException:
+            self._process.kill()
+            self._process.wait()
+            self._close_pipes()
+            raise
+        self.port = int(message["port"])
+        self._directory = message.get("directory")
+        # Which is all that it says.
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+    def wait(self, timeout: float) -> bool:
+        """Waits for it to end; returns whether it has.
+
+        Raises:
+          RuntimeError: If it has ended by itself.
+        """
+        try:
+            code = self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return False
+        if not self._stopped:
+            raise RuntimeError(
+                f"The replay server on port {self.port} (process {self.pid}) has died "
+                f"with exit code {code}; what it wrote to stderr says why. Start "
+                "another one; with a checkpointer it goes on from the last checkpoint."
+            )
+        return True
+
+    def stop(self) -> None:
+        """Ends it, if it has not ended; may be called again."""
+        if self._owner != os.getpid() or self._stopped:
+            return  # A fork of this process has no business with it.
+        self._stopped = True
+        self._close_pipes()
+        try:
+            self._process.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._directory is not None:
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _greet(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Sends the configuration and returns the answer."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with contextlib.suppress(OSError):  # Its exit code says more.
+            for line in (sys.path, config):
+                self._process.stdin.write(json.dumps(line).encode() + b"\n")
+            self._process.stdin.flush()
+        late = threading.Event()
+
+        def give_up() -> None:
+            late.set()
+            self._process.kill()
+
+        timer = threading.Timer(_START_DEADLINE, give_up)
+        timer.daemon = True
+        timer.start()
+        try:
+            line = self._process.stdout.readline()
+        finally:
+            timer.cancel()
+        if line:
+            return json.loads(line)
+        code = self._process.wait()
+        what = (
+            f"did not come up within {_START_DEADLINE:.0f} s"
+            if late.is_set()
+            else f"ended at once, with exit code {code}"
+        )
+        raise RuntimeError(
+            f"The replay server {what}; what it wrote to stderr says why. It is "
+            f"started as {sys.executable!r}: check that this interpreter can import "
+            "tfrl and grpc (pip install tfrl[service])."
+        )
+
+    def _close_pipes(self) -> None:
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+
+def _start() -> subprocess.Popen[bytes]:
+    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    # Out of the reach of Ctrl-C.
+    apart: dict[str, Any] = (
+        {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}  # type: ignore[attr-defined]
+        if os.name == "nt"
+        else {"start_new_session": True}
+    )
+    return subprocess.Popen(
+        [sys.executable, *flags, "-c", _BOOTSTRAP, str(os.getpid())],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        **apart,
+    )
+
+
+def _failure(message: Mapping[str, Any]) -> Exception:
+    if message.get("code") == "os":
+        return OSError(message.get("errno"), message["message"])
+    return errors.from_meta(message)

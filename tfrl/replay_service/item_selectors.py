@@ -28,7 +28,7 @@ class ItemSelector:
         return {"kind": self.kind, **dataclasses.asdict(self)}
 
     def options(self) -> dict[str, Any]:
-        """Returns the selector as in a `TableInfo` of Reverb: the fields that are set."""
+        """Returns the fields that are set of the selector in a Reverb `TableInfo`."""
         options: dict[str, Any] = {self.kind: dataclasses.asdict(self) or True}
         if self.is_deterministic:
             options["is_deterministic"] = True
@@ -92,7 +92,7 @@ class MinHeap(ItemSelector):
     kind = "min_heap"
 
     def options(self) -> dict[str, Any]:
-        """Returns the selector as in a `TableInfo` of Reverb."""
+        """Returns the fields that are set of the selector in a Reverb `TableInfo`."""
         return {"heap": {"min_heap": True}, "is_deterministic": True}
 
 
@@ -102,7 +102,7 @@ class MaxHeap(ItemSelector):
     kind = "max_heap"
 
     def options(self) -> dict[str, Any]:
-        """Returns the selector as in a `TableInfo` of Reverb."""
+        """Returns the fields that are set of the selector in a Reverb `TableInfo`."""
         return {"heap": {}, "is_deterministic": True}
 
 

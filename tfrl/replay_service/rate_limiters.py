@@ -143,7 +143,7 @@ class SampleToInsertRatio(RateLimiter):
 
 
 class Queue(RateLimiter):
-    """The limiter of `Table.queue`: samples up to the inserts, which wait if it is full."""
+    """The limiter of `Table.queue`: an item is sampled once, inserts wait for room."""
 
     def __init__(self, size: int) -> None:
         """Creates the limiter of a queue of at most `size` items."""
@@ -151,7 +151,7 @@ class Queue(RateLimiter):
 
 
 class Stack(RateLimiter):
-    """The limiter of `Table.stack`: samples up to the inserts, which wait if it is full."""
+    """The limiter of `Table.stack`: an item is sampled once, inserts wait for room."""
 
     def __init__(self, size: int) -> None:
         """Creates the limiter of a stack of at most `size` items."""
@@ -279,9 +279,9 @@ def _check_range(
         raise ValueError(
             f"SampleToInsertRatio: error_buffer makes the range [{min_diff}, "
             f"{max_diff}]. The range covered by error_buffer is above "
-            f"samples_per_insert * min_size_to_sample ({middle}), which would result in "
-            "a deadlock as soon as min_size_to_sample items have been inserted. Lower "
-            "its first number."
+            f"samples_per_insert * min_size_to_sample ({middle}). This would result "
+            "in a deadlock as soon as min_size_to_sample items have been inserted. "
+            "Lower its first number."
         )
     if max_diff < middle:
         _LOGGER.warning(

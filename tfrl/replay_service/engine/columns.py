@@ -70,29 +70,24 @@ class Columns:
             return
         # By doubling, but not far beyond what a full table needs.
         doubled = min(max(2 * self.capacity, _FIRST_CAPACITY), self._max_size + 1024)
-        old = (
-            self.keys,
-            self.priorities,
-            self.times_sampled,
-            self.payloads,
-            self.episodes,
-            self.stamps,
-            self._free,
-        )
+        old = self._arrays()
         self._allocate(max(capacity, doubled))
-        new = (
-            self.keys,
-            self.priorities,
-            self.times_sampled,
-            self.payloads,
-            self.episodes,
-            self.stamps,
-            self._free,
-        )
-        for before, after in zip(old, new, strict=True):
+        for before, after in zip(old, self._arrays(), strict=True):
             after[: before.size] = before
         for grow in self._on_grow:
             grow(self.capacity)
+
+    def _arrays(self) -> list[np.ndarray]:
+        """Returns all that is as long as the capacity."""
+        return [
+            self.keys,
+            self.priorities,
+            self.times_sampled,
+            self.payloads,
+            self.episodes,
+            self.stamps,
+            self._free,
+        ]
 
     def take_rows(self, n: int) -> np.ndarray:
         """Returns `[n]` rows without items, the ones freed last first."""
@@ -101,7 +96,7 @@ class Columns:
         self.reserve(self.used + fresh)
         self._num_free -= again
         rows = np.empty(n, np.int64)
-        rows[:again] = self._free[self._num_free : self._num_free + again]
+        rows[:again] = self._free[self._num_free : self._num_free + again][::-1]
         rows[again:] = np.arange(self.used, self.used + fresh)
         self.used += fresh
         self.size += n
@@ -141,7 +136,7 @@ class Columns:
         self.size -= rows.size
 
     def find(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the rows `[M]` of those of the keys `[N]` there are, and which `[N]`."""
+        """Returns the rows `[M]` of those keys that there are, and which are `[N]`."""
         rows = (keys & _ROW_MASK).astype(np.int64)
         if self.capacity == 0:
             return rows[:0], np.zeros(rows.shape, bool)
@@ -151,7 +146,7 @@ class Columns:
         return (rows if found.all() else rows[found]), found
 
     def holds(self, keys: np.ndarray) -> np.ndarray:
-        """Returns which keys, all of this table and some of items now gone, are valid."""
+        """Returns which keys, all given out here, are of items still here."""
         return self.keys.take(row_of(keys)) == keys
 
     def living(self) -> np.ndarray:

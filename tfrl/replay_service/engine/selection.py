@@ -18,8 +18,6 @@ from tfrl.replay_service.engine import sum_tree
 class Selector(abc.ABC):
     """The base class of the selectors, which know the items of some columns."""
 
-    ordered = True
-
     def __init__(self, columns: columns_lib.Columns) -> None:
         """Creates a selector of columns that are still empty."""
         self._columns = columns
@@ -34,9 +32,13 @@ class Selector(abc.ABC):
 
     def update(self, rows: np.ndarray) -> None:
         """Notes that rows `[N]`, some maybe twice, have new priorities."""
+        # Most selectors do not look at priorities.
+        return
 
     def delete(self, rows: np.ndarray) -> None:
         """Notes that the items of rows `[N]` have been freed."""
+        # Some selectors find out when they meet one.
+        return
 
     @abc.abstractmethod
     def clear(self) -> None:
@@ -44,6 +46,7 @@ class Selector(abc.ABC):
 
     def check(self, priorities: np.ndarray) -> None:
         """Raises ValueError if priorities `[N]`, finite and >= 0, cannot be taken."""
+        return
 
     def state(self) -> dict[str, np.ndarray]:
         """Returns what cannot be told from the columns."""
@@ -64,8 +67,6 @@ class OrderedSelector(Selector):
 
 class RandomSelector(Selector):
     """A selector with a probability for every item."""
-
-    ordered = False
 
     @abc.abstractmethod
     def draw(self, n: int, random: np.random.Generator) -> np.ndarray:
@@ -230,7 +231,7 @@ class UniformSelector(RandomSelector):
 
     def restore(self, rows: np.ndarray, arrays: dict[str, np.ndarray]) -> None:
         """Adds the rows of all items, as they were."""
-        self.insert(arrays["rows"] if "rows" in arrays else rows)
+        self.insert(arrays.get("rows", rows))
 
     def _grow(self, capacity: int) -> None:
         """Makes the arrays as long as the columns."""

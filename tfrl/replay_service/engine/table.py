@@ -7,7 +7,7 @@ by one would, in less time.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,31 +15,8 @@ from tfrl.replay_service import item_selectors, rate_limiters
 from tfrl.replay_service.engine import columns as columns_lib
 from tfrl.replay_service.engine import draws as draws_lib
 from tfrl.replay_service.engine import episodes as episodes_lib
+from tfrl.replay_service.engine import samples as samples_lib
 from tfrl.replay_service.engine import selection, selectors, snapshot, waiting
-
-
-class Samples(NamedTuple):
-    """Sampled items, in the order in which they were drawn.
-
-    Attributes:
-      keys: `[N]` uint64.
-      probabilities: `[N]` float64, of the item among those there were: 1 where the
-        sampler leaves no choice.
-      table_sizes: `[N]` int64, before the item was deleted, if it was.
-      priorities: `[N]` float64.
-      times_sampled: `[N]` int32, this time included.
-      payloads: `[N, 2]` int32.
-      removed: `[K, 2]` int32, the payloads of the items that have been deleted because
-        they were sampled for the last time.
-    """
-
-    keys: np.ndarray
-    probabilities: np.ndarray
-    table_sizes: np.ndarray
-    priorities: np.ndarray
-    times_sampled: np.ndarray
-    payloads: np.ndarray
-    removed: np.ndarray
 
 
 class EngineTable:
@@ -72,7 +49,9 @@ class EngineTable:
         self._remover = self._sampler
         if options["remover"] != options["sampler"]:
             self._remover = selectors.make(options["remover"], self._columns)
-        self._selectors = list(dict.fromkeys([self._sampler, self._remover]))
+        self._selectors: list[selection.Selector] = list(
+            dict.fromkeys([self._sampler, self._remover])
+        )
         self._episodes = episodes_lib.EpisodeCounts()
         self._counts = rate_limiters.Counts()
         self._num_unique_samples = 0
@@ -84,6 +63,13 @@ class EngineTable:
     def insertable(self, n: int) -> int:
         """Returns how many of the next `n` inserts the limiter lets through now."""
         return rate_limiters.num_inserts(self._limiter, self._counts, n)
+
+    def sampleable(self, n: int) -> int:
+        """Returns how many of the next `n` samples the limiter lets through now.
+
+        They are fewer where samples delete items until there are too few.
+        """
+        return rate_limiters.num_samples(self._limiter, self._counts, n)
 
     def insert(
         self, priorities: np.ndarray, payloads: np.ndarray, episodes: np.ndarray
@@ -114,33 +100,29 @@ class EngineTable:
             if self._columns.size < self._max_size:
                 self._insert_new(*batch)
             elif isinstance(self._remover, selection.OldestFirst):
-                removed.append(self._insert_over(*batch))
+                removed.append(self._insert_over(self._remover, *batch))
             else:
                 removed.append(self._insert_and_evict(*batch))
             start = stop
-        return _pairs(_joined(removed))
+        return samples_lib.pairs(np.concatenate([samples_lib.NO_PAYLOADS, *removed]))
 
-    def sampleable(self, n: int) -> int:
-        """Returns how many of the next `n` samples the limiter lets through now."""
-        return rate_limiters.num_samples(self._limiter, self._counts, n)
-
-    def sample(self, n: int) -> Samples:
+    def sample(self, n: int) -> samples_lib.Samples:
         """Samples up to `n` items: as many as the limiter lets through now, maybe none.
 
         An item is deleted right after the sample that is the last it may have.
         """
-        n = rate_limiters.num_samples(self._limiter, self._counts, n)
+        n = self.sampleable(n)
         if n == 0:
-            return _NOTHING
+            return samples_lib.NOTHING
         if self._max_times_sampled > 0:
             return self._sample_limited(n)
-        if isinstance(self._sampler, selection.RandomSelector):
+        if isinstance(self._sampler, selection.OrderedSelector):
+            rows = self._sampler.first(1).repeat(n)
+            probabilities = np.ones(n)
+        else:
             rows = self._sampler.draw(n, self._random)
             masses, total = self._sampler.masses(rows)
             probabilities = masses / total
-        else:
-            rows = self._sampler.first(1).repeat(n)
-            probabilities = np.ones(n)
         sizes = np.full(n, self._columns.size)
         return self._samples(rows, probabilities, sizes)
 
@@ -168,7 +150,7 @@ class EngineTable:
                 f"priorities: {priorities.size} came for {keys.size} keys; expected as "
                 "many. Give every key its priority."
             )
-        removed = _NO_PAYLOADS
+        removed = samples_lib.NO_PAYLOADS
         if len(delete_keys):
             rows, _ = self._columns.find(np.asarray(delete_keys, np.uint64))
             removed = self._forget(np.unique(rows))
@@ -179,7 +161,7 @@ class EngineTable:
             self._columns.set_priorities(rows, priorities)
             for selector in self._selectors:
                 selector.update(rows)
-        return _pairs(removed)
+        return samples_lib.pairs(removed)
 
     def reset(self) -> np.ndarray:
         """Removes all items and forgets all counts; returns the payloads `[K, 2]`."""
@@ -190,12 +172,13 @@ class EngineTable:
         self._episodes.clear()
         self._counts = rate_limiters.Counts()
         self._num_unique_samples = 0
-        return _pairs(removed)
+        return samples_lib.pairs(removed)
 
     def info(self) -> dict[str, Any]:
-        """Returns the fields of a `TableInfo` of Reverb, and `deletes`; JSON can hold it.
+        """Returns the fields of a Reverb `TableInfo`, and the `num_deleted_items`.
 
-        Infinite bounds of the limiter are strings, as in its `to_config`.
+        JSON can hold them: infinite bounds of the limiter are strings, as in its
+        `to_config`.
         """
         return {
             "name": self.name,
@@ -213,7 +196,7 @@ class EngineTable:
             "num_episodes": len(self._episodes),
             "num_deleted_episodes": self._episodes.deleted,
             "num_unique_samples": self._num_unique_samples,
-            "deletes": self._counts.deletes,
+            "num_deleted_items": self._counts.deletes,
         }
 
     def waiting_to_insert(self) -> str:
@@ -265,8 +248,7 @@ class EngineTable:
 
     def _roles(self) -> dict[str, selection.Selector]:
         """Returns the selectors by what they are for, each one once."""
-        roles = {"sampler": self._sampler, "remover": self._remover}
-        return roles if len(self._selectors) == 2 else {"sampler": self._sampler}
+        return dict(zip(("sampler", "remover"), self._selectors, strict=False))
 
     def _by_age(self) -> np.ndarray:
         """Returns the rows of all items, the oldest first."""
@@ -281,7 +263,8 @@ class EngineTable:
         if room:
             return min(n, room)
         # What a random remover chooses changes with every insert.
-        return min(n, self._max_size) if self._remover.ordered else 1
+        ordered = isinstance(self._remover, selection.OrderedSelector)
+        return min(n, self._max_size) if ordered else 1
 
     def _insert_new(
         self, priorities: np.ndarray, payloads: np.ndarray, episodes: np.ndarray
@@ -296,11 +279,15 @@ class EngineTable:
         return rows
 
     def _insert_over(
-        self, priorities: np.ndarray, payloads: np.ndarray, episodes: np.ndarray
+        self,
+        remover: selection.OldestFirst,
+        priorities: np.ndarray,
+        payloads: np.ndarray,
+        episodes: np.ndarray,
     ) -> np.ndarray:
         """Inserts items in place of the oldest; returns the payloads of those."""
         columns = self._columns
-        rows = self._remover.first(priorities.size)
+        rows = remover.first(priorities.size)
         removed = columns.payloads[rows]
         self._episodes.exchange(episodes, columns.episodes[rows])
         columns.write(rows, priorities, payloads, episodes)
@@ -322,16 +309,16 @@ class EngineTable:
         columns.write(new, priorities, payloads, episodes)
         for selector in self._selectors:
             selector.insert(new)
-        if isinstance(self._remover, selection.RandomSelector):
-            gone = self._remover.draw(1, self._random)
-        else:
+        if isinstance(self._remover, selection.OrderedSelector):
             gone = self._remover.first(new.size)
             gone = episodes_lib.order_of_removal(gone, new)
+        else:
+            gone = self._remover.draw(1, self._random)
         self._episodes.exchange(episodes, columns.episodes[gone])
         self._count(inserts=new.size)
         return self._delete(gone)
 
-    def _sample_limited(self, n: int) -> Samples:
+    def _sample_limited(self, n: int) -> samples_lib.Samples:
         """Samples from a table that deletes items after some samples."""
         parts = []
         while n > 0 and self._columns.size >= self._limiter.min_size_to_sample:
@@ -344,16 +331,14 @@ class EngineTable:
                 random=self._random,
             )
             part = self._samples(draws.rows, draws.probabilities, draws.sizes)
-            removed = _pairs(self._forget(draws.last))
+            removed = samples_lib.pairs(self._forget(draws.last))
             parts.append(part._replace(removed=removed))
             n -= draws.rows.size
-        if len(parts) == 1:
-            return parts[0]
-        return Samples(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+        return samples_lib.joined(parts)
 
     def _samples(
         self, rows: np.ndarray, probabilities: np.ndarray, sizes: np.ndarray
-    ) -> Samples:
+    ) -> samples_lib.Samples:
         """Counts the samples of rows and returns them."""
         columns = self._columns
         before = columns.times_sampled[rows]
@@ -367,20 +352,20 @@ class EngineTable:
             new &= ranks == 0
         self._num_unique_samples += int(np.count_nonzero(new))
         self._count(samples=rows.size)
-        return Samples(
+        return samples_lib.Samples(
             columns.keys[rows],
             probabilities,
             sizes,
             columns.priorities[rows],
             times,
-            _pairs(columns.payloads[rows]),
-            _pairs(_NO_PAYLOADS),
+            samples_lib.pairs(columns.payloads[rows]),
+            samples_lib.pairs(samples_lib.NO_PAYLOADS),
         )
 
     def _forget(self, rows: np.ndarray) -> np.ndarray:
         """Deletes items, each there once; returns their payloads."""
         if rows.size == 0:
-            return _NO_PAYLOADS
+            return samples_lib.NO_PAYLOADS
         self._episodes.remove(self._columns.episodes[rows])
         return self._delete(rows)
 
@@ -403,48 +388,22 @@ class EngineTable:
         )
 
     def _checked_priorities(self, priorities: np.ndarray) -> np.ndarray:
-        """Returns priorities as `[N]` float64, none of them negative or not finite."""
+        """Returns priorities as `[N]` float64 that every selector can take."""
         priorities = np.asarray(priorities, np.float64)
         if priorities.size == 0:
             return priorities
-        # Not a number if any is none, and then neither comparison holds.
+        # NaN makes the least and the greatest NaN, and both comparisons false.
         if not (priorities.min() >= 0.0 and priorities.max() < np.inf):
             good = (priorities >= 0.0) & (priorities < np.inf)
             raise ValueError(
-                f"priorities: {priorities[good.argmin()]} came; expected finite numbers "
-                "that are not negative. Clip or replace it before it is sent."
+                f"priorities: {priorities[good.argmin()]} came; expected finite "
+                "numbers that are not negative. Clip or replace it before it is sent."
             )
         for selector in self._selectors:
             selector.check(priorities)
         return priorities
 
 
-_NO_PAYLOADS = np.zeros(0, np.int64)
-
-
 def _options(config: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a selector's configuration as a `TableInfo` has it."""
     return item_selectors.from_config(config).options()
-
-
-def _joined(arrays: list[np.ndarray]) -> np.ndarray:
-    """Returns payloads, put together."""
-    if len(arrays) == 1:
-        return arrays[0]
-    return np.concatenate([_NO_PAYLOADS, *arrays])
-
-
-def _pairs(payloads: np.ndarray) -> np.ndarray:
-    """Returns payloads `[N]` int64 as `[N, 2]` int32."""
-    return payloads.view(np.int32).reshape(-1, 2)
-
-
-_NOTHING = Samples(
-    np.zeros(0, np.uint64),
-    np.zeros(0),
-    np.zeros(0, np.int64),
-    np.zeros(0),
-    np.zeros(0, np.int32),
-    _pairs(_NO_PAYLOADS),
-    _pairs(_NO_PAYLOADS),
-)

@@ -1,6 +1,11 @@
-"""The examples as their users run them: as processes, with flags."""
+"""The examples as their users run them: as processes, with flags.
+
+Most are forks of one process that has imported TensorFlow, which takes longer than what
+they do.
+"""
 
 import csv
+import itertools
 import json
 import os
 import pathlib
@@ -25,6 +30,28 @@ SMALL_DQN = (
     "--config.num_eval_episodes=3",
 )
 PLAIN_DQN = (*SMALL_DQN, "--config.jit_compile=False")
+ENVIRONMENT = {**os.environ, "SDL_VIDEODRIVER": "dummy", "CUDA_VISIBLE_DEVICES": ""}
+
+# What is imported here starts no thread and defines no flag.
+FORKS = """
+import json, os, runpy, sys
+import keras, matplotlib.pyplot, tensorflow
+from tfrl import agents, train
+from tfrl.agents.dqn import dqn_agent
+from tfrl.agents.reinforce import reinforce_agent
+from tfrl.environments import suite_gym, tf_py_environment, vector_py_environment
+from tfrl.eval import evaluate
+for line in sys.stdin:
+    module, arguments, output, errors = json.loads(line)
+    process = os.fork()
+    if not process:
+        for path, descriptor in ((output, 1), (errors, 2)):
+            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), descriptor)
+        sys.argv = [module, *arguments]
+        runpy.run_module(f"examples.{module}", run_name="__main__", alter_sys=True)
+        sys.exit()
+    print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
+"""
 
 
 def start(module, *arguments):
@@ -34,14 +61,41 @@ def start(module, *arguments):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "SDL_VIDEODRIVER": "dummy", "CUDA_VISIBLE_DEVICES": ""},
+        env=ENVIRONMENT,
     )
 
 
-def run(module, *arguments):
+def run_process(module, *arguments):
     process = start(module, *arguments)
     output, errors = process.communicate(timeout=280)
     return process.returncode, output, errors
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Does what `run_process` does, in a fork."""
+    folder = tmp_path_factory.mktemp("runs")
+    forks = subprocess.Popen(
+        [sys.executable, "-c", FORKS],
+        cwd=REPOSITORY,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    )
+    count = itertools.count()
+
+    def run_fork(module, *arguments):
+        output, errors = (folder / f"{next(count)}" for _ in range(2))
+        request = (module, arguments, str(output), str(errors))
+        forks.stdin.write(json.dumps(request) + "\n")
+        forks.stdin.flush()
+        code = int(forks.stdout.readline())
+        return code, output.read_text(), errors.read_text()
+
+    with forks:
+        yield run_fork
+        forks.stdin.close()
 
 
 def rows(logdir):
@@ -53,7 +107,7 @@ def rows(logdir):
 def trained(tmp_path_factory):
     """A short DQN run, and what it printed."""
     logdir = tmp_path_factory.mktemp("dqn") / "run"
-    code, output, errors = run("train_dqn", f"--logdir={logdir}", *SMALL_DQN)
+    code, output, errors = run_process("train_dqn", f"--logdir={logdir}", *SMALL_DQN)
     assert code == 0, errors
     return logdir, output, errors
 
@@ -84,14 +138,14 @@ def test_nothing_of_tensorflow_comes_between_the_lines(trained):
     assert "tensorflow" not in (output + errors).lower()
 
 
-def test_a_finished_run_says_so(trained):
+def test_a_finished_run_says_so(trained, run):
     logdir, _, _ = trained
     code, _, errors = run("train_dqn", f"--logdir={logdir}", *SMALL_DQN)
     assert code == 0
     assert "This run is finished: 120 iterations done" in errors
 
 
-def test_changed_flags_are_an_error_that_names_the_field(trained):
+def test_changed_flags_are_an_error_that_names_the_field(trained, run):
     logdir, _, _ = trained
     before = (logdir / "metrics.csv").read_text()
     code, _, errors = run(
@@ -103,7 +157,7 @@ def test_changed_flags_are_an_error_that_names_the_field(trained):
     assert (logdir / "metrics.csv").read_text() == before
 
 
-def test_play_prints_returns_and_films(trained, tmp_path):
+def test_play_prints_returns_and_films(trained, run, tmp_path):
     logdir, _, _ = trained
     video = tmp_path / "play.mp4"
     code, output, errors = run(
@@ -116,7 +170,7 @@ def test_play_prints_returns_and_films(trained, tmp_path):
         assert np.std(reader.get_data(0)) > 0
 
 
-def test_a_killed_run_goes_on_from_its_last_checkpoint(trained, tmp_path):
+def test_a_killed_run_goes_on_from_its_last_checkpoint(trained, run, tmp_path):
     whole, _, _ = trained
     logdir = tmp_path / "run"
     process = start("train_dqn", f"--logdir={logdir}", *PLAIN_DQN)
@@ -151,7 +205,7 @@ def test_an_interrupted_run_saves_itself_and_exits_with_130(tmp_path):
     assert "Traceback" not in errors
 
 
-def test_train_dqn_runs_with_prioritized_replay(tmp_path):
+def test_train_dqn_runs_with_prioritized_replay(run, tmp_path):
     logdir = tmp_path / "run"
     code, output, errors = run(
         "train_dqn",
@@ -166,7 +220,7 @@ def test_train_dqn_runs_with_prioritized_replay(tmp_path):
     assert any("_max_priority" in name for name in saved.get_variable_to_shape_map())
 
 
-def test_train_reinforce_runs(tmp_path):
+def test_train_reinforce_runs(run, tmp_path):
     code, output, errors = run(
         "train_reinforce",
         f"--logdir={tmp_path / 'run'}",
@@ -199,7 +253,9 @@ def test_train_reinforce_runs(tmp_path):
         ("play", ["--logdir=/nowhere"], "saved_model.pb"),
     ],
 )
-def test_a_wrong_word_gets_help_and_no_traceback(module, arguments, message, tmp_path):
+def test_a_wrong_word_gets_help_and_no_traceback(
+    run, module, arguments, message, tmp_path
+):
     if module == "train_dqn" and not any("logdir" in a for a in arguments):
         arguments = [*arguments, f"--logdir={tmp_path / 'run'}"]
     code, output, errors = run(module, *arguments)

@@ -117,10 +117,9 @@ def _encode_items(nest: Mapping[Any, Any], path: tuple[Any, ...]) -> Any:
 
 
 def _encode_leaf(spec: Any, path: tuple[Any, ...]) -> dict[str, Any]:
-    # Arrays and tensors have shapes and dtypes, too.
-    if not (hasattr(spec, "shape") and hasattr(spec, "dtype")) or hasattr(
-        spec, "__array__"
-    ):
+    is_spec = all(hasattr(spec, field) for field in ("shape", "dtype", "name"))
+    # Tensors have all that, too; specs of ragged or sparse ones have no name.
+    if not is_spec or hasattr(spec, "__array__"):
         raise ValueError(
             f"Unsupported signature spec: {spec!r} of type {type(spec).__name__} at "
             f"{path}, expected specs of tensors in mappings, lists and tuples; "

@@ -110,11 +110,8 @@ class Layouts:
         if len(payloads) == 1 or (layouts == first).all():
             self._layouts[first].remove(payloads[:, 1])
             return
-        order = layouts.argsort(kind="stable")
-        layouts, rows = layouts[order], payloads[order, 1]
-        starts = [0, *(np.flatnonzero(np.diff(layouts)) + 1).tolist(), len(layouts)]
-        for start, stop in itertools.pairwise(starts):
-            self._layouts[layouts[start]].remove(rows[start:stop])
+        for rows in group(layouts):
+            self._layouts[layouts[rows[0]]].remove(payloads[rows, 1])
 
     def gather(self, layout: int, slots: np.ndarray) -> list[np.ndarray]:
         """Returns the data of items.
@@ -132,6 +129,15 @@ class Layouts:
     def definition(self, layout: int) -> dict[str, Any]:
         """Returns what a reader must know of a layout, for JSON."""
         return self._layouts[layout].definition()
+
+
+def group(numbers: np.ndarray) -> list[np.ndarray]:
+    """Returns for each number in `[n]`, in rising order, at which indices it is."""
+    if not len(numbers):
+        return []
+    order = numbers.argsort(kind="stable")
+    changes = np.flatnonzero(np.diff(numbers[order])) + 1
+    return np.split(order, changes)
 
 
 class _Layout:

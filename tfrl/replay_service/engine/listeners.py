@@ -45,7 +45,7 @@ class LocalProtocol(asyncio.BufferedProtocol):
         self._chunk = bytearray(_CHUNK)
         self._view = memoryview(self._chunk)
         self._start = self._end = 0  # What of the chunk is not yet used.
-        self._large: np.ndarray | None = None  # A large message that is coming in.
+        self._large: Any = None  # A large message that is coming in.
         self._large_end = 0
         self._transport: Any = None
         self._session: Any = None
@@ -71,7 +71,7 @@ class LocalProtocol(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> Any:
         """Returns where to read to."""
         if self._large is not None:
-            return memoryview(self._large)[self._large_end :]
+            return self._large[self._large_end :]
         return self._view[self._end :]
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -80,7 +80,7 @@ class LocalProtocol(asyncio.BufferedProtocol):
             self._large_end += nbytes
             if self._large_end == len(self._large):
                 message, self._large = self._large, None
-                self._session.receive(memoryview(message))
+                self._session.receive(message)
             return
         self._end += nbytes
         while self._next_message():
@@ -140,7 +140,7 @@ class LocalProtocol(asyncio.BufferedProtocol):
             return True
         if length + _LENGTH.size > _CHUNK:
             # Read to where it stays; np.empty does not write zeros there first.
-            self._large = np.empty(length, np.uint8)
+            self._large = np.empty(length, np.uint8).data
             self._large_end = self._end - start
             self._large[: self._large_end] = self._view[start : self._end]
             self._start = self._end = 0

@@ -58,11 +58,11 @@ async def run(
         config["tables"], seed=config.get("seed"), token=config.get("token")
     )
     async with contextlib.AsyncExitStack() as stack:
-        stack.callback(service.stop)
         directory = await _listen_locally(service, stack)
         host = str(config.get("host") or "localhost")
         server, port = await _listen_to_grpc(service, host, config)
-        stack.push_async_callback(server.stop, 0)
+        stack.push_async_callback(server.stop, _GRACE / 2)
+        stack.callback(service.stop)
         service.start()
         # Nothing of what there is now becomes garbage, nor need it be looked at.
         gc.collect()

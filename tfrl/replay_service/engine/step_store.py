@@ -116,6 +116,21 @@ class StepStore:
         data = self._arena.columns[column].take(rows, mode="clip")
         return data.view(self._dtypes[column]).reshape(shape)
 
+    def read_bytes(self, column: int, slots: np.ndarray) -> np.ndarray:
+        """Returns some rows of a column as bytes, uint8 `[n, row bytes]`."""
+        size = self.row_bytes[column]
+        if not size:
+            return np.empty((len(slots), 0), np.uint8)
+        data = self._arena.columns[column].take(slots.astype(np.intp), mode="clip")
+        return data.view(np.uint8).reshape(-1, size)
+
+    def write_bytes(self, column: int, slots: np.ndarray, data: np.ndarray) -> None:
+        """Writes some rows of a column, as `read_bytes` returned them."""
+        if self.row_bytes[column]:
+            rows = self._arena.columns[column]
+            flat = np.ascontiguousarray(data).reshape(-1)
+            rows[slots.astype(np.intp)] = flat.view(rows.dtype)
+
     def retain(self, slots: np.ndarray) -> None:
         """Counts one more reference for each element of `slots`, of any shape."""
         rows = slots.reshape(-1).astype(np.intp)

@@ -1,0 +1,295 @@
+"""`ReverbReplayBuffer` over tables of a server."""
+
+import logging
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfrl import replay_service as reverb
+from tfrl.drivers import dynamic_step_driver
+from tfrl.environments import suite_gym, test_envs, tf_py_environment
+from tfrl.policies import random_tf_policy
+from tfrl.replay_buffers import reverb_replay_buffer, reverb_utils
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import trajectory
+
+SPEC = {"frame": tf.TensorSpec([], tf.int64), "pair": tf.TensorSpec([2], tf.float32)}
+
+
+def make_table(name, length, kind="uniform", **options):
+    signature = tensor_spec.add_outer_dim(SPEC, length)
+    if kind == "queue":
+        return reverb.Table.queue(name, 100, signature=signature)
+    sampler = {
+        "uniform": reverb.selectors.Uniform(),
+        "prioritized": reverb.selectors.Prioritized(1.0),
+        "fifo": reverb.selectors.Fifo(),
+    }[kind]
+    return reverb.Table(
+        name,
+        sampler=sampler,
+        remover=reverb.selectors.Fifo(),
+        max_size=100,
+        rate_limiter=reverb.rate_limiters.MinSize(1),
+        signature=signature,
+        **options,
+    )
+
+
+@pytest.fixture(scope="module")
+def server():
+    server = reverb.Server(
+        [
+            make_table("fours", 4),
+            make_table("any", None),
+            make_table("by_priority", 4, "prioritized"),
+            make_table("in_order", 4, "fifo", max_times_sampled=1),
+            make_table("queue", None, "queue"),
+        ]
+    )
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def make_buffer(server):
+    """Makes a buffer of a table, which is empty then."""
+
+    def make(table_name="fours", sequence_length=4, **options):
+        options.setdefault("local_server", server)
+        buffer = reverb_replay_buffer.ReverbReplayBuffer(
+            SPEC, table_name, sequence_length, **options
+        )
+        buffer.clear()
+        return buffer
+
+    return make
+
+
+def step(number):
+    return {
+        "frame": np.array(number, np.int64),
+        "pair": np.array([number, -number], np.float32),
+    }
+
+
+def write(buffer, table_name, *sequences, priority=1.0):
+    with buffer.py_client.trajectory_writer(num_keep_alive_refs=50) as writer:
+        for numbers in sequences:
+            for number in numbers:
+                writer.append(step(number))
+            item = {k: c[-len(numbers) :] for k, c in writer.history.items()}
+            writer.create_item(table_name, priority, item)
+
+
+def write_fours(buffer, number, table_name="fours"):
+    write(buffer, table_name, *[range(100 * i, 100 * i + 4) for i in range(number)])
+
+
+def check_frames(data, shape):
+    frames = data["frame"].numpy()
+    assert frames.shape == shape
+    np.testing.assert_array_equal(np.diff(frames, axis=-1), 1)
+    np.testing.assert_array_equal(data["pair"][..., 0], frames)
+    np.testing.assert_array_equal(data["pair"][..., 1], -frames)
+    return frames
+
+
+def test_whole_sequences_in_batches(make_buffer):
+    buffer = make_buffer()
+    write_fours(buffer, 5)
+    dataset = buffer.as_dataset(sample_batch_size=8, num_steps=4)
+    data, info = dataset.element_spec
+    assert data["pair"].shape.as_list() == [8, 4, 2]
+    assert info.key.shape.as_list() == [8, 4]
+    seen = set()
+    for data, info in dataset.take(6):
+        frames = check_frames(data, (8, 4))
+        seen.update(frames[:, 0].tolist())
+        keys = info.key.numpy()
+        assert (keys == keys[:, :1]).all()
+        np.testing.assert_array_equal(info.probability, np.full((8, 4), 0.2))
+        np.testing.assert_array_equal(info.table_size, np.full((8, 4), 5))
+        assert info.times_sampled.dtype == tf.int32
+    assert seen == {0, 100, 200, 300, 400}
+
+
+def test_number_of_steps_is_that_of_the_sequences_by_default(make_buffer):
+    buffer = make_buffer()
+    write_fours(buffer, 2)
+    data, info = next(iter(buffer.as_dataset(sample_batch_size=3)))
+    check_frames(data, (3, 4))
+    data, info = next(iter(buffer.as_dataset()))
+    check_frames(data, (4,))
+    assert info.priority.shape == (4,)
+
+
+def test_a_dataset_is_consumed_in_a_graph(make_buffer):
+    buffer = make_buffer()
+    write_fours(buffer, 3)
+    iterator = iter(buffer.as_dataset(sample_batch_size=2))
+
+    @tf.function
+    def total(n):
+        sum_of_frames = tf.zeros([], tf.int64)
+        for _ in tf.range(n):
+            data, _ = next(iterator)
+            sum_of_frames += tf.reduce_sum(data["frame"] % 100)
+        return sum_of_frames
+
+    assert int(total(tf.constant(5))) == 5 * 2 * (0 + 1 + 2 + 3)
+    assert int(total(tf.constant(7))) == 7 * 2 * (0 + 1 + 2 + 3)
+    assert total.experimental_get_tracing_count() == 1
+
+
+def test_sequences_of_any_length(make_buffer):
+    buffer = make_buffer("any", None)
+    write(buffer, "any", range(3), range(10, 17))
+    dataset = buffer.as_dataset()
+    assert dataset.element_spec[0]["pair"].shape.as_list() == [None, 2]
+    lengths = {check_frames(data, data["frame"].shape).size for data, _ in dataset.take(20)}
+    assert lengths == {3, 7}
+    data, info = next(iter(buffer.as_dataset(sample_batch_size=1)))
+    assert data["frame"].shape == info.key.shape in ((1, 3), (1, 7))
+
+
+def test_sequences_of_several_lengths_make_no_batch(make_buffer):
+    buffer = make_buffer("any", None)
+    write(buffer, "any", range(3), range(10, 17))
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        list(buffer.as_dataset(sample_batch_size=30).take(1))
+
+
+@pytest.mark.parametrize("batch_size", [None, 3])
+def test_sequences_are_cut_into_pieces(batch_size, make_buffer):
+    buffer = make_buffer()
+    write_fours(buffer, 4)
+    dataset = buffer.as_dataset(sample_batch_size=batch_size, num_steps=2)
+    shape = (2,) if batch_size is None else (batch_size, 2)
+    assert dataset.element_spec[0]["frame"].shape.as_list() == list(shape)
+    seen = set()
+    for data, info in dataset.take(50):
+        frames = check_frames(data, shape)
+        seen.update(frames[..., 0].reshape(-1).tolist())
+        assert info.key.shape == shape
+    assert seen == {100 * i + f for i in range(4) for f in (0, 2)}
+
+
+def test_sequences_of_any_length_are_cut_and_what_is_left_is_lost(make_buffer):
+    buffer = make_buffer("any", None)
+    write(buffer, "any", range(3), range(10, 15))
+    dataset = buffer.as_dataset(sample_batch_size=2, num_steps=2)
+    assert dataset.element_spec[0]["pair"].shape.as_list() == [2, 2, 2]
+    seen = set()
+    for data, _ in dataset.take(30):
+        seen.update(check_frames(data, (2, 2))[:, 0].tolist())
+    assert seen == {0, 10, 12}
+
+
+def test_preprocessing_is_of_whole_sequences_before_they_are_cut(make_buffer):
+    buffer = make_buffer()
+    write_fours(buffer, 3)
+
+    def preprocess(data):
+        assert data["frame"].shape == (4,)
+        return {**data, "frame": data["frame"] + tf.reduce_max(data["frame"]) % 100}
+
+    dataset = buffer.as_dataset(2, 2, sequence_preprocess_fn=preprocess)
+    for data, _ in dataset.take(10):
+        assert set((data["frame"].numpy()[:, 0] % 100).tolist()) <= {3, 5}
+    whole = buffer.as_dataset(2, 4, 2, sequence_preprocess_fn=preprocess)
+    for data, _ in whole.take(3):
+        assert (data["frame"].numpy()[:, 0] % 100 == 3).all()
+
+
+def test_deterministic_pass_goes_through_a_queue_once(make_buffer):
+    buffer = make_buffer("queue", None, rate_limiter_timeout_ms=200)
+    write(buffer, "queue", (1, 2, 3), (10, 11, 12, 13, 14))
+    dataset = buffer.as_dataset(num_steps=2, single_deterministic_pass=True)
+    frames = [data["frame"].numpy().tolist() for data, _ in dataset]
+    assert frames == [[1, 2], [10, 11], [12, 13]]
+    write(buffer, "queue", range(4), range(4, 8), range(8, 12))
+    dataset = buffer.as_dataset(2, single_deterministic_pass=True)
+    assert [d["frame"].numpy()[:, 0].tolist() for d, _ in dataset] == [[0, 4]]
+
+
+def test_deterministic_pass_needs_an_order(make_buffer):
+    with pytest.raises(ValueError, match="either the sampler or the remover is not"):
+        make_buffer().as_dataset(single_deterministic_pass=True)
+
+
+def test_a_dataset_ends_where_the_limiter_has_no_more_in_time(make_buffer):
+    buffer = make_buffer("in_order", rate_limiter_timeout_ms=200)
+    write_fours(buffer, 5, "in_order")
+    # Five sequences are ten pieces, and these three batches of three.
+    sizes = [data["frame"].shape for data, _ in buffer.as_dataset(3, 2)]
+    assert sizes == [(3, 2)] * 3
+
+
+def test_sizes_and_contents(make_buffer):
+    buffer = make_buffer()
+    assert (buffer.capacity, buffer.num_frames()) == (100, 0)
+    write_fours(buffer, 7)
+    assert buffer.num_frames() == buffer.get_table_info().current_size == 7
+
+    @tf.function
+    def size_cleared_size():
+        before = buffer.num_frames()
+        buffer.clear()
+        return before, buffer.num_frames()
+
+    assert [int(size) for size in size_cleared_size()] == [7, 0]
+    assert buffer.data_spec == SPEC
+    assert buffer.stateful_dataset
+    assert buffer.variables() == []
+
+
+def test_priorities_change_what_is_drawn(make_buffer):
+    buffer = make_buffer("by_priority")
+    write_fours(buffer, 2, "by_priority")
+    info = next(iter(buffer.as_dataset(10)))[1]
+    keys = np.unique(info.key)
+    buffer.update_priorities(keys[:1], np.zeros([1]))
+    for _, info in buffer.as_dataset(10).skip(3).take(1):
+        assert set(info.key.numpy().reshape(-1).tolist()) == {int(keys[1])}
+
+
+def test_rows_of_batches_go_to_observers_of_their_own(server):
+    environment = tf_py_environment.TFPyEnvironment(
+        test_envs.EpisodeCountingEnv(steps_per_episode=3)
+    )
+    policy = random_tf_policy.RandomTFPolicy(
+        environment.time_step_spec(), environment.action_spec()
+    )
+    spec = policy.trajectory_spec
+    table = reverb.Table(
+        "pairs",
+        sampler=reverb.selectors.Uniform(),
+        remover=reverb.selectors.Fifo(),
+        max_size=100,
+        rate_limiter=reverb.rate_limiters.MinSize(1),
+        signature=tensor_spec.add_outer_dim(spec, 2),
+    )
+    with_pairs = reverb.Server([table])
+    buffer = reverb_replay_buffer.ReverbReplayBuffer(
+        spec,
+        "pairs",
+        2,
+        local_server=with_pairs,
+        make_observer=lambda client: reverb_utils.ReverbAddTrajectoryObserver(
+            client, "pairs", 2
+        ),
+    )
+    driver = dynamic_step_driver.DynamicStepDriver(
+        environment, policy, [buffer.add_batch], num_steps=7
+    )
+    driver.run()
+    buffer.flush()
+    # Frames 0 1 2 B, 0 1 2 B, 0: three pairs in each of two episodes.
+    assert buffer.num_frames() == 6
+    data, _ = next(iter(buffer.as_dataset(5)))
+    episode, number = data.observation
+    np.testing.assert_array_equal(episode[:, 0], episode[:, 1])
+    np.testing.assert_array_equal(number[:, 1], number[:, 0] + 1)
+    with_pairs.stop()

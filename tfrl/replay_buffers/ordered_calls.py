@@ -1,0 +1,65 @@
+"""Python functions called from a graph, one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+
+class OrderedCalls:
+    """Calls Python functions in the order of the program, in a graph as outside of it.
+
+    TensorFlow keeps what changes a variable in the order of the program, but not the
+    calls of Python functions; so each call here changes a variable.
+    """
+
+    def __init__(self) -> None:
+        with tf.init_scope():
+            self._count = tf.Variable(0, dtype=tf.int64, trainable=False, name="calls")
+
+    def __call__(
+        self,
+        function: Callable[..., Sequence[Any]],
+        inputs: Sequence[tf.Tensor],
+        output_specs: Sequence[tf.TensorSpec],
+    ) -> list[tf.Tensor]:
+        """Calls `function`.
+
+        Args:
+          function: Takes the inputs as arrays and returns arrays or numbers, as many as
+            there are `output_specs`.
+          inputs: Tensors, or what can be made one.
+          output_specs: Of the results; dimensions may be None.
+
+        Returns:
+          The results as tensors. An exception is raised as it is outside of a graph,
+          and as one of `tf.errors` that quotes it in a graph.
+        """
+        if tf.executing_eagerly():
+            results = function(*(np.asarray(x) for x in inputs))
+            return [
+                tf.convert_to_tensor(result, spec.dtype)
+                for result, spec in zip(results, output_specs, strict=True)
+            ]
+
+        def call(count: np.ndarray, *arrays: np.ndarray) -> list[Any]:
+            results = function(*arrays)
+            dtypes = [spec.dtype.as_numpy_dtype for spec in output_specs]
+            return [
+                count + 1,
+                *(np.asarray(r, d) for r, d in zip(results, dtypes, strict=True)),
+            ]
+
+        count, *results = tf.numpy_function(
+            call,
+            [self._count.read_value(), *inputs],
+            [tf.int64, *(spec.dtype for spec in output_specs)],
+        )
+        count.set_shape([])
+        self._count.assign(count, read_value=False)
+        for result, spec in zip(results, output_specs, strict=True):
+            result.set_shape(spec.shape)
+        return results

@@ -1,0 +1,267 @@
+"""Datasets of sequences from a replay server, whole or in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl import replay_service
+
+
+def make_reverb_dataset(
+    server_address: str,
+    table: str,
+    data_spec: Any,
+    max_in_flight_samples_per_worker: int = 10,
+    batch_size: int | None = None,
+    prefetch_size: int | None = None,
+    sequence_length: int | None = None,
+    cycle_length: int | None = None,
+    num_parallel_calls: int | None = None,
+    per_sequence_fn: Callable[[Any], Any] | None = None,
+    dataset_transformation: Callable[[tf.data.Dataset], tf.data.Dataset] | None = None,
+    num_workers_per_iterator: int = -1,
+    max_samples_per_stream: int = -1,
+    rate_limiter_timeout_ms: int = -1,
+) -> tf.data.Dataset:
+    """Makes a dataset of the items of a table.
+
+    Without functions of the caller, and in one stream, batches come from the server as
+    they are.
+
+    Args:
+      server_address: Where the server is, as "host:port".
+      table: The table's name.
+      data_spec: A nest of specs of one frame, without batch and time.
+      max_in_flight_samples_per_worker: How many items to ask for ahead of their use.
+      batch_size: How many sequences make an element (`B`); None leaves the batch
+        dimension out. The last elements that make no whole batch are dropped.
+      prefetch_size: How many elements are made ahead.
+      sequence_length: How many frames every item has (`T`); None if that varies.
+      cycle_length: From how many streams the sequences come in turn; None is one.
+      num_parallel_calls: How many streams are read, or functions called, at a time.
+      per_sequence_fn: Applied to the `ReplaySample` of each sequence.
+      dataset_transformation: Applied to the dataset of each stream.
+      num_workers_per_iterator: See `replay_service.TrajectoryDataset`.
+      max_samples_per_stream: See `replay_service.TrajectoryDataset`.
+      rate_limiter_timeout_ms: See `replay_service.TrajectoryDataset`.
+
+    Returns:
+      A dataset of `ReplaySample(info, data)`, or what the functions make of it: data
+      `[B, T, ...]` and infos repeated for each frame, `[B, T]`.
+    """
+
+    def make_stream() -> tf.data.Dataset:
+        return whole_sequences(
+            server_address,
+            table,
+            data_spec,
+            sequence_length,
+            max_in_flight_samples_per_worker=max_in_flight_samples_per_worker,
+            num_workers_per_iterator=num_workers_per_iterator,
+            max_samples_per_stream=max_samples_per_stream,
+            rate_limiter_timeout_ms=rate_limiter_timeout_ms,
+        )
+
+    def make_transformed(_: Any = None) -> tf.data.Dataset:
+        dataset = make_stream().map(lambda sample: repeat_info(sample, axis=0))
+        if per_sequence_fn is not None:
+            dataset = dataset.map(per_sequence_fn, num_parallel_calls)
+        if dataset_transformation is not None:
+            dataset = dataset_transformation(dataset)
+        return dataset
+
+    has_functions = per_sequence_fn is not None or dataset_transformation is not None
+    if cycle_length not in (None, 1):
+        dataset = tf.data.Dataset.range(cycle_length).interleave(
+            make_transformed,
+            cycle_length=cycle_length,
+            num_parallel_calls=num_parallel_calls or tf.data.AUTOTUNE,
+            # Whichever stream has something.
+            deterministic=False,
+        )
+    elif has_functions or batch_size is None:
+        dataset = make_transformed()
+    else:
+        dataset = make_stream().batch(batch_size, drop_remainder=True)
+        dataset = dataset.map(lambda sample: repeat_info(sample, axis=1))
+        batch_size = None
+    dataset = in_batches(dataset, batch_size)
+    return dataset.prefetch(prefetch_size) if prefetch_size else dataset
+
+
+def whole_sequences(
+    server_address: str,
+    table: str,
+    data_spec: Any,
+    sequence_length: int | None,
+    **options: int,
+) -> tf.data.Dataset:
+    """The items of a table as they are, for frames of `data_spec`.
+
+    Args:
+      server_address: Where the server is.
+      table: The table's name.
+      data_spec: A nest of specs of one frame, without batch and time.
+      sequence_length: How many frames every item has (`T`); None if that varies.
+      **options: Of `replay_service.TrajectoryDataset`.
+
+    Returns:
+      A `TrajectoryDataset` of `ReplaySample`s whose data are `[T, ...]`.
+    """
+    return replay_service.TrajectoryDataset(
+        server_address,
+        table,
+        tf.nest.map_structure(lambda s: tf.as_dtype(s.dtype), data_spec),
+        tf.nest.map_structure(
+            lambda s: tf.TensorShape([sequence_length, *s.shape]), data_spec
+        ),
+        **options,
+    )
+
+
+def repeat_info(
+    sample: replay_service.ReplaySample, axis: int
+) -> replay_service.ReplaySample:
+    """Repeats the info of each sequence for its frames, which dimension `axis` counts.
+
+    Data `[T, ...]` (axis 0) get infos `[T]`, and data `[B, T, ...]` (1) infos `[B, T]`.
+    """
+    frames = tf.nest.flatten(sample.data)[0]
+    length = frames.shape[axis] or tf.shape(frames)[axis]
+    info = tf.nest.map_structure(
+        lambda leaf: tf.repeat(leaf[..., None], length, axis=-1), sample.info
+    )
+    return replay_service.ReplaySample(info, sample.data)
+
+
+def batches(
+    sequences: tf.data.Dataset, batch_size: int | None, drop_remainder: bool = True
+) -> tf.data.Dataset:
+    """Whole sequences in the batches that the service's own dataset makes.
+
+    Args:
+      sequences: What `whole_sequences` returned.
+      batch_size: How many make an element (`B`); None leaves the batch dimension out.
+      drop_remainder: Whether to drop the last ones if they make no batch.
+
+    Returns:
+      A dataset of `(data, info)`, `[B, T, ...]` and `[B, T]`.
+    """
+    axis = 0
+    if batch_size is not None:
+        sequences, axis = sequences.batch(batch_size, drop_remainder=drop_remainder), 1
+
+    # AutoGraph would convert all that is called here, at every start.
+    @tf.autograph.experimental.do_not_convert
+    def data_and_info(sample: replay_service.ReplaySample) -> tuple[Any, Any]:
+        info, data = repeat_info(sample, axis)
+        return data, info
+
+    return sequences.map(data_and_info)
+
+
+def preprocessed(
+    sequences: tf.data.Dataset,
+    sequence_preprocess_fn: Callable[[Any], Any] | None,
+    num_parallel_calls: int | None,
+) -> tf.data.Dataset:
+    """Sequences one by one, as `(data, info)`, `[T, ...]` and `[T]`.
+
+    Args:
+      sequences: What `whole_sequences` returned.
+      sequence_preprocess_fn: Applied to the data; None does nothing.
+      num_parallel_calls: How many times it is called at a time.
+    """
+    dataset = batches(sequences, None)
+    if sequence_preprocess_fn is None:
+        return dataset
+    preprocess = sequence_preprocess_fn
+    return dataset.map(lambda data, info: (preprocess(data), info), num_parallel_calls)
+
+
+def in_batches(dataset: tf.data.Dataset, batch_size: int | None) -> tf.data.Dataset:
+    """Batches of whole `batch_size`; None leaves the elements as they are."""
+    if batch_size is None:
+        return dataset
+    return dataset.batch(batch_size, drop_remainder=True)
+
+
+def truncate_reshape_rows_by_num_steps(sample: Any, num_steps: int) -> Any:
+    """Cuts sequences into pieces; what is left at the end is lost.
+
+    Args:
+      sample: A nest of tensors `[T, ...]`.
+      num_steps: How many frames make a piece (`n`).
+
+    Returns:
+      The nest with tensors `[T // n, n, ...]`.
+    """
+    return _pieces(sample, num_steps, axis=0)
+
+
+def mixed_pieces(
+    sequences: tf.data.Dataset, num_steps: int, batch_size: int | None
+) -> tf.data.Dataset:
+    """Cuts batches of sequences of one length into pieces, and mixes these.
+
+    All pieces of a batch of sequences are put in random order, and this is divided into
+    batches of pieces: so the pieces of one batch are of about as many sequences.
+
+    Args:
+      sequences: A dataset of nests `[P, T, ...]`, for any number `P` of sequences.
+      num_steps: How many frames make a piece (`n`).
+      batch_size: How many pieces make an element (`B`); None leaves the batch dimension
+        out.
+
+    Returns:
+      A dataset of nests `[B, n, ...]`.
+    """
+
+    @tf.autograph.experimental.do_not_convert
+    def cut(*sequences: Any) -> Any:
+        pieces = _pieces(sequences, num_steps, axis=1)
+        first = tf.nest.flatten(pieces)[0]
+        per_sequence = first.shape[1]
+        order = tf.random.shuffle(tf.range(tf.shape(first)[0] * per_sequence))
+        size = batch_size or 1
+        order = order[: tf.size(order) // size * size]
+        shape = [-1] if batch_size is None else [-1, batch_size]
+
+        def arrange(leaf: tf.Tensor) -> tf.Tensor:
+            rows = tf.reshape(leaf, [-1, *leaf.shape[2:]])
+            return tf.gather(rows, tf.reshape(order, shape))
+
+        return tf.nest.map_structure(arrange, pieces)
+
+    return sequences.map(cut).unbatch()
+
+
+def pieces_in_order(sequences: tf.data.Dataset, num_steps: int) -> tf.data.Dataset:
+    """Cuts each sequence `[T, ...]` of a dataset into pieces `[n, ...]`, in order."""
+    return sequences.map(
+        lambda *nest: truncate_reshape_rows_by_num_steps(nest, num_steps)
+    ).unbatch()
+
+
+def _pieces(nest: Any, num_steps: int, axis: int) -> Any:
+    """Divides dimension `axis` (0 or 1) into pieces of `num_steps`."""
+    first = tf.nest.flatten(nest)[0]
+    static = first.shape[axis]
+    length = tf.shape(first)[axis] if static is None else static
+    number = length // num_steps
+    keep = [slice(None)] * axis + [slice(number * num_steps)]
+
+    def divide(leaf: tf.Tensor) -> tf.Tensor:
+        outer, inner = leaf.shape[:axis], leaf.shape[axis + 1 :]
+        shape = tf.concat(
+            [tf.shape(leaf)[:axis], [number, num_steps], tf.shape(leaf)[axis + 1 :]], 0
+        )
+        pieces = tf.reshape(leaf[tuple(keep)], shape)
+        known = None if static is None else number
+        pieces.set_shape([*outer, known, num_steps, *inner])
+        return pieces
+
+    return tf.nest.map_structure(divide, nest)

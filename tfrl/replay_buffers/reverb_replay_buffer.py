@@ -1,0 +1,394 @@
+"""A table of a replay server as a replay buffer."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tree
+
+from tfrl import replay_service
+from tfrl.replay_buffers import (
+    ordered_calls,
+    replay_buffer,
+    reverb_dataset,
+    reverb_rows,
+)
+from tfrl.replay_buffers.reverb_dataset import (
+    make_reverb_dataset,
+    truncate_reshape_rows_by_num_steps,
+)
+
+__all__ = [
+    "DEFAULT_TABLE",
+    "ReverbReplayBuffer",
+    "make_reverb_dataset",
+    "truncate_reshape_rows_by_num_steps",
+]
+
+_logger = logging.getLogger(__name__)
+
+DEFAULT_TABLE = "experience"
+
+
+class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
+    """Samples what observers have written to a table of a replay server.
+
+    An item of the table is a sequence of frames, `[T, ...]`. `as_dataset` gives
+    sequences as they were written, or shorter pieces of them; where pieces do not fill
+    a sequence, the frames at its end are lost. The items are sent ahead of their use,
+    so a sample may be older than the last write.
+
+    Frames are written by the observers of `reverb_utils`, which a `PyDriver` calls. To
+    write from where batches come, such as a TensorFlow driver or a loop of
+    `tfrl.train`, give the observers to the buffer: then `add_batch` hands the rows of a
+    batch to them.
+
+    A `tf.train.Checkpoint` that holds the buffer has the server checkpoint its tables
+    whenever it is saved. What it restores is the server's part: start it with the same
+    `replay_service.checkpointers.DefaultCheckpointer` as before.
+    """
+
+    def __init__(
+        self,
+        data_spec: Any,
+        table_name: str,
+        sequence_length: int | None,
+        server_address: str | None = None,
+        local_server: replay_service.Server | None = None,
+        dataset_buffer_size: int | None = None,
+        max_cycle_length: int = 32,
+        num_workers_per_iterator: int = -1,
+        max_samples_per_stream: int = -1,
+        rate_limiter_timeout_ms: int = -1,
+        *,
+        make_observer: Callable[[replay_service.Client], Any] | None = None,
+        batch_size: int = 1,
+    ) -> None:
+        """Connects to the server.
+
+        Args:
+          data_spec: A nest of specs of one frame, without batch and time.
+          table_name: The table to sample from.
+          sequence_length: How many frames every item has (`T`); None if that varies.
+          server_address: Where the server is, as "host:port".
+          local_server: The server, if this process has started it. Either this or the
+            address must be given.
+          dataset_buffer_size: How many items a dataset may ask for ahead of their use;
+            three times the batch size if None.
+          max_cycle_length: Accepted for TF-Agents' sake. It divides a dataset among
+            several streams; here one stream brings whole batches.
+          num_workers_per_iterator: How many streams a dataset reads from; -1 chooses.
+            Tables with an order (Fifo, Lifo, heaps) need exactly one.
+          max_samples_per_stream: How many items come from one stream; -1 chooses.
+          rate_limiter_timeout_ms: How long to wait for the table's rate limiter before
+            a dataset ends; -1 waits for ever.
+          make_observer: What makes an observer for `add_batch` from the client, such as
+            a `ReverbAddTrajectoryObserver`; without it, there is no `add_batch`.
+          batch_size: How many rows the batches of `add_batch` have; each row has an
+            observer of its own.
+
+        Raises:
+          ValueError: If not exactly one of `server_address` and `local_server` is
+            given, a number is not positive, the server has no such table, or the
+            table's signature does not fit `data_spec` and `sequence_length`.
+          replay_service.ReplayUnavailable: If no server answers.
+        """
+        if (server_address is None) == (local_server is None):
+            raise ValueError(
+                "server_address, local_server: got "
+                f"{'neither' if server_address is None else 'both'}, exactly one of "
+                "the server_address or local_server must be provided."
+            )
+        for name, value, is_optional in (
+            ("sequence_length", sequence_length, True),
+            ("dataset_buffer_size", dataset_buffer_size, True),
+            ("max_cycle_length", max_cycle_length, False),
+            ("batch_size", batch_size, False),
+        ):
+            replay_buffer.check_count(name, value, is_optional)
+        if local_server is not None:
+            server_address = f"localhost:{local_server.port}"
+        self._server_address = str(server_address)
+        self._local_server = local_server
+        self._table_name = table_name
+        self._sequence_length = sequence_length
+        self._buffer_size = dataset_buffer_size
+        self._rate_limiter_timeout_ms = rate_limiter_timeout_ms
+        self._num_workers = num_workers_per_iterator
+        self._max_samples_per_stream = max_samples_per_stream
+        self._batch_size = batch_size
+        self._py_client = replay_service.Client(self._server_address)
+        self._tf_client = replay_service.TFClient(self._server_address, "rb_tf_client")
+        info = self.get_table_info()
+        _check_signature(info.signature, data_spec, sequence_length, table_name)
+        super().__init__(data_spec, info.max_size, stateful_dataset=True)
+        self._call_python = ordered_calls.OrderedCalls()
+        self._rows = None
+        if make_observer is not None:
+            self._rows = reverb_rows.Rows(
+                make_observer, self._py_client, data_spec, batch_size
+            )
+        # Tracked by checkpoints.
+        self._contents = _Contents(self)
+
+    @property
+    def py_client(self) -> replay_service.Client:
+        """The client of the server."""
+        return self._py_client
+
+    @property
+    def tf_client(self) -> replay_service.TFClient:
+        """The client of the server whose methods work inside of a graph."""
+        return self._tf_client
+
+    @property
+    def local_server(self) -> replay_service.Server | None:
+        """The server that this process has started, if it was given."""
+        return self._local_server
+
+    @property
+    def batch_size(self) -> int:
+        """How many rows the batches of `add_batch` have."""
+        return self._batch_size
+
+    def get_table_info(self) -> replay_service.reverb_types.TableInfo:
+        """Returns what the server says of the table now.
+
+        Raises:
+          ValueError: If the server has no such table.
+        """
+        infos = self._py_client.server_info()
+        if self._table_name not in infos:
+            raise ValueError(
+                f"table_name: got {self._table_name!r}, but the server at "
+                f"{self._server_address} has {sorted(infos)}; give one of them."
+            )
+        return infos[self._table_name]
+
+    def update_priorities(self, keys: Any, priorities: Any) -> Any:
+        """Sets priorities of items, eagerly or in a graph; unknown keys are ignored.
+
+        Args:
+          keys: Of the items, uint64 `[N]`: `info.key[:, 0]` of batches `[B, T]`.
+          priorities: float64 `[N]`.
+        """
+        return self._tf_client.update_priorities(self._table_name, keys, priorities)
+
+    def variables(self) -> list[tf.Variable]:
+        """Returns none: what the buffer holds is in the server."""
+        return []
+
+    def flush(self) -> None:
+        """Waits until the server has all items that `add_batch` has made so far."""
+        if self._rows is not None:
+            self._rows.flush()
+
+    def _num_frames(self) -> Any:
+        """The number of items in the table: a number, or in a graph a tensor."""
+        if tf.executing_eagerly():
+            return self.get_table_info().current_size
+        [size] = self._call_python(
+            lambda: [self.get_table_info().current_size],
+            [],
+            [tf.TensorSpec([], tf.int64)],
+        )
+        return size
+
+    def _add_batch(self, items: Any) -> tf.Tensor:
+        """Returns how many batches were added before this one since `clear`, int64."""
+        if self._rows is None:
+            raise NotImplementedError(
+                "ReverbReplayBuffer.add_batch: was made without make_observer; pass "
+                "one, or write with the observers of reverb_utils."
+            )
+        [number] = self._call_python(
+            self._rows.add,
+            tf.nest.flatten(self._rows.check(items)),
+            [tf.TensorSpec([], tf.int64)],
+        )
+        return number
+
+    def _clear(self) -> None:
+        def clear() -> list[Any]:
+            # Writers that wait for the rate limiter can go on once the table is empty.
+            self._py_client.reset(self._table_name)
+            if self._rows is not None:
+                self._rows.reset()
+                self._py_client.reset(self._table_name)
+            return []
+
+        self._call_python(clear, [], [])
+
+    def _gather_all(self) -> Any:
+        """Takes all items out of a queue: a table that gives each of them once.
+
+        Returns `[N, T, ...]` in the order of the table's sampler; items shorter than
+        the longest are filled up with zeros.
+        """
+        specs = [
+            tf.TensorSpec([None, self._sequence_length, *s.shape], s.dtype)
+            for s in tf.nest.flatten(self._data_spec)
+        ]
+        leaves = self._call_python(self._take_all, [], specs)
+        return tf.nest.pack_sequence_as(self._data_spec, leaves)
+
+    def _take_all(self) -> list[np.ndarray]:
+        info = self.get_table_info()
+        if not info.sampler_options.is_deterministic or info.max_times_sampled != 1:
+            raise NotImplementedError(
+                f"ReverbReplayBuffer.gather_all: table {self._table_name!r} gives its "
+                "items at random or more than once, expected a queue; make it with "
+                "replay_service.Table.queue, or sample it with as_dataset."
+            )
+        if not info.current_size:
+            raise ValueError(
+                f"ReverbReplayBuffer.gather_all: table {self._table_name!r} is empty; "
+                "write something first."
+            )
+        samples = self._py_client.sample(
+            self._table_name, num_samples=info.current_size, emit_timesteps=False
+        )
+        columns = zip(*[tree.flatten(sample.data) for sample in samples], strict=True)
+        return [reverb_rows.stack_padded(column) for column in columns]
+
+    def _as_dataset(
+        self,
+        sample_batch_size: int | None,
+        num_steps: int | None,
+        sequence_preprocess_fn: Callable[[Any], Any] | None,
+        num_parallel_calls: int | None,
+    ) -> tf.data.Dataset:
+        steps = self._steps_to_cut(num_steps)
+        batch_size = sample_batch_size or 1
+        if (num_parallel_calls or 1) > batch_size and sample_batch_size is not None:
+            raise ValueError(
+                f"num_parallel_calls: got {num_parallel_calls}, which cannot be bigger "
+                f"than sample_batch_size {sample_batch_size}; make it smaller."
+            )
+        sequences = self._sequences(
+            max_in_flight_samples_per_worker=self._buffer_size or 3 * batch_size,
+            num_workers_per_iterator=self._num_workers,
+        )
+        is_plain = sequence_preprocess_fn is None
+        if is_plain and steps is None:
+            return reverb_dataset.batches(sequences, sample_batch_size)
+        if is_plain and steps is not None and self._sequence_length is not None:
+            # The last ones may be fewer, and still make batches of pieces.
+            pools = reverb_dataset.batches(sequences, batch_size, drop_remainder=False)
+            return reverb_dataset.mixed_pieces(pools, steps, sample_batch_size)
+        pieces = reverb_dataset.preprocessed(
+            sequences, sequence_preprocess_fn, num_parallel_calls
+        )
+        if steps is not None:
+            # So many that the pieces of a batch are of about as many sequences.
+            of_one = (self._sequence_length or 100 * steps) // steps
+            pieces = reverb_dataset.pieces_in_order(pieces, steps)
+            pieces = pieces.shuffle(of_one * batch_size)
+        return reverb_dataset.in_batches(pieces, sample_batch_size)
+
+    def _single_deterministic_pass_dataset(
+        self,
+        sample_batch_size: int | None,
+        num_steps: int | None,
+        sequence_preprocess_fn: Callable[[Any], Any] | None,
+        num_parallel_calls: int | None,
+    ) -> tf.data.Dataset:
+        del num_parallel_calls
+        info = self.get_table_info()
+        for selector in (info.sampler_options, info.remover_options):
+            if not selector.is_deterministic:
+                raise ValueError(
+                    "single_deterministic_pass: unable to go through table "
+                    f"{self._table_name!r} once, since either the sampler or the "
+                    "remover is not deterministic (Fifo, Lifo or a heap). It is\n"
+                    f"{info}"
+                )
+        steps = self._steps_to_cut(num_steps)
+        sequences = self._sequences(
+            max_in_flight_samples_per_worker=1, num_workers_per_iterator=1
+        )
+        pieces = reverb_dataset.preprocessed(sequences, sequence_preprocess_fn, None)
+        if steps is not None:
+            pieces = reverb_dataset.pieces_in_order(pieces, steps)
+        return reverb_dataset.in_batches(pieces, sample_batch_size)
+
+    def _sequences(self, **options: int) -> tf.data.Dataset:
+        return reverb_dataset.whole_sequences(
+            self._server_address,
+            self._table_name,
+            self._data_spec,
+            self._sequence_length,
+            max_samples_per_stream=self._max_samples_per_stream,
+            rate_limiter_timeout_ms=self._rate_limiter_timeout_ms,
+            **options,
+        )
+
+    def _steps_to_cut(self, num_steps: int | None) -> int | None:
+        """How many frames make a piece of a sequence; None if none is cut."""
+        length = self._sequence_length
+        if num_steps is None or length is None or num_steps == length:
+            return None if num_steps == length else num_steps
+        if num_steps > length:
+            raise ValueError(
+                "num_steps: sequences of the table are shorter, num_steps > "
+                f"sequence_length ({num_steps} vs. {length}); ask for fewer, or write "
+                "longer sequences."
+            )
+        if length % num_steps:
+            raise ValueError(
+                "num_steps: pieces would not fill the sequences of the table, since "
+                f"sequence_length is not a multiple of num_steps ({length} vs. "
+                f"{num_steps}); ask for a divisor."
+            )
+        return num_steps
+
+
+class _Contents(tf.train.experimental.PythonState):
+    """The contents in a checkpoint: the path of one that the server makes."""
+
+    def __init__(self, buffer: ReverbReplayBuffer) -> None:
+        self._buffer = buffer
+
+    def serialize(self) -> str:
+        self._buffer.flush()
+        return str(self._buffer.py_client.checkpoint())
+
+    def deserialize(self, string_value: bytes) -> None:
+        if not self._buffer.num_frames():
+            _logger.warning(
+                "The replay server's table is empty, but the checkpoint was of one "
+                "whose contents are in %s. A server loads them when it is started with "
+                "the DefaultCheckpointer of the folder above.",
+                tf.compat.as_str(string_value),
+            )
+
+
+def _check_signature(
+    signature: Any, data_spec: Any, sequence_length: int | None, table_name: str
+) -> None:
+    """Raises a ValueError if items of a table are not sequences of `data_spec`."""
+    if signature is None:
+        return
+    found = tf.nest.flatten(signature)
+    expected = tree.flatten_with_path(data_spec)
+    where = f"data_spec: the signature of table {table_name!r} has"
+    remedy = (
+        "make the table with tensor_spec.add_outer_dim(data_spec, sequence_length), or "
+        "give the buffer the specs of what the table holds."
+    )
+    if len(found) != len(expected):
+        raise ValueError(
+            f"{where} {len(found)} tensors, expected {len(expected)}; {remedy}"
+        )
+    for given, (path, spec) in zip(found, expected, strict=True):
+        shape = tf.TensorShape([sequence_length, *spec.shape])
+        if given.dtype != spec.dtype or not shape.is_compatible_with(given.shape):
+            raise ValueError(
+                f"{where} {given.dtype.name} {given.shape} at "
+                f"'{'/'.join(map(str, path))}', expected {spec.dtype.name} {shape}; "
+                f"{remedy}"
+            )

@@ -1,0 +1,65 @@
+"""Batches of frames on their way to a replay server, and items on their way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tree
+
+from tfrl.replay_buffers import batch_check
+
+if TYPE_CHECKING:
+    from tfrl import replay_service
+
+
+class Rows:
+    """Hands each row of a batch to an observer of its own."""
+
+    def __init__(
+        self,
+        make_observer: Callable[[replay_service.Client], Any],
+        client: replay_service.Client,
+        data_spec: Any,
+        batch_size: int,
+    ) -> None:
+        """Makes the observers.
+
+        Args:
+          make_observer: Makes one from the client.
+          client: Of the server that is written to.
+          data_spec: A nest of specs of one frame.
+          batch_size: How many rows a batch has.
+        """
+        self.check = batch_check.BatchCheck(data_spec, batch_size)
+        self._data_spec = data_spec
+        self._observers = [make_observer(client) for _ in range(batch_size)]
+        self._number = 0
+
+    def add(self, *leaves: np.ndarray) -> list[int]:
+        """Takes the leaves of a batch, `[B, ...]`; returns its number since `reset`."""
+        for row, observer in enumerate(self._observers):
+            observer(tree.unflatten_as(self._data_spec, [leaf[row] for leaf in leaves]))
+        self._number += 1
+        return [self._number - 1]
+
+    def flush(self) -> None:
+        """Waits until the server has all items."""
+        for observer in self._observers:
+            observer.flush()
+
+    def reset(self) -> None:
+        """Forgets what is part of no item yet."""
+        self._number = 0
+        for observer in self._observers:
+            observer.reset(write_cached_steps=False)
+
+
+def stack_padded(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """Stacks arrays `[T, ...]` of any lengths, with zeros after the shorter ones."""
+    length = max(len(array) for array in arrays)
+    stacked = np.zeros([len(arrays), length, *arrays[0].shape[1:]], arrays[0].dtype)
+    for row, array in zip(stacked, arrays, strict=True):
+        row[: len(array)] = array
+    return stacked

@@ -1,0 +1,261 @@
+"""Checkpoints as directories of files, none of which is ever unpickled.
+
+A directory is written under a temporary name. Its last file, DONE, has the size and the
+checksum of every other one; then it gets its name, the time (UTC). So a directory with
+a name is whole, unless something has happened to it since, which shows.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import logging
+import os
+import re
+import shutil
+import time
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+FORMAT = 1
+
+_LOGGER = logging.getLogger("tfrl.replay_service")
+_DONE, _META = "DONE", "meta.json"
+_TIME = "%Y-%m-%dT%H-%M-%S.%f"  # No colons, which Windows has no names with.
+_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{6}")
+_UNFINISHED = ".writing"
+_STALE = 3600.0  # Seconds after which nobody is still writing.
+_CHUNK = 4 << 20
+
+
+class Writer:
+    """Writes one checkpoint; a context manager, which cleans up if it fails."""
+
+    def __init__(self, path: str | os.PathLike[str]):
+        """Makes the directory.
+
+        Args:
+          path: The directory that holds the checkpoints; made if need be.
+
+        Raises:
+          OSError: If this cannot be written to.
+        """
+        self._root = Path(os.path.abspath(path))
+        self._root.mkdir(parents=True, exist_ok=True)
+        now = datetime.datetime.now(datetime.UTC)
+        self._target = self._root / now.strftime(_TIME)
+        self._directory = self._root / f".{self._target.name}{_UNFINISHED}"
+        self._directory.mkdir()
+        self._files: dict[str, tuple[int, int]] = {}
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self._directory, ignore_errors=True)  # Renamed if all is well.
+
+    def add_array(self, name: str, array: np.ndarray) -> None:
+        """Writes an array of numbers."""
+        with _SummedFile(self._directory / f"{name}.npy") as file:
+            np.lib.format.write_array(file, array, allow_pickle=False)
+        self._files[f"{name}.npy"] = file.sums
+
+    def add_rows(
+        self, name: str, shape: tuple[int, int], chunks: Iterable[np.ndarray]
+    ) -> None:
+        """Writes an array of bytes, uint8 of `shape`, whose rows come in pieces."""
+        header = {"descr": "|u1", "fortran_order": False, "shape": shape}
+        with _SummedFile(self._directory / f"{name}.npy") as file:
+            np.lib.format.write_array_header_1_0(file, header)
+            for chunk in chunks:
+                file.write(chunk.data)
+        self._files[f"{name}.npy"] = file.sums
+
+    def finish(self, meta: dict[str, Any]) -> str:
+        """Writes the rest and names the checkpoint; deletes those before it.
+
+        Returns:
+          Its absolute path.
+        """
+        self._add_json(_META, {"format": FORMAT, **meta})
+        self._add_json(_DONE, {"files": self._files})
+        _flush_directory(self._directory)
+        self._directory.rename(self._target)
+        _flush_directory(self._root)
+        for name in os.listdir(self._root):
+            other = self._root / name
+            if (_NAME.fullmatch(name) and other != self._target) or _is_stale(other):
+                shutil.rmtree(other, ignore_errors=True)
+        return str(self._target)
+
+    def _add_json(self, name: str, value: dict[str, Any]) -> None:
+        with _SummedFile(self._directory / name) as file:
+            file.write(json.dumps(value).encode())
+        self._files[name] = file.sums
+
+
+class _SummedFile:
+    """A file that is being written, with its size and checksum so far."""
+
+    def __init__(self, path: Path):
+        self._file: BinaryIO = open(path, "xb")  # noqa: SIM115
+        self._size = self._sum = 0
+
+    def __enter__(self) -> _SummedFile:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        with self._file:
+            if kind is None:
+                self._file.flush()
+                os.fsync(self._file.fileno())
+
+    @property
+    def sums(self) -> tuple[int, int]:
+        return self._size, self._sum
+
+    def write(self, data: bytes | memoryview) -> None:
+        view = memoryview(data)
+        if not view.nbytes:
+            return
+        view = view.cast("B")
+        self._size += len(view)
+        self._sum = zlib.crc32(view, self._sum)
+        self._file.write(view)
+
+
+def latest(path: str | os.PathLike[str]) -> Path | None:
+    """Returns the newest whole checkpoint in a directory; None if none was ever there.
+
+    Those that are newer and not whole are warned of.
+
+    Raises:
+      ValueError: If there are checkpoints, none of which is whole.
+    """
+    root = Path(os.path.abspath(path))
+    if not root.is_dir():
+        return None
+    refused: dict[Path, str] = {}
+    found = None
+    names = sorted(os.listdir(root), key=lambda name: name.lstrip("."), reverse=True)
+    for directory in (root / name for name in names):
+        if _NAME.fullmatch(directory.name):
+            problem = _problem(directory)
+            if problem is None:
+                found = directory
+                break
+            refused[directory] = problem
+        elif directory.name.endswith(_UNFINISHED):
+            _LOGGER.warning(
+                "The checkpoint %s is not used: its server ended while it wrote it.",
+                directory,
+            )
+    if refused and found is None:
+        raise ValueError(_no_whole_one(refused))
+    for directory, problem in refused.items():
+        _LOGGER.warning(
+            "The checkpoint %s is refused: %s. The one before it is used instead, %s; "
+            "what came between the two is lost.",
+            directory,
+            problem,
+            found,
+        )
+    return found
+
+
+def verified(path: str | os.PathLike[str]) -> Path:
+    """Returns the path of one checkpoint, once it has turned out to be whole.
+
+    Raises:
+      ValueError: If it is not.
+    """
+    directory = Path(os.path.abspath(path))
+    problem = _problem(directory)
+    if problem is not None:
+        raise ValueError(_no_whole_one({directory: problem}))
+    return directory
+
+
+def read_meta(directory: Path) -> dict[str, Any]:
+    """Returns what `Writer.finish` was given.
+
+    Raises:
+      ValueError: If another version has written it.
+    """
+    meta = json.loads((directory / _META).read_bytes())
+    if meta["format"] != FORMAT:
+        raise ValueError(
+            f"The checkpoint {directory} has format {meta['format']}, expected "
+            f"{FORMAT}. Start the server with the version of tfrl that wrote it."
+        )
+    return meta
+
+
+def read_array(directory: Path, name: str) -> np.ndarray:
+    """Returns an array of a checkpoint; its bytes are read when they are used."""
+    path = directory / f"{name}.npy"
+    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    return array.view(np.ndarray)
+
+
+def _problem(directory: Path) -> str | None:
+    """Returns what is wrong with a checkpoint, None if nothing is."""
+    try:
+        sums = json.loads((directory / _DONE).read_bytes())["files"]
+        expected = {str(name): (int(s[0]), int(s[1])) for name, s in sums.items()}
+    except FileNotFoundError:
+        return "its file DONE, which is written last, is missing"
+    except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
+        return f"its file DONE cannot be read ({error!r})"
+    for name, (size, checksum) in expected.items():
+        try:
+            with open(directory / name, "rb") as file:
+                there = os.fstat(file.fileno()).st_size
+                if there != size:
+                    return f"its file {name} has {there} bytes, expected {size}"
+                if _checksum(file) != checksum:
+                    return f"its file {name} has other contents than were written"
+        except OSError as error:
+            return f"its file {name} cannot be read ({error.strerror})"
+    return None
+
+
+def _checksum(file: BinaryIO) -> int:
+    value = 0
+    while chunk := file.read(_CHUNK):
+        value = zlib.crc32(chunk, value)
+    return value
+
+
+def _no_whole_one(refused: dict[Path, str]) -> str:
+    reasons = "; ".join(
+        f"{directory}: {problem}" for directory, problem in refused.items()
+    )
+    return (
+        f"checkpointer: no checkpoint to start from is whole. {reasons}. Put back a "
+        "copy of one, or move these directories away to start with empty tables."
+    )
+
+
+def _is_stale(directory: Path) -> bool:
+    """Whether a directory is what a server that ended left unfinished."""
+    if not directory.name.endswith(_UNFINISHED):
+        return False
+    try:
+        return time.time() - directory.stat().st_mtime > _STALE
+    except OSError:
+        return False
+
+
+def _flush_directory(directory: Path) -> None:
+    if os.name != "posix":
+        return
+    fd = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,154 @@
+"""What a sample stream has of a server: a connection, and how to get another."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from tfrl.replay_service import connection as connections
+from tfrl.replay_service import wire
+
+if TYPE_CHECKING:
+    from tfrl.replay_service.arena_view import ArenaView
+
+
+class SamplerSession:
+    """A connection for sampling, and what the server has said on it.
+
+    Attributes:
+      connection: The connection.
+      shared: Whether samples are in the server's memory.
+      layouts: By number, the definition and the server's memory.
+      requests: How many there have been.
+    """
+
+    def __init__(self, connection: connections.Connection):
+        """Takes over a new connection of role "sampler"."""
+        self.connection = connection
+        self.shared = connection.shared
+        self.layouts: dict[int, tuple[dict[str, Any], ArenaView | None]] = {}
+        self.requests = 0
+
+    def define(self, number: int, definition: dict[str, Any]) -> None:
+        """Keeps what a layout is.
+
+        Raises:
+          OSError: If the server's memory cannot be read.
+        """
+        arena = self.connection.arena(definition["schema"]) if self.shared else None
+        self.layouts[number] = (definition, arena)
+
+    def sample(self, table: str, count: int, timeout_ms: int, release: int) -> None:
+        """Asks for samples.
+
+        Args:
+          table: Of which.
+          count: How many.
+          timeout_ms: How long the table's limiter may take, -1 for any time.
+          release: How many more messages have been copied.
+        """
+        self.requests += 1
+        meta = {
+            "table": table,
+            "num": count,
+            "timeout_ms": timeout_ms,
+            "request": self.requests,
+            "release": release,
+        }
+        self.connection.send(wire.SAMPLE, meta)
+
+    def release(self, count: int) -> None:
+        """Says that `count` more messages have been copied."""
+        self.connection.send(wire.RELEASE, {"release": count})
+
+
+class Connector:
+    """Connects, in a thread of its own where the caller does not want to wait.
+
+    Attributes:
+      shared: Whether to read the server's memory if possible.
+    """
+
+    def __init__(
+        self, address: str, token: str | None, tls_root_certificates: bytes | None
+    ):
+        """Takes down how to connect; see `connection.connect`."""
+        self.shared = True
+        self._address = address
+        self._token = token
+        self._tls = tls_root_certificates
+        self._attempt: _Attempt | None = None
+
+    def connect(self, timeout: float, deadline: float | None) -> SamplerSession | None:
+        """Returns a new session, or None when the caller's time is up.
+
+        Args:
+          timeout: Seconds to keep trying.
+          deadline: Of this call, in the time of `time.monotonic`; None for none. The
+            next call goes on with what this one began.
+
+        Raises:
+          ReplayUnavailable: If there is no server.
+          AuthenticationError: If it wants another token.
+        """
+        if self._attempt is None:
+            if deadline is None:
+                return self._connect(timeout)
+            self._attempt = _Attempt(self, timeout)
+        wait = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+        if not self._attempt.done.wait(wait):
+            return None
+        attempt, self._attempt = self._attempt, None
+        if attempt.error is not None:
+            raise attempt.error
+        return attempt.session
+
+    def abandon(self) -> None:
+        """Closes what a thread may yet bring."""
+        attempt = self._attempt
+        if attempt is not None:
+            attempt.abandon()
+
+    def _connect(self, timeout: float) -> SamplerSession:
+        return SamplerSession(
+            connections.connect(
+                self._address,
+                "sampler",
+                token=self._token,
+                tls=self._tls,
+                timeout=timeout,
+                shared=self.shared,
+            )
+        )
+
+
+class _Attempt:
+    """A thread that connects, and what has come of it."""
+
+    def __init__(self, connector: Connector, timeout: float):
+        self.done = threading.Event()
+        self.session: SamplerSession | None = None
+        self.error: BaseException | None = None
+        self._abandoned = False
+        self._lock = threading.Lock()
+        run = threading.Thread(target=self._run, args=(connector, timeout), daemon=True)
+        run.start()
+
+    def abandon(self) -> None:
+        with self._lock:
+            self._abandoned = True
+            if self.session is not None:
+                self.session.connection.close()
+
+    def _run(self, connector: Connector, timeout: float) -> None:
+        try:
+            session = connector._connect(timeout)
+        except BaseException as error:
+            self.error = error
+        else:
+            with self._lock:
+                self.session = session
+                if self._abandoned:
+                    session.connection.close()
+        self.done.set()

@@ -1,0 +1,422 @@
+"""`tf.data` pipelines over sample streams: what both datasets are made of.
+
+A stream's batches enter the pipeline whole, through one Python call each, and those of
+a dataset's elements are taken apart in TensorFlow. A stream waits for its server only a
+moment at a time, and between gives the pipeline an empty batch, which is dropped: so
+the pipeline notices when its iterator is deleted, however long a limiter takes.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import itertools
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tree
+
+from tfrl.replay_service import specs_json, wire
+from tfrl.replay_service.replay_sample import ReplaySample, SampleInfo
+from tfrl.replay_service.sample_rows import INFO_DTYPES
+from tfrl.replay_service.sampler import Exhausted, SampleStream
+
+_SLICE = 0.1  # Seconds that a call waits for the server.
+_MOST_TAKEN_APART = 64  # Rows that come at once to be handed out one by one.
+
+
+class SamplingDataset(tf.data.Dataset):
+    """Samples of a table, or their time steps, as a `tf.data.Dataset`.
+
+    See `TrajectoryDataset` and `TimestepDataset`, which differ in `_timesteps` only.
+    """
+
+    _timesteps = False
+
+    def __init__(
+        self,
+        server_address: Any,
+        table: Any,
+        dtypes: Any,
+        shapes: Any,
+        max_in_flight_samples_per_worker: int,
+        num_workers_per_iterator: int = -1,
+        max_samples_per_stream: int = -1,
+        rate_limiter_timeout_ms: int = -1,
+        max_samples: int = -1,
+        *,
+        token: str | None = None,
+        tls_root_certificates: bytes | None = None,
+        timeout: float = 30.0,
+    ):
+        """Describes the samples to draw; drawing begins with an iterator's first call.
+
+        Args:
+          server_address: "host:port", a string or a tensor of one.
+          table: The table's name, likewise.
+          dtypes: A nest of the data's dtypes.
+          shapes: The same nest of `tf.TensorShape`s, whose dimensions may be unknown.
+          max_in_flight_samples_per_worker: How many samples the server may draw ahead
+            of their use. More are faster, up to two or three batches, and older.
+          num_workers_per_iterator: By how much to multiply that; -1 is 1. Samples of
+            an iterator come in the order in which the server draws them in any case.
+          max_samples_per_stream: The most samples in one request; -1 sets no limit.
+          rate_limiter_timeout_ms: After how many milliseconds of waiting for the
+            table's rate limiter the dataset ends; -1 waits for any time.
+          max_samples: After how many items the dataset ends; -1 for no end.
+          token: What the server asks for, if it does; by default the environment
+            variable TFRL_REPLAY_TOKEN.
+          tls_root_certificates: By which to check a server that encrypts; see
+            `connection.connect`.
+          timeout: Seconds to keep trying to reach a server that is gone or not there
+            yet.
+
+        Raises:
+          ValueError: If `dtypes` and `shapes` are different nests, or a number is out
+            of its range.
+        """
+        tree.assert_same_structure(dtypes, shapes, check_types=False)
+        _check_positive(
+            "max_in_flight_samples_per_worker", max_in_flight_samples_per_worker
+        )
+        _check_positive("num_workers_per_iterator", num_workers_per_iterator, -1)
+        _check_positive("max_samples_per_stream", max_samples_per_stream, -1)
+        if rate_limiter_timeout_ms < -1:
+            raise ValueError(
+                f"rate_limiter_timeout_ms ({rate_limiter_timeout_ms}) must be an "
+                "integer >= -1"
+            )
+        _check_positive("max_samples", max_samples, -1)
+        # In tf.data a list is a tensor.
+        data = tree.map_structure(
+            tf.TensorSpec,
+            tree.map_structure(tf.TensorShape, _without_lists(shapes)),
+            _without_lists(dtypes),
+        )
+        info = tree.map_structure(
+            tf.TensorSpec, SampleInfo.tf_shapes(), SampleInfo.tf_dtypes()
+        )
+        self._element_spec = ReplaySample(info=info, data=data)
+        workers = max(num_workers_per_iterator, 1)
+        self._config = {
+            "specs": _encode_specs(data),
+            "max_in_flight": max_in_flight_samples_per_worker * workers,
+            "timeout_ms": rate_limiter_timeout_ms,
+            "max_samples": max_samples,
+            "max_samples_per_stream": max_samples_per_stream,
+            "timesteps": self._timesteps,
+            "token": token,
+            "tls": tls_root_certificates and tls_root_certificates.decode(),
+            "timeout": timeout,
+        }
+        self._server_address = server_address
+        self._table = table
+        self._pipeline = self._make_batches(0, False, None).unbatch()
+        super().__init__(tf.data.experimental.to_variant(self._pipeline))
+
+    @classmethod
+    def from_table_signature(
+        cls,
+        server_address: str,
+        table: str,
+        max_in_flight_samples_per_worker: int,
+        num_workers_per_iterator: int = -1,
+        max_samples_per_stream: int = -1,
+        rate_limiter_timeout_ms: int = -1,
+        get_signature_timeout_secs: int | None = None,
+        max_samples: int = -1,
+        *,
+        token: str | None = None,
+        tls_root_certificates: bytes | None = None,
+        timeout: float = 30.0,
+    ) -> Any:
+        """Makes a dataset of what the table's signature says.
+
+        Args:
+          server_address: See the constructor, as for all others.
+          table: Its name.
+          max_in_flight_samples_per_worker: See the constructor.
+          num_workers_per_iterator: See the constructor.
+          max_samples_per_stream: See the constructor.
+          rate_limiter_timeout_ms: See the constructor.
+          get_signature_timeout_secs: Seconds for the server to answer; by default
+            `timeout` of them to reach it.
+          max_samples: See the constructor.
+          token: See the constructor.
+          tls_root_certificates: See the constructor.
+          timeout: See the constructor.
+
+        Raises:
+          ValueError: If there is no such table, or it has no signature; and as the
+            constructor.
+          DeadlineExceededError: If `get_signature_timeout_secs` were not enough.
+          ReplayUnavailable: If there is no server.
+        """
+        from tfrl.replay_service.client import Client
+
+        access: dict[str, Any] = {
+            "token": token,
+            "tls_root_certificates": tls_root_certificates,
+            "timeout": timeout,
+        }
+        info = Client(server_address, **access).server_info(get_signature_timeout_secs)
+        if table not in info:
+            raise ValueError(
+                f"Server at {server_address} does not contain any table named "
+                f"{table}. Found: {', '.join(sorted(info))}."
+            )
+        signature = info[table].signature
+        if not signature:
+            raise ValueError(
+                f"Table {table} at {server_address} does not have a signature."
+            )
+        return cls(
+            server_address=server_address,
+            table=table,
+            dtypes=tree.map_structure(lambda spec: spec.dtype, signature),
+            shapes=tree.map_structure(lambda spec: spec.shape, signature),
+            max_in_flight_samples_per_worker=max_in_flight_samples_per_worker,
+            num_workers_per_iterator=num_workers_per_iterator,
+            max_samples_per_stream=max_samples_per_stream,
+            rate_limiter_timeout_ms=rate_limiter_timeout_ms,
+            max_samples=max_samples,
+            **access,
+        )
+
+    def batch(
+        self,
+        batch_size: Any,
+        drop_remainder: Any = False,
+        num_parallel_calls: Any = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> tf.data.Dataset:
+        """Returns batches as `tf.data.Dataset.batch` does, put together at once.
+
+        Args:
+          batch_size: How many elements.
+          drop_remainder: Whether to leave out a last batch that is smaller.
+          num_parallel_calls: Makes no difference here.
+          deterministic: Likewise.
+          name: Likewise.
+
+        Raises:
+          tf.errors.InvalidArgumentError: If `batch_size` is below 1; by the iterator,
+            if elements have different shapes.
+        """
+        static_size = tf.get_static_value(batch_size)
+        if static_size is not None and static_size < 1:
+            raise tf.errors.InvalidArgumentError(
+                None, None, "Batch size must be greater than zero."
+            )
+        drops = bool(tf.get_static_value(drop_remainder))
+        return self._make_batches(
+            batch_size, drop_remainder, static_size if drops else None
+        )
+
+    @property
+    def element_spec(self) -> Any:
+        """A `ReplaySample` of specs."""
+        return self._element_spec
+
+    def _inputs(self) -> list[Any]:
+        return [self._pipeline]
+
+    def _make_batches(
+        self, batch_size: Any, drop_remainder: Any, static_size: int | None
+    ) -> tf.data.Dataset:
+        """Returns batches of rows, of any sizes up to some if `batch_size` is 0."""
+        spec = tf.nest.map_structure(
+            lambda leaf: tf.TensorSpec(
+                tf.TensorShape([static_size]).concatenate(leaf.shape), leaf.dtype
+            ),
+            self._element_spec,
+        )
+        arguments = (
+            tf.convert_to_tensor(self._server_address, tf.string),
+            tf.convert_to_tensor(self._table, tf.string),
+            tf.constant(json.dumps(self._config)),
+            tf.cast(batch_size, tf.int64),
+            tf.cast(drop_remainder, tf.bool),
+        )
+        make = functools.partial(_generate, spec, static_size)
+        # The function hides the generator, which tf.data cannot optimise, and which it
+        # would warn of.
+        batches = tf.data.Dataset.from_tensors(arguments).flat_map(make)
+        options = tf.data.Options()
+        # Nothing may be drawn further ahead than has been asked for.
+        options.experimental_optimization.inject_prefetch = False
+        options.experimental_optimization.map_parallelization = False
+        return batches.with_options(options)
+
+
+class _Functions(NamedTuple):
+    """What `GeneratorDataset` calls."""
+
+    open: Any
+    next: Any
+    close: Any
+
+
+class _Reader:
+    """An iterator's stream."""
+
+    def __init__(
+        self,
+        stream: SampleStream,
+        batch_size: int,
+        drops: bool,
+        empty: list[np.ndarray],
+    ):
+        self.stream = stream
+        self._batch_size = batch_size
+        self._drops = drops
+        self._empty = empty
+
+    def next(self) -> list[np.ndarray]:
+        """Returns rows, none if there are none yet.
+
+        Raises:
+          StopIteration: If there are no more.
+        """
+        size = self._batch_size
+        try:
+            if size:
+                batch = self.stream.next_batch(size, timeout=_SLICE)
+            else:
+                batch = self.stream.next_rows(_MOST_TAKEN_APART, timeout=_SLICE)
+        except Exhausted:
+            raise StopIteration from None
+        if batch is None:
+            return self._empty
+        if self._drops and len(batch[0]) < size:
+            raise StopIteration
+        return batch
+
+
+_readers: dict[int, _Reader] = {}
+_numbers = itertools.count(1)
+
+
+def _generate(spec: Any, static_size: int | None, *arguments: Any) -> tf.data.Dataset:
+    leaves = tf.nest.flatten(spec)
+    functions = _functions(tuple(leaf.dtype for leaf in leaves))
+    variant = tf.raw_ops.GeneratorDataset(
+        init_func_other_args=arguments,
+        next_func_other_args=[],
+        finalize_func_other_args=[],
+        init_func=functions.open,
+        next_func=functions.next,
+        finalize_func=functions.close,
+        output_types=[leaf.dtype for leaf in leaves],
+        output_shapes=[leaf.shape for leaf in leaves],
+    )
+    batches = tf.data.experimental.from_variant(variant, tuple(leaves))
+    packed = tf.data.experimental.from_variant(
+        tf.data.experimental.to_variant(batches.filter(_has_rows)), spec
+    )
+    return packed
+
+
+def _has_rows(*components: Any) -> Any:
+    return tf.shape(components[0])[0] > 0
+
+
+@functools.lru_cache(maxsize=None)
+def _functions(dtypes: tuple[Any, ...]) -> _Functions:
+    """Returns functions for elements of these dtypes, which all datasets share."""
+    number = tf.TensorSpec([], tf.int64)
+    signature = [
+        *[tf.TensorSpec([], tf.string)] * 3,
+        tf.TensorSpec([], tf.int64),
+        tf.TensorSpec([], tf.bool),
+    ]
+    with tf.init_scope():
+        return _Functions(
+            tf.function(
+                lambda *arguments: tf.ensure_shape(
+                    tf.numpy_function(_open, arguments, tf.int64), []
+                )
+            ).get_concrete_function(*signature),
+            tf.function(
+                lambda reader: tf.numpy_function(_next, [reader], list(dtypes))
+            ).get_concrete_function(number),
+            tf.function(
+                lambda reader: tf.numpy_function(_close, [reader], tf.int64)
+            ).get_concrete_function(number),
+        )
+
+
+def _open(
+    address: bytes, table: bytes, config: bytes, batch_size: Any, drop_remainder: Any
+) -> np.int64:
+    options = json.loads(config)
+    specs = [
+        specs_json.Leaf(shape and tuple(shape), dtype, name)
+        for shape, dtype, name in options["specs"]
+    ]
+    empty = [np.zeros(0, dtype) for dtype in INFO_DTYPES]
+    for leaf in specs:
+        shape = [size or 0 for size in leaf.shape or ()]
+        empty.append(np.zeros((0, *shape), wire.dtype_from_name(leaf.dtype)))
+    stream = SampleStream(
+        address.decode(),
+        table.decode(),
+        max_in_flight=options["max_in_flight"],
+        timeout_ms=options["timeout_ms"],
+        max_samples=options["max_samples"],
+        max_samples_per_stream=options["max_samples_per_stream"],
+        timesteps=options["timesteps"],
+        specs=specs,
+        reuse_memory=True,
+        token=options["token"],
+        tls_root_certificates=options["tls"] and options["tls"].encode(),
+        timeout=options["timeout"],
+    )
+    number = next(_numbers)
+    _readers[number] = _Reader(stream, int(batch_size), bool(drop_remainder), empty)
+    return np.int64(number)
+
+
+def _next(number: Any) -> list[np.ndarray]:
+    return _readers[int(number)].next()
+
+
+def _close(number: Any) -> np.int64:
+    reader = _readers.pop(int(number), None)
+    if reader is not None:
+        reader.stream.close()
+    return np.int64(0)
+
+
+@atexit.register
+def _close_all() -> None:
+    """Ends the waiting of TensorFlow's threads before Python is gone."""
+    for reader in list(_readers.values()):
+        reader.stream.close()
+
+
+def _check_positive(name: str, value: int, other: int | None = None) -> None:
+    if value < 1 and value != other:
+        alternative = "" if other is None else f" or {other}"
+        raise ValueError(f"{name} ({value}) must be a positive integer{alternative}")
+
+
+def _without_lists(nest: Any) -> Any:
+    return tree.traverse(
+        lambda part: tuple(part) if isinstance(part, list) else None, nest, False
+    )
+
+
+def _encode_specs(nest: Any) -> list[Any]:
+    return [
+        (
+            None if spec.shape.rank is None else spec.shape.as_list(),
+            wire.dtype_name(spec.dtype.as_numpy_dtype),
+            "/".join(map(str, path)),
+        )
+        for path, spec in tree.flatten_with_path(nest)
+    ]

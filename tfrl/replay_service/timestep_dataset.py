@@ -1,0 +1,19 @@
+"""A `tf.data.Dataset` of time steps."""
+
+from __future__ import annotations
+
+from tfrl.replay_service.sampling_dataset import SamplingDataset
+
+
+class TimestepDataset(SamplingDataset):
+    """The time steps of a table's items, as a `tf.data.Dataset` of `ReplaySample`s.
+
+    The steps of an item `[T, ...]` follow one another as T elements `[...]`, each with
+    the item's `info`; nothing tells where an item begins. All columns of an item must
+    have the same number of steps.
+
+    A table's signature has to describe one step. `batch` fetches whole batches from the
+    server, as with `TrajectoryDataset`.
+    """
+
+    _timesteps = True

@@ -1,0 +1,210 @@
+"""Which leaf of appended data belongs to which column, without walking nests anew.
+
+Most steps look like the one before: the same keys, the same types of nodes. A `Plan`
+takes such data apart in Python's own loops; only data of a new look goes through `tree`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tree
+
+_MISSING = object()
+_MAX_PLANS = 16
+
+Path = tuple[Any, ...]
+
+
+class Structure:
+    """The union of the structures of all data so far, with a history at each leaf.
+
+    Attributes:
+      history: The nest of histories; None before there is any data.
+      columns: In the order in which they came.
+    """
+
+    def __init__(self, make_column: Callable[[Path], Any]):
+        """Starts empty.
+
+        Args:
+          make_column: Makes what stands for a leaf, from its path. It has an attribute
+            `history`, the leaf of the nest of histories.
+        """
+        self._make_column = make_column
+        self._by_path: dict[Path, Any] = {}
+        self._plans: list[Plan] = []
+        self.history: Any = None
+        self.columns: list[Any] = []
+
+    def take_apart(self, data: Any) -> tuple[list[Any], Plan]:
+        """Returns the leaves of data, and the plan that says whose they are.
+
+        Raises:
+          ValueError: If there is a leaf where there was a nest before, or the reverse.
+        """
+        for plan in self._plans:
+            leaves: list[Any] = []
+            if plan.root is None:
+                if not tree.is_nested(data):
+                    leaves.append(data)
+                    return leaves, plan
+            elif plan.root.take(data, leaves):
+                return leaves, plan
+        return self.take_apart_anew(data)
+
+    def take_apart_anew(self, data: Any) -> tuple[list[Any], Plan]:
+        """As `take_apart`, if a plan's leaf proves to be a nest."""
+        flat = tree.flatten_with_path(data)
+        leaves = [value for _, value in flat]
+        if not all(path in self._by_path for path, _ in flat):
+            old = _MISSING if self.history is None else self.history
+            self.history = self._merge(old, data, ())
+            self._plans = []
+        columns = [self._by_path[path] for path, _ in flat]
+        plan = _make_plan(data, columns, len(columns) == len(self.columns))
+        if plan is None:
+            return leaves, Plan(None, columns, len(columns) == len(self.columns))
+        self._plans = [plan, *self._plans[: _MAX_PLANS - 1]]
+        if plan.root is None:
+            return leaves, plan
+        ordered: list[Any] = []
+        plan.root.take(data, ordered)
+        return ordered, plan
+
+    def column_at(self, path: Path) -> Any:
+        """Returns the column of a path, or None if there is none yet."""
+        return self._by_path.get(tuple(path))
+
+    def _merge(self, old: Any, data: Any, path: Path) -> Any:
+        if old is _MISSING:
+            return tree.map_structure_with_path(
+                lambda end, _: self._add(path + end), data
+            )
+        if path in self._by_path or not tree.is_nested(data):
+            if path in self._by_path and not tree.is_nested(data):
+                return old
+            raise _mismatch(path, old, data)
+        if isinstance(old, Mapping) and isinstance(data, Mapping):
+            merged = {
+                key: self._merge(old.get(key, _MISSING), data[key], (*path, key))
+                if key in data
+                else old[key]
+                for key in dict.fromkeys([*old, *data])
+            }
+            return merged if type(old) is dict else type(old)(merged)
+        if type(old) is not type(data) or not isinstance(old, list | tuple):
+            raise _mismatch(path, old, data)
+        names = getattr(old, "_fields", range(max(len(old), len(data))))
+        items = [
+            before if now is _MISSING else self._merge(before, now, (*path, name))
+            for name, before, now in zip(
+                names,
+                *zip(*itertools.zip_longest(old, data, fillvalue=_MISSING), strict=True),
+                strict=True,
+            )
+        ]
+        return type(old)(*items) if hasattr(old, "_fields") else type(old)(items)
+
+    def _add(self, path: Path) -> Any:
+        column = self._make_column(path)
+        self._by_path[path] = column
+        self.columns.append(column)
+        return column.history
+
+
+class Plan:
+    """How to take apart data of one look.
+
+    Attributes:
+      root: The node to begin with; None if the data is a single leaf.
+      columns: Of the leaves, in the order in which the nodes give them.
+      is_whole: Whether these are all columns that there are.
+    """
+
+    __slots__ = ("columns", "is_whole", "root")
+
+    def __init__(self, root: _Node | None, columns: list[Any], is_whole: bool):
+        self.root = root
+        self.columns = columns
+        self.is_whole = is_whole
+
+
+class _Node:
+    """A dict, list or tuple, in whose own order leaves are taken."""
+
+    __slots__ = ("_children", "_is_flat", "_keys", "_length", "_type")
+
+    def __init__(self, data: Any, children: list[_Node | None]):
+        self._type = type(data)
+        self._keys = tuple(data) if isinstance(data, dict) else None
+        self._length = len(data)
+        self._children = children
+        self._is_flat = not any(children)
+
+    def take(self, data: Any, leaves: list[Any]) -> bool:
+        """Adds the leaves of data to `leaves`; returns whether it looks as planned."""
+        if type(data) is not self._type:
+            return False
+        values = data
+        if self._keys is None:
+            if len(data) != self._length:
+                return False
+        elif tuple(data) != self._keys:
+            return False
+        else:
+            values = data.values()
+        if self._is_flat:
+            leaves.extend(values)
+            return True
+        for child, value in zip(self._children, values, strict=True):
+            if child is None:
+                leaves.append(value)
+            elif not child.take(value, leaves):
+                return False
+        return True
+
+    def __bool__(self) -> bool:
+        return True
+
+
+def _make_plan(data: Any, columns: list[Any], is_whole: bool) -> Plan | None:
+    """Makes a plan, or None if the data has nodes that `_Node` does not know.
+
+    Args:
+      data: To take apart.
+      columns: Of its leaves, in the order of `tree`.
+      is_whole: Whether these are all.
+    """
+    remaining = iter(columns)
+    numbered = tree.map_structure(lambda _: next(remaining), data)
+    ordered: list[Any] = []
+
+    def plan(nest: Any, of: Any) -> _Node | None:
+        if not tree.is_nested(nest):
+            ordered.append(of)
+            return None
+        if not isinstance(nest, dict | list | tuple):
+            raise TypeError
+        if isinstance(nest, dict):
+            children = [plan(nest[key], of[key]) for key in nest]
+        else:
+            children = [plan(x, y) for x, y in zip(nest, of, strict=True)]
+        return _Node(nest, children)
+
+    try:
+        root = plan(data, numbered)
+    except TypeError:
+        return None
+    return Plan(root, ordered, is_whole)
+
+
+def _mismatch(path: Path, old: Any, data: Any) -> ValueError:
+    return ValueError(
+        f"append: at path {path} the data is a {type(data).__name__}, but before it was "
+        f"a {'leaf' if not tree.is_nested(old) else type(old).__name__}. Keys may be "
+        "added and left out from step to step, but what is a leaf must stay one: append "
+        "other data through a writer of its own."
+    )

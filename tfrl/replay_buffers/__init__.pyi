@@ -3,6 +3,8 @@ from . import episodic_table as episodic_table
 from . import py_hashed_replay_buffer as py_hashed_replay_buffer
 from . import py_uniform_replay_buffer as py_uniform_replay_buffer
 from . import replay_buffer as replay_buffer
+from . import reverb_replay_buffer as reverb_replay_buffer
+from . import reverb_utils as reverb_utils
 from . import ring_replay_buffer as ring_replay_buffer
 from . import sum_tree as sum_tree
 from . import table as table
@@ -18,6 +20,12 @@ from .py_hashed_replay_buffer import PyHashedReplayBuffer as PyHashedReplayBuffe
 from .py_uniform_replay_buffer import PyUniformReplayBuffer as PyUniformReplayBuffer
 from .replay_buffer import BufferInfo as BufferInfo
 from .replay_buffer import ReplayBuffer as ReplayBuffer
+from .reverb_replay_buffer import ReverbReplayBuffer as ReverbReplayBuffer
+from .reverb_utils import ReverbAddEpisodeObserver as ReverbAddEpisodeObserver
+from .reverb_utils import ReverbAddTrajectoryObserver as ReverbAddTrajectoryObserver
+from .reverb_utils import (
+    ReverbTrajectorySequenceObserver as ReverbTrajectorySequenceObserver,
+)
 from .sum_tree import SumTree as SumTree
 from .table import Table as Table
 from .tf_prioritized_replay_buffer import PrioritizedBufferInfo as PrioritizedBufferInfo

@@ -186,7 +186,10 @@ def test_the_heap_keeps_what_was_written_when_it_grows():
     assert arena.nbytes <= 1.2 * 4 * 5000
 
 
-def test_a_heap_without_memory_stays_as_it_was():
+@pytest.mark.parametrize("checked", [True, False])
+def test_a_heap_without_memory_stays_as_it_was(monkeypatch, checked):
+    if not checked:
+        monkeypatch.setattr(memory, "available", lambda: None)
     arena = arena_lib.HeapArena([1 << 30])
     with pytest.raises(errors.ResourceExhaustedError, match="smaller max_size"):
         arena.reserve(1 << 24)

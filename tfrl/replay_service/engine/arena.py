@@ -195,6 +195,7 @@ class HeapArena:
             return
         further = self.rows + min(self.rows // 8, _MOST_STEP)
         rows = max(rows, further, 16)
+        memory.check(rows * sum(self._row_bytes))  # The old columns go only afterwards.
         try:
             columns = [
                 self._longer(column, rows if size else 0)

@@ -13,6 +13,7 @@ samples`, it lets
 from __future__ import annotations
 
 import dataclasses
+import fractions
 import logging
 import math
 import operator
@@ -226,15 +227,34 @@ def check_satisfiable(
             f"({high}) stops them, because nothing could ever be sampled. Lower "
             "min_diff or raise max_diff."
         )
-    # After a sample the difference is at least min_diff, after an insert at most
-    # max_diff, and the next of the other kind has to stay within the two. (Where
-    # samples delete, the table falls below its minimum, and inserts go on.)
-    if high - low < max(1.0, ratio) and max_times_sampled < 1:
+    if max_times_sampled > 0 and ratio >= max_times_sampled:
+        # Samples delete as many items as come in: the table falls below its minimum
+        # again and again, where inserts need no permission.
+        return
+    least = max(1.0, ratio) if max_times_sampled > 0 else _least_range(limiter)
+    if high - low < least:
         raise ValueError(
             f"rate_limiter: max_diff - min_diff is {high - low}; expected at least "
-            f"{max(1.0, ratio)}, the larger of 1 and samples_per_insert, because "
-            "inserts and samples would both stop for good. Widen the range."
+            f"{least} with {ratio} samples_per_insert, because inserts and samples "
+            "would both stop for good. Widen the range."
         )
+
+
+def _least_range(limiter: RateLimiter) -> float:
+    """Returns how far apart the bounds must be for inserts and samples to go on.
+
+    Where items are not deleted by samples, inserts and samples that go on for good
+    repeat themselves. With `p / q` samples an insert, `q` inserts and `p` samples bring
+    the difference back to where it was, no fewer do, and so they visit `p + q` different
+    multiples of `1 / q`. The bounds may lie beside such multiples.
+    """
+    ratio, low, high = limiter.samples_per_insert, limiter.min_diff, limiter.max_diff
+    fraction = fractions.Fraction(ratio).limit_denominator(1000)
+    p, q = fraction.numerator, fraction.denominator
+    if not math.isfinite(high - low) or abs(ratio - p / q) > 1e-12:
+        return max(1.0, ratio)
+    inside = math.floor(high * q + 1e-9) - math.ceil(low * q - 1e-9)
+    return (p + q - 1 - inside) / q + high - low
 
 
 def _greatest_difference(limiter: RateLimiter) -> float:

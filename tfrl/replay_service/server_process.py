@@ -100,8 +100,8 @@ class ServerProcess:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with contextlib.suppress(OSError):  # Its exit code says more.
-            for line in (sys.path, config):
-                self._process.stdin.write(json.dumps(line).encode() + b"\n")
+            lines = json.dumps(sys.path), json.dumps(config), ""
+            self._process.stdin.write("\n".join(lines).encode())
             self._process.stdin.flush()
         late = threading.Event()
 

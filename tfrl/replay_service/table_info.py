@@ -145,7 +145,7 @@ class TableInfo:
             num_episodes=info["num_episodes"],
             num_deleted_episodes=info["num_deleted_episodes"],
             num_unique_samples=info["num_unique_samples"],
-            num_deleted_items=info["deletes"],
+            num_deleted_items=info["num_deleted_items"],
             signature_json=info["signature"],
         )
 

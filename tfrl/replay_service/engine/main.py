@@ -23,8 +23,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tfrl.replay_service import errors
-from tfrl.replay_service.engine import listeners
+from tfrl.replay_service import checkpointers, errors
+from tfrl.replay_service.engine import checkpoint, listeners
 from tfrl.replay_service.engine.arena_listener import ArenaListener
 from tfrl.replay_service.engine.service import Service
 
@@ -55,8 +55,12 @@ async def run(
       ValueError: If an option, or the checkpoint to start from, is wrong.
     """
     service = Service(
-        config["tables"], seed=config.get("seed"), token=config.get("token")
+        config["tables"],
+        seed=config.get("seed"),
+        token=config.get("token"),
+        checkpointer=checkpointers.from_config(config.get("checkpointer")),
     )
+    checkpoint.restore_latest(service)
     async with contextlib.AsyncExitStack() as stack:
         directory = await _listen_locally(service, stack)
         host = str(config.get("host") or "localhost")

@@ -187,7 +187,7 @@ class Sample:
             self._layouts.remove(drawn.removed)
 
     def _send(self, piece: _Piece) -> None:
-        meta = {
+        meta: dict[str, Any] = {
             "request": self._request,
             "layout": piece.layout,
             "done": not (self._pieces or self._left),

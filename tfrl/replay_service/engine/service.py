@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfrl.replay_service import errors, specs_json, wire
+from tfrl.replay_service import checkpointers, errors, specs_json, wire
+from tfrl.replay_service.engine import checkpoint
 from tfrl.replay_service.engine.layouts import Layouts
 from tfrl.replay_service.engine.step_store import StepStore
 from tfrl.replay_service.engine.table import EngineTable
@@ -101,6 +102,7 @@ class Service:
         seed: int | None = None,
         token: str | None = None,
         shared: bool = True,
+        checkpointer: checkpointers.DefaultCheckpointer | None = None,
     ):
         """Makes the tables, empty.
 
@@ -109,9 +111,10 @@ class Service:
           seed: For all random choices; None for another one each time.
           token: What clients have to know, if anything.
           shared: Whether steps are in memory that other processes can map.
+          checkpointer: Where checkpoints go; by default to a temporary directory.
         """
         seeds = np.random.SeedSequence(seed).generate_state(len(tables))
-        self.tables = {
+        self.tables: Mapping[str, Any] = {
             str(options["name"]): ServedTable(
                 EngineTable(dict(options), seed=int(table_seed)),
                 options.get("signature"),
@@ -128,6 +131,8 @@ class Service:
         self.writers: collections.OrderedDict[str, Writer] = collections.OrderedDict()
         self._next_writer = 1
         self._token = None if token is None else token.encode()
+        self.checkpointer = checkpointer or checkpointers.TempDirCheckpointer()
+        self._checkpointing = asyncio.Lock()
         self._ticker: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
@@ -168,6 +173,21 @@ class Service:
             found = StepStore(len(self.stores), list(schema), self.shared)
             self.stores[schema] = found
         return found
+
+    async def checkpoint(self) -> str:
+        """Writes a checkpoint, after those asked for before; returns its path.
+
+        Raises:
+          OSError: If it cannot be written.
+        """
+        async with self._checkpointing:
+            taken = checkpoint.snapshot(self)
+            try:
+                return await asyncio.to_thread(
+                    checkpoint.write, taken, self.checkpointer.path
+                )
+            finally:
+                taken.release()
 
     def find_store(self, schema_id: Any) -> StepStore | None:
         """Returns the store of this id, None if there is none."""

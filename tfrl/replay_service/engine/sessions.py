@@ -20,6 +20,7 @@ from tfrl.replay_service.engine.requests import (
     AGAIN,
     DONE,
     PARKED,
+    Outcome,
     check_array,
     priorities_error,
 )
@@ -331,6 +332,9 @@ class Session:
             self.send_error(error)
             return None
 
+    def _checkpoint(self, frame: wire.Frame) -> Any:
+        return _Checkpoint(self)
+
     def _sample(self, frame: wire.Frame) -> Any:
         return self._sampling().request(frame.meta)
 
@@ -348,11 +352,36 @@ class Session:
         return self._sampler
 
 
+class _Checkpoint:
+    """A request for a checkpoint."""
+
+    def __init__(self, session: Session):
+        self._session = session
+        self._task = asyncio.create_task(session.service.checkpoint())
+        self._task.add_done_callback(lambda _: session.proceed())
+
+    def advance(self, woken: bool) -> Outcome:
+        """Answers if the checkpoint has been written."""
+        if not self._task.done():
+            return PARKED
+        error = self._task.exception()
+        if error is None:
+            self._session.send(wire.OK, {"path": self._task.result()})
+        else:
+            text = f"The checkpoint could not be written: {error}."
+            self._session.send_error(errors.ReverbError(text))
+        return DONE
+
+    def close(self) -> None:
+        """The checkpoint is written all the same."""
+
+
 _HANDLERS: dict[int, Callable[[Session, wire.Frame], Any]] = {
     wire.HELLO: Session._hello,
     wire.INFO: Session._info,
     wire.RESET: Session._reset,
     wire.MUTATE: Session._mutate,
+    wire.CHECKPOINT: Session._checkpoint,
     wire.SAMPLE: Session._sample,
     wire.RELEASE: Session._release,
     wire.WRITE: Session._write,

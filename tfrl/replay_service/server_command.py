@@ -1,0 +1,255 @@
+"""The command `tfrl-replay-server`: a replay server that lives on its own.
+
+    tfrl-replay-server --port 8000 --table name=experience,max_size=100000,min_size=1000
+
+    tfrl-replay-server --config server.json
+
+where the file holds an object with "tables" and, if wanted, "host", "port", "token",
+"checkpoint_path", "tls_certificate", "tls_key" and "seed"; flags go before the file. A
+table in it has the names of `--table`, or those of `Table`'s arguments:
+
+    {"port": 8000, "tables": [
+      {"name": "experience", "max_size": 100000, "min_size": 1000,
+       "signature": {"dict": {"reward": {"shape": [null], "dtype": "float32"}}}}]}
+
+Signatures are as in `tfrl.replay_service.specs_json`; a table without one takes items
+of any kind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tfrl.replay_service import item_selectors, rate_limiters
+from tfrl.replay_service.checkpointers import DefaultCheckpointer
+from tfrl.replay_service.server import check_exposure
+from tfrl.replay_service.table import Table
+
+_SETTINGS = (
+    "host",
+    "port",
+    "token",
+    "checkpoint_path",
+    "tls_certificate",
+    "tls_key",
+    "seed",
+)
+_TABLE_HELP = """A table, as KEY=VALUE,... with the keys
+name;
+max_size (1000000);
+sampler and remover: fifo, lifo, uniform, prioritized:EXPONENT, min_heap or max_heap
+(uniform and fifo);
+max_times_sampled (0, no limit);
+min_size, the number of items before there are samples (1);
+samples_per_insert and error_buffer, by which writers and samplers wait for one another
+(they do not);
+kind: queue or stack, from which each item is sampled once, in place of all but name
+and max_size. May be given several times."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serves until SIGINT or SIGTERM; returns the exit code."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        config = make_config(options)
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
+    return _serve(config)
+
+
+def make_config(options: argparse.Namespace) -> dict[str, Any]:
+    """Returns what the engine is told, by flags and a file.
+
+    Raises:
+      OSError: If a file cannot be read.
+      ValueError: If there is something wrong with them.
+    """
+    settings = _read_config(options.config) if options.config else {}
+    for name in _SETTINGS:
+        if getattr(options, name) is not None:
+            settings[name] = getattr(options, name)
+    tables = [_make_table(table) for table in settings.get("tables", [])]
+    tables += [_make_table(_parse_table(text)) for text in options.table or []]
+    if not tables:
+        raise ValueError("no tables: give --table or --config with tables.")
+    names = [table.name for table in tables]
+    if len(set(names)) < len(names):
+        raise ValueError(f"tables: several have the same name, of {names}.")
+    host = settings.get("host", "localhost")
+    token = settings.get("token") or os.environ.get("TFRL_REPLAY_TOKEN") or None
+    check_exposure(host, token)
+    path = settings.get("checkpoint_path")
+    return {
+        "tables": [table.to_config() for table in tables],
+        "host": host,
+        "port": settings.get("port", 0),
+        "token": token,
+        "tls": _read_tls(settings.get("tls_certificate"), settings.get("tls_key")),
+        "seed": settings.get("seed"),
+        "checkpointer": path and DefaultCheckpointer(path).to_config(),
+    }
+
+
+def _serve(config: Mapping[str, Any]) -> int:
+    # Imports gRPC, which those who only ask for help need not wait for.
+    from tfrl.replay_service.engine import main as engine
+
+    names = ", ".join(table["name"] for table in config["tables"])
+
+    def announce(port: int, directory: str | None) -> None:
+        print(f"Replay server at {config['host']}:{port}, tables: {names}", flush=True)
+
+    try:
+        engine.serve(config, announce, signals=True)
+    except (OSError, ValueError) as error:
+        print(f"tfrl-replay-server: error: {error}", file=sys.stderr)
+        return 1
+    print("Replay server ended.", flush=True)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="tfrl-replay-server",
+        description="Serves replay tables to writers and samplers on any host.",
+    )
+    parser.add_argument("--config", help="a JSON file; see the module's documentation")
+    parser.add_argument("--table", action="append", metavar="K=V,...", help=_TABLE_HELP)
+    parser.add_argument("--host", help="interface to listen on (localhost)")
+    parser.add_argument("--port", type=int, help="port to listen on (a free one)")
+    parser.add_argument(
+        "--token",
+        help="what clients have to know; other users of this host see flags, so rather "
+        "set TFRL_REPLAY_TOKEN",
+    )
+    parser.add_argument(
+        "--checkpoint_path", help="directory for checkpoints; the last is started from"
+    )
+    parser.add_argument("--tls_certificate", help="PEM file of a certificate chain")
+    parser.add_argument("--tls_key", help="PEM file of its private key")
+    parser.add_argument("--seed", type=int, help="of the server's random choices")
+    return parser
+
+
+def _read_config(path: str) -> dict[str, Any]:
+    with open(path, encoding="utf-8") as file:
+        try:
+            settings = json.load(file)
+        except ValueError as error:
+            raise ValueError(f"--config: {path} is no JSON: {error}.") from None
+    known = {*_SETTINGS, "tables"}
+    if not isinstance(settings, dict) or not known.issuperset(settings):
+        raise ValueError(
+            f"--config: {path} holds {settings!r:.200}, expected an object with some "
+            f"of {sorted(known)}."
+        )
+    return settings
+
+
+def _read_tls(certificate: str | None, key: str | None) -> list[str] | None:
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise ValueError("--tls_certificate and --tls_key: give both or neither.")
+    contents = []
+    for path in (certificate, key):
+        with open(path, encoding="ascii") as file:
+            contents.append(file.read())
+    return contents
+
+
+def _parse_table(text: str) -> dict[str, Any]:
+    """Returns the keys and values of a --table flag."""
+    table: dict[str, Any] = {}
+    for part in text.split(","):
+        key, equals, value = part.partition("=")
+        if not equals or key not in _CONVERT:
+            raise ValueError(
+                f"--table: got {part!r} in {text!r}, expected KEY=VALUE with one of "
+                f"the keys {sorted(_CONVERT)}."
+            )
+        try:
+            table[key] = _CONVERT[key](value)
+        except ValueError:
+            raise ValueError(f"--table: {value!r} is no {key}, in {text!r}.") from None
+    return table
+
+
+_CONVERT: dict[str, Callable[[str], Any]] = {
+    "name": str,
+    "kind": str,
+    "max_size": int,
+    "sampler": str,
+    "remover": str,
+    "max_times_sampled": int,
+    "min_size": int,
+    "samples_per_insert": float,
+    "error_buffer": float,
+}
+_TABLE_KEYS = {*_CONVERT, "rate_limiter", "signature"}
+
+
+def _make_table(settings: Mapping[str, Any]) -> Table:
+    """Returns a table by the names of --table, or by those of its `to_config`."""
+    if not isinstance(settings, dict) or not _TABLE_KEYS.issuperset(settings):
+        raise ValueError(
+            f"tables: got {settings!r:.200}, expected an object with some of "
+            f"{sorted(_TABLE_KEYS)}."
+        )
+    name = settings.get("name", "")
+    max_size = settings.get("max_size", 1_000_000)
+    kind = settings.get("kind", "table")
+    if kind in ("queue", "stack"):
+        made = Table.queue if kind == "queue" else Table.stack
+        config = made(name, max_size).to_config()
+    elif kind == "table":
+        config = {
+            "name": name,
+            "max_size": max_size,
+            "sampler": _selector(settings.get("sampler", "uniform")),
+            "remover": _selector(settings.get("remover", "fifo")),
+            "max_times_sampled": settings.get("max_times_sampled", 0),
+            "rate_limiter": _limiter(settings),
+        }
+    else:
+        raise ValueError(f"tables: kind is {kind!r}, expected queue, stack or table.")
+    try:
+        return Table.from_config({**config, "signature": settings.get("signature")})
+    except TypeError as error:
+        raise ValueError(f"tables: {settings!r:.200}: {error}") from None
+
+
+def _selector(given: Any) -> Any:
+    """Returns a selector's configuration, also for `name` and `name:exponent`."""
+    if not isinstance(given, str):
+        return given
+    kind, colon, exponent = given.partition(":")
+    config: dict[str, Any] = {"kind": kind}
+    if kind == "prioritized":
+        try:
+            config["priority_exponent"] = float(exponent) if colon else 1.0
+        except ValueError:
+            raise ValueError(f"sampler, remover: {exponent!r} is no number.") from None
+    item_selectors.from_config(config)  # Raises if there is none of this kind.
+    return config
+
+
+def _limiter(settings: Mapping[str, Any]) -> dict[str, Any]:
+    if "rate_limiter" in settings:
+        return settings["rate_limiter"]
+    min_size = settings.get("min_size", 1)
+    ratio = settings.get("samples_per_insert")
+    if ratio is None:
+        return rate_limiters.MinSize(min_size).to_config()
+    buffer = settings.get("error_buffer", max(1.0, ratio) * min_size)
+    return rate_limiters.SampleToInsertRatio(ratio, min_size, buffer).to_config()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,272 @@
+"""What a server holds: tables of items."""
+
+from __future__ import annotations
+
+import abc
+import weakref
+from collections.abc import Mapping, Sequence, Sized
+from typing import TYPE_CHECKING, Any
+
+from tfrl.replay_service import item_selectors, rate_limiters, specs_json, table_info
+
+if TYPE_CHECKING:
+    from tfrl.replay_service.server import Server
+
+
+class TableExtensionBase(metaclass=abc.ABCMeta):
+    """Stands for Reverb's extensions of tables, of which there are none here."""
+
+    @abc.abstractmethod
+    def build_internal_extensions(self, table_name: str) -> Sequence[Any]:
+        """Would make the extensions of a table."""
+
+
+class Table:
+    """Items, with strategies by which they are sampled, removed and limited.
+
+    An item is a trajectory: for each column of the signature a list of steps, of which
+    items share what they have in common. A full table removes an item for each one that
+    comes in; the limiter has samplers and writers wait for one another.
+
+    A `Table` describes what a `Server` is to hold. Once it is served, its counts are
+    those of the server.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        sampler: item_selectors.ItemSelector,
+        remover: item_selectors.ItemSelector,
+        max_size: int,
+        rate_limiter: rate_limiters.RateLimiter,
+        max_times_sampled: int = 0,
+        extensions: Sequence[TableExtensionBase] = (),
+        signature: Any = None,
+    ):
+        """Describes a table.
+
+        Args:
+          name: By which clients speak of it.
+          sampler: How items are chosen for sampling.
+          remover: How an item is chosen that makes room for another.
+          max_size: How many items there are at most.
+          rate_limiter: How inserts and samples wait for each other.
+          max_times_sampled: After how many samples an item is removed; below 1 for no
+            limit.
+          extensions: None: Reverb's are written in C++.
+          signature: A nest of `tf.TensorSpec`s that each item has to match, time
+            included, or None for items of any kind.
+
+        Raises:
+          ValueError: If the name is empty, `max_size` not positive, the limiter one
+            that such a table can never satisfy, a leaf of the signature no spec of
+            numbers, or if there are extensions.
+          TypeError: If a selector or the limiter is none.
+        """
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"name must be nonempty, got {name!r}.")
+        if max_size <= 0:
+            raise ValueError(f"max_size ({max_size}) must be a positive integer")
+        _check_kind("sampler", sampler, item_selectors.ItemSelector)
+        _check_kind("remover", remover, item_selectors.ItemSelector)
+        _check_kind("rate_limiter", rate_limiter, rate_limiters.RateLimiter)
+        if len(extensions):
+            raise ValueError(
+                f"extensions: got {extensions!r}, expected none, since Reverb's are in "
+                "C++ and there are no others; leave them out."
+            )
+        rate_limiters.check_satisfiable(rate_limiter, max_size, max_times_sampled)
+        self._name = name
+        self._sampler = sampler
+        self._remover = remover
+        self._max_size = int(max_size)
+        self._rate_limiter = rate_limiter
+        self._max_times_sampled = max(0, int(max_times_sampled))
+        self._signature = signature
+        # An empty nest says as little as None.
+        is_empty = signature is None or (
+            isinstance(signature, Sized) and not len(signature)
+        )
+        self._signature_json = None if is_empty else specs_json.encode(signature)
+        self._server: weakref.ref[Server] | None = None
+
+    @classmethod
+    def queue(
+        cls,
+        name: str,
+        max_size: int,
+        extensions: Sequence[TableExtensionBase] = (),
+        signature: Any = None,
+    ) -> Table:
+        """Returns a table from which each item is sampled once, the oldest first.
+
+        Inserts wait while it is full.
+
+        Args:
+          name: By which clients speak of it.
+          max_size: How many items there are at most.
+          extensions: None; see the constructor.
+          signature: See the constructor.
+        """
+        return cls(
+            name=name,
+            sampler=item_selectors.Fifo(),
+            remover=item_selectors.Fifo(),
+            max_size=max_size,
+            max_times_sampled=1,
+            rate_limiter=rate_limiters.Queue(max_size),
+            extensions=extensions,
+            signature=signature,
+        )
+
+    @classmethod
+    def stack(
+        cls,
+        name: str,
+        max_size: int,
+        extensions: Sequence[TableExtensionBase] = (),
+        signature: Any = None,
+    ) -> Table:
+        """Returns a table from which each item is sampled once, the newest first.
+
+        Inserts wait while it is full.
+
+        Args:
+          name: By which clients speak of it.
+          max_size: How many items there are at most.
+          extensions: None; see the constructor.
+          signature: See the constructor.
+        """
+        return cls(
+            name=name,
+            sampler=item_selectors.Lifo(),
+            remover=item_selectors.Lifo(),
+            max_size=max_size,
+            max_times_sampled=1,
+            rate_limiter=rate_limiters.Stack(max_size),
+            extensions=extensions,
+            signature=signature,
+        )
+
+    @property
+    def name(self) -> str:
+        """By which clients speak of it."""
+        return self._name
+
+    @property
+    def info(self) -> table_info.TableInfo:
+        """What the table is and how much it holds; from the server, if there is one.
+
+        Raises:
+          ReplayUnavailable: If the server has been stopped.
+        """
+        server = None if self._server is None else self._server()
+        if server is not None:
+            return server.table_info(self._name)
+        from tfrl.replay_service.engine.table import EngineTable
+
+        return table_info.TableInfo.from_json(EngineTable(self.to_config()).info())
+
+    def can_sample(self, num_samples: int) -> bool:
+        """Whether the limiter would let that many samples through now."""
+        return rate_limiters.can_sample(
+            self._rate_limiter, self.info.counts, num_samples
+        )
+
+    def can_insert(self, num_inserts: int) -> bool:
+        """Whether the limiter would let that many inserts through now."""
+        return rate_limiters.can_insert(
+            self._rate_limiter, self.info.counts, num_inserts
+        )
+
+    def replace(
+        self,
+        name: str | None = None,
+        sampler: item_selectors.ItemSelector | None = None,
+        remover: item_selectors.ItemSelector | None = None,
+        max_size: int | None = None,
+        rate_limiter: rate_limiters.RateLimiter | None = None,
+        max_times_sampled: int | None = None,
+        extensions: Sequence[TableExtensionBase] | None = None,
+        signature: Any = None,
+    ) -> Table:
+        """Returns a new, empty table like this one but for what is given.
+
+        Args:
+          name: The new table's; None for the same, as with all others.
+          sampler: See the constructor.
+          remover: See the constructor.
+          max_size: See the constructor.
+          rate_limiter: See the constructor.
+          max_times_sampled: See the constructor.
+          extensions: See the constructor.
+          signature: See the constructor.
+        """
+
+        def pick(given: Any, own: Any) -> Any:
+            return own if given is None else given
+
+        return Table(
+            name=pick(name, self._name),
+            sampler=pick(sampler, self._sampler),
+            remover=pick(remover, self._remover),
+            max_size=pick(max_size, self._max_size),
+            rate_limiter=pick(rate_limiter, self._rate_limiter),
+            max_times_sampled=pick(max_times_sampled, self._max_times_sampled),
+            extensions=pick(extensions, ()),
+            signature=pick(signature, self._decoded_signature()),
+        )
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Table:
+        """Returns the table whose `to_config` gave `config`.
+
+        Raises:
+          ValueError: If there is no such table.
+        """
+        table = cls(
+            config["name"],
+            item_selectors.from_config(config["sampler"]),
+            item_selectors.from_config(config["remover"]),
+            config["max_size"],
+            rate_limiters.from_config(config["rate_limiter"]),
+            config.get("max_times_sampled", 0),
+        )
+        if config.get("signature") is not None:
+            specs_json.leaves(config["signature"])  # Without TensorFlow.
+            table._signature_json = config["signature"]
+        return table
+
+    def to_config(self) -> dict[str, Any]:
+        """Returns what a server is told of the table; JSON can hold it."""
+        return {
+            "name": self._name,
+            "sampler": self._sampler.to_config(),
+            "remover": self._remover.to_config(),
+            "max_size": self._max_size,
+            "max_times_sampled": self._max_times_sampled,
+            "rate_limiter": self._rate_limiter.to_config(),
+            "signature": self._signature_json,
+        }
+
+    def __repr__(self) -> str:
+        return (
+            f"Table(sampler={self._sampler}, remover={self._remover}, "
+            f"max_size={self._max_size}, max_times_sampled={self._max_times_sampled}, "
+            f"name={self._name}, rate_limiter={self._rate_limiter}, "
+            f"signature={self._decoded_signature()})"
+        )
+
+    def _decoded_signature(self) -> Any:
+        if self._signature is None and self._signature_json is not None:
+            self._signature = specs_json.decode(self._signature_json)
+        return self._signature
+
+
+def _check_kind(argument: str, value: Any, kind: type) -> None:
+    if not isinstance(value, kind):
+        raise TypeError(
+            f"{argument}: got {value!r} of type {type(value).__name__}, expected a "
+            f"{kind.__name__}, such as those in tfrl.replay_service."
+            f"{kind.__module__.rpartition('.')[2]}."
+        )

@@ -39,7 +39,6 @@ class Service(Protocol):
 
     tables: Mapping[str, Any]  # Each with its `EngineTable` as `table`.
     layouts: layouts.Layouts
-    checkpointer: checkpointers.DefaultCheckpointer
 
     def store(
         self, schema: tuple[tuple[str, tuple[int, ...]], ...]
@@ -155,11 +154,14 @@ def write(taken: Snapshot, path: str) -> str:
         raise
 
 
-def restore_latest(service: Service) -> str | None:
+def restore_latest(
+    service: Service, checkpointer: checkpointers.DefaultCheckpointer
+) -> str | None:
     """Puts the newest whole checkpoint into a server that is still empty.
 
     Args:
-      service: The server, whose checkpointer says where to look.
+      service: The server.
+      checkpointer: Says where to look.
 
     Returns:
       The checkpoint's path; None if there is none.
@@ -169,7 +171,6 @@ def restore_latest(service: Service) -> str | None:
         does not fit the server's tables.
       ResourceExhaustedError: If memory is lacking.
     """
-    checkpointer = service.checkpointer
     found = checkpoint_files.latest(checkpointer.path)
     if found is None and checkpointer.fallback_checkpoint_path is not None:
         found = checkpoint_files.verified(checkpointer.fallback_checkpoint_path)

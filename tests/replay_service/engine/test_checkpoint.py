@@ -41,10 +41,6 @@ def make_service(path, tables=None, fallback=None):
     return made
 
 
-def restore(made):
-    return checkpoint.restore_latest(made, made.checkpointer)
-
-
 def fill(made, table, schema, values, lengths, squeezed=False):
     """Inserts an item for each value, whose steps count up from it."""
     store = made.store(schema)
@@ -122,7 +118,7 @@ def filled(tmp_path):
 def test_a_server_goes_on_where_the_one_before_it_was(filled, tmp_path):
     path = save(filled)
     again = make_service(tmp_path)
-    assert restore(again) == str(path)
+    assert checkpoint.restore_latest(again) == str(path)
     for table in ("a", "b"):
         assert items(again, table) == items(filled, table)
         assert again.tables[table].table.info() == filled.tables[table].table.info()
@@ -133,7 +129,7 @@ def test_a_server_goes_on_where_the_one_before_it_was(filled, tmp_path):
 def test_the_same_samples_come_after_it(filled, tmp_path):
     save(filled)
     again = make_service(tmp_path)
-    restore(again)
+    checkpoint.restore_latest(again)
     for table in ("a", "b"):
         expected = filled.tables[table].table.sample(20)
         got = again.tables[table].table.sample(20)
@@ -144,10 +140,10 @@ def test_the_same_samples_come_after_it(filled, tmp_path):
 def test_what_was_restored_can_be_removed_and_saved_again(filled, tmp_path):
     save(filled)
     again = make_service(tmp_path)
-    restore(again)
+    checkpoint.restore_latest(again)
     save(again)
     third = make_service(tmp_path)
-    restore(third)
+    checkpoint.restore_latest(third)
     assert items(third, "b") == items(filled, "b")
     for table in ("a", "b"):
         third.layouts.remove(third.tables[table].table.reset())
@@ -157,14 +153,14 @@ def test_what_was_restored_can_be_removed_and_saved_again(filled, tmp_path):
 def test_an_empty_server_can_be_saved(tmp_path):
     path = save(make_service(tmp_path))
     again = make_service(tmp_path)
-    assert restore(again) == str(path)
+    assert checkpoint.restore_latest(again) == str(path)
     assert items(again, "a") == []
 
 
 def test_without_a_checkpoint_a_server_starts_empty(tmp_path):
-    assert restore(make_service(tmp_path / "none")) is None
+    assert checkpoint.restore_latest(make_service(tmp_path / "none")) is None
     (tmp_path / "something else").mkdir()
-    assert restore(make_service(tmp_path)) is None
+    assert checkpoint.restore_latest(make_service(tmp_path)) is None
 
 
 def test_the_server_goes_on_while_it_is_written(filled, tmp_path):
@@ -184,7 +180,7 @@ def test_the_server_goes_on_while_it_is_written(filled, tmp_path):
     taken.release()
     assert in_use(filled) == [80, 80]
     again = make_service(tmp_path)
-    assert restore(again) == written[0]
+    assert checkpoint.restore_latest(again) == written[0]
     assert {table: items(again, table) for table in ("a", "b")} == before
 
 
@@ -192,7 +188,7 @@ def test_steps_are_written_and_read_in_pieces(filled, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "_CHUNK", 5000)
     save(filled)
     again = make_service(tmp_path)
-    restore(again)
+    checkpoint.restore_latest(again)
     assert items(again, "b") == items(filled, "b")
 
 
@@ -260,7 +256,7 @@ def test_damage_is_refused(filled, tmp_path, file, damage):
     path = save(filled)
     damage(path / file)
     with pytest.raises(ValueError, match=f"{path.name}: its file .*move these dir"):
-        restore(make_service(tmp_path))
+        checkpoint.restore_latest(make_service(tmp_path))
 
 
 def test_the_one_before_a_damaged_one_is_used_loudly(filled, tmp_path, caplog):
@@ -269,7 +265,7 @@ def test_the_one_before_a_damaged_one_is_used_loudly(filled, tmp_path, caplog):
     (path / "DONE").unlink()
     with caplog.at_level(logging.WARNING, "tfrl.replay_service"):
         again = make_service(tmp_path)
-        assert restore(again) == str(older)
+        assert checkpoint.restore_latest(again) == str(older)
     (record,) = caplog.records
     assert f"{path} is refused: its file DONE" in record.getMessage()
     assert f"used instead, {older}" in record.getMessage()
@@ -281,7 +277,7 @@ def test_one_that_was_never_finished_is_left_aside_loudly(filled, tmp_path, capl
     shutil.copytree(save(filled), partial)
     (partial / "DONE").unlink()
     with caplog.at_level(logging.WARNING, "tfrl.replay_service"):
-        assert "2100" not in str(restore(make_service(tmp_path)))
+        assert "2100" not in str(checkpoint.restore_latest(make_service(tmp_path)))
     (record,) = caplog.records
     assert str(partial) in record.getMessage()
 
@@ -289,7 +285,7 @@ def test_one_that_was_never_finished_is_left_aside_loudly(filled, tmp_path, capl
 def test_a_first_one_that_was_never_finished_is_no_error(tmp_path, caplog):
     (tmp_path / ".2100-01-01T00-00-00.000000.writing").mkdir()
     with caplog.at_level(logging.WARNING, "tfrl.replay_service"):
-        assert restore(make_service(tmp_path)) is None
+        assert checkpoint.restore_latest(make_service(tmp_path)) is None
     assert "ended while it wrote it" in caplog.text
 
 
@@ -310,12 +306,14 @@ def test_a_full_disk_leaves_the_one_before(filled, tmp_path, monkeypatch):
 def test_a_fallback_serves_while_there_is_none(filled, tmp_path):
     path = save(filled)
     again = make_service(tmp_path / "other", fallback=path)
-    assert restore(again) == str(path)
+    assert checkpoint.restore_latest(again) == str(path)
     new = save(again)
     third = make_service(tmp_path / "other", fallback=path)
-    assert restore(third) == str(new)
+    assert checkpoint.restore_latest(third) == str(new)
     with pytest.raises(ValueError, match="nowhere: its file DONE"):
-        restore(make_service(tmp_path / "x", fallback=tmp_path / "nowhere"))
+        checkpoint.restore_latest(
+            make_service(tmp_path / "x", fallback=tmp_path / "nowhere")
+        )
 
 
 def test_a_saved_table_has_to_be_among_the_servers(filled, tmp_path):
@@ -325,13 +323,13 @@ def test_a_saved_table_has_to_be_among_the_servers(filled, tmp_path):
         match="Trying to load table 'b' but table was not found in provided list of "
         r"tables\. Available tables: \['a', 'c'\]",
     ):
-        restore(make_service(tmp_path, [options("a"), options("c")]))
+        checkpoint.restore_latest(make_service(tmp_path, [options("a"), options("c")]))
 
 
 def test_another_table_starts_empty(filled, tmp_path):
     save(filled)
     again = make_service(tmp_path, [options("c"), options("b"), options("a")])
-    restore(again)
+    checkpoint.restore_latest(again)
     assert len(again.tables["c"].table) == 0
     assert items(again, "a") == items(filled, "a")
 
@@ -341,7 +339,7 @@ def test_other_options_count_and_are_told(filled, tmp_path, caplog):
     lifo = item_selectors.Lifo().to_config()
     again = make_service(tmp_path, [options("a", sampler=lifo), options("b")])
     with caplog.at_level(logging.WARNING, "tfrl.replay_service"):
-        restore(again)
+        checkpoint.restore_latest(again)
     assert "Table 'a' had sampler=" in caplog.text
     assert again.tables["a"].table.sample(1).priorities.tolist() == [9.0]
 
@@ -351,7 +349,7 @@ def test_another_version_is_told(filled, tmp_path, monkeypatch):
     save(filled)
     monkeypatch.undo()
     with pytest.raises(ValueError, match="has format 2, expected 1"):
-        restore(make_service(tmp_path))
+        checkpoint.restore_latest(make_service(tmp_path))
 
 
 def test_contents_that_do_not_fit_are_told(filled, tmp_path):
@@ -363,7 +361,7 @@ def test_contents_that_do_not_fit_are_told(filled, tmp_path):
         writer.add_array("slots", np.zeros(1, np.int32))
         writer.finish(meta)
     with pytest.raises(ValueError, match="not what this version writes"):
-        restore(make_service(tmp_path))
+        checkpoint.restore_latest(make_service(tmp_path))
 
 
 def test_no_file_is_unpickled(filled, tmp_path):
@@ -379,4 +377,4 @@ def test_no_file_is_unpickled(filled, tmp_path):
         ]
     (path / "DONE").write_text(json.dumps(done))
     with pytest.raises(ValueError, match=r"[Oo]bject"):
-        restore(make_service(tmp_path))
+        checkpoint.restore_latest(make_service(tmp_path))

@@ -39,6 +39,7 @@ class Service(Protocol):
 
     tables: Mapping[str, Any]  # Each with its `EngineTable` as `table`.
     layouts: layouts.Layouts
+    checkpointer: checkpointers.DefaultCheckpointer
 
     def store(
         self, schema: tuple[tuple[str, tuple[int, ...]], ...]
@@ -154,14 +155,11 @@ def write(taken: Snapshot, path: str) -> str:
         raise
 
 
-def restore_latest(
-    service: Service, checkpointer: checkpointers.DefaultCheckpointer
-) -> str | None:
+def restore_latest(service: Service) -> str | None:
     """Puts the newest whole checkpoint into a server that is still empty.
 
     Args:
-      service: The server.
-      checkpointer: Says where to look.
+      service: The server, whose checkpointer says where to look.
 
     Returns:
       The checkpoint's path; None if there is none.
@@ -171,6 +169,7 @@ def restore_latest(
         does not fit the server's tables.
       ResourceExhaustedError: If memory is lacking.
     """
+    checkpointer = service.checkpointer
     found = checkpoint_files.latest(checkpointer.path)
     if found is None and checkpointer.fallback_checkpoint_path is not None:
         found = checkpoint_files.verified(checkpointer.fallback_checkpoint_path)

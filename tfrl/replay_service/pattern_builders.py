@@ -103,7 +103,8 @@ def infer_signature(configs: Sequence[Config], step_spec: Any) -> Any:
       the configs differ in it.
 
     Raises:
-      ValueError: If there is no config, or they differ in more than that.
+      ValueError: If there is no config, or they differ in more than that, or do not fit
+        the steps.
     """
     if not configs:
         raise ValueError("At least one config must be provided.")
@@ -117,6 +118,12 @@ def infer_signature(configs: Sequence[Config], step_spec: Any) -> Any:
             f"{tables}."
         )
     leaves = tree.flatten(step_spec)
+    last = max(node.flat_source_index for config in configs for node in config.flat)
+    if last >= len(leaves):
+        raise ValueError(
+            f"step_spec has {len(leaves)} leaves, but the configs look at leaf {last}, "
+            "from 0. Make their patterns from a structure like step_spec's."
+        )
 
     def merge(path: tuple[Any, ...], *nodes: patterns.PatternNode) -> Any:
         return _merged_spec(path, nodes, leaves)

@@ -148,9 +148,11 @@ class _Maker:
         self._history = patterns.history_length(configs)
         columns = {node.flat_source_index for c in configs for node in c.flat}
         self._columns = sorted(columns)
+        for column in self._columns:
+            self._check_column(column)
         for config in configs:
             for condition in config.conditions:
-                self._check(condition)
+                self._check_condition(condition)
 
     def initial_state(self) -> _State:
         """Returns the state before the first step."""
@@ -262,7 +264,15 @@ class _Maker:
                 element_dtype=spec.dtype,
             )
 
-    def _check(self, condition: patterns.Condition) -> None:
+    def _check_column(self, column: int) -> None:
+        spec = self._step_specs[column]
+        if not isinstance(spec, tf.TensorSpec):
+            raise ValueError(
+                f"A pattern uses leaf {column} of the steps, which is {spec}, expected "
+                "a tf.TensorSpec. Make it dense first."
+            )
+
+    def _check_condition(self, condition: patterns.Condition) -> None:
         column = condition.flat_source_index
         if column is None:
             return

@@ -6,7 +6,8 @@ of them can be sent without copying, and sent again after a connection broke.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,7 @@ class StepBuffers:
       most: The largest such number.
       is_open: Whether the last step is, for more of its leaves.
       structure: Of the data, with the histories.
+      step_bytes: The size of a step.
       schema: The columns that have had a value.
     """
 
@@ -147,15 +149,27 @@ class StepBuffers:
         self.schema: list[Column] = []
         self._configured: dict[Path, int] = {}
         self._row = self._rows = 0  # In the last block.
-        self.blocks: list[Block] = []
+        self._blocks: list[Block] = []
         self.step_bytes = 0
+        self._lock = threading.Lock()
+        self._lowest_needed: Callable[[], int] = lambda: self.end
+
+    def guard(self, lock: threading.Lock, lowest_needed: Callable[[], int]) -> None:
+        """Has blocks change only under a lock.
+
+        Args:
+          lock: It is held, too, where `take_unsent` and `forget_sent` are called.
+          lowest_needed: Returns, with the lock held, the first step to be sent yet.
+        """
+        self._lock = lock
+        self._lowest_needed = lowest_needed
 
     def append(self, data: Any, is_partial: bool) -> None:
         """Adds a step, or a part of one; all of it or, if an error is raised, nothing.
 
         Raises:
-          ValueError: If a leaf is of another dtype or shape than before, or is set twice
-            in a step, or cannot be replayed, or the structure does not fit.
+          ValueError: If a leaf is of another dtype or shape than before, is set twice in
+            a step, or cannot be replayed, or if the structure does not fit.
         """
         structure = self.structure
         leaves, plan = structure.take_apart(data)
@@ -213,14 +227,16 @@ class StepBuffers:
         """The first step that an item may still refer to, in some column."""
         return max(self.start, self.end - self.most)
 
-    def drop_before(self, step: int) -> None:
-        """Frees the blocks before a step that is the first needed."""
-        while len(self.blocks) > 1 and self.blocks[1].start <= step:
-            del self.blocks[0]
+    def schema_description(self) -> list[Any]:
+        """Returns the columns as a message names them."""
+        return [
+            [wire.dtype_name(c.dtype), list(c.shape), "/".join(map(str, c.path))]
+            for c in self.schema
+        ]
 
     def forget_sent(self) -> None:
         """Takes note that the server has none of the steps."""
-        for block in self.blocks:
+        for block in self._blocks:
             block.sent[:] = False
 
     def take_unsent(
@@ -263,7 +279,7 @@ class StepBuffers:
         """Returns a column's values of steps that are there, [len(steps), *shape]."""
         result = np.empty((len(steps), *column.shape), column.dtype)
         index = column.index or 0
-        block = self.blocks[-1]
+        block = self._blocks[-1]
         for i, step in enumerate(steps):
             if not block.start <= step < block.start + block.rows:
                 (block,) = self._blocks_of(step, step + 1)
@@ -275,7 +291,7 @@ class StepBuffers:
 
     def _blocks_of(self, start: int, end: int) -> list[Block]:
         found = []
-        for block in reversed(self.blocks):
+        for block in reversed(self._blocks):
             if block.start < end:
                 found.append(block)
             if block.start <= start:
@@ -285,7 +301,11 @@ class StepBuffers:
     def _add_block(self) -> None:
         rows = _BLOCK_BYTES // max(self.step_bytes, 1)
         block = Block(self.end, min(max(rows, _MIN_ROWS), _MAX_ROWS), self.schema)
-        self.blocks.append(block)
+        with self._lock:
+            needed = min(self.oldest, self._lowest_needed())
+            while len(self._blocks) > 1 and self._blocks[1].start <= needed:
+                del self._blocks[0]
+            self._blocks.append(block)
         self._row, self._rows = 0, block.rows
         for column, array in zip(self.schema, block.arrays, strict=True):
             column.array = array
@@ -312,14 +332,13 @@ class StepBuffers:
         column.array[row] = array
 
     def _add_to_schema(self, column: Column, value: np.ndarray) -> None:
-        column.set_type(value, len(self.schema))
-        self.schema.append(column)
-        self.step_bytes += value.nbytes
-        block = self.blocks[-1]
-        column.array = np.zeros((block.rows, *value.shape), value.dtype)
-        block.arrays.append(column.array)
-        # Steps travel with all columns; those that are there get the new one.
-        self.forget_sent()
+        block = self._blocks[-1]
+        with self._lock:
+            column.set_type(value, len(self.schema))
+            column.array = np.zeros((block.rows, *value.shape), value.dtype)
+            block.arrays.append(column.array)
+            self.schema.append(column)
+            self.step_bytes += value.nbytes
 
     def _check_unset(self, leaves: list[Any], plan: Plan) -> None:
         step = self.end - 1
@@ -341,7 +360,7 @@ class StepBuffers:
                 column.created = column.solid = step
             else:
                 column.fill()
-        block = self.blocks[-1]
+        block = self._blocks[-1]
         block.sent[step - block.start] = False
 
     def _note_missing(self, plan: Plan, leaves: list[Any], step: int) -> None:
@@ -386,4 +405,3 @@ def _dtype_text(dtype: np.dtype) -> str:
 
 def _shape_text(shape: Sequence[int]) -> str:
     return f"[{','.join(map(str, shape))}]"
-

@@ -1,4 +1,4 @@
-"""What a trajectory writer's items are made of: its history, and columns cut from it."""
+"""What items are made of: a writer's history, and the columns cut from it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ class TrajectoryColumn:
 
     def __repr__(self) -> str:
         squeezed = ", squeezed" if self.is_squeezed else ""
-        return f"TrajectoryColumn(path={self._column.path}, {len(self)} steps{squeezed})"
+        return (
+            f"TrajectoryColumn(path={self._column.path}, {len(self)} steps{squeezed})"
+        )
 
     @property
     def steps(self) -> Sequence[int]:
@@ -201,8 +203,8 @@ class ColumnHistory:
             raise ValueError(
                 "TrajectoryColumns cannot contain any None data references: "
                 f"TrajectoryColumn at path {path} got [{shown}]. Of {len(self)} steps "
-                f"the writer keeps the last {column.keep} (num_keep_alive_refs), if they "
-                "had this leaf: keep more, or refer to fewer."
+                f"the last {column.keep} are kept (num_keep_alive_refs), where they had "
+                "this leaf: keep more, or refer to fewer."
             )
         return found
 

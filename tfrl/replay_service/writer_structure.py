@@ -1,7 +1,7 @@
 """Which leaf of appended data belongs to which column, without walking nests anew.
 
 Most steps look like the one before: the same keys, the same types of nodes. A `Plan`
-takes such data apart in Python's own loops; only data of a new look goes through `tree`.
+takes such data apart in Python's own loops; only what looks new goes through `tree`.
 """
 
 from __future__ import annotations
@@ -102,7 +102,9 @@ class Structure:
             before if now is _MISSING else self._merge(before, now, (*path, name))
             for name, before, now in zip(
                 names,
-                *zip(*itertools.zip_longest(old, data, fillvalue=_MISSING), strict=True),
+                *zip(
+                    *itertools.zip_longest(old, data, fillvalue=_MISSING), strict=True
+                ),
                 strict=True,
             )
         ]
@@ -202,9 +204,9 @@ def _make_plan(data: Any, columns: list[Any], is_whole: bool) -> Plan | None:
 
 
 def _mismatch(path: Path, old: Any, data: Any) -> ValueError:
+    before = type(old).__name__ if tree.is_nested(old) else "leaf"
     return ValueError(
-        f"append: at path {path} the data is a {type(data).__name__}, but before it was "
-        f"a {'leaf' if not tree.is_nested(old) else type(old).__name__}. Keys may be "
-        "added and left out from step to step, but what is a leaf must stay one: append "
-        "other data through a writer of its own."
+        f"append: at path {path} the data is a {type(data).__name__}, before it was a "
+        f"{before}. Keys may be added and left out from step to step, but what is a "
+        "leaf must stay one: append other data through a writer of its own."
     )

@@ -1,0 +1,463 @@
+"""Clients of a replay server."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import operator
+import os
+import re
+import threading
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tree
+
+from tfrl.replay_service import connection as connections
+from tfrl.replay_service import errors, sampler, specs_json, table_info, wire
+from tfrl.replay_service.control import Control
+from tfrl.replay_service.replay_sample import ReplaySample
+from tfrl.replay_service.sampler_session import SamplerSession
+from tfrl.replay_service.sequence_writer import Writer
+from tfrl.replay_service.trajectory_writer import TrajectoryWriter
+
+if TYPE_CHECKING:
+    from tfrl.replay_service.structured_writer import Config, StructuredWriter
+
+_AHEAD = 64  # Samples that `Client.sample` has drawn before they are asked for.
+_UNLIMITED = 1_000_000  # Items of a `Writer` that does not limit them.
+_IDLE = 4  # Connections of one kind that are kept for the next call.
+
+
+class Client:
+    """A client of the server at an address, for any thread.
+
+        client = Client("localhost:8000")
+        client.insert({"observation": observation}, priorities={"table": 1.0})
+        for sample in client.sample("table", num_samples=2):
+            ...
+
+    It connects when it is first used. To write many items use `trajectory_writer`; to
+    train from samples, `TrajectoryDataset` or `TimestepDataset`.
+
+    A pickled client is one of the same server. A token given here goes with it; one from
+    the environment does not, so that the other process needs its own.
+    """
+
+    def __init__(
+        self,
+        server_address: str,
+        *,
+        token: str | None = None,
+        tls_root_certificates: bytes | None = None,
+        timeout: float = 30.0,
+    ):
+        """Makes a client; nothing is sent yet.
+
+        Args:
+          server_address: "host:port".
+          token: What the server asks for, if it does; by default the environment variable
+            TFRL_REPLAY_TOKEN.
+          tls_root_certificates: By which to check the server's certificate, in PEM form;
+            empty for the system's. None for a connection without encryption.
+          timeout: Seconds to keep trying to reach a server that is not there (yet).
+
+        Raises:
+          ValueError: If the address has no port.
+        """
+        if not re.search(r":(\d+|///.*)$", server_address):
+            raise ValueError(
+                f"server_address: got {server_address!r}, expected 'host:port', such as "
+                "'localhost:8000'."
+            )
+        self._server_address = server_address
+        self._access: dict[str, Any] = {
+            "token": token,
+            "tls_root_certificates": tls_root_certificates,
+            "timeout": timeout,
+        }
+        self._control = Control(functools.partial(self._connect, "control"))
+        self._lock = threading.Lock()
+        self._samplers: collections.deque[SamplerSession] = collections.deque()
+        self._writers: dict[Any, list[TrajectoryWriter]] = {}
+        self._pid = os.getpid()
+        _CLIENTS.add(self)
+
+    def __reduce__(self) -> Any:
+        return _make_client, (self._server_address, self._access)
+
+    def __repr__(self) -> str:
+        return f"Client, server_address={self._server_address}"
+
+    @property
+    def server_address(self) -> str:
+        """The server's address."""
+        return self._server_address
+
+    def insert(self, data: Any, priorities: Mapping[str, float]) -> None:
+        """Inserts one item, of a single step, into one or more tables.
+
+        Waits for the tables' rate limiters. Sampled, the item has a first dimension of
+        1, also if the data is a whole trajectory: `TimestepDataset` removes it.
+
+        Args:
+          data: A nest of arrays and numbers.
+          priorities: The priority in each table.
+
+        Raises:
+          ValueError: If there is no table, or a table does not exist or has another
+            signature, or a priority is negative or not finite, or a leaf of the data
+            does not consist of numbers.
+          ReplayUnavailable: If there is no server.
+        """
+        if not priorities:
+            raise ValueError("priorities must contain at least one item")
+        leaves = [_leaf(value) for value in tree.flatten(data)]
+        kind = tuple((array.dtype, array.shape) for array in leaves)
+        with self._lock:
+            idle = self._writers.get(kind)
+            writer = idle.pop() if idle else None
+        if writer is None:
+            writer = self._trajectory_writer(1, by_steps=True)
+        writer.append(leaves)
+        trajectory = [column[-1:] for column in writer.history]
+        try:
+            for table, priority in priorities.items():
+                writer.create_item(table, priority, trajectory)
+        finally:
+            writer.end_episode(clear_buffers=False)
+        with self._lock:
+            if len(self._writers) > _IDLE:
+                self._writers.clear()
+            idle = self._writers.setdefault(kind, [])
+            if len(idle) < _IDLE:
+                idle.append(writer)
+
+    def writer(
+        self,
+        max_sequence_length: int,
+        delta_encoded: bool = False,
+        chunk_length: int | None = None,
+        max_in_flight_items: int | None = 25,
+    ) -> Writer:
+        """Returns a writer of items that consist of the last so many steps.
+
+        `trajectory_writer` can do more.
+
+        Args:
+          max_sequence_length: The most steps that an item can have.
+          delta_encoded: Not used: steps are not encoded here.
+          chunk_length: Checked, and not used: steps are not stored in chunks here.
+          max_in_flight_items: So many items may be on their way before `create_item`
+            waits for the server; None for any number.
+
+        Raises:
+          ValueError: If one of the numbers is below 1, or `chunk_length` above
+            `max_sequence_length`.
+          ReplayUnavailable: If there is no server.
+        """
+        if max_sequence_length < 1:
+            raise ValueError(
+                f"max_sequence_length ({max_sequence_length}) must be a positive integer"
+            )
+        if chunk_length is not None and not 1 <= chunk_length <= max_sequence_length:
+            raise ValueError(
+                f"chunk_length ({chunk_length}) must be a positive integer le to "
+                f"max_sequence_length ({max_sequence_length})"
+            )
+        if max_in_flight_items is None:
+            max_in_flight_items = _UNLIMITED
+        if max_in_flight_items < 1:
+            raise ValueError(
+                f"max_in_flight_items ({max_in_flight_items}) must be a positive integer"
+            )
+        writer = self._trajectory_writer(max_sequence_length, by_steps=True)
+        return Writer(writer, max_sequence_length, max_in_flight_items)
+
+    def trajectory_writer(
+        self, num_keep_alive_refs: int, *, validate_items: bool = True
+    ) -> TrajectoryWriter:
+        """Returns a writer of items that share steps; see `TrajectoryWriter`.
+
+        Args:
+          num_keep_alive_refs: How many of the last steps items can refer to.
+          validate_items: Whether `create_item` checks items against the tables'
+            signatures; else only the server does, and a later call raises.
+
+        Raises:
+          ValueError: If `num_keep_alive_refs` < 1.
+          ReplayUnavailable: If there is no server.
+        """
+        return self._trajectory_writer(
+            num_keep_alive_refs, validate_items=validate_items
+        )
+
+    def structured_writer(self, configs: Sequence[Config]) -> StructuredWriter:
+        """Returns a writer that makes items by rules; see `StructuredWriter`.
+
+        Args:
+          configs: The rules; see `structured_writer.create_config`.
+
+        Raises:
+          ValueError: If there is none, or one can make no items.
+          ReplayUnavailable: If there is no server.
+        """
+        if not configs:
+            raise ValueError("At least one config must be provided.")
+        from tfrl.replay_service import patterns, structured_writer
+
+        patterns.check_configs(configs)
+        writer = self.trajectory_writer(patterns.history_length(configs))
+        return structured_writer.StructuredWriter(writer, configs)
+
+    def sample(
+        self,
+        table: str,
+        num_samples: int = 1,
+        *,
+        emit_timesteps: bool = True,
+        unpack_as_table_signature: bool = False,
+    ) -> Iterator[Any]:
+        """Samples items, one by one; waits for the table's rate limiter.
+
+        Up to 64 are drawn ahead of their use.
+
+        Args:
+          table: From which.
+          num_samples: How many.
+          emit_timesteps: Whether to take items apart into their steps.
+          unpack_as_table_signature: Whether the data has the structure of the table's
+            signature, if it has one, rather than being a list.
+
+        Yields:
+          For each item a list of `ReplaySample`s, one for each step; or with
+          `emit_timesteps=False` one `ReplaySample`.
+
+        Raises:
+          ValueError: If `num_samples` is 0, or an item cannot be taken apart, since its
+            columns have different lengths; with `unpack_as_table_signature` also if
+            there is no such table.
+          RuntimeError: If there is no such table.
+          ReplayUnavailable: If there is no server.
+        """
+        structure = None
+        if unpack_as_table_signature:
+            structure = self._structure(table)
+        if num_samples == 0:
+            raise ValueError("max_samples (0) must be -1 or >= 1")
+        if table not in self._control.tables():
+            raise RuntimeError(f"Priority table {table} was not found")
+        if num_samples < 0:
+            return
+        stream = sampler.SampleStream(
+            self._server_address,
+            table,
+            max_in_flight=min(num_samples, _AHEAD),
+            max_samples=num_samples,
+            session=self._idle_sampler(),
+            **self._access,
+        )
+        try:
+            while num_samples:
+                for info, data in stream.next_items(num_samples) or ():
+                    num_samples -= 1
+                    if emit_timesteps:
+                        yield [
+                            ReplaySample(info, _unflatten(structure, step))
+                            for step in _steps(data)
+                        ]
+                    else:
+                        yield ReplaySample(info, _unflatten(structure, data))
+        finally:
+            self._keep_sampler(stream.detach())
+
+    def mutate_priorities(
+        self,
+        table: str,
+        updates: Mapping[int, float] | None = None,
+        deletes: Sequence[int] | None = None,
+    ) -> None:
+        """Deletes items, and sets the priorities of others.
+
+        Args:
+          table: In which.
+          updates: New priorities, at least 0, by the items' keys.
+          deletes: The keys of items to delete, which is done first.
+
+        Keys of which there is no item are ignored.
+
+        Raises:
+          ValueError: If a priority is negative or not finite, or a key is not in the
+            range of unsigned integers of 64 bits.
+          TypeError: If a key is no integer.
+          RuntimeError: If there is no such table.
+          ReplayUnavailable: If there is no server.
+        """
+        updates = {} if updates is None else updates
+        priorities = np.fromiter(updates.values(), np.float64, len(updates))
+        if len(priorities) and not (
+            priorities.min() >= 0 and priorities.max() < np.inf
+        ):
+            bad = next(k for k, p in updates.items() if not 0 <= p < np.inf)
+            raise ValueError(
+                f"updates: got the priority {updates[bad]} for key {bad}, expected "
+                "finite numbers that are at least 0."
+            )
+        deleted = () if deletes is None else deletes
+        arrays = [_keys(updates, "updates"), priorities, _keys(deleted, "deletes")]
+        self._control.request(wire.MUTATE, {"table": table}, arrays)
+
+    def reset(self, table: str) -> None:
+        """Removes all items of a table, and has its rate limiter begin anew.
+
+        Raises:
+          RuntimeError: If there is no such table.
+          ReplayUnavailable: If there is no server.
+        """
+        self._control.request(wire.RESET, {"table": table})
+
+    def server_info(
+        self, timeout: float | None = None
+    ) -> dict[str, table_info.TableInfo]:
+        """Returns what the server says of its tables, by their names.
+
+        Args:
+          timeout: Seconds; None waits for an answer, and for a server for as long as
+            the client keeps trying.
+
+        Raises:
+          DeadlineExceededError: If it takes longer than `timeout`.
+          ReplayUnavailable: If there is no server, and no `timeout`.
+        """
+        try:
+            reply = self._control.request(wire.INFO, {}, timeout=timeout)
+        except (errors.DeadlineExceededError, errors.ReplayUnavailable) as error:
+            if timeout is None:
+                raise
+            raise errors.DeadlineExceededError(
+                "ServerInfo call did not complete within provided timeout of "
+                f"{timeout}s"
+            ) from error
+        infos = map(table_info.TableInfo.from_json, reply["tables"])
+        return {info.name: info for info in infos}
+
+    def checkpoint(self) -> str:
+        """Has the server write a checkpoint, and returns its absolute path there.
+
+        Raises:
+          ReverbError: If it could not be written.
+          ReplayUnavailable: If there is no server.
+        """
+        return str(self._control.request(wire.CHECKPOINT, {})["path"])
+
+    def _connect(
+        self,
+        role: str,
+        timeout: float | None = None,
+        hello: Mapping[str, Any] | None = None,
+    ) -> connections.Connection:
+        access = self._access
+        return connections.connect(
+            self._server_address,
+            role,
+            token=access["token"],
+            tls=access["tls_root_certificates"],
+            timeout=access["timeout"] if timeout is None else timeout,
+            hello=hello,
+            shared=False,
+        )
+
+    def _trajectory_writer(
+        self, num_keep_alive_refs: int, **options: Any
+    ) -> TrajectoryWriter:
+        def connect(hello: dict[str, Any]) -> connections.Connection:
+            return self._connect("writer", hello=hello)
+
+        return TrajectoryWriter(connect, num_keep_alive_refs, **options)
+
+    def _structure(self, table: str) -> Any:
+        """Returns a nest like the table's signature, or None if it has none."""
+        tables = self._control.tables()
+        if table not in tables:
+            raise ValueError(
+                f'Could not find table "{table}". The following tables exists: '
+                f"{', '.join(tables)}."
+            )
+        signature = tables[table].get("signature")
+        if signature is None:
+            return None
+        return specs_json.decode(signature, lambda _: None)
+
+    def _idle_sampler(self) -> SamplerSession | None:
+        with self._lock:
+            return self._samplers.pop() if self._samplers else None
+
+    def _keep_sampler(self, session: SamplerSession | None) -> None:
+        if session is None:
+            return
+        with self._lock:
+            if len(self._samplers) < _IDLE:
+                self._samplers.append(session)
+                return
+        session.connection.close()
+
+    def _after_fork(self) -> None:
+        self._control.after_fork()
+        self._lock = threading.Lock()
+        self._samplers.clear()
+        self._writers.clear()
+
+
+_CLIENTS: weakref.WeakSet[Client] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for client in list(_CLIENTS):
+        client._after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def _make_client(server_address: str, access: dict[str, Any]) -> Client:
+    return Client(server_address, **access)
+
+
+def _leaf(value: Any) -> np.ndarray:
+    if value is None:
+        raise TypeError("data: got None as a leaf, expected arrays and numbers.")
+    to_numpy = getattr(value, "numpy", None)
+    return np.asarray(to_numpy() if callable(to_numpy) else value)
+
+
+def _keys(keys: Any, name: str) -> np.ndarray:
+    try:
+        return np.fromiter(map(operator.index, keys), np.uint64, len(keys))
+    except OverflowError:
+        raise ValueError(
+            f"{name}: got a key that is negative or above 2**64 - 1, expected those of "
+            "`SampleInfo.key`."
+        ) from None
+    except TypeError as error:
+        raise TypeError(
+            f"{name}: got keys that are no integers ({error}), expected those of "
+            "`SampleInfo.key`."
+        ) from None
+
+
+def _steps(data: Sequence[np.ndarray]) -> Iterator[list[np.ndarray]]:
+    lengths = {len(column) if column.ndim else None for column in data}
+    if len(lengths) != 1 or None in lengths:
+        raise ValueError(
+            "Can't split non timestep trajectory into timesteps. The columns have the "
+            f"lengths {[c.shape[:1] for c in data]}: sample with emit_timesteps=False."
+        )
+    for i in range(len(data[0])):
+        yield [np.asarray(column[i], column.dtype) for column in data]
+
+
+def _unflatten(structure: Any, flat: list[np.ndarray]) -> Any:
+    return flat if structure is None else tree.unflatten_as(structure, flat)

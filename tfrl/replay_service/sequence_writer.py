@@ -1,0 +1,147 @@
+"""The old writer: items are the last so many steps, with all of their leaves."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+from typing import Any, Self
+
+import numpy as np
+import tree
+
+from tfrl.replay_service.trajectory_writer import TrajectoryWriter
+
+_LOGGER = logging.getLogger("tfrl.replay_service")
+
+
+class Writer:
+    """Appends steps, and makes items of the last ones; see `Client.writer`.
+
+    with client.writer(max_sequence_length=2) as writer:
+        writer.append([1.0])
+        writer.append([2.0])
+        writer.create_item("table", num_timesteps=2, priority=1.0)
+
+    For one thread, and to be closed, as the `with` statement does.
+    """
+
+    def __init__(
+        self,
+        writer: TrajectoryWriter,
+        max_sequence_length: int,
+        max_in_flight_items: int,
+    ):
+        """Made by `Client.writer`."""
+        self._writer = writer
+        self._max_sequence_length = max_sequence_length
+        self._max_in_flight_items = max_in_flight_items
+        self._num_leaves: int | None = None
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        if self._closed:
+            raise ValueError("Cannot reuse already closed Writer")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.flush()
+        self.close()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True) and not sys.is_finalizing():
+            _LOGGER.warning("Writer-object deleted without calling .close explicitly.")
+            with contextlib.suppress(Exception):
+                self.close()
+
+    def __repr__(self) -> str:
+        return (
+            f"Writer(max_timesteps={self._max_sequence_length}, "
+            f"max_in_flight_items={self._max_in_flight_items}), closed: {self._closed}"
+        )
+
+    def append(self, data: Any) -> None:
+        """Adds a step.
+
+        Args:
+          data: A nest of arrays and numbers; only its leaves count, in order.
+
+        Raises:
+          ValueError: If their number, dtypes or shapes are not those of before.
+        """
+        leaves = tree.flatten(data)
+        self._check_number(leaves)
+        self._writer.append(leaves)
+
+    def append_sequence(self, sequence: Any) -> None:
+        """Adds steps.
+
+        Args:
+          sequence: A nest of arrays `[T, ...]`, all of the same T.
+
+        Raises:
+          ValueError: If they are not, or as for `append`.
+        """
+        leaves = [np.asarray(value) for value in tree.flatten(sequence)]
+        if len({array.shape[:1] for array in leaves}) != 1 or not leaves[0].ndim:
+            raise ValueError(
+                "AppendSequence called with tensors of non equal batch dimension: got "
+                f"the shapes {[array.shape for array in leaves]}."
+            )
+        self._check_number(leaves)
+        for step in zip(*leaves, strict=True):
+            self._writer.append(list(step))
+
+    def create_item(self, table: str, num_timesteps: int, priority: float) -> None:
+        """Makes an item of the last `num_timesteps` steps.
+
+        Waits if too many items are on their way already.
+
+        Raises:
+          ValueError: If there are not so many steps, or as for
+            `TrajectoryWriter.create_item`.
+        """
+        if num_timesteps < 1:
+            raise ValueError(
+                f"num_timesteps ({num_timesteps}) must be a positive integer"
+            )
+        available = min(self._writer.episode_steps, self._max_sequence_length)
+        if num_timesteps > available:
+            raise ValueError(
+                "Argument `num_timesteps` is larger than number of buffered timesteps. "
+                f"Got {num_timesteps}, there are {available}."
+            )
+        trajectory = [column[-num_timesteps:] for column in self._writer.history]
+        self._writer.create_item(table, priority, trajectory)
+        self._writer.flush(self._max_in_flight_items)
+
+    def flush(self) -> None:
+        """Waits until all items are in their tables."""
+        self._writer.flush()
+
+    def close(self, retry_on_unavailable: bool = True) -> None:
+        """Waits until all items are in their tables, and closes the connection.
+
+        Args:
+          retry_on_unavailable: Whether to wait for a server that is gone, for as long as
+            the client keeps trying.
+
+        Raises:
+          ValueError: If it has been closed.
+        """
+        if self._closed:
+            raise ValueError("close() has already been called on Writer.")
+        self._closed = True
+        try:
+            if retry_on_unavailable:
+                self._writer.flush()
+        finally:
+            self._writer.close()
+
+    def _check_number(self, leaves: list[Any]) -> None:
+        if self._num_leaves not in (None, len(leaves)):
+            raise ValueError(
+                "Number of tensors per timestep was inconsistent. Previously it was "
+                f"{self._num_leaves}, but is now {len(leaves)}."
+            )
+        self._num_leaves = len(leaves)

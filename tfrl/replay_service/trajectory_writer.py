@@ -1,0 +1,373 @@
+"""Writers of trajectories that share steps."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import functools
+import math
+import sys
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+import tree
+
+from tfrl.replay_service import connection as connections
+from tfrl.replay_service import errors
+from tfrl.replay_service.writer_buffers import StepBuffers
+from tfrl.replay_service.writer_history import ColumnHistory, TrajectoryColumn
+from tfrl.replay_service.writer_items import Group, Key, Layouts
+from tfrl.replay_service.writer_stream import WriterStream
+
+_ColumnHistory = ColumnHistory
+_CLOSING = 0.5  # Seconds that `close` gives what has not been confirmed.
+
+
+class TrajectoryWriter:
+    """Appends steps, and makes items of any of the last ones; see `Client`.
+
+        with client.trajectory_writer(num_keep_alive_refs=3) as writer:
+            for step in steps:
+                writer.append(step)  # A nest of arrays and numbers.
+                if writer.episode_steps >= 3:
+                    writer.create_item(
+                        table="table",
+                        priority=1.0,
+                        trajectory={
+                            "observation": writer.history["observation"][-3:],
+                            "action": writer.history["action"][-1],
+                        },
+                    )
+            writer.end_episode()
+
+    A step travels once, however many items refer to it, and only if one does. Items go
+    out in batches: when 64 wait (or 4 MiB of steps), when `flush`, `end_episode` or
+    `close` is called, and 50 ms after they were made. Each is inserted exactly once, also
+    if the connection breaks and another is made, in the order of `create_item`.
+
+    Nothing but `flush` and `end_episode` waits for the server. A writer that never calls
+    these while a table's rate limiter holds its items back keeps them all in memory.
+
+    A writer is for one thread. In a forked child it begins anew, with its history: what
+    was on its way is the parent's to send.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[dict[str, Any]], connections.Connection],
+        num_keep_alive_refs: int,
+        *,
+        validate_items: bool = True,
+        by_steps: bool = False,
+    ):
+        """Made by `Client.trajectory_writer`.
+
+        Args:
+          connect: Returns a connection for a writer, given more to say in its greeting.
+          num_keep_alive_refs: How many of the last steps items can refer to.
+          validate_items: Whether to check items against the tables' signatures here, so
+            that `create_item` raises; the server checks them in any case.
+          by_steps: Whether signatures may be of single steps.
+
+        Raises:
+          ValueError: If `num_keep_alive_refs` < 1.
+          ReplayUnavailable: If no server answers.
+        """
+        _check_keep(num_keep_alive_refs)
+        self._stream: WriterStream | None = None
+        self._episode_start = 0
+        self._buffers = StepBuffers(num_keep_alive_refs)
+        self._layouts = Layouts(validates=validate_items, by_steps=by_steps)
+        self._stream = WriterStream(connect, self._buffers, self._layouts)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None or not issubclass(kind, errors.ReverbError):
+            self.flush()
+
+    def __del__(self) -> None:
+        stream = getattr(self, "_stream", None)
+        if stream is not None and not sys.is_finalizing():
+            with contextlib.suppress(Exception):
+                stream.close(_CLOSING)
+
+    @property
+    def history(self) -> Any:
+        """All steps of the episode, by leaf: a nest like the data's.
+
+        Each leaf is indexed like a list of its values so far, and gives a
+        `TrajectoryColumn`: `[-3:]` the last three steps, `[-1]` the last without a
+        dimension of time, `[[-4, -1]]` two of them. `None` stands for steps that are not
+        kept any more or had no such leaf, so that `history["a"][i]` and
+        `history["b"][i]` always are of the same step; it cannot be part of an item.
+
+        Raises:
+          RuntimeError: If nothing has been appended.
+        """
+        history = self._buffers.structure.history
+        if not self._buffers.structure.columns:
+            raise RuntimeError(
+                "history cannot be accessed before `append` is called at least once."
+            )
+        return history
+
+    @property
+    def episode_steps(self) -> int:
+        """The number of steps of the episode, without one that is still open."""
+        buffers = self._buffers
+        return buffers.end - self._episode_start - buffers.is_open
+
+    def configure(
+        self,
+        path: tuple[int | str, ...],
+        *,
+        num_keep_alive_refs: int,
+        max_chunk_length: int | None,
+    ) -> None:
+        """Sets how many steps of one leaf are kept.
+
+        Args:
+          path: The leaf's.
+          num_keep_alive_refs: How many of its last steps items can refer to.
+          max_chunk_length: Checked, and not used: steps are not stored in chunks here.
+
+        Raises:
+          ValueError: If `num_keep_alive_refs` < 1, or `max_chunk_length` is neither None
+            nor between 1 and that.
+        """
+        _check_keep(num_keep_alive_refs)
+        if max_chunk_length is not None and not (
+            1 <= max_chunk_length <= num_keep_alive_refs
+        ):
+            raise ValueError(
+                f"max_chunk_length ({max_chunk_length}) must be None or a positive "
+                f"integer <= num_keep_alive_refs ({num_keep_alive_refs})"
+            )
+        self._buffers.configure(path, num_keep_alive_refs)
+
+    def append(self, data: Any, *, partial_step: bool = False) -> None:
+        """Adds a step, or a part of one.
+
+        Args:
+          data: A nest of arrays, numbers and eager tensors, which are copied. Leaves may
+            be new, left out, or None: then the step has no value there. A leaf keeps the
+            dtype and the shape that it has first.
+          partial_step: Whether more of the step's leaves come in the next call. Items can
+            already refer to those that are there.
+
+        Raises:
+          ValueError: If a leaf has another dtype or shape than before, has its value in
+            this step already, or does not consist of numbers, or if there is a nest
+            where there was a leaf. The step is not added then.
+          Exception: What the server refused an earlier item for.
+        """
+        stream = self._stream
+        if stream is None or stream.is_closed or stream.problem is not None:
+            self._raise_problem()
+        self._buffers.append(data, partial_step)
+
+    def create_item(self, table: str, priority: float, trajectory: Any) -> None:
+        """Makes an item, which will be inserted into a table; never waits.
+
+        Args:
+          table: The table's name.
+          priority: At least 0.
+          trajectory: A nest of `TrajectoryColumn`s from `history`. Their lengths and
+            steps may differ.
+
+        Raises:
+          TypeError: If a leaf of `trajectory` is something else.
+          ValueError: If the table does not exist, or its signature is another, the
+            priority is negative or not finite, the trajectory is empty, or refers to
+            steps that are not kept any more.
+          Exception: What the server refused an earlier item for.
+        """
+        stream = self._stream
+        if stream is None or stream.is_closed or stream.problem is not None:
+            stream = self._raise_problem()
+        if type(priority) is not float:
+            priority = _as_float(priority)
+        if not 0.0 <= priority < math.inf:
+            raise _bad_priority(priority)
+        try:
+            if type(trajectory) is dict:
+                columns = [trajectory[key] for key in _sorted(tuple(trajectory))]
+            else:
+                columns = tree.flatten(trajectory)
+            first = columns[0]._start
+            key = _key(table, columns)
+        except (AttributeError, IndexError):
+            columns = _checked_columns(trajectory)
+            first = columns[0]._start
+            key = _key(table, columns)
+        buffers = self._buffers
+        with stream.lock:
+            group = stream.group
+            if group is None or group.key != key:
+                group = self._open_group(stream, table, key, columns)
+            lowest = first + group.lowest
+            if lowest < buffers.end - buffers.keep or lowest < buffers.start:
+                _check_kept(columns)
+            group.starts.append(first)
+            group.priorities.append(priority)
+            stream.added()
+
+    def flush(
+        self, block_until_num_items: int = 0, timeout_ms: int | None = None
+    ) -> None:
+        """Waits until all items, or all but a few, are in their tables.
+
+        Args:
+          block_until_num_items: So many may be left on their way.
+          timeout_ms: How long to wait; None waits for as long as the tables' rate
+            limiters take.
+
+        Raises:
+          ValueError: If `block_until_num_items` < 0.
+          DeadlineExceededError: If it takes longer; the items go in all the same.
+          ReplayUnavailable: If the connection broke and no other could be made.
+          Exception: What the server refused an item for.
+        """
+        if block_until_num_items < 0:
+            raise ValueError(
+                f"block_until_num_items must be >= 0, got {block_until_num_items}"
+            )
+        self._flush("Flush", block_until_num_items, timeout_ms)
+
+    def end_episode(
+        self, clear_buffers: bool = True, timeout_ms: int | None = None
+    ) -> None:
+        """Waits as `flush` does, and begins another episode.
+
+        Args:
+          clear_buffers: Whether the next items may not refer to the steps so far.
+          timeout_ms: How long to wait. If it takes longer the episode ends all the same.
+
+        Raises:
+          DeadlineExceededError: If it takes longer; the items go in all the same.
+          ReplayUnavailable: If the connection broke and no other could be made.
+          Exception: What the server refused an item for.
+        """
+        try:
+            self._flush("End episode", 0, timeout_ms)
+        finally:
+            stream, buffers = self._stream, self._buffers
+            buffers.is_open = False
+            self._episode_start = buffers.end
+            if clear_buffers:
+                buffers.clear()
+            if stream is not None:
+                with stream.lock:
+                    stream.next_episode()
+
+    def close(self) -> None:
+        """Sends what has not been sent; the writer cannot be used any more.
+
+        Gives the server half a second to confirm it. Call `flush` to be sure.
+
+        Raises:
+          Exception: What the server refused an item for.
+        """
+        if self._stream is not None:
+            self._stream.close(_CLOSING)
+
+    def _open_group(
+        self,
+        stream: WriterStream,
+        table: str,
+        key: Key,
+        columns: list[TrajectoryColumn],
+    ) -> Group:
+        for column in columns:
+            if column._column.buffers is not self._buffers:
+                raise ValueError(
+                    f"The column {column._column.path} of `trajectory` is from the "
+                    "history of another writer: make items of a writer's own history."
+                )
+        layout = self._layouts.get(key, table, columns)
+        group = Group(key, layout, stream.episode)
+        stream.open_group(group)
+        return group
+
+    def _flush(self, name: str, limit: int, timeout_ms: int | None) -> None:
+        stream = self._stream
+        if stream is None or stream.is_closed:
+            stream = self._raise_problem()
+        # Reverb's -1 stands for no limit.
+        endless = timeout_ms is None or timeout_ms < 0
+        if not stream.flush(limit, None if endless else timeout_ms / 1000):
+            raise errors.DeadlineExceededError(
+                f"{name} call did not complete within provided timeout of "
+                f"{datetime.timedelta(milliseconds=timeout_ms or 0)}"
+            )
+
+    def _raise_problem(self) -> WriterStream:
+        """Raises what came between calls; returns the stream if that is nothing."""
+        stream = self._stream
+        if stream is None or stream.is_closed:
+            raise RuntimeError(
+                "TrajectoryWriter::Close has been called. Ask the client for another "
+                "writer."
+            )
+        with stream.lock:
+            stream.raise_problem()
+        return stream
+
+
+@functools.lru_cache(maxsize=256)
+def _sorted(keys: tuple[Any, ...]) -> list[Any]:
+    return sorted(keys)
+
+
+def _check_keep(num_keep_alive_refs: int) -> None:
+    if num_keep_alive_refs < 1:
+        raise ValueError(
+            f"num_keep_alive_refs ({num_keep_alive_refs}) must be a positive integer"
+        )
+
+
+def _as_float(priority: Any) -> float:
+    to_numpy = getattr(priority, "numpy", None)
+    value = np.asarray(to_numpy() if callable(to_numpy) else priority)
+    if value.size != 1 or value.dtype.kind not in "biuf":
+        raise TypeError(f"`priority` must be a number, got {priority!r}.")
+    return float(value.reshape(()))
+
+
+def _bad_priority(priority: float) -> ValueError:
+    if math.isnan(priority):
+        return ValueError("`priority` must not be nan.")
+    return ValueError(
+        f"`priority` must be a finite number that is at least 0, got {priority}."
+    )
+
+
+def _checked_columns(trajectory: Any) -> list[TrajectoryColumn]:
+    columns = tree.flatten(trajectory)
+    if not all(isinstance(column, TrajectoryColumn) for column in columns):
+        raise TypeError(
+            "All leaves of `trajectory` must be `TrajectoryColumn` but got "
+            f"{trajectory}"
+        )
+    if not columns:
+        raise ValueError("trajectory must not be empty. Give it columns of `history`.")
+    return columns
+
+
+def _key(table: str, columns: list[TrajectoryColumn]) -> Key:
+    first = columns[0]._start
+    parts = [(c._column, c._start - first, c._extent, c.is_squeezed) for c in columns]
+    return (table, *parts)
+
+
+def _check_kept(columns: list[TrajectoryColumn]) -> None:
+    for i, column in enumerate(columns):
+        if not all(map(column._column.has, column.steps)):
+            raise ValueError(
+                f"Error in column {i}: Column contains expired CellRef. The writer does "
+                f"not keep {column} any more: make the item before so many steps are "
+                "appended, or keep more by num_keep_alive_refs."
+            )

@@ -211,35 +211,38 @@ async def _listen_to_grpc(
     port = int(config.get("port") or 0)
     tls = config.get("tls")
     credentials = None if tls is None else (tls[0].encode(), tls[1].encode())
+    # IPv6's loopback has ports of its own, and "localhost" may be either.
     address = _LOOPBACK if host == "localhost" else host
+    _check_port(address, port)
     try:
         server, bound = await listeners.listen_to_grpc(
             service, address, port, credentials
         )
     except RuntimeError as error:
-        raise _bind_error(address, port, error) from error
-    if not bound:
-        raise _bind_error(address, port, None)
+        raise OSError(errno.EADDRNOTAVAIL, f"host, port: {error}") from error
     return server, bound
 
 
-def _bind_error(host: str, port: int, error: Exception | None) -> OSError:
-    """Returns why a port cannot be had, which gRPC does not say."""
-    number = None
-    text = str(error)
+def _check_port(host: str, port: int) -> None:
+    """Checks that a port can be had; gRPC would not say why not.
+
+    Raises:
+      OSError: If it cannot.
+    """
     try:
         family, kind, _, _, address = socket.getaddrinfo(
-            host.strip("[]"), port, type=socket.SOCK_STREAM
+            host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         with socket.socket(family, kind) as probe:
+            if os.name == "posix":
+                # As gRPC: what was just given back may be taken.
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
-    except OSError as reason:
-        number, text = reason.errno, reason.strerror or str(reason)
-    if number == errno.EADDRINUSE:
-        text = (
-            f"port: {port} is in use on {host!r}, perhaps by a server that still runs. "
-            "Stop it, choose another port, or pass port=None for a free one."
-        )
-    else:
-        text = f"host, port: cannot listen on {host!r}, port {port}: {text}."
-    return OSError(number or errno.EADDRNOTAVAIL, text)
+    except OSError as error:
+        text = f"host, port: cannot listen on {host!r}, port {port}: {error.strerror}."
+        if error.errno == errno.EADDRINUSE:
+            text = (
+                f"port: {port} is in use on {host!r}, perhaps by a server that still "
+                "runs. Stop it, choose another port, or pass port=None for a free one."
+            )
+        raise OSError(error.errno, text) from error

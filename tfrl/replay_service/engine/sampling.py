@@ -132,8 +132,11 @@ class Sample:
                 return self._wait()
             self._waits_until = None
             self._left -= len(drawn.keys)
-            self._take(drawn)
-            served.changed()
+            try:
+                self._take(drawn)
+            finally:
+                self._layouts.remove(drawn.removed)
+                served.changed()
         self._send(self._pieces.popleft())
         return AGAIN if self._pieces or self._left else DONE
 
@@ -171,9 +174,9 @@ class Sample:
         )
         for start, stop in _runs(drawn.payloads[:, 0]):
             layout = int(drawn.payloads[start, 0])
+            step = self._sampler.items_per_message(layout)
             slots = self._layouts.slots(layout, drawn.payloads[start:stop, 1])
             self._layouts.store(layout).retain(slots)
-            step = self._sampler.items_per_message(layout)
             for first in range(0, stop - start, step):
                 part = slice(start + first, min(start + first + step, stop))
                 self._pieces.append(
@@ -183,8 +186,6 @@ class Sample:
                         tuple(array[part] for array in info),
                     )
                 )
-        if len(drawn.removed):
-            self._layouts.remove(drawn.removed)
 
     def _send(self, piece: _Piece) -> None:
         meta: dict[str, Any] = {

@@ -163,7 +163,7 @@ class Session:
     def _guarded(self, work: Callable[..., None], *arguments: Any) -> None:
         try:
             work(*arguments)
-        except errors.ProtocolError as error:
+        except errors.ReverbError as error:
             self.refuse(error)
         except Exception as error:
             # One client's misfortune is not the others'.

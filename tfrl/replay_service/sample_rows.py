@@ -172,7 +172,7 @@ class Rows:
                 target[offset:end] = source[start:stop]
             else:
                 # Of the modes only "raise" makes a copy first.
-                np.take(source, index[start:stop], 0, target[offset:end], "clip")
+                source.take(index[start:stop], 0, target[offset:end], "clip")
         self._position = stop
         self.left -= count
         item_rows = self.layout.item_rows
@@ -182,7 +182,7 @@ class Rows:
         """Copies what is left, so that it lasts when the server's memory does not."""
         for i, index in enumerate(self._indices):
             if index is not None:
-                self._sources[i] = np.take(self._sources[i], index, 0, mode="clip")
+                self._sources[i] = self._sources[i].take(index, 0, mode="clip")
                 self._indices[i] = None
 
     def items_left(self) -> int:

@@ -90,6 +90,8 @@ class SampleStream:
         self._timeout = timeout
         self._connector = Connector(server_address, token, tls_root_certificates)
         self._session = session
+        self._is_checked = False
+        self._signature: list[specs_json.Leaf] | None = None
         self._layouts: dict[int, Layout] = {}
         self._rows: collections.deque[Rows] = collections.deque()
         self._outstanding: collections.deque[list[int]] = collections.deque()
@@ -106,6 +108,11 @@ class SampleStream:
         self._give_up_at = math.inf
         self._lock = threading.Lock()
 
+    @property
+    def signature(self) -> list[specs_json.Leaf] | None:
+        """The table's, flat, once there have been samples; None if it has none."""
+        return self._signature
+
     def next_batch(
         self, count: int, *, timeout: float | None = None
     ) -> list[np.ndarray] | None:
@@ -121,8 +128,8 @@ class SampleStream:
 
         Raises:
           Exhausted: If there are no more.
-          ValueError: If the rows have different shapes or are not of the specs, or
-            there is no such table.
+          ValueError: If the rows have different shapes or are not of the specs.
+          RuntimeError: If there is no such table.
           ReplayUnavailable: If there is no server.
         """
         with self._lock:
@@ -251,6 +258,8 @@ class SampleStream:
         if self._session is None and not self._reconnect(deadline):
             return False
         assert self._session is not None
+        if not self._is_checked:
+            self._check_table(self._session.connection.welcome["tables"])
         try:
             self._push_now()
             frame = self._session.connection.receive(_remaining(deadline))
@@ -383,20 +392,20 @@ class SampleStream:
         if self._session is None:
             return False
         self._connected_at = time.monotonic()
-        self._check_table(self._session.connection.welcome["tables"])
+        self._is_checked = False
         return True
 
     def _check_table(self, tables: dict[str, Any]) -> None:
         if self._table not in tables:
-            raise ValueError(
+            raise RuntimeError(
                 f"Priority table {self._table} was not found; the server at "
                 f"{self._address} has {', '.join(sorted(tables)) or 'none'}."
             )
         signature = tables[self._table].get("signature")
-        if self._specs is not None and signature is not None:
-            sample_checks.check_signature(
-                self._table, self._specs, specs_json.leaves(signature)
-            )
+        self._signature = None if signature is None else specs_json.leaves(signature)
+        if self._specs is not None and self._signature is not None:
+            sample_checks.check_signature(self._table, self._specs, self._signature)
+        self._is_checked = True
 
 
 def _deadline(timeout: float | None) -> float | None:

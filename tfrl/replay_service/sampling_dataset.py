@@ -1,31 +1,17 @@
-"""`tf.data` pipelines over sample streams: what both datasets are made of.
-
-A stream's batches enter the pipeline whole, through one Python call each, and those of
-a dataset's elements are taken apart in TensorFlow. A stream waits for its server only a
-moment at a time, and between gives the pipeline an empty batch, which is dropped: so
-the pipeline notices when its iterator is deleted, however long a limiter takes.
-"""
+"""`tf.data.Dataset`s over sample streams: what both datasets are made of."""
 
 from __future__ import annotations
 
-import atexit
 import functools
-import itertools
 import json
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import tensorflow as tf
 import tree
 
-from tfrl.replay_service import specs_json, wire
+from tfrl.replay_service import wire
 from tfrl.replay_service.replay_sample import ReplaySample, SampleInfo
-from tfrl.replay_service.sample_rows import INFO_DTYPES
-from tfrl.replay_service.sampler import Exhausted, SampleStream
-
-_SLICE = 0.1  # Seconds that a call waits for the server.
-_MOST_TAKEN_APART = 64  # Rows that come at once to be handed out one by one.
+from tfrl.replay_service.sample_generator import generate
 
 
 class SamplingDataset(tf.data.Dataset):
@@ -109,7 +95,9 @@ class SamplingDataset(tf.data.Dataset):
             "max_samples_per_stream": max_samples_per_stream,
             "timesteps": self._timesteps,
             "token": token,
-            "tls": tls_root_certificates and tls_root_certificates.decode(),
+            "tls_root_certificates": None
+            if tls_root_certificates is None
+            else tls_root_certificates.decode(),
             "timeout": timeout,
         }
         self._server_address = server_address
@@ -242,7 +230,7 @@ class SamplingDataset(tf.data.Dataset):
             tf.cast(batch_size, tf.int64),
             tf.cast(drop_remainder, tf.bool),
         )
-        make = functools.partial(_generate, spec, static_size)
+        make = functools.partial(generate, spec)
         # The function hides the generator, which tf.data cannot optimise, and which it
         # would warn of.
         batches = tf.data.Dataset.from_tensors(arguments).flat_map(make)
@@ -251,152 +239,6 @@ class SamplingDataset(tf.data.Dataset):
         options.experimental_optimization.inject_prefetch = False
         options.experimental_optimization.map_parallelization = False
         return batches.with_options(options)
-
-
-class _Functions(NamedTuple):
-    """What `GeneratorDataset` calls."""
-
-    open: Any
-    next: Any
-    close: Any
-
-
-class _Reader:
-    """An iterator's stream."""
-
-    def __init__(
-        self,
-        stream: SampleStream,
-        batch_size: int,
-        drops: bool,
-        empty: list[np.ndarray],
-    ):
-        self.stream = stream
-        self._batch_size = batch_size
-        self._drops = drops
-        self._empty = empty
-
-    def next(self) -> list[np.ndarray]:
-        """Returns rows, none if there are none yet.
-
-        Raises:
-          StopIteration: If there are no more.
-        """
-        size = self._batch_size
-        try:
-            if size:
-                batch = self.stream.next_batch(size, timeout=_SLICE)
-            else:
-                batch = self.stream.next_rows(_MOST_TAKEN_APART, timeout=_SLICE)
-        except Exhausted:
-            raise StopIteration from None
-        if batch is None:
-            return self._empty
-        if self._drops and len(batch[0]) < size:
-            raise StopIteration
-        return batch
-
-
-_readers: dict[int, _Reader] = {}
-_numbers = itertools.count(1)
-
-
-def _generate(spec: Any, static_size: int | None, *arguments: Any) -> tf.data.Dataset:
-    leaves = tf.nest.flatten(spec)
-    functions = _functions(tuple(leaf.dtype for leaf in leaves))
-    variant = tf.raw_ops.GeneratorDataset(
-        init_func_other_args=arguments,
-        next_func_other_args=[],
-        finalize_func_other_args=[],
-        init_func=functions.open,
-        next_func=functions.next,
-        finalize_func=functions.close,
-        output_types=[leaf.dtype for leaf in leaves],
-        output_shapes=[leaf.shape for leaf in leaves],
-    )
-    batches = tf.data.experimental.from_variant(variant, tuple(leaves))
-    packed = tf.data.experimental.from_variant(
-        tf.data.experimental.to_variant(batches.filter(_has_rows)), spec
-    )
-    return packed
-
-
-def _has_rows(*components: Any) -> Any:
-    return tf.shape(components[0])[0] > 0
-
-
-@functools.lru_cache(maxsize=None)
-def _functions(dtypes: tuple[Any, ...]) -> _Functions:
-    """Returns functions for elements of these dtypes, which all datasets share."""
-    number = tf.TensorSpec([], tf.int64)
-    signature = [
-        *[tf.TensorSpec([], tf.string)] * 3,
-        tf.TensorSpec([], tf.int64),
-        tf.TensorSpec([], tf.bool),
-    ]
-    with tf.init_scope():
-        return _Functions(
-            tf.function(
-                lambda *arguments: tf.ensure_shape(
-                    tf.numpy_function(_open, arguments, tf.int64), []
-                )
-            ).get_concrete_function(*signature),
-            tf.function(
-                lambda reader: tf.numpy_function(_next, [reader], list(dtypes))
-            ).get_concrete_function(number),
-            tf.function(
-                lambda reader: tf.numpy_function(_close, [reader], tf.int64)
-            ).get_concrete_function(number),
-        )
-
-
-def _open(
-    address: bytes, table: bytes, config: bytes, batch_size: Any, drop_remainder: Any
-) -> np.int64:
-    options = json.loads(config)
-    specs = [
-        specs_json.Leaf(shape and tuple(shape), dtype, name)
-        for shape, dtype, name in options["specs"]
-    ]
-    empty = [np.zeros(0, dtype) for dtype in INFO_DTYPES]
-    for leaf in specs:
-        shape = [size or 0 for size in leaf.shape or ()]
-        empty.append(np.zeros((0, *shape), wire.dtype_from_name(leaf.dtype)))
-    stream = SampleStream(
-        address.decode(),
-        table.decode(),
-        max_in_flight=options["max_in_flight"],
-        timeout_ms=options["timeout_ms"],
-        max_samples=options["max_samples"],
-        max_samples_per_stream=options["max_samples_per_stream"],
-        timesteps=options["timesteps"],
-        specs=specs,
-        reuse_memory=True,
-        token=options["token"],
-        tls_root_certificates=options["tls"] and options["tls"].encode(),
-        timeout=options["timeout"],
-    )
-    number = next(_numbers)
-    _readers[number] = _Reader(stream, int(batch_size), bool(drop_remainder), empty)
-    return np.int64(number)
-
-
-def _next(number: Any) -> list[np.ndarray]:
-    return _readers[int(number)].next()
-
-
-def _close(number: Any) -> np.int64:
-    reader = _readers.pop(int(number), None)
-    if reader is not None:
-        reader.stream.close()
-    return np.int64(0)
-
-
-@atexit.register
-def _close_all() -> None:
-    """Ends the waiting of TensorFlow's threads before Python is gone."""
-    for reader in list(_readers.values()):
-        reader.stream.close()
 
 
 def _check_positive(name: str, value: int, other: int | None = None) -> None:

@@ -15,5 +15,3 @@ class TrajectoryDataset(SamplingDataset):
     `batch` fetches whole batches from the server, which is many times faster than
     batching what another transformation returns: call it first.
     """
-
-

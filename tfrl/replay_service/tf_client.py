@@ -1,0 +1,225 @@
+"""A client whose calls are TensorFlow operations."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+import tree
+
+from tfrl.replay_service import sample_checks, specs_json
+from tfrl.replay_service.replay_sample import ReplaySample, SampleInfo
+from tfrl.replay_service.sampler import SampleStream
+from tfrl.replay_service.sampler_session import SamplerSession
+
+if TYPE_CHECKING:
+    from tfrl.replay_service.client import Client
+
+
+class TFClient:
+    """Samples, inserts and updates priorities, eagerly or in a `tf.function`.
+
+    The operations call a client of this process, which holds back all that is behind
+    them in a graph: datasets are the way to sample many items. They raise
+    `tf.errors`: `InvalidArgumentError` for values that the server refuses,
+    `NotFoundError` (in graphs `UnknownError`) if there is no such table.
+    """
+
+    def __init__(
+        self,
+        server_address: str,
+        shared_name: str | None = None,
+        name: str = "reverb",
+        *,
+        token: str | None = None,
+        tls_root_certificates: bytes | None = None,
+        timeout: float = 30.0,
+    ):
+        """Describes the client; it connects when it is first used.
+
+        Args:
+          server_address: "host:port".
+          shared_name: Makes no difference.
+          name: Of the operations.
+          token: See `Client`.
+          tls_root_certificates: See `Client`.
+          timeout: See `Client`.
+        """
+        del shared_name
+        self._server_address = server_address
+        self._name = name
+        self._access: dict[str, Any] = {
+            "token": token,
+            "tls_root_certificates": tls_root_certificates,
+            "timeout": timeout,
+        }
+        self._client: Client | None = None
+        self._idle: list[SamplerSession] = []
+        self._lock = threading.Lock()
+
+    @property
+    def server_address(self) -> str:
+        """The server's, "host:port"."""
+        return self._server_address
+
+    def sample(
+        self, table: Any, data_dtypes: Any, name: str | None = None
+    ) -> ReplaySample:
+        """Draws an item and returns its first time step.
+
+        Args:
+          table: The table's name, a string or a tensor of one.
+          data_dtypes: A nest of the data's dtypes.
+          name: Of the operation.
+
+        Returns:
+          Scalars in `info`, and tensors in the nest of `data_dtypes`.
+        """
+        dtypes = [tf.as_dtype(dtype) for dtype in tree.flatten(data_dtypes)]
+        with tf.name_scope(name or f"{self._name}_sample"):
+            values = _call(
+                lambda table: self._sample(table, dtypes),
+                [tf.convert_to_tensor(table, tf.string)],
+                [*SampleInfo.tf_dtypes(), *dtypes],
+            )
+        fields = len(SampleInfo._fields)
+        info = [tf.ensure_shape(value, []) for value in values[:fields]]
+        return ReplaySample(
+            SampleInfo(*info), tree.unflatten_as(data_dtypes, list(values[fields:]))
+        )
+
+    def insert(
+        self,
+        data: Sequence[Any],
+        tables: Any,
+        priorities: Any,
+        name: str | None = None,
+    ) -> Any:
+        """Inserts one step as an item of each of some tables.
+
+        Args:
+          data: Its tensors.
+          tables: A string tensor `[n]` with the names of the tables.
+          priorities: A float64 tensor `[n]` with the item's priority in each.
+          name: Of the operation.
+
+        Returns:
+          The operation in a graph, else None.
+
+        Raises:
+          ValueError: If `tables` or `priorities` are of other dtypes or shapes.
+        """
+        if tables.dtype != tf.string or tables.shape.rank != 1:
+            raise ValueError(
+                f"tables must be a string tensor of rank 1, got {tables.dtype.name} "
+                f"{tables.shape}."
+            )
+        if priorities.dtype != tf.float64 or priorities.shape.rank != 1:
+            raise ValueError(
+                "priorities must be a float64 tensor of rank 1, got "
+                f"{priorities.dtype.name} {priorities.shape}."
+            )
+        if not tables.shape.is_compatible_with(priorities.shape):
+            raise ValueError(
+                "priorities and tables must have the same shape, got "
+                f"{priorities.shape} and {tables.shape}."
+            )
+        with tf.name_scope(name or f"{self._name}_insert"):
+            return _call(self._insert, [tables, priorities, *data], [])
+
+    def update_priorities(
+        self, table: Any, keys: Any, priorities: Any, name: str | None = None
+    ) -> Any:
+        """Gives items other priorities; keys that the table does not have are ignored.
+
+        Args:
+          table: The table's name, a string or a tensor of one.
+          keys: uint64 `[n]`, of the items.
+          priorities: float64 `[n]`.
+          name: Of the operation.
+
+        Returns:
+          The operation in a graph, else None.
+
+        Raises:
+          ValueError: If `keys` or `priorities` are tensors of other dtypes.
+        """
+        arguments = [
+            tf.convert_to_tensor(table, tf.string),
+            tf.convert_to_tensor(keys, tf.uint64),
+            tf.convert_to_tensor(priorities, tf.float64),
+        ]
+        with tf.name_scope(name or f"{self._name}_update_priorities"):
+            return _call(self._update, arguments, [])
+
+    def _sample(self, table: bytes, dtypes: Sequence[Any]) -> list[np.ndarray]:
+        name = table.decode()
+        stream = SampleStream(
+            self._server_address,
+            name,
+            max_samples=1,
+            timesteps=True,
+            session=self._idle.pop() if self._idle else None,
+            **self._access,
+        )
+        most = np.iinfo(np.int64).max  # The whole item, for the session to be idle.
+        rows = stream.next_rows(most)
+        signature = stream.signature
+        session = stream.detach()
+        if session is not None:
+            self._idle.append(session)
+        assert rows is not None
+        data = rows[len(SampleInfo._fields) :]
+        columns = [(array.dtype, array.shape[1:]) for array in data]
+        if signature is not None:
+            sample_checks.check_rows(name, signature, columns)
+        expected = [
+            specs_json.Leaf(None, np.dtype(dtype.as_numpy_dtype).name)
+            for dtype in dtypes
+        ]
+        sample_checks.check_rows(name, expected, columns)
+        return [array[0, ...] for array in rows]
+
+    def _insert(
+        self, tables: np.ndarray, priorities: np.ndarray, *data: np.ndarray
+    ) -> None:
+        with self._connected().writer(max_sequence_length=1) as writer:
+            writer.append(list(data))
+            for table, priority in zip(tables, priorities.tolist(), strict=True):
+                writer.create_item(table.decode(), 1, priority)
+
+    def _update(self, table: bytes, keys: np.ndarray, priorities: np.ndarray) -> None:
+        if keys.shape != priorities.shape:
+            raise ValueError(
+                "Tensors `keys` and `priorities` do not match in shape "
+                f"({list(keys.shape)} vs. {list(priorities.shape)})"
+            )
+        updates = dict(zip(keys.tolist(), priorities.tolist(), strict=True))
+        self._connected().mutate_priorities(table.decode(), updates=updates)
+
+    def _connected(self) -> Client:
+        from tfrl.replay_service.client import Client
+
+        with self._lock:
+            if self._client is None:
+                self._client = Client(self._server_address, **self._access)
+            return self._client
+
+
+def _call(function: Callable[..., Any], arguments: list[Any], dtypes: list[Any]) -> Any:
+    """Calls a function of arrays, now or in the graph."""
+    if not tf.executing_eagerly():
+        call = tf.autograph.experimental.do_not_convert(function)
+        return tf.numpy_function(call, arguments, dtypes)
+    try:
+        values = function(*[argument.numpy() for argument in arguments])
+    except ValueError as error:
+        raise tf.errors.InvalidArgumentError(None, None, str(error)) from error
+    except RuntimeError as error:
+        raise tf.errors.NotFoundError(None, None, str(error)) from error
+    if values is None:
+        return None
+    return [tf.constant(v, dtype) for v, dtype in zip(values, dtypes, strict=True)]

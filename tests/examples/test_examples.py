@@ -35,12 +35,7 @@ ENVIRONMENT = {**os.environ, "SDL_VIDEODRIVER": "dummy", "CUDA_VISIBLE_DEVICES":
 # What is imported here starts no thread and defines no flag.
 FORKS = """
 import json, os, runpy, sys
-import keras, matplotlib.pyplot, tensorflow
-from tfrl import agents, train
-from tfrl.agents.dqn import dqn_agent
-from tfrl.agents.reinforce import reinforce_agent
-from tfrl.environments import suite_gym, tf_py_environment, vector_py_environment
-from tfrl.eval import evaluate
+import gymnasium, keras, matplotlib.pyplot, ml_collections, tensorflow
 for line in sys.stdin:
     module, arguments, output, errors = json.loads(line)
     process = os.fork()
@@ -93,9 +88,11 @@ def run(tmp_path_factory):
         code = int(forks.stdout.readline())
         return code, output.read_text(), errors.read_text()
 
-    with forks:
+    try:
         yield run_fork
-        forks.stdin.close()
+    finally:
+        forks.kill()
+        forks.communicate()
 
 
 def rows(logdir):

@@ -65,5 +65,5 @@ def test_exponent_must_be_finite(exponent):
 def test_unknown_configurations_are_refused():
     with pytest.raises(ValueError, match=r"kind is 'best'; expected one of \['fifo'"):
         item_selectors.from_config({"kind": "best"})
-    with pytest.raises(ValueError, match="'fifo' came with {'size': 3}"):
+    with pytest.raises(ValueError, match=r"'fifo' came with \{'size': 3\}"):
         item_selectors.from_config({"kind": "fifo", "size": 3})

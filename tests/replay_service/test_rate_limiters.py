@@ -71,7 +71,7 @@ def test_ratio_must_be_positive(ratio):
 
 
 def test_differences_must_be_numbers():
-    with pytest.raises(ValueError, match="min_diff is nan and max_diff 5.0"):
+    with pytest.raises(ValueError, match=r"min_diff is nan and max_diff 5\.0"):
         RateLimiter(1.0, 1, math.nan, 5.0)
 
 
@@ -167,7 +167,7 @@ def test_minimum_above_the_maximum_size_is_refused():
     ids=repr,
 )
 def test_limiters_that_never_let_a_sample_through_are_refused(limiter):
-    with pytest.raises(ValueError, match="min_diff is .* nothing could ever be"):
+    with pytest.raises(ValueError, match=r"min_diff is .* nothing could ever be"):
         rate_limiters.check_satisfiable(limiter, 10, 1)
 
 

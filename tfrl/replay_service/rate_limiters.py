@@ -245,8 +245,8 @@ def _least_range(limiter: RateLimiter) -> float:
 
     Where items are not deleted by samples, inserts and samples that go on for good
     repeat themselves. With `p / q` samples an insert, `q` inserts and `p` samples bring
-    the difference back to where it was, no fewer do, and so they visit `p + q` different
-    multiples of `1 / q`. The bounds may lie beside such multiples.
+    the difference back to where it was, no fewer do, and so they visit `p + q`
+    different multiples of `1 / q`. The bounds may lie beside such multiples.
     """
     ratio, low, high = limiter.samples_per_insert, limiter.min_diff, limiter.max_diff
     fraction = fractions.Fraction(ratio).limit_denominator(1000)

@@ -287,10 +287,310 @@ def test_batches_do_what_one_by_one_does(sampler, remover):
         pair = Pair(table, model, source)
         actions = source.choice(
             ["insert", "sample", "mutate", "reset", "restore"],
-            size=25,
+            size=14,
             p=[0.4, 0.37, 0.17, 0.02, 0.04],
         )
         for action in actions:
             getattr(pair, action)()
             pair.insert_more_than_allowed_is_foreseen()
             pair.check()
+
+
+def test_sample_to_insert_ratio_lets_twelve_inserts_and_then_twenty_samples_through():
+    limiter = rate_limiters.SampleToInsertRatio(4, 10, 8)
+    table = make_table(max_size=100, limiter=limiter)
+    assert table.sample(1).keys.size == 0
+    assert table.insertable(50) == 12
+    insert(table, np.ones(12))
+    assert table.insertable(1) == 0
+    assert table.sample(4).keys.size == 4
+    assert table.insertable(50) == 1
+    insert(table, [1.0], 12)
+    assert table.sample(50).keys.size == 16
+    assert table.sampleable(50) == 0
+
+
+def test_queue_gives_every_item_once_and_in_order():
+    table = make_table("fifo", "fifo", 4, rate_limiters.Queue(4), times=1)
+    assert table.insertable(9) == 4
+    insert(table, np.zeros(4))
+    assert table.insertable(9) == 0
+    samples = table.sample(3)
+    assert ids_of(samples.payloads) == ids_of(samples.removed) == [0, 1, 2]
+    assert samples.table_sizes.tolist() == [4, 3, 2]
+    assert samples.probabilities.tolist() == [1.0, 1.0, 1.0]
+    assert table.insertable(9) == 3
+    insert(table, np.zeros(3), 4)
+    assert ids_of(table.sample(9).payloads) == [3, 4, 5, 6]
+
+
+def test_stack_gives_the_newest_item_first():
+    table = make_table("lifo", "lifo", 4, rate_limiters.Stack(4), times=1)
+    insert(table, np.zeros(3))
+    assert ids_of(table.sample(2).payloads) == [2, 1]
+    insert(table, np.zeros(2), 3)
+    assert ids_of(table.sample(9).payloads) == [4, 3, 0]
+
+
+@pytest.mark.parametrize(
+    ("remover", "priorities", "stays"),
+    [
+        ("fifo", [0, 0, 0, 0, 0], [2, 3, 4]),
+        ("lifo", [0, 0, 0, 0, 0], [0, 1, 2]),
+        ("min_heap", [3, 1, 2, 0, 5], [0, 2, 4]),
+        ("max_heap", [3, 1, 2, 0, 5], [1, 2, 3]),
+        ("min_heap", [1, 1, 1, 1, 1], [2, 3, 4]),
+    ],
+)
+def test_remover_sees_the_new_item(remover, priorities, stays):
+    table = make_table("uniform", remover, 3)
+    removed = insert(table, priorities)
+    assert sorted(removed) == sorted({0, 1, 2, 3, 4} - set(stays))
+    assert list(key_of(table)) == stays
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.6, 1.0, 2.0])
+def test_a_hundred_thousand_draws_are_in_proportion(exponent):
+    source = np.random.default_rng(11)
+    priorities = np.where(source.random(200) < 0.2, 0.0, source.random(200) * 9)
+    priorities[::7] = source.random(29) * 1e-3
+    table = make_table(item_selectors.Prioritized(exponent), "fifo", 200, seed=3)
+    insert(table, priorities)
+    weights = np.where(priorities > 0, priorities**exponent, 0.0)
+    expected = weights / weights.sum()
+    seen = np.zeros(200)
+    for _ in range(391):
+        samples = table.sample(256)
+        ids = samples.payloads[:, 1]
+        np.testing.assert_allclose(samples.probabilities, expected[ids], rtol=1e-13)
+        np.add.at(seen, ids, 1.0)
+    _assert_drawn(seen, expected)
+
+
+def _assert_drawn(seen, probabilities):
+    """Asserts that counts are what probabilities make likely (Pearson's test)."""
+    expected = probabilities * seen.sum()
+    assert not seen[expected == 0].any()
+    rare = expected < 5
+    expected = np.append(expected[~rare], expected[rare].sum() + 1e-12)
+    seen = np.append(seen[~rare], seen[rare].sum())
+    freedom = expected.size - 1
+    statistic = ((seen - expected) ** 2 / expected).sum()
+    assert statistic < freedom + 4.0 * np.sqrt(2.0 * freedom)
+
+
+@pytest.mark.parametrize("sampler", ["uniform", "prioritized"])
+def test_draws_without_replacement_have_the_odds_of_one_by_one(sampler):
+    priorities = np.array([1.0, 2.0, 4.0, 0.0])
+    weights = np.ones(4) if sampler == "uniform" else priorities**0.7 * (priorities > 0)
+    orders = list(itertools.permutations(range(4)))
+    odds = []
+    for order in orders:
+        left, odd = dict(enumerate(weights)), 1.0
+        for i in order:
+            total = sum(left.values())
+            odd *= left[i] / total if total else 1 / len(left)
+            del left[i]
+        odds.append(odd)
+    table = make_table(sampler, "fifo", 4, times=1, seed=5)
+    seen = np.zeros(len(orders))
+    for _ in range(700):
+        insert(table, priorities)
+        samples = table.sample(4)
+        assert samples.table_sizes.tolist() == [4, 3, 2, 1]
+        order = tuple(ids_of(samples.payloads))
+        seen[orders.index(order)] += 1
+        np.testing.assert_allclose(
+            np.prod(samples.probabilities), odds[orders.index(order)], rtol=1e-12
+        )
+    _assert_drawn(seen, np.asarray(odds))
+
+
+@pytest.mark.parametrize("remover", ["uniform", "prioritized"])
+def test_random_removers_choose_among_the_old_and_the_new(remover):
+    priorities = np.array([1.0, 2.0, 0.0, 4.0])
+    weights = np.ones(4) if remover == "uniform" else priorities**0.7 * (priorities > 0)
+    table = make_table("fifo", remover, 3, seed=6)
+    seen = np.zeros(4)
+    for _ in range(1000):
+        (gone,) = insert(table, priorities)
+        seen[gone] += 1
+        table.reset()
+    _assert_drawn(seen, weights / weights.sum())
+
+
+@pytest.mark.parametrize("sampler", ["uniform", "prioritized"])
+def test_a_seed_makes_the_same_draws_in_batches_and_one_by_one(sampler):
+    tables = [make_table(sampler, "fifo", 5000, seed=8) for _ in range(2)]
+    source = np.random.default_rng(0)
+    for _ in range(3):
+        priorities = source.random(3000)
+        insert(tables[0], priorities)
+        for start in range(0, 3000, 100):
+            insert(tables[1], priorities[start : start + 100], start)
+        together = tables[0].sample(60)
+        alone = [tables[1].sample(1) for _ in range(60)]
+        for name in ("keys", "probabilities", "times_sampled", "payloads"):
+            single = np.concatenate([getattr(each, name) for each in alone])
+            np.testing.assert_array_equal(getattr(together, name), single)
+
+
+def test_a_weight_that_dwarfs_the_others_leaves_their_probabilities_exact():
+    table = make_table(item_selectors.Prioritized(1.0), "fifo", 3, times=1)
+    insert(table, [1e30, 1.0, 3.0])
+    samples = table.sample(3)
+    assert ids_of(samples.payloads)[0] == 0
+    expected = {1: [0.25, 1.0], 2: [0.75, 1.0]}[ids_of(samples.payloads)[1]]
+    assert samples.probabilities[1:].tolist() == expected
+
+
+def test_numbers_of_inserts_wrap_around_without_harm():
+    table = make_table("uniform", "uniform", 10)
+    table._columns.insert_number = 2**32 - 3
+    insert(table, np.arange(6.0))
+    keys = key_of(table)
+    assert list(keys) == [0, 1, 2, 3, 4, 5]
+    assert [key >> 32 for key in keys.values()] == [*range(2**32 - 3, 2**32), 0, 1, 2]
+    table.mutate(np.array([keys[1], keys[5]], np.uint64), np.array([7.0, 8.0]), NO_KEYS)
+    _, arrays = table.state()
+    assert arrays["priorities"].tolist() == [0.0, 7.0, 2.0, 3.0, 4.0, 8.0]
+
+
+def test_keys_of_items_that_are_gone_are_unknown_even_if_their_row_is_used_again():
+    table = make_table(max_size=2)
+    insert(table, [1.0, 1.0])
+    old = np.array(list(key_of(table).values()), np.uint64)
+    insert(table, [2.0, 2.0], 2)
+    table.reset()
+    insert(table, [3.0, 3.0], 4)
+    assert not table.mutate(old, np.array([9.0, 9.0]), old).size
+    assert table.state()[1]["priorities"].tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("priority", [-1.0, math.nan, math.inf, -math.inf])
+def test_priorities_must_be_finite_and_not_negative(priority):
+    table = make_table()
+    insert(table, [1.0])
+    message = rf"priorities: {priority} came; expected finite numbers"
+    with pytest.raises(ValueError, match=message):
+        insert(table, [1.0, priority])
+    keys = np.array(list(key_of(table).values()), np.uint64)
+    with pytest.raises(ValueError, match=message):
+        table.mutate(keys, np.array([priority]), keys)
+    assert table.state()[1]["priorities"].tolist() == [1.0]
+    assert table.info()["rate_limiter_info"]["insert_stats"] == {"completed": 1}
+
+
+def test_keys_and_priorities_must_be_as_many():
+    with pytest.raises(ValueError, match="priorities: 1 came for 2 keys"):
+        make_table().mutate(np.zeros(2, np.uint64), np.zeros(1), NO_KEYS)
+
+
+def test_a_limiter_that_is_never_satisfied_is_refused():
+    with pytest.raises(ValueError, match="is 10; expected at most the table's max_si"):
+        make_table(max_size=5, limiter=rate_limiters.MinSize(10))
+
+
+def test_info_has_every_field_of_a_table_info():
+    limiter = rate_limiters.SampleToInsertRatio(2.0, 2, math.inf)
+    table = make_table("prioritized", "min_heap", 3, limiter)
+    insert(table, [1.0, 2.0, 3.0, 4.0], episode=[5, 5, 6, 6])
+    table.sample(1)
+    info = json.loads(json.dumps(table.info(), allow_nan=False))
+    assert info == {
+        "name": "t",
+        "sampler_options": {"prioritized": {"priority_exponent": 0.7}},
+        "remover_options": {"heap": {"min_heap": True}, "is_deterministic": True},
+        "max_size": 3,
+        "max_times_sampled": 0,
+        "rate_limiter_info": {
+            "samples_per_insert": 2.0,
+            "min_size_to_sample": 2,
+            "min_diff": "-inf",
+            "max_diff": "inf",
+            "insert_stats": {"completed": 4},
+            "sample_stats": {"completed": 1},
+        },
+        "signature": None,
+        "current_size": 3,
+        "num_episodes": 2,
+        "num_deleted_episodes": 0,
+        "num_unique_samples": 1,
+        "num_deleted_items": 1,
+    }
+
+
+def test_those_who_wait_are_told_what_for():
+    limiter = rate_limiters.SampleToInsertRatio(4.0, 10, 8.0)
+    table = make_table(max_size=100, limiter=limiter)
+    insert(table, np.ones(3))
+    assert table.waiting_to_sample() == (
+        "Table 't' waits for items: it holds 3 of the 10 that its rate limiter's "
+        "min_size_to_sample asks for."
+    )
+    insert(table, np.ones(9))
+    assert table.waiting_to_insert() == (
+        "Table 't' waits for samplers: writers are ahead of them, and 12 inserts x 4.0 "
+        "samples an insert - 0 samples = 48.0; one more insert would exceed its rate "
+        "limiter's max_diff of 48.0."
+    )
+    table.sample(16)
+    assert table.waiting_to_sample() == (
+        "Table 't' waits for writers: samplers are ahead of them, and 12 inserts x 4.0 "
+        "samples an insert - 16 samples = 32.0; one more sample would fall below its "
+        "rate limiter's min_diff of 32.0."
+    )
+    assert table.waiting_to_insert() == "Table 't' waits for nothing: it takes inserts."
+
+
+def test_a_state_goes_into_a_table_of_other_selectors():
+    table = make_table("uniform", "fifo", 5)
+    insert(table, [3.0, 1.0, 2.0, 1.0])
+    other = make_table("min_heap", "lifo", 5)
+    other.restore(*table.state())
+    assert ids_of(other.sample(1).payloads) == [1]
+    insert(other, [0.0], 4)
+    assert insert(other, [0.0], 5) == [5]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda meta, arrays: arrays.update(keys=arrays["keys"][1:]), "the lengths"),
+        (lambda meta, arrays: arrays.update(keys=arrays["keys"][[0, 0, 1]]), "the len"),
+        (lambda meta, arrays: meta.update(used=2), "is of row 2; expected one below 2"),
+        (lambda meta, arrays: meta.update(capacity=10**12), "in 1000000000000 rows"),
+    ],
+)
+def test_a_state_that_is_none_is_refused(change, message):
+    table = make_table(max_size=5)
+    insert(table, [1.0, 2.0, 3.0])
+    meta, arrays = table.state()
+    change(meta, arrays)
+    with pytest.raises(ValueError, match=f"checkpoint: .*{message}"):
+        table.restore(meta, arrays)
+
+
+def test_a_state_does_not_go_into_a_smaller_table():
+    table = make_table(max_size=5)
+    insert(table, [1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match=r"3 items .*expected at most 2 items"):
+        make_table(max_size=2).restore(*table.state())
+
+
+@pytest.mark.parametrize("sampler", SELECTORS)
+def test_a_full_table_takes_less_than_200_bytes_an_item(sampler):
+    table = make_table(sampler, "fifo", 20_000)
+    for start in range(0, 60_000, 1000):
+        insert(table, np.random.default_rng(start).random(1000), start)
+    columns = table._columns
+    owners = [columns, *table._selectors]
+    owners += [owner._tree for owner in owners if hasattr(owner, "_tree")]
+    size = sum(
+        array.nbytes
+        for owner in owners
+        for value in vars(owner).values()
+        for array in (value if isinstance(value, list) else [value])
+        if isinstance(array, np.ndarray)
+    )
+    assert size / 20_000 < 120

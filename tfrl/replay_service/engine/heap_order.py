@@ -67,6 +67,8 @@ class HeapOrder(selection.OrderedSelector):
     def first(self, n: int) -> np.ndarray:
         """Returns the rows of the first `min(n, size)` items, in order."""
         n = min(n, self._columns.size)
+        if n == 0:
+            return self._rows[:0]
         width = n
         while width < 2 * self._rows.size:
             valid = self._columns.stamps[self._rows[:width]] == self._stamps[:width]

@@ -219,11 +219,12 @@ class UniformSelector(RandomSelector):
     def draw(self, n: int, random: np.random.Generator) -> np.ndarray:
         """Returns `[n]` rows, drawn with replacement; there must be items."""
         # Below 2**53 the product never rounds up to the size.
-        return self._rows.take((random.random(n) * self._size).astype(np.int64))
+        places = (random.random(n) * self._size).astype(np.int64)
+        return self._rows.take(places).astype(np.int64)
 
     def masses(self, rows: np.ndarray) -> tuple[np.ndarray, float]:
         """Returns what, divided by the second number, is the probability of rows."""
-        return np.ones(rows.size), float(self._size)
+        return np.ones(rows.shape), float(self._size)
 
     def state(self) -> dict[str, np.ndarray]:
         """Returns the order of the rows, on which the draws depend."""
@@ -278,7 +279,7 @@ class PrioritizedSelector(RandomSelector):
         total = self._tree.total
         if total > 0.0:
             return self._tree.weights(rows), total
-        return np.ones(rows.size), float(self._columns.size)
+        return np.ones(rows.shape), float(self._columns.size)
 
     def check(self, priorities: np.ndarray) -> None:
         """Raises ValueError if a power of a priority is too large to be added up."""

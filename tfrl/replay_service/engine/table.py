@@ -18,6 +18,8 @@ from tfrl.replay_service.engine import episodes as episodes_lib
 from tfrl.replay_service.engine import samples as samples_lib
 from tfrl.replay_service.engine import selection, selectors, snapshot, waiting
 
+_ONE = np.int32(1)  # Adding a Python int at places is five times slower.
+
 
 class EngineTable:
     """A table as the server has it."""
@@ -341,24 +343,24 @@ class EngineTable:
     ) -> samples_lib.Samples:
         """Counts the samples of rows and returns them."""
         columns = self._columns
-        before = columns.times_sampled[rows]
-        np.add.at(columns.times_sampled, rows, 1)
-        times = before + 1
+        before = columns.times_sampled.take(rows)
+        np.add.at(columns.times_sampled, rows, _ONE)
+        times = before + _ONE
         new = before == 0
-        if not np.array_equal(columns.times_sampled[rows], times):
+        if not (columns.times_sampled.take(rows) == times).all():
             # Some items were drawn several times.
             ranks = draws_lib.ranks(rows)
-            times = (times + ranks).astype(np.int32)
+            times += ranks.astype(np.int32)
             new &= ranks == 0
         self._num_unique_samples += int(np.count_nonzero(new))
         self._count(samples=rows.size)
         return samples_lib.Samples(
-            columns.keys[rows],
+            columns.keys.take(rows),
             probabilities,
             sizes,
-            columns.priorities[rows],
+            columns.priorities.take(rows),
             times,
-            samples_lib.pairs(columns.payloads[rows]),
+            samples_lib.pairs(columns.payloads.take(rows)),
             samples_lib.pairs(samples_lib.NO_PAYLOADS),
         )
 

@@ -7,21 +7,26 @@ lives on its own is started by the command `tfrl-replay-server`.
 from __future__ import annotations
 
 import collections
-import ipaddress
 import os
 import threading
 import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tfrl.replay_service import server_process, table_info
+from tfrl.replay_service import (
+    addresses,
+    checkpointers,
+    errors,
+    server_process,
+    table_info,
+)
 from tfrl.replay_service.table import Table as Table
 from tfrl.replay_service.table import TableExtensionBase as TableExtensionBase
 
 if TYPE_CHECKING:
-    from tfrl.replay_service.checkpointers import CheckpointerBase
     from tfrl.replay_service.client import Client
 
+_EVERYWHERE = ("0.0.0.0", "::", "[::]")
 _POLL = 0.5  # Seconds between looks at whether the server has ended.
 
 
@@ -35,7 +40,7 @@ class Server:
         self,
         tables: Sequence[Table] | None = None,
         port: int | None = None,
-        checkpointer: CheckpointerBase | None = None,
+        checkpointer: checkpointers.CheckpointerBase | None = None,
         *,
         host: str = "localhost",
         token: str | None = None,
@@ -72,7 +77,9 @@ class Server:
                 "Multiple items in tables have the same name: " + ", ".join(duplicates)
             )
         token = os.environ.get("TFRL_REPLAY_TOKEN") or None if token is None else token
-        check_exposure(host, token)
+        addresses.check_exposure(host, token)
+        checkpointer = checkpointer or checkpointers.default_checkpointer()
+        self._checkpointer = checkpointer  # A temporary directory lasts as long as it.
         self._tables = list(tables)
         self._host = host
         self._token = token
@@ -86,7 +93,7 @@ class Server:
             "token": token,
             "tls": None if tls is None else [part.decode() for part in tls],
             "seed": seed,
-            "checkpointer": None if checkpointer is None else checkpointer.to_config(),
+            "checkpointer": checkpointer.to_config(),
         }
         self._process = server_process.ServerProcess(config)
         self._finalizer = weakref.finalize(self, self._process.stop)
@@ -102,11 +109,9 @@ class Server:
         """Returns a client of this server."""
         from tfrl.replay_service.client import Client
 
-        host = self._host
-        if host in ("0.0.0.0", "::", "[::]"):
-            host = "localhost"
+        host = "localhost" if self._host in _EVERYWHERE else self._host
         return Client(
-            f"{host}:{self.port}",
+            addresses.join(host, self.port),
             token=self._token,
             tls_root_certificates=None if self._tls is None else self._tls[0],
         )
@@ -117,6 +122,11 @@ class Server:
         Raises:
           ReplayUnavailable: If it has been stopped.
         """
+        if not self._finalizer.alive:
+            raise errors.ReplayUnavailable(
+                f"The server on port {self.port} has been stopped, and its tables with "
+                "it."
+            )
         with self._lock:
             if self._client is None:
                 self._client = self.localhost_client()
@@ -138,26 +148,3 @@ class Server:
 
     def __repr__(self) -> str:
         return f"Server(port={self.port}, tables={self._tables})"
-
-
-def check_exposure(host: str, token: str | None) -> None:
-    """Checks that not everybody can come in from outside of this host.
-
-    Raises:
-      ValueError: If they can.
-    """
-    if token is None and not _is_loopback(host):
-        raise ValueError(
-            f"host: {host!r} can be reached from other hosts, expected a token with "
-            "it: pass token=... or set TFRL_REPLAY_TOKEN, for clients as well, or "
-            'listen on "localhost".'
-        )
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

@@ -25,9 +25,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tfrl.replay_service import item_selectors, rate_limiters
+from tfrl.replay_service import addresses, item_selectors, rate_limiters
 from tfrl.replay_service.checkpointers import DefaultCheckpointer
-from tfrl.replay_service.server import check_exposure
 from tfrl.replay_service.table import Table
 
 _SETTINGS = (
@@ -83,7 +82,7 @@ def make_config(options: argparse.Namespace) -> dict[str, Any]:
         raise ValueError(f"tables: several have the same name, of {names}.")
     host = settings.get("host", "localhost")
     token = settings.get("token") or os.environ.get("TFRL_REPLAY_TOKEN") or None
-    check_exposure(host, token)
+    addresses.check_exposure(host, token)
     path = settings.get("checkpoint_path")
     return {
         "tables": [table.to_config() for table in tables],
@@ -103,7 +102,8 @@ def _serve(config: Mapping[str, Any]) -> int:
     names = ", ".join(table["name"] for table in config["tables"])
 
     def announce(port: int, directory: str | None) -> None:
-        print(f"Replay server at {config['host']}:{port}, tables: {names}", flush=True)
+        address = addresses.join(config["host"], port)
+        print(f"Replay server at {address}, tables: {names}", flush=True)
 
     try:
         engine.serve(config, announce, signals=True)

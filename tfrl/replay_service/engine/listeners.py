@@ -14,7 +14,7 @@ from typing import Any
 import grpc
 import numpy as np
 
-from tfrl.replay_service import errors, wire
+from tfrl.replay_service import addresses, errors, wire
 from tfrl.replay_service.engine.service import Service
 from tfrl.replay_service.engine.sessions import Session
 
@@ -261,7 +261,7 @@ async def listen_to_grpc(
     server.add_generic_rpc_handlers(
         (grpc.method_handlers_generic_handler("tfrl.Replay", {"Session": handler}),)
     )
-    address = f"{host}:{port}"
+    address = addresses.join(host, port)
     if tls is None:
         port = server.add_insecure_port(address)
     else:

@@ -1,0 +1,287 @@
+"""Tables as they are described, and servers as they start, answer and end."""
+
+import _thread
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfrl.replay_service import client as clients
+from tfrl.replay_service import errors, item_selectors, rate_limiters
+from tfrl.replay_service.server import Server, Table, TableExtensionBase
+
+# Of localhost, for a hundred years; made by openssl for this test alone.
+CERTIFICATE = b"""\
+-----BEGIN CERTIFICATE-----
+MIIBZjCCAQ2gAwIBAgIBATAKBggqhkjOPQQDAjAUMRIwEAYDVQQDDAlsb2NhbGhv
+c3QwIBcNMjAwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMDAwMDBaMBQxEjAQBgNVBAMM
+CWxvY2FsaG9zdDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABHJmra6boQDeGc22
+vl7YSe/MBiDCWxh8TmR9NxabcwKDiqcy7crjbWM+EffuYMNQ82duE1a67M5rDbzI
+9tX2CiGjTjBMMBoGA1UdEQQTMBGCCWxvY2FsaG9zdIcEfwAAATAPBgNVHRMBAf8E
+BTADAQH/MB0GA1UdDgQWBBQUk+cVYESSrvEpRJWkDT2H6y/IEDAKBggqhkjOPQQD
+AgNHADBEAiBWlebiOG3kiW3FcypwHkk9EJikD+2XPqIGXZAllaIAjgIgCZBdVEov
+cFvgNUxyEPfn2PXWLA1Kpw6LBWfgybdl9Gk=
+-----END CERTIFICATE-----
+"""
+KEY = b"""\
+-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgx3I423O42CguoMHa
+hrm0zsa6pnmc+sQu3KzlXfmUgZyhRANCAARyZq2um6EA3hnNtr5e2EnvzAYgwlsY
+fE5kfTcWm3MCg4qnMu3K421jPhH37mDDUPNnbhNWuuzOaw28yPbV9goh
+-----END PRIVATE KEY-----
+"""
+
+SIGNATURE = {"a": tf.TensorSpec([None, 2], tf.float32, "a")}
+
+
+def make_table(name="t", **kwargs):
+    arguments = {
+        "sampler": item_selectors.Prioritized(0.8),
+        "remover": item_selectors.Fifo(),
+        "max_size": 100,
+        "rate_limiter": rate_limiters.SampleToInsertRatio(4, 10, 8),
+    }
+    return Table(name, **(arguments | kwargs))
+
+
+def is_alive(pid):
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    with open(f"/proc/{pid}/stat") as file:  # Nobody may have reaped it.
+        return file.read().rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.fixture(scope="module")
+def served():
+    tables = [make_table(signature=SIGNATURE), Table.queue("q", 3)]
+    server = Server(tables)
+    yield server, *tables
+    server.stop()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": ""}, "name must be nonempty"),
+        ({"max_size": 0}, r"max_size \(0\) must be a positive integer"),
+        ({"max_size": -1}, "must be a positive integer"),
+        ({"signature": np.zeros(3)}, "Unsupported signature spec"),
+        ({"signature": [3]}, "Unsupported signature spec: 3"),
+        ({"rate_limiter": rate_limiters.MinSize(101)}, "min_size_to_sample is 101"),
+        ({"extensions": [3]}, "extensions: got"),
+    ],
+)
+def test_table_that_cannot_be_is_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        make_table(**change)
+
+
+@pytest.mark.parametrize("argument", ["sampler", "remover", "rate_limiter"])
+def test_what_is_no_strategy_is_refused(argument):
+    with pytest.raises(TypeError, match=f"{argument}: got <class 'object'>.*expected"):
+        make_table(**{argument: object})
+
+
+def test_extensions_are_abstract():
+    with pytest.raises(TypeError):
+        TableExtensionBase()
+
+
+@pytest.mark.parametrize(
+    ("made", "selector"),
+    [(Table.queue, item_selectors.Fifo()), (Table.stack, item_selectors.Lifo())],
+)
+def test_queues_and_stacks_sample_each_item_once(made, selector):
+    config = made("x", 7, signature=SIGNATURE).to_config()
+    assert config["sampler"] == config["remover"] == selector.to_config()
+    assert config["max_times_sampled"] == 1
+    assert config["max_size"] == 7
+    assert config["rate_limiter"]["max_diff"] == 7
+    assert config["signature"] is not None
+
+
+def test_table_that_is_not_served_is_empty():
+    table = make_table(signature=SIGNATURE, max_times_sampled=3)
+    info = table.info
+    assert table.name == info.name == "t"
+    assert info.sampler_options.prioritized.priority_exponent == 0.8
+    assert info.sampler_options.WhichOneof("distribution") == "prioritized"
+    assert not info.sampler_options.is_deterministic
+    assert info.remover_options.fifo
+    assert info.remover_options.is_deterministic
+    assert not info.remover_options.HasField("heap")
+    assert (info.max_size, info.max_times_sampled) == (100, 3)
+    limiter = info.rate_limiter_info
+    assert (limiter.samples_per_insert, limiter.min_size_to_sample) == (4, 10)
+    assert (limiter.min_diff, limiter.max_diff) == (32, 48)
+    assert limiter.insert_stats.completed == limiter.sample_stats.completed == 0
+    assert info.current_size == info.num_episodes == 0
+    assert info.signature == SIGNATURE
+    assert table.can_insert(12)
+    assert not table.can_insert(13)
+    assert not table.can_sample(1)
+
+
+@pytest.mark.parametrize(
+    ("selector", "min_heap"),
+    [(item_selectors.MinHeap(), True), (item_selectors.MaxHeap(), False)],
+)
+def test_info_tells_heaps_apart(selector, min_heap):
+    options = make_table(sampler=selector).info.sampler_options
+    assert options.WhichOneof() == "heap"
+    assert options.heap.min_heap is min_heap
+
+
+def test_replace_keeps_what_is_not_given():
+    table = make_table(signature=SIGNATURE, max_times_sampled=3)
+    assert table.replace().to_config() == table.to_config()
+    changed = table.replace(name="u", max_size=50, max_times_sampled=0)
+    assert changed.to_config() == table.to_config() | {
+        "name": "u",
+        "max_size": 50,
+        "max_times_sampled": 0,
+    }
+
+
+def test_table_goes_through_its_configuration():
+    table = make_table(signature=SIGNATURE)
+    copy = Table.from_config(table.to_config())
+    assert copy.to_config() == table.to_config()
+    assert copy.info.signature == copy.replace().info.signature == SIGNATURE
+    assert "name=t" in repr(table)
+    assert "priority_exponent=0.8" in repr(table)
+
+
+def test_empty_signature_is_none():
+    assert make_table(signature={}).to_config()["signature"] is None
+
+
+def test_server_needs_tables_of_different_names():
+    with pytest.raises(ValueError, match="At least one table must be provided"):
+        Server([])
+    with pytest.raises(ValueError, match=r"Multiple items in tables .* name: t"):
+        Server([make_table(), make_table(), make_table("u")])
+
+
+def test_server_for_other_hosts_needs_a_token(monkeypatch):
+    monkeypatch.delenv("TFRL_REPLAY_TOKEN", raising=False)
+    with pytest.raises(ValueError, match=r"host: '0\.0\.0\.0'.*token"):
+        Server([make_table()], host="0.0.0.0")
+
+
+def test_port_in_use_is_an_error_that_names_it(served):
+    server, *_ = served
+    with pytest.raises(OSError, match=f"port: {server.port} is in use.*port=None"):
+        Server([make_table()], port=server.port)
+
+
+def test_served_table_tells_what_the_server_holds(served):
+    server, table, queue = served
+    client = server.localhost_client()
+    client.reset("t")
+    for _ in range(12):
+        client.insert({"a": np.ones(2, np.float32)}, {"t": 1.0})
+    assert table.info.current_size == 12
+    assert table.info.rate_limiter_info.insert_stats.completed == 12
+    assert table.info.num_episodes == 12
+    assert table.can_sample(16)
+    assert not table.can_sample(17)
+    assert not table.can_insert(1)
+    assert queue.info.current_size == 0
+    assert queue.can_insert(3)
+    assert client.server_info()["t"].signature == SIGNATURE
+
+
+def test_server_shows_its_port_and_tables(served):
+    server, table, _ = served
+    assert repr(server).startswith(f"Server(port={server.port}, tables=[Table(")
+    assert repr(table) in repr(server)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_server_process_has_no_tensorflow(served):
+    server, *_ = served
+    server.localhost_client().checkpoint()
+    with open(f"/proc/{server._process.pid}/maps") as file:
+        maps = file.read()
+    assert "numpy" in maps
+    assert "tensorflow" not in maps
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_stop_ends_the_process_and_leaves_nothing():
+    table = make_table()
+    server = Server([table], port=None)
+    port, pid = server.port, server._process.pid
+    directory = server._process._directory
+    assert os.stat(directory).st_mode & 0o777 == 0o700
+    stopped = threading.Timer(0.1, server.stop)
+    stopped.start()
+    server.wait()
+    stopped.join()
+    assert not is_alive(pid)
+    assert not os.path.exists(directory)
+    server.stop()
+    server.wait()
+    with pytest.raises(errors.ReplayUnavailable, match="has been stopped"):
+        _ = table.info
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", port))
+
+
+def test_token_and_tls_protect_a_server(monkeypatch, tmp_path):
+    monkeypatch.setenv("TFRL_REPLAY_TOKEN", "from the environment")
+    server = Server([make_table()], host="127.0.0.1", tls=(CERTIFICATE, KEY))
+    assert "t" in server.localhost_client().server_info()
+    monkeypatch.delenv("TFRL_REPLAY_TOKEN")
+    stranger = clients.Client(
+        f"localhost:{server.port}", tls_root_certificates=CERTIFICATE, token="guess"
+    )
+    with pytest.raises(errors.AuthenticationError, match="TFRL_REPLAY_TOKEN"):
+        stranger.server_info()
+    in_clear = clients.Client(
+        f"localhost:{server.port}", token="from the environment", timeout=0.1
+    )
+    with pytest.raises(errors.ReplayUnavailable):
+        in_clear.server_info()
+    threading.Timer(0.1, _thread.interrupt_main).start()
+    with pytest.raises(KeyboardInterrupt):
+        server.wait()
+    os.kill(server._process.pid, signal.SIGKILL)
+    with pytest.raises(RuntimeError, match=f"port {server.port}.*has died.*-9"):
+        server.wait()
+    server.stop()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_server_ends_with_a_parent_that_is_killed():
+    code = (
+        "import time\n"
+        "from tfrl.replay_service.server import Server, Table\n"
+        "server = Server([Table.queue('q', 3)])\n"
+        "print(server._process.pid, server._process._directory, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
+    )
+    pid, directory = parent.stdout.readline().split()
+    assert is_alive(int(pid))
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    deadline = time.monotonic() + 5
+    while is_alive(int(pid)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not is_alive(int(pid))
+    assert not os.path.exists(directory)

@@ -8,6 +8,7 @@ remover are of the same strategy has one selector for both.
 from __future__ import annotations
 
 import abc
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -55,6 +56,27 @@ class Selector(abc.ABC):
     def restore(self, rows: np.ndarray, arrays: dict[str, np.ndarray]) -> None:
         """Adds the rows of all items, the oldest first, as `state` was when saved."""
         self.insert(rows)
+
+
+def checked(priorities: np.ndarray, selectors: Iterable[Selector]) -> np.ndarray:
+    """Returns priorities as `[N]` float64 that all selectors can take.
+
+    Raises:
+      ValueError: If one is negative or not finite, or too large for a selector.
+    """
+    priorities = np.asarray(priorities, np.float64)
+    if priorities.size == 0:
+        return priorities
+    # NaN makes the least and the greatest NaN, and both comparisons false.
+    if not (priorities.min() >= 0.0 and priorities.max() < np.inf):
+        good = (priorities >= 0.0) & (priorities < np.inf)
+        raise ValueError(
+            f"priorities: {priorities[good.argmin()]} came; expected finite numbers "
+            "that are not negative. Clip or replace it before it is sent."
+        )
+    for selector in selectors:
+        selector.check(priorities)
+    return priorities
 
 
 class OrderedSelector(Selector):

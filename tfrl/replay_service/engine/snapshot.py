@@ -48,15 +48,17 @@ def to_columns(
     """
     items = {name: np.asarray(arrays[name], dtype) for name, dtype in _DTYPES.items()}
     rows = columns_lib.row_of(items["keys"])
+    free = np.asarray(arrays["free_rows"], np.int32)
     capacity, used = int(meta["capacity"]), int(meta["used"])
-    _check_sizes(items, rows, used, capacity, max_size)
+    _check_columns(items, np.append(rows, free), used)
+    _check_sizes(rows.size, used, capacity, max_size)
     columns.reserve(capacity)
     payloads = np.ascontiguousarray(items.pop("payloads")).view(np.int64).reshape(-1)
     columns.payloads[rows] = payloads
     for name, values in items.items():
         getattr(columns, name)[rows] = values
     columns.size, columns.used = rows.size, used
-    columns.free_rows = np.asarray(arrays["free_rows"], np.int32)
+    columns.free_rows = free
     columns.insert_number, columns.stamp = (
         int(meta["insert_number"]),
         int(meta["stamp"]),
@@ -64,28 +66,28 @@ def to_columns(
     return rows
 
 
-def _check_sizes(
-    items: Mapping[str, np.ndarray],
-    rows: np.ndarray,
-    used: int,
-    capacity: int,
-    max_size: int,
+def _check_columns(
+    items: Mapping[str, np.ndarray], rows: np.ndarray, used: int
 ) -> None:
-    """Checks that all columns are as long, and that the rows can be."""
+    """Checks that all columns are as long, and that every used row is there once."""
     lengths = {name: len(values) for name, values in items.items()}
-    if set(lengths.values()) != {rows.size} or np.unique(rows).size != rows.size:
+    if len(set(lengths.values())) > 1:
         raise ValueError(
             f"checkpoint: a table's columns have the lengths {lengths}; expected as "
-            "many of each, and every key once. Take another checkpoint."
+            "many of each. Take another checkpoint."
         )
-    if rows.size > max_size or not used <= capacity <= 2 * max_size + 1024:
+    if not np.array_equal(np.sort(rows), np.arange(used)):
         raise ValueError(
-            f"checkpoint: a table has {rows.size} items in {capacity} rows; expected "
-            f"at most {max_size} items, the table's max_size. Make the table as large "
-            "as the one that was saved."
+            f"checkpoint: a table's keys and free rows name {rows.size} rows; expected "
+            f"each of the first {used} once. Take another checkpoint."
         )
-    if rows.size and rows.max() >= used:
+
+
+def _check_sizes(size: int, used: int, capacity: int, max_size: int) -> None:
+    """Checks that the items fit into the table."""
+    if size > max_size or not used <= capacity <= 2 * max_size + 1024:
         raise ValueError(
-            f"checkpoint: a table's key is of row {rows.max()}; expected one below "
-            f"{used}. Take another checkpoint."
+            f"checkpoint: a table has {size} items in {capacity} rows; expected at "
+            f"most {max_size} items, the table's max_size. Make the table as large as "
+            "the one that was saved."
         )

@@ -91,7 +91,7 @@ class EngineTable:
         Raises:
           ValueError: If a priority is negative or not finite; nothing is inserted then.
         """
-        priorities = self._checked_priorities(priorities)
+        priorities = selection.checked(priorities, self._selectors)
         flat = np.ascontiguousarray(payloads, np.int32).view(np.int64).reshape(-1)
         episodes = np.asarray(episodes, np.int64)
         removed = []
@@ -146,7 +146,7 @@ class EngineTable:
             every key; nothing is changed then.
         """
         keys = np.asarray(keys, np.uint64)
-        priorities = self._checked_priorities(priorities)
+        priorities = selection.checked(priorities, self._selectors)
         if keys.shape != priorities.shape:
             raise ValueError(
                 f"priorities: {priorities.size} came for {keys.size} keys; expected as "
@@ -388,22 +388,6 @@ class EngineTable:
             counts.samples + samples,
             counts.deletes + deletes,
         )
-
-    def _checked_priorities(self, priorities: np.ndarray) -> np.ndarray:
-        """Returns priorities as `[N]` float64 that every selector can take."""
-        priorities = np.asarray(priorities, np.float64)
-        if priorities.size == 0:
-            return priorities
-        # NaN makes the least and the greatest NaN, and both comparisons false.
-        if not (priorities.min() >= 0.0 and priorities.max() < np.inf):
-            good = (priorities >= 0.0) & (priorities < np.inf)
-            raise ValueError(
-                f"priorities: {priorities[good.argmin()]} came; expected finite "
-                "numbers that are not negative. Clip or replace it before it is sent."
-            )
-        for selector in self._selectors:
-            selector.check(priorities)
-        return priorities
 
 
 def _options(config: Mapping[str, Any]) -> dict[str, Any]:

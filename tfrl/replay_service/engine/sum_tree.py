@@ -63,9 +63,12 @@ class SumTree:
         self._levels[0][leaves] = np.where(np.less(weights, _TINY), 0.0, weights)
         nodes = leaves
         for below, level in zip(self._levels, self._levels[1:], strict=False):
+            children = below.reshape(-1, FAN_OUT)
             nodes = nodes // FAN_OUT
-            children = below.reshape(-1, FAN_OUT).take(nodes, axis=0)
-            level[nodes] = np.add.reduce(children, axis=1)
+            if nodes.size < len(children):
+                level[nodes] = np.add.reduce(children.take(nodes, axis=0), axis=1)
+            else:
+                level[: len(children)] = np.add.reduce(children, axis=1)
         self._running = None
 
     def clear(self) -> None:

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tfrl import replay_service as reverb
 from tfrl.drivers import dynamic_step_driver
-from tfrl.environments import suite_gym, test_envs, tf_py_environment
+from tfrl.environments import test_envs, tf_py_environment
 from tfrl.policies import random_tf_policy
 from tfrl.replay_buffers import reverb_replay_buffer, reverb_utils
 from tfrl.specs import tensor_spec
@@ -17,8 +17,19 @@ from tfrl.trajectories import trajectory
 SPEC = {"frame": tf.TensorSpec([], tf.int64), "pair": tf.TensorSpec([2], tf.float32)}
 
 
-def make_table(name, length, kind="uniform", **options):
-    signature = tensor_spec.add_outer_dim(SPEC, length)
+TRAJECTORY_SPEC = trajectory.Trajectory(
+    step_type=tf.TensorSpec([], tf.int32),
+    observation=tf.TensorSpec([], tf.int32),
+    action=tf.TensorSpec([], tf.int32),
+    policy_info=(),
+    next_step_type=tf.TensorSpec([], tf.int32),
+    reward=tf.TensorSpec([], tf.float32),
+    discount=tf.TensorSpec([], tf.float32),
+)
+
+
+def make_table(name, length, kind="uniform", spec=SPEC, **options):
+    signature = tensor_spec.add_outer_dim(spec, length)
     if kind == "queue":
         return reverb.Table.queue(name, 100, signature=signature)
     sampler = {
@@ -46,6 +57,7 @@ def server():
             make_table("by_priority", 4, "prioritized"),
             make_table("in_order", 4, "fifo", max_times_sampled=1),
             make_table("queue", None, "queue"),
+            make_table("pairs", 2, spec=TRAJECTORY_SPEC),
         ]
     )
     yield server
@@ -148,7 +160,9 @@ def test_sequences_of_any_length(make_buffer):
     write(buffer, "any", range(3), range(10, 17))
     dataset = buffer.as_dataset()
     assert dataset.element_spec[0]["pair"].shape.as_list() == [None, 2]
-    lengths = {check_frames(data, data["frame"].shape).size for data, _ in dataset.take(20)}
+    lengths = {
+        check_frames(data, data["frame"].shape).size for data, _ in dataset.take(20)
+    }
     assert lengths == {3, 7}
     data, info = next(iter(buffer.as_dataset(sample_batch_size=1)))
     assert data["frame"].shape == info.key.shape in ((1, 3), (1, 7))
@@ -255,41 +269,192 @@ def test_priorities_change_what_is_drawn(make_buffer):
         assert set(info.key.numpy().reshape(-1).tolist()) == {int(keys[1])}
 
 
-def test_rows_of_batches_go_to_observers_of_their_own(server):
-    environment = tf_py_environment.TFPyEnvironment(
-        test_envs.EpisodeCountingEnv(steps_per_episode=3)
+def make_frames(step_types, numbers):
+    """A batch of frames of several environments; they observe `numbers`."""
+    size = len(numbers)
+    return trajectory.Trajectory(
+        step_type=np.array(step_types[0], np.int32),
+        observation=np.array(numbers, np.int32),
+        action=np.zeros([size], np.int32),
+        policy_info=(),
+        next_step_type=np.array(step_types[1], np.int32),
+        reward=np.ones([size], np.float32),
+        discount=np.ones([size], np.float32),
     )
-    policy = random_tf_policy.RandomTFPolicy(
-        environment.time_step_spec(), environment.action_spec()
-    )
-    spec = policy.trajectory_spec
-    table = reverb.Table(
-        "pairs",
-        sampler=reverb.selectors.Uniform(),
-        remover=reverb.selectors.Fifo(),
-        max_size=100,
-        rate_limiter=reverb.rate_limiters.MinSize(1),
-        signature=tensor_spec.add_outer_dim(spec, 2),
-    )
-    with_pairs = reverb.Server([table])
+
+
+def make_writing_buffer(server, batch_size):
+    """Each row writes pairs of frames."""
     buffer = reverb_replay_buffer.ReverbReplayBuffer(
-        spec,
+        TRAJECTORY_SPEC,
         "pairs",
         2,
-        local_server=with_pairs,
+        local_server=server,
         make_observer=lambda client: reverb_utils.ReverbAddTrajectoryObserver(
             client, "pairs", 2
         ),
+        batch_size=batch_size,
     )
-    driver = dynamic_step_driver.DynamicStepDriver(
-        environment, policy, [buffer.add_batch], num_steps=7
-    )
-    driver.run()
+    buffer.clear()
+    return buffer
+
+
+@pytest.mark.parametrize("in_graph", [False, True])
+def test_rows_of_batches_go_to_observers_of_their_own(in_graph, server):
+    buffer = make_writing_buffer(server, 2)
+    add_batch = tf.function(buffer.add_batch) if in_graph else buffer.add_batch
+    batches = [
+        make_frames([[0, 0], [1, 2]], [0, 10]),
+        make_frames([[1, 2], [1, 0]], [1, 11]),
+        make_frames([[1, 0], [2, 1]], [2, 12]),
+    ]
+    numbers = [add_batch(batch) for batch in batches]
+    assert [(int(n), n.dtype) for n in numbers] == [(i, tf.int64) for i in range(3)]
     buffer.flush()
-    # Frames 0 1 2 B, 0 1 2 B, 0: three pairs in each of two episodes.
+    assert buffer.num_frames() == 3
+    drawn = next(iter(buffer.as_dataset(64)))[0].observation.numpy()
+    assert {tuple(pair) for pair in drawn.tolist()} == {(0, 1), (1, 2), (10, 11)}
+    buffer.clear()
+    # What was not written before is not written now.
+    assert int(add_batch(make_frames([[1, 1], [1, 1]], [3, 13]))) == 0
+    buffer.flush()
+    assert buffer.num_frames() == 0
+
+
+def test_drivers_in_graphs_write_through_the_buffer(server):
+    environment = tf_py_environment.TFPyEnvironment(test_envs.CountingEnv(3))
+    policy = random_tf_policy.RandomTFPolicy(
+        environment.time_step_spec(), environment.action_spec()
+    )
+    buffer = make_writing_buffer(server, 1)
+    dynamic_step_driver.DynamicStepDriver(
+        environment, policy, [buffer.add_batch], num_steps=7
+    ).run()
+    buffer.flush()
+    # Frames 0 1 2 3, 10 11 12 13, 20: three pairs in each of two episodes.
     assert buffer.num_frames() == 6
-    data, _ = next(iter(buffer.as_dataset(5)))
-    episode, number = data.observation
-    np.testing.assert_array_equal(episode[:, 0], episode[:, 1])
-    np.testing.assert_array_equal(number[:, 1], number[:, 0] + 1)
-    with_pairs.stop()
+    drawn = next(iter(buffer.as_dataset(20)))[0].observation.numpy()
+    np.testing.assert_array_equal(drawn[:, 1], drawn[:, 0] + 1)
+
+
+def test_batches_are_checked_and_need_observers(make_buffer, server):
+    with pytest.raises(NotImplementedError, match="pass one, or write with"):
+        make_buffer().add_batch(None)
+    with pytest.raises(ValueError, match="items at 'observation'"):
+        make_writing_buffer(server, 2).add_batch(
+            make_frames([[0], [1]], [0])._replace(step_type=np.zeros([2], np.int32))
+        )
+
+
+@pytest.mark.parametrize("in_graph", [False, True])
+def test_all_of_a_queue_is_gathered_with_zeros_after_the_shorter(in_graph, make_buffer):
+    buffer = make_buffer("queue", None)
+    gather_all = tf.function(buffer.gather_all) if in_graph else buffer.gather_all
+    for _ in range(2):
+        write(buffer, "queue", (1, 2, 3), (10, 11, 12, 13, 14))
+        items = gather_all()
+        assert items["frame"].numpy().tolist() == [
+            [1, 2, 3, 0, 0],
+            [10, 11, 12, 13, 14],
+        ]
+        assert items["pair"].shape == (2, 5, 2)
+        assert buffer.num_frames() == 0
+    with pytest.raises((ValueError, tf.errors.OpError), match="is empty; write"):
+        gather_all()
+
+
+def test_only_a_queue_is_gathered(make_buffer):
+    with pytest.raises(NotImplementedError, match=r"make it with replay_service.Table"):
+        make_buffer().gather_all()
+
+
+def test_a_checkpoint_holds_the_contents_through_the_server(tmp_path, caplog):
+    def start(path):
+        table = make_table("fours", 4)
+        checkpointer = reverb.checkpointers.DefaultCheckpointer(str(path))
+        server = reverb.Server([table], checkpointer=checkpointer)
+        buffer = reverb_replay_buffer.ReverbReplayBuffer(
+            SPEC, "fours", 4, local_server=server
+        )
+        return server, buffer
+
+    server, buffer = start(tmp_path / "replay")
+    write_fours(buffer, 3)
+    path = tf.train.Checkpoint(buffer=buffer).save(tmp_path / "ckpt")
+    server.stop()
+    server, buffer = start(tmp_path / "replay")
+    with caplog.at_level(logging.WARNING):
+        tf.train.Checkpoint(buffer=buffer).restore(path).assert_consumed()
+    assert buffer.num_frames() == 3
+    assert "is empty" not in caplog.text
+    buffer.clear()
+    with caplog.at_level(logging.WARNING):
+        tf.train.Checkpoint(buffer=buffer).restore(path)
+    assert f"it held 3 items, which are in {tmp_path / 'replay'}" in caplog.text
+    server.stop()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_steps": 8}, r"num_steps > sequence_length \(8 vs. 4\)"),
+        ({"num_steps": 3}, "not a multiple of num_steps"),
+        ({"sample_batch_size": 2, "num_parallel_calls": 3}, "cannot be bigger than"),
+        ({"sample_batch_size": 0}, "sample_batch_size: got 0"),
+    ],
+)
+def test_datasets_that_cannot_be_are_refused(arguments, message, make_buffer):
+    with pytest.raises(ValueError, match=message):
+        make_buffer().as_dataset(**arguments)
+
+
+def test_one_server_is_given(server, make_buffer):
+    address = f"localhost:{server.port}"
+    assert make_buffer(local_server=None, server_address=address).local_server is None
+    for arguments in ({}, {"server_address": address, "local_server": server}):
+        with pytest.raises(ValueError, match="exactly one of the server_address"):
+            reverb_replay_buffer.ReverbReplayBuffer(SPEC, "fours", 4, **arguments)
+
+
+def test_tables_that_do_not_fit_are_refused(make_buffer):
+    with pytest.raises(
+        ValueError, match=r"got 'nope', but the server at .* has \['any"
+    ):
+        make_buffer("nope")
+    with pytest.raises(ValueError, match=r"has int64 \(4,\) at 'frame', .* \(5,\)"):
+        make_buffer("fours", 5)
+    with pytest.raises(ValueError, match="has 2 tensors, expected 1"):
+        reverb_replay_buffer.ReverbReplayBuffer(
+            SPEC["frame"], "fours", 4, local_server=make_buffer().local_server
+        )
+    assert make_buffer("fours", None).capacity == 100
+
+
+def test_get_next_is_not_supported(make_buffer):
+    with pytest.raises(NotImplementedError):
+        make_buffer().get_next()
+
+
+def test_datasets_of_ones_own(make_buffer):
+    buffer = make_buffer()
+    write_fours(buffer, 4)
+    arguments = {
+        "server_address": f"localhost:{buffer.local_server.port}",
+        "table": "fours",
+        "data_spec": SPEC,
+        "sequence_length": 4,
+    }
+    make = reverb_replay_buffer.make_reverb_dataset
+    info, data = next(iter(make(**arguments, batch_size=3, prefetch_size=1)))
+    check_frames(data, (3, 4))
+    assert info.key.shape == (3, 4)
+    interleaved = make(
+        **arguments,
+        batch_size=3,
+        cycle_length=2,
+        per_sequence_fn=lambda sample: sample.data["frame"],
+        dataset_transformation=lambda dataset: dataset.map(lambda frame: frame[0]),
+    )
+    for firsts in interleaved.take(5):
+        assert firsts.shape == (3,)
+        assert set(firsts.numpy().tolist()) <= {0, 100, 200, 300}

@@ -97,7 +97,7 @@ def whole_sequences(
     table: str,
     data_spec: Any,
     sequence_length: int | None,
-    **options: int,
+    **options: Any,
 ) -> tf.data.Dataset:
     """The items of a table as they are, for frames of `data_spec`.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -67,6 +68,8 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
         *,
         make_observer: Callable[[replay_service.Client], Any] | None = None,
         batch_size: int = 1,
+        token: str | None = None,
+        tls_root_certificates: bytes | None = None,
     ) -> None:
         """Connects to the server.
 
@@ -90,6 +93,9 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
             a `ReverbAddTrajectoryObserver`; without it, there is no `add_batch`.
           batch_size: How many rows the batches of `add_batch` have; each row has an
             observer of its own.
+          token: What the server asks for, if it does; by default the environment
+            variable TFRL_REPLAY_TOKEN.
+          tls_root_certificates: By which to check a server that encrypts.
 
         Raises:
           ValueError: If not exactly one of `server_address` and `local_server` is
@@ -121,8 +127,14 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
         self._num_workers = num_workers_per_iterator
         self._max_samples_per_stream = max_samples_per_stream
         self._batch_size = batch_size
-        self._py_client = replay_service.Client(self._server_address)
-        self._tf_client = replay_service.TFClient(self._server_address, "rb_tf_client")
+        self._access: dict[str, Any] = {
+            "token": token,
+            "tls_root_certificates": tls_root_certificates,
+        }
+        self._py_client = replay_service.Client(self._server_address, **self._access)
+        self._tf_client = replay_service.TFClient(
+            self._server_address, "rb_tf_client", **self._access
+        )
         info = self.get_table_info()
         _check_signature(info.signature, data_spec, sequence_length, table_name)
         super().__init__(data_spec, info.max_size, stateful_dataset=True)
@@ -181,6 +193,10 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
     def variables(self) -> list[tf.Variable]:
         """Returns none: what the buffer holds is in the server."""
         return []
+
+    def check_fits(self, num_steps: int | None) -> None:
+        """Raises a ValueError if items cannot be cut into pieces of `num_steps`."""
+        self._steps_to_cut(num_steps)
 
     def flush(self) -> None:
         """Waits until the server has all items that `add_batch` has made so far."""
@@ -324,6 +340,7 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
             self._sequence_length,
             max_samples_per_stream=self._max_samples_per_stream,
             rate_limiter_timeout_ms=self._rate_limiter_timeout_ms,
+            **self._access,
             **options,
         )
 
@@ -355,15 +372,18 @@ class _Contents(tf.train.experimental.PythonState):
 
     def serialize(self) -> str:
         self._buffer.flush()
-        return str(self._buffer.py_client.checkpoint())
+        path = str(self._buffer.py_client.checkpoint())
+        return json.dumps({"path": path, "items": self._buffer.num_frames()})
 
     def deserialize(self, string_value: bytes) -> None:
-        if not self._buffer.num_frames():
+        saved = json.loads(string_value)
+        if saved["items"] and not self._buffer.num_frames():
             _logger.warning(
-                "The replay server's table is empty, but the checkpoint was of one "
-                "whose contents are in %s. A server loads them when it is started with "
-                "the DefaultCheckpointer of the folder above.",
-                tf.compat.as_str(string_value),
+                "The replay server's table is empty, but when this checkpoint was made "
+                "it held %d items, which are in %s. A server loads them when it is "
+                "started with the DefaultCheckpointer of the folder above.",
+                saved["items"],
+                saved["path"],
             )
 
 

@@ -1,6 +1,7 @@
 """A server as a whole: what comes over its sockets, and how it ends."""
 
 import contextlib
+import itertools
 import json
 import os
 import socket
@@ -10,6 +11,7 @@ import sys
 import threading
 import time
 
+import grpc
 import numpy as np
 import pytest
 
@@ -215,6 +217,40 @@ def test_many_calls_that_wait_do_not_keep_another_from_its_answer(server):
         link.close()
     control.close()
     writer.close()
+
+
+@needs_unix
+@pytest.mark.parametrize("kind", ["grpc", "unix"])
+def test_client_that_does_not_read_is_not_served_ahead(server, kind):
+    port, _ = server
+    control = connect("unix", port, "control")
+    control.send(wire.RESET, {"table": "t"})
+    control.receive(20)
+    write(connect("unix", port, "writer"), np.ones((1, 100_000), np.uint8))
+    meta = {"table": "t", "num": 100_000, "timeout_ms": -1, "request": 0, "release": 0}
+    if kind == "unix":
+        slow = connect(kind, port, "sampler")
+        slow.send(wire.SAMPLE, meta)
+    else:
+        slow = grpc.insecure_channel(f"localhost:{port}")
+        hello = wire.encode(wire.HELLO, {"protocol": 1, "role": "sampler"})
+        requests = [b"".join(hello), b"".join(wire.encode(wire.SAMPLE, meta))]
+        stay = threading.Event()
+        call = slow.stream_stream(grpc_connection.METHOD)
+        kept = call(itertools.chain(requests, iter(stay.wait, True)))
+        assert kept is not None
+    counts = [-1, 0]
+    while counts[-1] == 0 or counts[-1] > counts[-2]:
+        time.sleep(0.1)
+        control.send(wire.INFO, {})
+        limiter = control.receive(20).meta["tables"][0]["rate_limiter_info"]
+        counts.append(limiter["sample_stats"]["completed"])
+    # A message has 335 items.
+    assert 256 <= counts[-1] < 3000
+    if kind == "grpc":
+        stay.set()
+    slow.close()
+    control.close()
 
 
 def test_server_goes_on_from_its_checkpoint(tmp_path):

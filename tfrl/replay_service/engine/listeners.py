@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import collections
 import contextlib
+import socket
 import struct
 from typing import Any
 
@@ -21,6 +22,8 @@ from tfrl.replay_service.engine.sessions import Session
 _LENGTH = struct.Struct("<I")
 _CHUNK = 1 << 18  # Bytes read at once, unless a larger message is known to come.
 _JOINED = 1 << 16  # Buffers up to this many bytes are sent in one.
+_SOCKET_BUFFER = 1 << 20
+_LINGER = 5.0  # Seconds for a client to take the last of what it was sent.
 _HIGH_WATER = 8 << 20  # Bytes not yet taken after which a session pauses.
 
 _OPTIONS = (
@@ -54,6 +57,8 @@ class LocalProtocol(asyncio.BufferedProtocol):
         """Starts a session."""
         self._transport = transport
         self._transport.set_write_buffer_limits(high=_HIGH_WATER)
+        raw = transport.get_extra_info("socket")
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER)
         self._session = Session(self._service, self, is_local=True)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -116,8 +121,10 @@ class LocalProtocol(asyncio.BufferedProtocol):
         self._transport.resume_reading()
 
     def close(self) -> None:
-        """Closes the connection when everything has been sent."""
+        """Closes the connection when everything has been sent, or time is up."""
         self._transport.close()
+        loop = asyncio.get_running_loop()
+        loop.call_later(_LINGER, self._transport.abort)
 
     def _next_message(self) -> bool:
         """Hands on one message; returns whether there may be another."""

@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tfrl.replay_service import checkpointers, errors
-from tfrl.replay_service.engine import checkpoint, listeners
+from tfrl.replay_service.engine import arena, checkpoint, listeners
 from tfrl.replay_service.engine.arena_listener import ArenaListener
 from tfrl.replay_service.engine.service import Service
 
@@ -58,6 +58,7 @@ async def run(
         config["tables"],
         seed=config.get("seed"),
         token=config.get("token"),
+        shared=_can_share(),
         checkpointer=checkpointers.from_config(config.get("checkpointer")),
     )
     checkpoint.restore_latest(service)
@@ -166,6 +167,14 @@ def _end_with(parent: int, stop: Callable[[], None]) -> None:
         threading.Thread(target=target, name="parent-watch", daemon=True).start()
 
 
+def _can_share() -> bool:
+    """Whether other processes of this host can map memory of this one."""
+    probe = arena.make_arena([1], shared=True)
+    shared = probe.fd is not None
+    probe.close()
+    return shared and hasattr(socket, "AF_UNIX") and hasattr(socket, "send_fds")
+
+
 async def _listen_locally(
     service: Service, stack: contextlib.AsyncExitStack
 ) -> str | None:
@@ -185,18 +194,12 @@ async def _listen_locally(
         print(f"tfrl.replay_service: no local socket: {error}", file=sys.stderr)
         return _directory
     stack.callback(server.close)
-    arena_path: str | None = os.path.join(_directory, "a")
-    try:
-        stack.callback(
-            ArenaListener(str(arena_path), service.secret, service.find_store).close
-        )
-    except OSError:
-        arena_path = None  # Without shared memory samples travel on the socket.
-    service.local = {
-        "socket": path,
-        "arena_socket": arena_path if service.shared else None,
-        "secret": service.secret,
-    }
+    service.local = {"socket": path, "arena_socket": None, "secret": service.secret}
+    if service.shared:
+        path = os.path.join(_directory, "a")
+        listener = ArenaListener(path, service.secret, service.find_store)
+        stack.callback(listener.close)
+        service.local["arena_socket"] = path
     return _directory
 
 

@@ -58,7 +58,7 @@ class PatternDataset(tf.data.Dataset):
 
         dataset = input_dataset.scan(maker.initial_state(), add)
         dataset = dataset.unbatch().map(maker.trajectory)
-        super().__init__(dataset._variant_tensor)
+        super().__init__(tf.data.experimental.to_variant(dataset))
 
     @property
     def element_spec(self) -> Any:

@@ -213,7 +213,7 @@ class StructuredWriter:
         """Names the column that a trajectory writer's message is about."""
 
         def name(match: re.Match[str]) -> str:
-            column = self._columns[int(match[1])]
-            return f"{column} (path={self._path(column)})"
+            column = self._columns[int(match[2])]
+            return f"{match[1]} {column} (path={self._path(column)})"
 
-        return re.sub(r"\((\d+),\)", name, message, count=1)
+        return re.sub(r"([cC]olumn|Field) \((\d+),\)", name, message)

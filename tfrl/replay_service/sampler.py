@@ -161,7 +161,9 @@ class SampleStream:
                     raise Exhausted
                 if not self._receive(deadline):
                     return None
-            while self._outstanding and self._alike() < most:
+            # A part is left under way, so that it comes while this one is used.
+            enough = min(most, self._request_size)
+            while self._outstanding and self._alike() < enough:
                 if not self._receive(time.monotonic()):
                     break
             before = self._ahead

@@ -25,7 +25,7 @@ class TFClient:
     The operations call a client of this process, which holds back all that is behind
     them in a graph: datasets are the way to sample many items. They raise
     `tf.errors`: `InvalidArgumentError` for values that the server refuses,
-    `NotFoundError` (in graphs `UnknownError`) if there is no such table.
+    if there is no such table `NotFoundError`, in graphs `InvalidArgumentError`.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class TFClient:
         if signature is not None:
             sample_checks.check_rows(name, signature, columns)
         expected = [
-            specs_json.Leaf(None, np.dtype(dtype.as_numpy_dtype).name)
+            specs_json.Leaf(None, np.dtype(dtype.as_numpy_dtype).name, "?")
             for dtype in dtypes
         ]
         sample_checks.check_rows(name, expected, columns)
@@ -212,8 +212,7 @@ class TFClient:
 def _call(function: Callable[..., Any], arguments: list[Any], dtypes: list[Any]) -> Any:
     """Calls a function of arrays, now or in the graph."""
     if not tf.executing_eagerly():
-        call = tf.autograph.experimental.do_not_convert(function)
-        return tf.numpy_function(call, arguments, dtypes)
+        return tf.numpy_function(_with_known_errors(function), arguments, dtypes)
     try:
         values = function(*[argument.numpy() for argument in arguments])
     except ValueError as error:
@@ -223,3 +222,15 @@ def _call(function: Callable[..., Any], arguments: list[Any], dtypes: list[Any])
     if values is None:
         return None
     return [tf.constant(v, dtype) for v, dtype in zip(values, dtypes, strict=True)]
+
+
+def _with_known_errors(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Has TensorFlow know all errors by which a server refuses something."""
+
+    def call(*arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except RuntimeError as error:
+            raise ValueError(str(error)) from None
+
+    return call

@@ -1,7 +1,3 @@
-import os
-import subprocess
-import sys
-
 import keras
 import numpy as np
 import pytest
@@ -140,20 +136,6 @@ def test_last_layer_can_have_an_activation():
 def test_wrong_action_specs_are_refused(spec, message):
     with pytest.raises(ValueError, match=message):
         q_network.QNetwork(OBSERVATION, spec)
-
-
-def test_tensorflow_probability_is_not_imported():
-    code = """
-import sys
-import tensorflow as tf
-from tfrl.networks import QNetwork
-from tfrl.specs import BoundedTensorSpec
-net = QNetwork(tf.TensorSpec([4]), BoundedTensorSpec([], tf.int64, 0, 1))
-net.create_variables()
-assert "tensorflow_probability" not in sys.modules
-"""
-    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
-    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
 
 
 @pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])

@@ -112,7 +112,7 @@ def test_the_graph_holds_one_argmax_and_nothing_random_or_clipped():
     assert types <= {"Placeholder", "Const", "ArgMax", "Identity"}
 
 
-def test_greedy_and_epsilon_greedy_q_policies_never_import_tfp():
+def test_q_networks_and_their_greedy_policies_never_import_tfp():
     code = """
 import sys
 import tensorflow as tf

@@ -195,10 +195,20 @@ def interrupt_at(iteration, number=signal.SIGINT):
     return evaluate_and_interrupt
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The folder of a run that nothing interrupted, and its weights."""
+    path = tmp_path_factory.mktemp("whole") / "run"
+    this, loop = make_run(path)
+    this.run()
+    return path, weights(loop)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_goes_on_to_the_same_weights(tmp_path, capsys, number):
-    whole, whole_loop = make_run(tmp_path / "whole")
-    whole.run()
+def test_an_interrupted_run_goes_on_to_the_same_weights(
+    whole, tmp_path, capsys, number
+):
+    path, expected = whole
     first, _ = make_run(tmp_path / "parts", evaluate=interrupt_at(10, number))
     outcome = first.run()
     assert (outcome.finished, outcome.iteration) == (False, 10)
@@ -207,11 +217,9 @@ def test_an_interrupted_run_goes_on_to_the_same_weights(tmp_path, capsys, number
     outcome = second.run()
     assert (outcome.finished, outcome.resumed_at) == (True, 10)
     assert "Resumed at iteration 10, environment step" in capsys.readouterr().err
-    for ours, theirs in zip(weights(whole_loop), weights(loop), strict=True):
+    for ours, theirs in zip(weights(loop), expected, strict=True):
         np.testing.assert_array_equal(ours, theirs)
-    for ours, theirs in zip(
-        rows(tmp_path / "whole"), rows(tmp_path / "parts"), strict=True
-    ):
+    for ours, theirs in zip(rows(tmp_path / "parts"), rows(path), strict=True):
         assert ours.keys() == theirs.keys()
         for name in ours.keys() - {"training_seconds"}:
             assert ours[name] == theirs[name]

@@ -57,6 +57,17 @@ def test_orders_of_insertion_outlive_deletions_anywhere(order):
         assert items.selector.by_age().tolist() == items.rows
 
 
+@pytest.mark.parametrize("order", [selection.OldestFirst, selection.NewestFirst])
+def test_the_few_items_left_of_many_are_found_without_looking_at_all(order):
+    items = Items(order)
+    rows = items.insert(np.zeros(5000))
+    left = rows[[0, 2500, 4999]]
+    items.delete(np.setdiff1d(rows, left))
+    expected = left.tolist() if order is selection.OldestFirst else left[::-1].tolist()
+    assert items.selector.first(9).tolist() == expected
+    assert items.selector._stop - items.selector._start == 3
+
+
 @pytest.mark.parametrize(
     "make",
     [

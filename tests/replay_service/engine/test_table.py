@@ -465,6 +465,7 @@ def test_keys_of_items_that_are_gone_are_unknown_even_if_their_row_is_used_again
     insert(table, [3.0, 3.0], 4)
     assert not table.mutate(old, np.array([9.0, 9.0]), old).size
     assert table.state()[1]["priorities"].tolist() == [3.0, 3.0]
+    assert len(table) == 2
 
 
 @pytest.mark.parametrize("priority", [-1.0, math.nan, math.inf, -math.inf])
@@ -541,6 +542,10 @@ def test_those_who_wait_are_told_what_for():
         "rate limiter's min_diff of 32.0."
     )
     assert table.waiting_to_insert() == "Table 't' waits for nothing: it takes inserts."
+    insert(table, [1.0])
+    assert (
+        table.waiting_to_sample() == "Table 't' waits for nothing: it can be sampled."
+    )
 
 
 def test_a_state_goes_into_a_table_of_other_selectors():

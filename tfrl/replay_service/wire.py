@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -35,6 +34,10 @@ _MAGIC = b"TR"
 _MAX_RANK = 32
 _MAX_ARRAYS = 4096
 _ALIGNMENT = 8
+
+_PLAIN = {np.dtype(code).name: np.dtype(code) for code in "?bhilqBHILQefdgFDG"}
+_DIMENSIONS = [struct.Struct(f"<{rank}Q") for rank in range(_MAX_RANK + 1)]
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 Buffer = bytes | bytearray | memoryview
 
@@ -61,9 +64,10 @@ def encode(
         not change them before the buffers have been sent.
 
     Raises:
-      ValueError: If an array holds what is not of a fixed size, such as objects.
+      ValueError: If an array holds what is not of a fixed size, such as objects, or has
+        more than 32 dimensions.
     """
-    text = json.dumps(meta, separators=(",", ":")).encode() if meta else b""
+    text = _to_json(meta).encode() if meta else b""
     head = [_HEAD.pack(_MAGIC, PROTOCOL, kind, len(text), len(arrays))]
     contiguous = []
     for array in arrays:
@@ -104,19 +108,25 @@ def decode(buffer: Buffer) -> Frame:
         )
     if count > _MAX_ARRAYS:
         raise errors.ProtocolError(f"{count} arrays in a message, over {_MAX_ARRAYS}.")
-    offset = _HEAD.size
-    described = []
-    for _ in range(count):
-        dtype, shape, offset = _read_description(view, offset)
-        described.append((dtype, shape))
-    text, offset = _take(view, offset, text_length)
-    meta = _read_json(text) if text_length else {}
+    described, offset = _read_descriptions(view, count)
+    end = offset + text_length
+    if end > len(view):
+        raise _too_short(view, end)
+    meta = _read_json(view[offset:end]) if text_length else {}
+    offset = end
     arrays = []
     for dtype, shape in described:
         offset += -offset % _ALIGNMENT
-        size = math.prod(shape)
-        data, offset = _take(view, offset, size * dtype.itemsize)
-        arrays.append(_as_array(data, dtype, shape))
+        try:
+            # Says itself whether the bytes are there.
+            array = np.ndarray(shape, dtype, view, offset)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise errors.ProtocolError(
+                f"An array of {dtype} {shape} in a message of {len(view)} bytes, of "
+                f"which {offset} come before it: {error}."
+            ) from None
+        offset += array.nbytes
+        arrays.append(array)
     if offset != len(view):
         raise errors.ProtocolError(
             f"A message of {offset} bytes came in {len(view)} bytes."
@@ -140,18 +150,18 @@ def dtype_from_name(name: str) -> np.dtype:
     Raises:
       ValueError: If there is none of this name.
     """
-    try:
-        dtype = np.dtype(name)
-    except TypeError:
+    # Not np.dtype(name), which would evaluate what others have sent.
+    dtype = _PLAIN.get(name)
+    if dtype is None:
         # TensorFlow's own types, such as bfloat16; it brings this package.
         import ml_dtypes
 
-        try:
-            dtype = np.dtype(getattr(ml_dtypes, name))
-        except (AttributeError, TypeError):
-            raise ValueError(f"There is no dtype {name!r}.") from None
-    if _dtype_name(dtype) != name:
-        raise ValueError(f"There is no dtype {name!r}; is it {dtype.name!r}?")
+        kind = getattr(ml_dtypes, name, None)
+        if not isinstance(kind, type):
+            raise ValueError(f"There is no dtype {name!r}.")
+        dtype = np.dtype(kind)
+        if _dtype_name(dtype) != name:
+            raise ValueError(f"There is no dtype {name!r}; is it {dtype.name!r}?")
     return dtype
 
 
@@ -170,7 +180,10 @@ def _dtype_name(dtype: np.dtype) -> str:
 
 def _describe(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
     name = _encoded_name(dtype)
-    return name + struct.pack(f"<B{len(shape)}Q", len(shape), *shape)
+    rank = len(shape)
+    if rank > _MAX_RANK:
+        raise ValueError(f"An array of rank {rank}, over {_MAX_RANK}.")
+    return name + bytes([rank]) + _DIMENSIONS[rank].pack(*shape)
 
 
 @functools.lru_cache(maxsize=256)
@@ -183,44 +196,45 @@ def _bytes_of(array: np.ndarray) -> memoryview:
     return array.reshape(-1).view(np.uint8).data
 
 
-def _read_description(
-    view: memoryview, offset: int
-) -> tuple[np.dtype, tuple[int, ...], int]:
-    length, offset = _take(view, offset, 1)
-    name, offset = _take(view, offset, length[0])
-    rank, offset = _take(view, offset, 1)
-    if rank[0] > _MAX_RANK:
-        raise errors.ProtocolError(f"An array of rank {rank[0]}, over {_MAX_RANK}.")
-    dimensions, offset = _take(view, offset, 8 * rank[0])
+def _read_descriptions(
+    view: memoryview, count: int
+) -> tuple[list[tuple[np.dtype, tuple[int, ...]]], int]:
+    """Returns the dtype and shape of each array, and where in `view` they end."""
+    described = []
+    offset = _HEAD.size
     try:
-        dtype = dtype_from_name(bytes(name).decode("ascii"))
+        for _ in range(count):
+            rank_at = offset + 1 + view[offset]
+            rank = view[rank_at]
+            if rank > _MAX_RANK:
+                raise errors.ProtocolError(
+                    f"An array of rank {rank}, over {_MAX_RANK}."
+                )
+            shape = _DIMENSIONS[rank].unpack_from(view, rank_at + 1)
+            described.append((_dtype_of(view[offset + 1 : rank_at].tobytes()), shape))
+            offset = rank_at + 1 + 8 * rank
+    except (IndexError, struct.error):
+        raise _too_short(view, offset) from None
+    return described, offset
+
+
+@functools.lru_cache(maxsize=256)
+def _dtype_of(name: bytes) -> np.dtype:
+    try:
+        return dtype_from_name(name.decode("ascii"))
     except ValueError as error:
         raise errors.ProtocolError(str(error)) from None
-    return dtype, struct.unpack(f"<{rank[0]}Q", dimensions), offset
 
 
-def _take(view: memoryview, offset: int, length: int) -> tuple[memoryview, int]:
-    end = offset + length
-    if end > len(view):
-        raise errors.ProtocolError(
-            f"A message ends after {len(view)} bytes, before the {end} that it speaks "
-            "of."
-        )
-    return view[offset:end], end
-
-
-def _as_array(data: memoryview, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
-    try:
-        if not data:
-            return np.zeros(shape, dtype)
-        return np.frombuffer(data, np.uint8).view(dtype).reshape(shape)
-    except ValueError as error:  # Dimensions with a 0 and ones beyond an array's.
-        raise errors.ProtocolError(f"An array of shape {shape}: {error}") from None
+def _too_short(view: memoryview, end: int) -> errors.ProtocolError:
+    return errors.ProtocolError(
+        f"A message ends after {len(view)} bytes, before the {end} that it speaks of."
+    )
 
 
 def _read_json(text: memoryview) -> dict[str, Any]:
     try:
-        meta = json.loads(bytes(text))
+        meta = json.loads(str(text, "utf-8"))
     except (ValueError, RecursionError) as error:
         raise errors.ProtocolError(f"A message's JSON is broken: {error}") from None
     if not isinstance(meta, dict):

@@ -571,6 +571,21 @@ async def test_large_requests_leave_others_their_turn():
 
 
 @in_loop
+async def test_many_messages_leave_others_their_turn():
+    peer = Peer(make_service())
+    peer.take()
+    message = b"".join(wire.encode(wire.INFO, {}))
+    for number in range(1000):
+        peer.session.receive(message, at_once=number < 3)
+    assert len(peer.take()) == 3
+    turns_taken = 0
+    while len(peer.frames) < 997:
+        await asyncio.sleep(0)
+        turns_taken += 1
+    assert turns_taken > 1
+
+
+@in_loop
 async def test_data_of_large_items_goes_in_several_messages(monkeypatch):
     monkeypatch.setattr("tfrl.replay_service.engine.sampling._LARGE", 100)
     service = make_service(table(max_times_sampled=1))

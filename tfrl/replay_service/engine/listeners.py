@@ -21,6 +21,7 @@ from tfrl.replay_service.engine.sessions import Session
 
 _LENGTH = struct.Struct("<I")
 _CHUNK = 1 << 18  # Bytes read at once, unless a larger message is known to come.
+_AT_ONCE = 8  # Of many messages that come together, those not put off.
 _JOINED = 1 << 16  # Buffers up to this many bytes are sent in one.
 _SOCKET_BUFFER = 1 << 20
 _LINGER = 5.0  # Seconds for a client to take the last of what it was sent.
@@ -88,8 +89,9 @@ class LocalProtocol(asyncio.BufferedProtocol):
                 self._session.receive(message)
             return
         self._end += nbytes
-        while self._next_message():
-            pass
+        count = 0
+        while self._next_message(at_once=count < _AT_ONCE):
+            count += 1
 
     def send(self, buffers: list[wire.Buffer]) -> None:
         """Sends a message; of the large arrays in it no copy is made."""
@@ -126,7 +128,7 @@ class LocalProtocol(asyncio.BufferedProtocol):
         loop = asyncio.get_running_loop()
         loop.call_later(_LINGER, self._transport.abort)
 
-    def _next_message(self) -> bool:
+    def _next_message(self, at_once: bool) -> bool:
         """Hands on one message; returns whether there may be another."""
         start = self._start + _LENGTH.size
         if start > self._end:
@@ -143,7 +145,7 @@ class LocalProtocol(asyncio.BufferedProtocol):
             return False
         if start + length <= self._end:
             self._start = start + length
-            self._session.receive(bytes(self._view[start : self._start]))
+            self._session.receive(bytes(self._view[start : self._start]), at_once)
             return True
         if length + _LENGTH.size > _CHUNK:
             # Read to where it stays; np.empty does not write zeros there first.

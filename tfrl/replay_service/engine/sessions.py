@@ -16,23 +16,21 @@ from typing import Any, Protocol
 import numpy as np
 
 from tfrl.replay_service import errors, wire
+from tfrl.replay_service.engine import control
 from tfrl.replay_service.engine.requests import (
     AGAIN,
     DONE,
     PARKED,
-    Outcome,
-    check_array,
-    priorities_error,
 )
 from tfrl.replay_service.engine.sampling import Sampler
-from tfrl.replay_service.engine.service import ServedTable, Service
+from tfrl.replay_service.engine.service import Service
 from tfrl.replay_service.engine.writing import WriterState
 
 _ROLES = ("control", "writer", "sampler")
 _HELLO_DEADLINE = 10.0  # Seconds.
 _READ_AHEAD = 16 << 20  # Bytes of messages kept before reading stops.
 _MESSAGES_AHEAD = 1024
-_TURN = 16  # Steps of work before others have their turn.
+_TURN = 0.001  # Seconds after which others have their turn.
 _LONGEST_WAIT = 10 * 365 * 86400.0  # Seconds; loops take no infinity.
 
 
@@ -92,17 +90,26 @@ class Session:
         )
         service.sessions.add(self)
 
-    def receive(self, message: wire.Buffer) -> None:
-        """Takes a message, and answers it at once if nothing has to wait."""
+    def receive(self, message: wire.Buffer, at_once: bool = True) -> None:
+        """Takes a message.
+
+        Args:
+          message: Its bytes, which do not change any more.
+          at_once: Whether to answer it now, if nothing has to wait, or else when others
+            have had their turn.
+        """
         if self._closed:
             return
-        if self._request is None and not self._messages and not self._paused:
+        is_idle = self._request is None and not self._messages and not self._paused
+        if is_idle and at_once:
             self._guarded(self._answer, message)
         elif len(message) > 3 and message[3] == wire.RELEASE:
             # It frees memory, whatever it is that those before it wait for.
             self._guarded(self._handle, message)
         else:
             self._keep(message)
+            if is_idle:
+                self._schedule()
 
     def proceed(self) -> None:
         """Goes on with what was waiting."""
@@ -199,23 +206,24 @@ class Session:
             self._request = request
 
     def _work(self, woken: bool) -> None:
-        """Does what can be done now, up to a limit."""
-        for _ in range(_TURN):
-            if self._paused or self._closed:
-                return
-            if self._request is None:
-                if not self._messages:
+        """Does what can be done now, for as long as it is this session's turn."""
+        end = self._loop.time() + _TURN
+        while not (self._paused or self._closed):
+            if self._request is not None:
+                outcome = self._request.advance(woken)
+                woken = False
+                if outcome is DONE:
+                    self._request = None
+                elif outcome is not AGAIN:
+                    self._wait(None if outcome is PARKED else outcome)
                     return
+            elif self._messages:
                 self._handle(self._take_kept())
-                continue
-            outcome = self._request.advance(woken)
-            woken = False
-            if outcome is DONE:
-                self._request = None
-            elif outcome is not AGAIN:
-                self._wait(None if outcome is PARKED else outcome)
+            else:
                 return
-        self._schedule()
+            if self._loop.time() > end:
+                self._schedule()
+                return
 
     def _wait(self, queue: collections.deque[Session] | None) -> None:
         """Waits in a table's queue, or, with None, for whoever calls `proceed`."""
@@ -296,45 +304,6 @@ class Session:
             welcome["confirmed"] = self._writer.confirmed
         self.send(wire.WELCOME, welcome)
 
-    def _info(self, frame: wire.Frame) -> None:
-        self.send(wire.INFO_REPLY, {"tables": self.service.info()})
-
-    def _reset(self, frame: wire.Frame) -> None:
-        served = self._served(frame)
-        if served is not None:
-            self.service.layouts.remove(served.table.reset())
-            served.changed()
-            self.send(wire.OK, {})
-
-    def _mutate(self, frame: wire.Frame) -> None:
-        served = self._served(frame)
-        if served is None:
-            return
-        keys, priorities, deleted = frame.arrays
-        check_array(keys, np.uint64, (None,))
-        check_array(priorities, np.float64, keys.shape)
-        check_array(deleted, np.uint64, (None,))
-        error = priorities_error(served.table.name, priorities)
-        if error is not None:
-            self.send_error(error)
-            return
-        removed = served.table.mutate(keys, priorities, deleted)
-        if len(deleted):
-            self.service.layouts.remove(removed)
-            served.changed()
-        self.send(wire.OK, {})
-
-    def _served(self, frame: wire.Frame) -> ServedTable | None:
-        """Returns the table that a request names, or answers that there is none."""
-        try:
-            return self.service.served(frame.meta["table"])
-        except RuntimeError as error:
-            self.send_error(error)
-            return None
-
-    def _checkpoint(self, frame: wire.Frame) -> Any:
-        return _Checkpoint(self)
-
     def _sample(self, frame: wire.Frame) -> Any:
         return self._sampling().request(frame.meta)
 
@@ -352,36 +321,12 @@ class Session:
         return self._sampler
 
 
-class _Checkpoint:
-    """A request for a checkpoint."""
-
-    def __init__(self, session: Session):
-        self._session = session
-        self._task = asyncio.create_task(session.service.checkpoint())
-        self._task.add_done_callback(lambda _: session.proceed())
-
-    def advance(self, woken: bool) -> Outcome:
-        """Answers if the checkpoint has been written."""
-        if not self._task.done():
-            return PARKED
-        error = self._task.exception()
-        if error is None:
-            self._session.send(wire.OK, {"path": self._task.result()})
-        else:
-            text = f"The checkpoint could not be written: {error}."
-            self._session.send_error(errors.ReverbError(text))
-        return DONE
-
-    def close(self) -> None:
-        """The checkpoint is written all the same."""
-
-
 _HANDLERS: dict[int, Callable[[Session, wire.Frame], Any]] = {
     wire.HELLO: Session._hello,
-    wire.INFO: Session._info,
-    wire.RESET: Session._reset,
-    wire.MUTATE: Session._mutate,
-    wire.CHECKPOINT: Session._checkpoint,
+    wire.INFO: control.info,
+    wire.RESET: control.reset,
+    wire.MUTATE: control.mutate,
+    wire.CHECKPOINT: control.checkpoint,
     wire.SAMPLE: Session._sample,
     wire.RELEASE: Session._release,
     wire.WRITE: Session._write,

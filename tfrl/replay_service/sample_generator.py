@@ -11,7 +11,8 @@ import atexit
 import functools
 import itertools
 import json
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -22,84 +23,99 @@ from tfrl.replay_service.sampler import Exhausted, SampleStream
 
 _SLICE = 0.1  # Seconds that a call waits for the server.
 _MOST_TAKEN_APART = 256  # Rows that come at once to be handed out one by one.
+_ARGUMENTS = [
+    *[tf.TensorSpec([], tf.string)] * 3,
+    tf.TensorSpec([], tf.int64),
+    tf.TensorSpec([], tf.bool),
+]
 
 
-def generate(
-    spec: Any,
-    server_address: Any,
-    table: Any,
-    config: Any,
-    batch_size: Any,
-    drop_remainder: Any,
-) -> tf.data.Dataset:
-    """Returns a dataset of batches, each iterator of which has a stream of its own.
+def batches(specs: Sequence[Any], *arguments: Any) -> Any:
+    """Returns the variant tensor of a dataset of batches.
+
+    Each of its iterators has a stream of its own. As all functions in it are shared by
+    the datasets with the same specs, nothing is traced for another one.
 
     Args:
-      spec: The nest of specs of a batch.
-      server_address: "host:port", a string tensor as the next two.
-      table: Its name.
-      config: In JSON, the other arguments of `SampleStream`.
-      batch_size: int64; 0 for batches of as many rows as there are.
-      drop_remainder: Whether to leave out a last batch that is smaller, a boolean.
+      specs: Of the components of a batch.
+      *arguments: Tensors: server address, table, and the other arguments of
+        `SampleStream` in JSON, all strings; how many rows a batch has, int64, 0 for as
+        many as there are; and whether to leave out a last batch that is smaller.
     """
-    leaves = tf.nest.flatten(spec)
-    dtypes = [leaf.dtype for leaf in leaves]
-    functions = _functions(tuple(dtypes))
-    variant = tf.raw_ops.GeneratorDataset(
-        init_func_other_args=[
-            server_address,
-            table,
-            config,
-            batch_size,
-            drop_remainder,
-        ],
-        next_func_other_args=[],
-        finalize_func_other_args=[],
-        init_func=functions.open,
-        next_func=functions.next,
-        finalize_func=functions.close,
-        output_types=dtypes,
-        output_shapes=[leaf.shape for leaf in leaves],
-    )
-    batches = tf.data.experimental.from_variant(variant, tuple(leaves))
-    batches = batches.filter(lambda *components: tf.shape(components[0])[0] > 0)
-    return tf.data.experimental.from_variant(
-        tf.data.experimental.to_variant(batches), spec
+    return tf.raw_ops.FlatMapDataset(
+        input_dataset=tf.raw_ops.TensorDataset(
+            components=arguments, output_shapes=[[]] * len(arguments)
+        ),
+        other_arguments=[],
+        # The function hides the generator from tf.data, which cannot optimise it and
+        # would warn of that.
+        f=_generate(tuple(specs)),
+        **_outputs(specs),
     )
 
 
-class _Functions(NamedTuple):
-    """What `GeneratorDataset` calls."""
+def unbatched(variant: Any, specs: Sequence[Any]) -> Any:
+    """Returns the variant tensor of a dataset of rows.
 
-    open: Any
-    next: Any
-    close: Any
+    Args:
+      variant: The tensor of a dataset of batches.
+      specs: Of the components of a row.
+    """
+    return tf.raw_ops.UnbatchDataset(input_dataset=variant, **_outputs(specs))
+
+
+def _outputs(specs: Sequence[Any]) -> dict[str, Any]:
+    return {
+        "output_types": [spec.dtype for spec in specs],
+        "output_shapes": [spec.shape for spec in specs],
+    }
 
 
 @functools.cache
-def _functions(dtypes: tuple[Any, ...]) -> _Functions:
-    """Returns functions for elements of these dtypes, which all datasets share."""
+def _generate(specs: tuple[Any, ...]) -> Any:
+    """Returns a function that makes a dataset from the arguments of its stream."""
     number = tf.TensorSpec([], tf.int64)
-    text = tf.TensorSpec([], tf.string)
-    # AutoGraph would look into the Python functions at every call.
-    function = functools.partial(tf.function, autograph=False)
+    opened = _function(
+        lambda *arguments: tf.ensure_shape(
+            tf.numpy_function(_open, arguments, tf.int64), []
+        ),
+        *_ARGUMENTS,
+    )
+    dtypes = [spec.dtype for spec in specs]
+    following = _function(
+        lambda reader: tf.numpy_function(_next, [reader], dtypes), number
+    )
+    closed = _function(
+        lambda reader: tf.numpy_function(_close, [reader], tf.int64), number
+    )
+    # Of an unknown number of rows, or the answer would be known to be yes.
+    any_size = [tf.TensorSpec([None, *spec.shape[1:]], spec.dtype) for spec in specs]
+    has_rows = _function(lambda keys, *others: tf.shape(keys)[0] > 0, *any_size)
+
+    def generate(*arguments: Any) -> Any:
+        variant = tf.raw_ops.GeneratorDataset(
+            init_func_other_args=arguments,
+            next_func_other_args=[],
+            finalize_func_other_args=[],
+            init_func=opened,
+            next_func=following,
+            finalize_func=closed,
+            **_outputs(specs),
+        )
+        return tf.raw_ops.FilterDataset(
+            input_dataset=variant,
+            other_arguments=[],
+            predicate=has_rows,
+            **_outputs(specs),
+        )
+
+    return _function(generate, *_ARGUMENTS)
+
+
+def _function(function: Callable[..., Any], *signature: Any) -> Any:
     with tf.init_scope():
-        opened = function(
-            lambda *arguments: tf.ensure_shape(
-                tf.numpy_function(_open, arguments, tf.int64), []
-            )
-        )
-        following = function(
-            lambda reader: tf.numpy_function(_next, [reader], list(dtypes))
-        )
-        closed = function(lambda reader: tf.numpy_function(_close, [reader], tf.int64))
-        return _Functions(
-            opened.get_concrete_function(
-                text, text, text, number, tf.TensorSpec([], tf.bool)
-            ),
-            following.get_concrete_function(number),
-            closed.get_concrete_function(number),
-        )
+        traced = tf.function(function, autograph=False)
+        return traced.get_concrete_function(*signature)
 
 
 class _Reader:

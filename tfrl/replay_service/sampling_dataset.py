@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from typing import Any
 
 import tensorflow as tf
 import tree
 
-from tfrl.replay_service import wire
+from tfrl.replay_service import sample_generator, wire
 from tfrl.replay_service.replay_sample import ReplaySample, SampleInfo
-from tfrl.replay_service.sample_generator import generate
 
 
 class SamplingDataset(tf.data.Dataset):
@@ -102,7 +100,7 @@ class SamplingDataset(tf.data.Dataset):
         }
         self._server_address = server_address
         self._table = table
-        self._pipeline = self._make_batches(0, False, None).unbatch()
+        self._pipeline = self._rows()
         super().__init__(tf.data.experimental.to_variant(self._pipeline))
 
     @classmethod
@@ -201,9 +199,8 @@ class SamplingDataset(tf.data.Dataset):
                 None, None, "Batch size must be greater than zero."
             )
         drops = bool(tf.get_static_value(drop_remainder))
-        return self._make_batches(
-            batch_size, drop_remainder, static_size if drops else None
-        )
+        spec = self._batch_spec(static_size if drops else None)
+        return _dataset(self._batches(spec, batch_size, drop_remainder), spec)
 
     @property
     def element_spec(self) -> Any:
@@ -213,32 +210,39 @@ class SamplingDataset(tf.data.Dataset):
     def _inputs(self) -> list[Any]:
         return [self._pipeline]
 
-    def _make_batches(
-        self, batch_size: Any, drop_remainder: Any, static_size: int | None
-    ) -> tf.data.Dataset:
-        """Returns batches of rows, of any sizes up to some if `batch_size` is 0."""
-        spec = tf.nest.map_structure(
-            lambda leaf: tf.TensorSpec(
-                tf.TensorShape([static_size]).concatenate(leaf.shape), leaf.dtype
-            ),
-            self._element_spec,
-        )
-        arguments = (
+    def _rows(self) -> tf.data.Dataset:
+        """Returns the elements, from batches of as many as there are."""
+        batches = self._batches(self._batch_spec(None), 0, False)
+        leaves = tf.nest.flatten(self._element_spec)
+        variant = sample_generator.unbatched(batches, leaves)
+        return _dataset(variant, self._element_spec)
+
+    def _batches(self, spec: Any, batch_size: Any, drop_remainder: Any) -> Any:
+        """Returns the variant tensor of a dataset of batches."""
+        return sample_generator.batches(
+            tf.nest.flatten(spec),
             tf.convert_to_tensor(self._server_address, tf.string),
             tf.convert_to_tensor(self._table, tf.string),
             tf.constant(json.dumps(self._config)),
             tf.cast(batch_size, tf.int64),
             tf.cast(drop_remainder, tf.bool),
         )
-        make = functools.partial(generate, spec)
-        # The function hides the generator, which tf.data cannot optimise, and which it
-        # would warn of.
-        batches = tf.data.Dataset.from_tensors(arguments).flat_map(make)
-        options = tf.data.Options()
-        # Nothing may be drawn further ahead than has been asked for.
-        options.experimental_optimization.inject_prefetch = False
-        options.experimental_optimization.map_parallelization = False
-        return batches.with_options(options)
+
+    def _batch_spec(self, size: int | None) -> Any:
+        return tf.nest.map_structure(
+            lambda leaf: tf.TensorSpec(
+                tf.TensorShape([size]).concatenate(leaf.shape), leaf.dtype
+            ),
+            self._element_spec,
+        )
+
+
+def _dataset(variant: Any, spec: Any) -> tf.data.Dataset:
+    options = tf.data.Options()
+    # Nothing may be drawn further ahead than has been asked for.
+    options.experimental_optimization.inject_prefetch = False
+    options.experimental_optimization.map_parallelization = False
+    return tf.data.experimental.from_variant(variant, spec).with_options(options)
 
 
 def _check_positive(name: str, value: int, other: int | None = None) -> None:

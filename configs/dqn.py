@@ -21,7 +21,9 @@ def get_config() -> ConfigDict:
     config.initial_collect_steps = 1_000
     config.collect_steps_per_iteration = 4
     config.train_steps_per_iteration = 4
-    config.replay = "uniform"  # Or "prioritized", with the settings below.
+    # Or "prioritized", with the settings below, or "service": uniform in a server of
+    # its own, which neither needs nor gets compiled loops.
+    config.replay = "uniform"
     config.replay_capacity = 50_000
     config.priority_exponent = 0.6
     # Annealed linearly over the run.

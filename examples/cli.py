@@ -25,6 +25,9 @@ _CONFIGS = pathlib.Path(__file__).resolve().parent.parent / "configs"
 
 ENV = flags.DEFINE_string("env", None, "Gymnasium environment, such as CartPole-v1.")
 _NUM_ITERATIONS = flags.DEFINE_integer("num_iterations", None, "Length of the run.")
+_REPLAY = flags.DEFINE_string(
+    "replay", None, "Where experience is kept; what there is, the configuration says."
+)
 SEED = flags.DEFINE_integer("seed", None, "Seed of everything random.")
 LOGDIR = flags.DEFINE_string(
     "logdir", None, "Folder of the outputs; logs/ALGORITHM_ENVIRONMENT_SEED by default."
@@ -49,6 +52,7 @@ def read_config(flag: Any) -> Config:
     for name, plain in (
         ("env", ENV),
         ("num_iterations", _NUM_ITERATIONS),
+        ("replay", _REPLAY),
         ("seed", SEED),
     ):
         if plain.value is not None:

@@ -2,7 +2,8 @@
 
     python -m examples.train_dqn
     python -m examples.train_dqn --env=Acrobot-v1 --seed=3 --config.learning_rate=5e-4
-    python -m examples.train_dqn --config.replay=prioritized
+    python -m examples.train_dqn --replay=prioritized
+    python -m examples.train_dqn --replay=service
 
 The settings are in configs/dqn.py. Interrupt it, or kill it, and run the same command
 again to go on. Watch it with `tensorboard --logdir=logs`, and play the best policy with
@@ -13,12 +14,18 @@ import keras
 import tensorflow as tf
 
 from examples import cli
-from tfrl import train
+from tfrl import replay_service, train
 from tfrl.agents.dqn import dqn_agent
 from tfrl.environments import tf_py_environment
 from tfrl.eval import evaluate
 from tfrl.networks import q_network
-from tfrl.replay_buffers import tf_prioritized_replay_buffer, tf_uniform_replay_buffer
+from tfrl.replay_buffers import (
+    reverb_replay_buffer,
+    reverb_utils,
+    tf_prioritized_replay_buffer,
+    tf_uniform_replay_buffer,
+)
+from tfrl.specs import tensor_spec
 from tfrl.utils import common
 
 _CONFIG = cli.define_config("dqn")
@@ -29,10 +36,17 @@ def main() -> None:
     environment = cli.make_environment(config.env, config.num_envs, config.seed)
     agent = make_agent(config, environment)
     agent.initialize()
+    directory = None
+    if config.replay == "service":
+        # The server's checkpoints are there, too.
+        directory = cli.make_directory("dqn", config)
+        buffer = make_service_buffer(config, environment, agent, directory)
+    else:
+        buffer = make_replay_buffer(config, environment, agent)
     loop = train.OffPolicyLoop(
         environment,
         agent,
-        make_replay_buffer(config, environment, agent),
+        buffer,
         collect_steps_per_iteration=config.collect_steps_per_iteration,
         train_steps_per_iteration=config.train_steps_per_iteration,
         initial_collect_steps=config.initial_collect_steps,
@@ -51,7 +65,7 @@ def main() -> None:
         eval_environment.seed(10_000_000 + 1_000 * iteration)
         return evaluator.run()
 
-    directory = cli.make_directory("dqn", config)
+    directory = directory or cli.make_directory("dqn", config)
     run = train.Run(
         loop,
         directory,
@@ -124,7 +138,8 @@ def make_replay_buffer(
         return tf_uniform_replay_buffer.TFUniformReplayBuffer(**arguments)
     if config.replay != "prioritized":
         raise ValueError(
-            f"replay: expected 'uniform' or 'prioritized', got {config.replay!r}."
+            "replay: expected 'uniform' or 'prioritized' or 'service', got "
+            f"{config.replay!r}."
         )
     importance_exponent = keras.optimizers.schedules.PolynomialDecay(
         config.importance_exponent,
@@ -135,6 +150,46 @@ def make_replay_buffer(
         **arguments,
         priority_exponent=config.priority_exponent,
         importance_exponent=lambda: importance_exponent(agent.train_step_counter),
+    )
+
+
+def make_service_buffer(
+    config: cli.Config,
+    environment: tf_py_environment.TFPyEnvironment,
+    agent: dqn_agent.DqnAgent,
+    directory: train.RunDirectory,
+) -> reverb_replay_buffer.ReverbReplayBuffer:
+    """Uniform replay in a server process; observers write what the agent samples."""
+    num_steps = config.n_step_update + 1
+    table = replay_service.Table(
+        "experience",
+        sampler=replay_service.selectors.Uniform(),
+        remover=replay_service.selectors.Fifo(),
+        max_size=config.replay_capacity,
+        rate_limiter=replay_service.rate_limiters.MinSize(config.batch_size),
+        signature=tensor_spec.add_outer_dim(agent.collect_data_spec, num_steps),
+    )
+    checkpoints = directory.checkpoints / "replay"
+    server = replay_service.Server(
+        [table],
+        checkpointer=replay_service.checkpointers.DefaultCheckpointer(checkpoints),
+        seed=config.seed,
+    )
+
+    def make_observer(
+        client: replay_service.Client,
+    ) -> reverb_utils.ReverbTrajectorySequenceObserver:
+        return reverb_utils.ReverbTrajectorySequenceObserver(
+            client, table.name, sequence_length=num_steps
+        )
+
+    return reverb_replay_buffer.ReverbReplayBuffer(
+        agent.collect_data_spec,
+        table.name,
+        sequence_length=num_steps,
+        local_server=server,
+        make_observer=make_observer,
+        batch_size=environment.batch_size,
     )
 
 

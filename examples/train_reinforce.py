@@ -2,6 +2,7 @@
 
     python -m examples.train_reinforce
     python -m examples.train_reinforce --config.use_baseline --num_iterations=500
+    python -m examples.train_reinforce --replay=service
 
 The settings are in configs/reinforce.py. Interrupt it, or kill it, and run the same
 command again to go on.
@@ -10,12 +11,17 @@ command again to go on.
 import keras
 
 from examples import cli
-from tfrl import train
+from tfrl import replay_service, train
 from tfrl.agents.reinforce import reinforce_agent
 from tfrl.environments import tf_py_environment
 from tfrl.eval import evaluate
 from tfrl.networks import actor_distribution_network, value_network
-from tfrl.replay_buffers import tf_uniform_replay_buffer
+from tfrl.replay_buffers import (
+    reverb_replay_buffer,
+    reverb_utils,
+    tf_uniform_replay_buffer,
+)
+from tfrl.specs import tensor_spec
 
 _CONFIG = cli.define_config("reinforce")
 
@@ -25,16 +31,10 @@ def main() -> None:
     environment = cli.make_environment(config.env, config.num_envs, config.seed)
     agent = make_agent(config, environment)
     agent.initialize()
-    replay_buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer(
-        agent.collect_data_spec,
-        batch_size=environment.batch_size,
-        max_length=config.replay_capacity // environment.batch_size,
-        seed=config.seed,
-    )
     loop = train.EpisodicLoop(
         environment,
         agent,
-        replay_buffer,
+        make_replay_buffer(config, environment, agent),
         collect_episodes_per_iteration=config.collect_episodes_per_iteration,
         seed=config.seed,
         jit_compile="auto" if config.jit_compile else False,
@@ -93,6 +93,53 @@ def make_agent(
         normalize_returns=config.normalize_returns,
         entropy_regularization=config.entropy_regularization,
         seed=config.seed,
+    )
+
+
+def make_replay_buffer(
+    config: cli.Config,
+    environment: tf_py_environment.TFPyEnvironment,
+    agent: reinforce_agent.ReinforceAgent,
+) -> (
+    tf_uniform_replay_buffer.TFUniformReplayBuffer
+    | reverb_replay_buffer.ReverbReplayBuffer
+):
+    """The buffer of an iteration's episodes: variables, or a server's queue."""
+    if config.replay == "uniform":
+        return tf_uniform_replay_buffer.TFUniformReplayBuffer(
+            agent.collect_data_spec,
+            batch_size=environment.batch_size,
+            max_length=config.replay_capacity // environment.batch_size,
+            seed=config.seed,
+        )
+    if config.replay != "service":
+        raise ValueError(
+            f"replay: expected 'uniform' or 'service', got {config.replay!r}."
+        )
+    if config.num_envs != 1:
+        # The queue would not tell whose the episodes are.
+        raise ValueError(
+            f"num_envs: expected 1 with replay='service', got {config.num_envs}."
+        )
+    table = replay_service.Table.queue(
+        "episodes",
+        max_size=config.replay_capacity,
+        signature=tensor_spec.add_outer_dim(agent.collect_data_spec),
+    )
+
+    def make_observer(
+        client: replay_service.Client,
+    ) -> reverb_utils.ReverbAddEpisodeObserver:
+        return reverb_utils.ReverbAddEpisodeObserver(
+            client, table.name, max_sequence_length=config.replay_capacity
+        )
+
+    return reverb_replay_buffer.ReverbReplayBuffer(
+        agent.collect_data_spec,
+        table.name,
+        sequence_length=None,
+        local_server=replay_service.Server([table]),
+        make_observer=make_observer,
     )
 
 

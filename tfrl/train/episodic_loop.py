@@ -10,7 +10,11 @@ import tensorflow as tf
 from tfrl.agents import tf_agent
 from tfrl.agents.reinforce import episodes
 from tfrl.environments import tf_environment
-from tfrl.replay_buffers import ring_replay_buffer, tf_uniform_replay_buffer
+from tfrl.replay_buffers import (
+    reverb_replay_buffer,
+    ring_replay_buffer,
+    tf_uniform_replay_buffer,
+)
 from tfrl.train import loop
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
@@ -37,7 +41,8 @@ class EpisodicLoop(loop.Loop):
       environment: see `Loop`.
       agent: see `Loop`.
       replay_buffer: a `TFUniformReplayBuffer` whose `max_length` holds the longest
-        episodes of one member in an iteration.
+        episodes of one member in an iteration; or a `ReverbReplayBuffer` of a queue,
+        that has observers of episodes.
       observers: see `Loop`.
       collect_episodes_per_iteration: a multiple of the environment's batch size.
       seed: see `Loop`.
@@ -52,7 +57,10 @@ class EpisodicLoop(loop.Loop):
         self,
         environment: tf_environment.TFEnvironment,
         agent: tf_agent.TFAgent,
-        replay_buffer: tf_uniform_replay_buffer.TFUniformReplayBuffer,
+        replay_buffer: (
+            tf_uniform_replay_buffer.TFUniformReplayBuffer
+            | reverb_replay_buffer.ReverbReplayBuffer
+        ),
         observers: Sequence[Callable[[Any], Any]] = (),
         *,
         collect_episodes_per_iteration: int = 1,
@@ -71,6 +79,8 @@ class EpisodicLoop(loop.Loop):
                 "gives the same number of episodes."
             )
         self._episodes_per_member = episodes // batch_size
+        # A queue has no room to run out of.
+        self._max_length = getattr(replay_buffer, "max_length", tf.int64.max)
         # Whether an iteration of a compiled call did not fit into the buffer.
         self._overflowed = tf.Variable(False, trainable=False, name="overflowed")
 
@@ -101,7 +111,7 @@ class EpisodicLoop(loop.Loop):
         """
         policy = self._agent.collect_policy
         batch_size = self._environment.batch_size
-        max_length = self._replay_buffer.max_length
+        max_length = self._max_length
         has_failed = host_calls.in_xla_graph() and self._overflowed.read_value()
 
         def is_unfinished(finished: tf.Tensor) -> tf.Tensor:
@@ -143,7 +153,7 @@ class EpisodicLoop(loop.Loop):
         buffer's `max_length` or a quarter of it, which is another piece of program to
         compile, but four times faster. Unless `is_complete`, it does nothing.
         """
-        max_length = self._replay_buffer.max_length
+        max_length = self._max_length
         lengths = sorted({-(-max_length // 4), max_length})
         if max_length < _SHORT:
             lengths = [max_length]
@@ -167,7 +177,7 @@ class EpisodicLoop(loop.Loop):
     def _overflow_message(self) -> str:
         return (
             "EpisodicLoop: the episodes of one iteration do not fit into the buffer's "
-            f"max_length={self._replay_buffer.max_length} frames of an environment; "
+            f"max_length={self._max_length} frames of an environment; "
             "make it larger, or limit the episodes with a TimeLimit."
         )
 

@@ -22,6 +22,7 @@ from tfrl.environments import tf_environment, tf_py_environment
 from tfrl.metrics import tf_metrics
 from tfrl.policies import tf_policy
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
+from tfrl.replay_buffers import reverb_replay_buffer
 from tfrl.train import control
 from tfrl.trajectories import trajectory
 from tfrl.utils import host_calls, nest_utils, seeds, variables
@@ -66,11 +67,11 @@ class Loop(tf.Module, abc.ABC):
         call are compiled away; that the losses are finite is checked after it. A Python
         environment is then called from the program on the CPU. "auto" compiles unless
         that is in the way: a Python environment with an agent on a GPU, or with a build
-        of TensorFlow that lets no Python be called.
+        of TensorFlow that lets no Python be called, or replay in a server.
 
     Raises:
       ValueError: specs or batch sizes that do not go together; `jit_compile` with a
-        Python environment and an agent on a GPU.
+        Python environment and an agent on a GPU, or with a `ReverbReplayBuffer`.
     """
 
     def __init__(
@@ -84,7 +85,9 @@ class Loop(tf.Module, abc.ABC):
     ) -> None:
         super().__init__()
         _check_specs(environment, agent, replay_buffer)
-        obstacle = jit_compile and _obstacle_to_compilation(environment, agent)
+        obstacle = jit_compile and _obstacle_to_compilation(
+            environment, agent, replay_buffer
+        )
         if obstacle and jit_compile is True:
             raise ValueError(f"jit_compile: got True for {obstacle}")
         jit_compile = not obstacle if jit_compile == "auto" else bool(jit_compile)
@@ -366,9 +369,16 @@ def _check_specs(
 
 
 def _obstacle_to_compilation(
-    environment: tf_environment.TFEnvironment, agent: tf_agent.TFAgent
+    environment: tf_environment.TFEnvironment,
+    agent: tf_agent.TFAgent,
+    replay_buffer: replay_buffer_lib.ReplayBuffer,
 ) -> str | None:
     """What keeps a loop from being compiled, and how to mend it; None if nothing."""
+    if isinstance(replay_buffer, reverb_replay_buffer.ReverbReplayBuffer):
+        return (
+            "a ReverbReplayBuffer, expected a buffer in variables, since a compiled "
+            "program cannot call a server; leave jit_compile=False."
+        )
     if not isinstance(environment, tf_py_environment.TFPyEnvironment):
         return None
     found = variables.as_tf_variables(agent.variables())

@@ -10,7 +10,11 @@ import tensorflow as tf
 from tfrl.agents import tf_agent
 from tfrl.environments import tf_environment
 from tfrl.policies import random_tf_policy, tf_policy
-from tfrl.replay_buffers import ring_replay_buffer, tf_prioritized_replay_buffer
+from tfrl.replay_buffers import (
+    reverb_replay_buffer,
+    ring_replay_buffer,
+    tf_prioritized_replay_buffer,
+)
 from tfrl.train import loop
 from tfrl.utils import lean_dataset
 
@@ -33,7 +37,9 @@ class OffPolicyLoop(loop.Loop):
       environment: see `Loop`.
       agent: see `Loop`. For a prioritized buffer, one whose `train` takes weights for
         the examples and gives `td_error` or `td_loss` in `LossInfo.extra`.
-      replay_buffer: a `TFUniformReplayBuffer` or `TFPrioritizedReplayBuffer`.
+      replay_buffer: a `TFUniformReplayBuffer` or `TFPrioritizedReplayBuffer`; or a
+        `ReverbReplayBuffer` that has observers, whose items are as long as an example,
+        and whose contents count in items.
       observers: see `Loop`.
       collect_steps_per_iteration: steps of the batched environment; each is
         `environment.batch_size` environment steps.
@@ -63,7 +69,10 @@ class OffPolicyLoop(loop.Loop):
         self,
         environment: tf_environment.TFEnvironment,
         agent: tf_agent.TFAgent,
-        replay_buffer: ring_replay_buffer.RingReplayBuffer,
+        replay_buffer: (
+            ring_replay_buffer.RingReplayBuffer
+            | reverb_replay_buffer.ReverbReplayBuffer
+        ),
         observers: Sequence[Callable[[Any], Any]] = (),
         *,
         collect_steps_per_iteration: int = 1,

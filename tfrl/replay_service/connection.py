@@ -30,6 +30,9 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 1.0  # Seconds between tries to connect.
 _LONGEST_TRY = 10.0  # Seconds for a server to answer a try.
 _LOOPBACK = ("localhost", "127.", "[::1]", "::1", "0.0.0.0")
 
+# Not the one that users seed: connecting must not change what they draw.
+_RANDOM = random.Random()
+
 # By address and token, where servers of this host listen locally.
 _local_servers: dict[tuple[str, str | None], dict[str, Any]] = {}
 _warned: set[str] = set()
@@ -83,7 +86,7 @@ def connect(
                 f"(timeout={timeout:g}). Last reason: {reason} Start the server, check "
                 "host and port, or give it longer by Client(..., timeout=seconds)."
             ) from reason
-        time.sleep(pause * random.uniform(0.5, 1.0))
+        time.sleep(pause * _RANDOM.uniform(0.5, 1.0))
 
 
 class Connection:

@@ -258,7 +258,7 @@ class StepBuffers:
             low = max(block.start, start)
             high = min(block.start + block.rows, start + len(mask))
             sent = block.sent[low - block.start : high - block.start]
-            rows = np.flatnonzero(mask[low - start : high - start] & ~sent)
+            (rows,) = (mask[low - start : high - start] & ~sent).nonzero()
             if not len(rows):
                 continue
             rows += low - block.start

@@ -28,10 +28,10 @@ class Layout:
       columns: Of each: its number in the schema, in the ranges, and whether squeezed.
       lengths: Of the ranges.
       offsets: i64[W], of the steps of all ranges from the item's first.
-      lowest: The least of them.
+      lowest, highest: The least and the largest of them.
     """
 
-    __slots__ = ("columns", "lengths", "lowest", "offsets", "table")
+    __slots__ = ("columns", "highest", "lengths", "lowest", "offsets", "table")
 
     def __init__(self, table: str, columns: Sequence[TrajectoryColumn]):
         """Makes it from an item's columns, none of which is empty."""
@@ -50,6 +50,7 @@ class Layout:
         self.lengths = [len(part) for part in parts]
         self.offsets = np.concatenate(parts)
         self.lowest = int(self.offsets.min())
+        self.highest = int(self.offsets.max())
 
 
 class Group:
@@ -107,27 +108,32 @@ class Batch:
     Attributes:
       groups: In the order in which they were made.
       last: The number of the last item.
-      lowest: The first step that an item refers to.
+      lowest, highest: The first and the last step that an item refers to.
     """
 
-    __slots__ = ("groups", "last", "lowest")
+    __slots__ = ("groups", "highest", "last", "lowest")
 
     def __init__(self, groups: Sequence[Group], number: int):
         """Numbers the items of groups, from `number` on."""
-        self.groups = []
+        self.groups: list[SentGroup] = []
+        lows, highs = [], []
         for group in groups:
-            count = len(group.starts)
+            starts, layout = group.starts, group.layout
+            count = len(starts)
             sent = SentGroup(
-                group.layout,
+                layout,
                 group.episode,
-                np.array(group.starts, np.int64),
+                np.array(starts, np.int64),
                 np.array(group.priorities, np.float64),
                 np.arange(number, number + count),
             )
             self.groups.append(sent)
             number += count
+            lows.append(min(starts) + layout.lowest)
+            highs.append(max(starts) + layout.highest)
         self.last = number - 1
-        self.lowest = min(int(g.starts.min()) + g.layout.lowest for g in self.groups)
+        self.lowest = min(lows)
+        self.highest = max(highs)
 
     def drop_confirmed(self, number: int) -> None:
         """Drops the items up to a number."""

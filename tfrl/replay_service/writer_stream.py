@@ -124,11 +124,10 @@ class WriterStream:
             while True:
                 self.raise_problem()
                 if self.count + self.outstanding <= limit:
-                    # Before so many are there, that no one waits then.
-                    if 2 * self.count > limit:
-                        self.send()
                     return True
-                self.send()
+                if self.count and self._link is not None:
+                    self.send()
+                    continue
                 remaining = None
                 if deadline is not None:
                     remaining = deadline - time.monotonic()
@@ -222,8 +221,8 @@ class WriterStream:
             return
         buffers = self._buffers
         refs = [group.refs for group in batch.groups]
-        low = min(int(r.min()) for r in refs)
-        mask = np.zeros(max(int(r.max()) for r in refs) + 1 - low, bool)
+        low = batch.lowest
+        mask = np.zeros(batch.highest + 1 - low, bool)
         for r in refs:
             mask[r - low] = True
         if len(buffers.schema) != self._schema_length:

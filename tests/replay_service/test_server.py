@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 
 from tfrl.replay_service import client as clients
-from tfrl.replay_service import errors, item_selectors, rate_limiters
+from tfrl.replay_service import errors, item_selectors, rate_limiters, server_process
 from tfrl.replay_service.server import Server, Table, TableExtensionBase
 
 # Of localhost, for a hundred years; made by openssl for this test alone.
@@ -184,6 +184,21 @@ def test_port_in_use_is_an_error_that_names_it(served):
         Server([make_table()], port=server.port)
 
 
+def test_port_that_is_none_is_refused():
+    with pytest.raises(ValueError, match="port: got 70000"):
+        Server([make_table()], port=70_000)
+
+
+def test_process_that_does_not_start_is_an_error(monkeypatch):
+    monkeypatch.setattr(server_process, "_BOOTSTRAP", "raise SystemExit(3)")
+    with pytest.raises(RuntimeError, match=r"exit code 3.*tfrl\[service\]"):
+        Server([make_table()])
+    monkeypatch.setattr(server_process, "_BOOTSTRAP", "import time; time.sleep(60)")
+    monkeypatch.setattr(server_process, "_START_DEADLINE", 0.2)
+    with pytest.raises(RuntimeError, match="did not come up within"):
+        Server([make_table()])
+
+
 def test_served_table_tells_what_the_server_holds(served):
     server, table, queue = served
     client = server.localhost_client()
@@ -218,7 +233,10 @@ def test_server_process_has_no_tensorflow(served):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_stop_ends_the_process_and_leaves_nothing():
+def test_stop_ends_the_process_and_leaves_nothing(monkeypatch):
+    # As where a sitecustomize prints something.
+    noisy = "print('hello'); print(3); " + server_process._BOOTSTRAP
+    monkeypatch.setattr(server_process, "_BOOTSTRAP", noisy)
     table = make_table()
     server = Server([table], port=None)
     port, pid = server.port, server._process.pid

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tfrl.replay_service import errors
@@ -97,12 +97,6 @@ class ServerProcess:
 
     def _greet(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Sends the configuration and returns the answer."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        with contextlib.suppress(OSError):  # Its exit code says more.
-            lines = json.dumps(sys.path), json.dumps(config), ""
-            self._process.stdin.write("\n".join(lines).encode())
-            self._process.stdin.flush()
         late = threading.Event()
 
         def give_up() -> None:
@@ -113,11 +107,14 @@ class ServerProcess:
         timer.daemon = True
         timer.start()
         try:
-            line = self._process.stdout.readline()
+            self._send(config)
+            for message in self._messages():
+                # A checkpoint may be large: then it takes the time that it takes.
+                timer.cancel()
+                if "restoring" not in message:
+                    return message
         finally:
             timer.cancel()
-        if line:
-            return json.loads(line)
         code = self._process.wait()
         what = (
             f"did not come up within {_START_DEADLINE:.0f} s"
@@ -129,6 +126,22 @@ class ServerProcess:
             f"started as {sys.executable!r}: check that this interpreter can import "
             "tfrl and grpc (pip install tfrl[service])."
         )
+
+    def _send(self, config: Mapping[str, Any]) -> None:
+        assert self._process.stdin is not None
+        lines = json.dumps([str(path) for path in sys.path]), json.dumps(config), ""
+        with contextlib.suppress(OSError):  # Its exit code says more.
+            self._process.stdin.write("\n".join(lines).encode())
+            self._process.stdin.flush()
+
+    def _messages(self) -> Iterator[dict[str, Any]]:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            # Some installations print something whenever Python starts.
+            with contextlib.suppress(ValueError):
+                message = json.loads(line)
+                if isinstance(message, dict):
+                    yield message
 
     def _close_pipes(self) -> None:
         for pipe in (self._process.stdin, self._process.stdout):

@@ -297,6 +297,7 @@ def test_busy_server_ends_with_its_parent_and_has_no_tensorflow():
     for line in (sys.path, make_config()):
         child.stdin.write(json.dumps(line).encode() + b"\n")
     child.stdin.flush()
+    assert json.loads(child.stdout.readline()) == {"restoring": True}
     ready = json.loads(child.stdout.readline())
     link = Raw(ready["port"], "writer")
     write(link, np.ones((1, 2), np.uint8))

@@ -130,6 +130,7 @@ def child_main(parent: int) -> None:
         tell_parent(port=port, directory=directory)
         out.close()
 
+    tell_parent(restoring=True)  # If there is something to restore.
     try:
         serve(config, announce, on_start=lambda stop: _end_with(parent, stop))
     except (OSError, ValueError, errors.ReverbError) as error:
@@ -231,7 +232,10 @@ def _check_port(host: str, port: int) -> None:
 
     Raises:
       OSError: If it cannot.
+      ValueError: If there is no such port.
     """
+    if not 0 <= port <= 65535:
+        raise ValueError(f"port: got {port}, expected one from 0 to 65535, or None.")
     try:
         family, kind, _, _, address = socket.getaddrinfo(
             host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -203,6 +203,18 @@ def test_an_episode_whose_boundary_was_not_observed_is_whole(client, caplog):
     assert not caplog.records
 
 
+def test_flush_writes_an_episode_that_has_ended_without_its_boundary(client):
+    observer = reverb_utils.ReverbAddEpisodeObserver(client, "table", 8)
+    frames = [(FIRST, MID), (MID, LAST), (LAST, FIRST), (FIRST, MID)]
+    for number, step_types in enumerate(frames):
+        observer(frame(number, *step_types))
+        observer.flush()
+    # The boundary that came after its episode was written is none.
+    assert client.frames == [[0, 1]]
+    observer.reset()
+    assert client.frames == [[0, 1], [3]]
+
+
 def test_padding_of_the_environment_belongs_to_its_episode(client):
     observer = reverb_utils.ReverbAddEpisodeObserver(client, "table", 8)
     for number, step_types in enumerate(

@@ -253,6 +253,7 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
         return tf.nest.pack_sequence_as(self._data_spec, leaves)
 
     def _take_all(self) -> list[np.ndarray]:
+        self.flush()
         info = self.get_table_info()
         if not info.sampler_options.is_deterministic or info.max_times_sampled != 1:
             raise NotImplementedError(

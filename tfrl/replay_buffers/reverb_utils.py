@@ -33,9 +33,9 @@ class ReverbAddEpisodeObserver(reverb_observer.ReverbObserver):
 
     The items are as long as the episodes. An episode that was cut off, because its
     driver was started anew in the middle of it, is dropped with a warning; one that
-    has ended, but whose boundary was not observed, is written without one. The frames
-    of the running episode are kept until it ends, or until `reset()`, which writes
-    them as they are.
+    has ended, but whose boundary was not observed until the next one or a `flush`, is
+    written without it. The frames of the running episode are kept until it ends, or
+    until `reset()`, which writes them as they are.
 
     Batches of items with several lengths cannot be stacked: sample with
     `sample_batch_size=1`, or pad them with `Dataset.padded_batch`.
@@ -79,6 +79,15 @@ class ReverbAddEpisodeObserver(reverb_observer.ReverbObserver):
         """
         self._priority = reverb_observer.checked_priority(priority)
 
+    def flush(self) -> None:
+        """Waits until the server has all episodes that have ended.
+
+        One whose boundary was not observed yet is written without it.
+        """
+        if self._next_step_type == reverb_observer.LAST:
+            self.reset()
+        super().flush()
+
     def reset(self, write_cached_steps: bool = True) -> None:
         """Ends the episode here. Not needed between whole episodes.
 
@@ -97,7 +106,8 @@ class ReverbAddEpisodeObserver(reverb_observer.ReverbObserver):
             self._append(trajectory)
 
     def _end_at_boundary(self) -> None:
-        self.reset()
+        # Alone it is no episode: that one was written before, without it.
+        self.reset(write_cached_steps=self._cached_steps > 1)
 
     def _end_at_cut(self) -> None:
         is_whole = self._next_step_type == reverb_observer.LAST

@@ -653,6 +653,32 @@ async def test_malformed_write_ends_the_session(meta, change):
     Writer(service).insert(1)
 
 
+@pytest.mark.parametrize("timeout", [float("nan"), 0.5, 10**30, None, -2])
+@in_loop
+async def test_malformed_sample_ends_the_session(timeout):
+    peer = sampler(make_service())
+    sample(peer, 1, timeout=timeout)
+    assert peer.only(wire.ERROR).meta["code"] == "protocol"
+
+
+@in_loop
+async def test_schemas_take_no_memory_before_there_are_steps():
+    service = make_service()
+    for size in range(300):
+        writer = Writer(service)
+        writer.schema = [["uint8", [2**61 - size], "a"]]
+        meta = {"keep": 0, "episode": 0, "groups": [], "schema": writer.schema}
+        empty = np.zeros((0, 2**61 - size), np.uint8)
+        writer.say(wire.WRITE, meta, [np.zeros(0, np.int64), empty])
+        writer.only(wire.CONFIRMED)
+    assert service.stores == {}
+    group, arrays = writer.group([[0]], columns=[[0, 0, False]])
+    meta["groups"] = [group]
+    writer.say(wire.WRITE, meta, [np.zeros(0, np.int64), empty, *arrays])
+    refused, _ = writer.take()
+    assert "none of its kind were sent" in refused.meta["message"]
+
+
 @in_loop
 async def test_random_bytes_harm_nobody():
     service = make_service()

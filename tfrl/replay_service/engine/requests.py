@@ -44,12 +44,12 @@ def check_array(array: np.ndarray, dtype: Any, shape: tuple[int | None, ...]) ->
 
 
 def check_count(value: Any, what: str, least: int = 0) -> int:
-    """Returns `value`, which is to be a whole number from `least` on.
+    """Returns `value`, which is to be a whole number from `least` to what int64 holds.
 
     Raises:
       ProtocolError: If it is not.
     """
-    if type(value) is not int or value < least:
+    if type(value) is not int or not least <= value < 2**63:
         raise errors.ProtocolError(f"{what} is {value!r}, expected at least {least}.")
     return value
 

@@ -111,7 +111,7 @@ class Sample:
         self._served = served
         self._request = check_count(meta["request"], "request")
         self._left = check_count(meta["num"], "num", 1)
-        timeout = meta["timeout_ms"]
+        timeout = check_count(meta["timeout_ms"], "timeout_ms", -1)
         self._timeout = None if timeout < 0 else timeout / 1000
         self._waits_until: float | None = None
         self._pieces: collections.deque[_Piece] = collections.deque()

@@ -116,7 +116,8 @@ class WriterState:
             )
             for column in schema
         )
-        self._store = self.session.service.store(self._schema)
+        # One that is not there yet is made when there are steps for it.
+        self._store = self.session.service.stores.get(self._schema)
         self._targets.clear()
 
     def _add_steps(
@@ -130,10 +131,10 @@ class WriterState:
             return None
         if numbers[0] < 0 or not (numbers[1:] > numbers[:-1]).all():
             raise errors.ProtocolError("The numbers of steps do not increase.")
-        store = self._store
-        if store is None:
+        if not arrays:
             raise errors.ProtocolError("Steps came before a schema.")
         try:
+            store = self._store = self.session.service.store(self._schema)
             slots = store.allocate(len(numbers))
         except errors.ResourceExhaustedError as error:
             return error
@@ -191,7 +192,7 @@ class WriterState:
                 "be found."
             )
         if self._store is None:
-            raise errors.ProtocolError("Items came before a schema.")
+            raise ValueError("An item refers to steps, and none of its kind were sent.")
         served = service.tables[table]
         try:
             layout = service.layouts.index(self._store, columns, lengths)

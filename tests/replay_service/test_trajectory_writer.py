@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tfrl import specs
-from tfrl.replay_service import errors, item_selectors, rate_limiters, writer_stream
+from tfrl.replay_service import connection, errors, item_selectors, rate_limiters
 from tfrl.replay_service.client import Client
 from tfrl.replay_service.server import Server, Table
 from tfrl.replay_service.trajectory_writer import TrajectoryColumn
@@ -543,16 +543,19 @@ def test_items_go_out_by_themselves_after_a_while(client):
 
 
 def test_with_flushes_unless_the_service_failed(client):
-    with pytest.raises(KeyError), client.trajectory_writer(2) as writer:
-        writer.append([1])
-        writer.create_item("any", 1.0, [writer.history[0][-1]])
-        raise KeyError("x")
-    assert len(_drain(client)) == 1
-    writer.append([2])
-    with pytest.raises(errors.ReverbError), writer:
-        writer.create_item("queue", 1.0, [writer.history[0][-1]])
-        raise errors.ReverbError
-    assert writer._stream.count + writer._stream.outstanding == 1
+    def fail(writer, table, error):
+        with writer:
+            writer.append([1])
+            writer.create_item(table, 1.0, [writer.history[0][-1]])
+            raise error
+
+    with pytest.raises(KeyError):
+        fail(client.trajectory_writer(2), "any", KeyError("x"))
+    assert _drain(client) == [[1]]
+    for _ in range(2):
+        client.insert(1, {"queue": 1.0})  # And then it is full.
+    with pytest.raises(errors.ReverbError, match="broken"):
+        fail(client.trajectory_writer(2), "queue", errors.ReverbError("broken"))
 
 
 def test_closed_writers_cannot_be_used(client):
@@ -679,11 +682,34 @@ def test_a_forked_child_writes_on_its_own(client):
 
 
 def test_one_thread_serves_all_writers(client):
-    before = threading.active_count()
     writers = [_filled(client) for _ in range(5)]
-    assert threading.active_count() <= before + 1
-    assert writer_stream.PACEMAKER._thread.is_alive()
+    names = [thread.name for thread in threading.enumerate()]
+    assert names.count("tfrl-replay-writers") == 1
     del writers
+
+
+@pytest.fixture
+def grpc_client(client, monkeypatch):
+    """A client whose host has no Unix sockets."""
+    monkeypatch.delattr(socket, "AF_UNIX")
+    monkeypatch.setattr(connection, "_local_servers", {})
+    return client
+
+
+def test_items_go_in_once_over_grpc_too(grpc_client):
+    writer = grpc_client.trajectory_writer(3)
+    for i in range(300):
+        writer.append({"x": i, "y": np.zeros((50, 100), np.uint8)})
+        writer.create_item("any", 1.0, [writer.history["x"][-1]])
+        if i == 150:
+            writer._stream._link._stream._call.cancel()
+    writer.flush()
+    assert _drain(grpc_client) == [[i] for i in range(300)]
+    writer.create_item("queue", 1.0, [writer.history["x"][-3:]] * 2)
+    writer.end_episode()
+    samples = grpc_client.sample("queue", emit_timesteps=False)
+    assert [s.data[1].tolist() for s in samples] == [[297, 298, 299]]
+    writer.close()
 
 
 def test_memory_of_steps_is_freed_when_they_are_confirmed(client):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import collections
 import functools
 import operator
 import os
 import re
-import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,20 +13,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tree
 
+from tfrl.replay_service import (
+    client_inserts,
+    client_samples,
+    errors,
+    specs_json,
+    table_info,
+    wire,
+)
 from tfrl.replay_service import connection as connections
-from tfrl.replay_service import errors, sampler, specs_json, table_info, wire
 from tfrl.replay_service.control import Control
 from tfrl.replay_service.replay_sample import ReplaySample
-from tfrl.replay_service.sampler_session import SamplerSession
 from tfrl.replay_service.sequence_writer import Writer
 from tfrl.replay_service.trajectory_writer import TrajectoryWriter
 
 if TYPE_CHECKING:
     from tfrl.replay_service.structured_writer import Config, StructuredWriter
 
-_AHEAD = 64  # Samples that `Client.sample` has drawn before they are asked for.
 _UNLIMITED = 1_000_000  # Items of a `Writer` that does not limit them.
-_IDLE = 4  # Connections of one kind that are kept for the next call.
 
 
 class Client:
@@ -42,8 +44,8 @@ class Client:
     It connects when it is first used. To write many items use `trajectory_writer`; to
     train from samples, `TrajectoryDataset` or `TimestepDataset`.
 
-    A pickled client is one of the same server. A token given here goes with it; one from
-    the environment does not, so that the other process needs its own.
+    A pickled client is one of the same server. A token given here goes with it; one
+    from the environment does not, so that the other process needs its own.
     """
 
     def __init__(
@@ -58,10 +60,10 @@ class Client:
 
         Args:
           server_address: "host:port".
-          token: What the server asks for, if it does; by default the environment variable
-            TFRL_REPLAY_TOKEN.
-          tls_root_certificates: By which to check the server's certificate, in PEM form;
-            empty for the system's. None for a connection without encryption.
+          token: What the server asks for, if it does; by default the environment
+            variable TFRL_REPLAY_TOKEN.
+          tls_root_certificates: By which to check the server's certificate, in PEM
+            form; empty for the system's. None for a connection without encryption.
           timeout: Seconds to keep trying to reach a server that is not there (yet).
 
         Raises:
@@ -69,8 +71,8 @@ class Client:
         """
         if not re.search(r":(\d+|///.*)$", server_address):
             raise ValueError(
-                f"server_address: got {server_address!r}, expected 'host:port', such as "
-                "'localhost:8000'."
+                f"server_address: got {server_address!r}, expected 'host:port', such "
+                "as 'localhost:8000'."
             )
         self._server_address = server_address
         self._access: dict[str, Any] = {
@@ -79,10 +81,10 @@ class Client:
             "timeout": timeout,
         }
         self._control = Control(functools.partial(self._connect, "control"))
-        self._lock = threading.Lock()
-        self._samplers: collections.deque[SamplerSession] = collections.deque()
-        self._writers: dict[Any, list[TrajectoryWriter]] = {}
-        self._pid = os.getpid()
+        self._inserts = client_inserts.ClientInserts(
+            functools.partial(self._trajectory_writer, 1, by_steps=True)
+        )
+        self._samples = client_samples.ClientSamples(server_address, self._access)
         _CLIENTS.add(self)
 
     def __reduce__(self) -> Any:
@@ -112,28 +114,7 @@ class Client:
             does not consist of numbers.
           ReplayUnavailable: If there is no server.
         """
-        if not priorities:
-            raise ValueError("priorities must contain at least one item")
-        leaves = [_leaf(value) for value in tree.flatten(data)]
-        kind = tuple((array.dtype, array.shape) for array in leaves)
-        with self._lock:
-            idle = self._writers.get(kind)
-            writer = idle.pop() if idle else None
-        if writer is None:
-            writer = self._trajectory_writer(1, by_steps=True)
-        writer.append(leaves)
-        trajectory = [column[-1:] for column in writer.history]
-        try:
-            for table, priority in priorities.items():
-                writer.create_item(table, priority, trajectory)
-        finally:
-            writer.end_episode(clear_buffers=False)
-        with self._lock:
-            if len(self._writers) > _IDLE:
-                self._writers.clear()
-            idle = self._writers.setdefault(kind, [])
-            if len(idle) < _IDLE:
-                idle.append(writer)
+        self._inserts.insert(data, priorities)
 
     def writer(
         self,
@@ -160,7 +141,8 @@ class Client:
         """
         if max_sequence_length < 1:
             raise ValueError(
-                f"max_sequence_length ({max_sequence_length}) must be a positive integer"
+                f"max_sequence_length ({max_sequence_length}) must be a positive "
+                "integer"
             )
         if chunk_length is not None and not 1 <= chunk_length <= max_sequence_length:
             raise ValueError(
@@ -171,7 +153,8 @@ class Client:
             max_in_flight_items = _UNLIMITED
         if max_in_flight_items < 1:
             raise ValueError(
-                f"max_in_flight_items ({max_in_flight_items}) must be a positive integer"
+                f"max_in_flight_items ({max_in_flight_items}) must be a positive "
+                "integer"
             )
         writer = self._trajectory_writer(max_sequence_length, by_steps=True)
         return Writer(writer, max_sequence_length, max_in_flight_items)
@@ -249,29 +232,12 @@ class Client:
             raise ValueError("max_samples (0) must be -1 or >= 1")
         if table not in self._control.tables():
             raise RuntimeError(f"Priority table {table} was not found")
-        if num_samples < 0:
-            return
-        stream = sampler.SampleStream(
-            self._server_address,
-            table,
-            max_in_flight=min(num_samples, _AHEAD),
-            max_samples=num_samples,
-            session=self._idle_sampler(),
-            **self._access,
-        )
-        try:
-            while num_samples:
-                for info, data in stream.next_items(num_samples) or ():
-                    num_samples -= 1
-                    if emit_timesteps:
-                        yield [
-                            ReplaySample(info, _unflatten(structure, step))
-                            for step in _steps(data)
-                        ]
-                    else:
-                        yield ReplaySample(info, _unflatten(structure, data))
-        finally:
-            self._keep_sampler(stream.detach())
+        for info, data in self._samples.draw(table, num_samples):
+            if emit_timesteps:
+                steps = client_samples.steps(data)
+                yield [ReplaySample(info, _unflatten(structure, s)) for s in steps]
+            else:
+                yield ReplaySample(info, _unflatten(structure, data))
 
     def mutate_priorities(
         self,
@@ -390,24 +356,10 @@ class Client:
             return None
         return specs_json.decode(signature, lambda _: None)
 
-    def _idle_sampler(self) -> SamplerSession | None:
-        with self._lock:
-            return self._samplers.pop() if self._samplers else None
-
-    def _keep_sampler(self, session: SamplerSession | None) -> None:
-        if session is None:
-            return
-        with self._lock:
-            if len(self._samplers) < _IDLE:
-                self._samplers.append(session)
-                return
-        session.connection.close()
-
     def _after_fork(self) -> None:
         self._control.after_fork()
-        self._lock = threading.Lock()
-        self._samplers.clear()
-        self._writers.clear()
+        self._inserts.after_fork()
+        self._samples.after_fork()
 
 
 _CLIENTS: weakref.WeakSet[Client] = weakref.WeakSet()
@@ -426,13 +378,6 @@ def _make_client(server_address: str, access: dict[str, Any]) -> Client:
     return Client(server_address, **access)
 
 
-def _leaf(value: Any) -> np.ndarray:
-    if value is None:
-        raise TypeError("data: got None as a leaf, expected arrays and numbers.")
-    to_numpy = getattr(value, "numpy", None)
-    return np.asarray(to_numpy() if callable(to_numpy) else value)
-
-
 def _keys(keys: Any, name: str) -> np.ndarray:
     try:
         return np.fromiter(map(operator.index, keys), np.uint64, len(keys))
@@ -446,17 +391,6 @@ def _keys(keys: Any, name: str) -> np.ndarray:
             f"{name}: got keys that are no integers ({error}), expected those of "
             "`SampleInfo.key`."
         ) from None
-
-
-def _steps(data: Sequence[np.ndarray]) -> Iterator[list[np.ndarray]]:
-    lengths = {len(column) if column.ndim else None for column in data}
-    if len(lengths) != 1 or None in lengths:
-        raise ValueError(
-            "Can't split non timestep trajectory into timesteps. The columns have the "
-            f"lengths {[c.shape[:1] for c in data]}: sample with emit_timesteps=False."
-        )
-    for i in range(len(data[0])):
-        yield [np.asarray(column[i], column.dtype) for column in data]
 
 
 def _unflatten(structure: Any, flat: list[np.ndarray]) -> Any:

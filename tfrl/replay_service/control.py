@@ -40,7 +40,7 @@ class Control:
         *,
         timeout: float | None = None,
     ) -> dict[str, Any]:
-        """Sends a request and returns its answer; again on a new connection if one broke.
+        """Sends a request, again if the connection broke, and returns its answer.
 
         So it must not matter if the server does it twice.
 

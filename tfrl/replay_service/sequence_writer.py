@@ -123,8 +123,8 @@ class Writer:
         """Waits until all items are in their tables, and closes the connection.
 
         Args:
-          retry_on_unavailable: Whether to wait for a server that is gone, for as long as
-            the client keeps trying.
+          retry_on_unavailable: Whether to wait for a server that is gone, for as long
+            as the client keeps trying.
 
         Raises:
           ValueError: If it has been closed.

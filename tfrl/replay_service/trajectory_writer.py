@@ -16,11 +16,10 @@ import tree
 from tfrl.replay_service import connection as connections
 from tfrl.replay_service import errors
 from tfrl.replay_service.writer_buffers import StepBuffers
-from tfrl.replay_service.writer_history import ColumnHistory, TrajectoryColumn
+from tfrl.replay_service.writer_history import TrajectoryColumn
 from tfrl.replay_service.writer_items import Group, Key, Layouts
 from tfrl.replay_service.writer_stream import WriterStream
 
-_ColumnHistory = ColumnHistory
 _CLOSING = 0.5  # Seconds that `close` gives what has not been confirmed.
 
 
@@ -43,11 +42,12 @@ class TrajectoryWriter:
 
     A step travels once, however many items refer to it, and only if one does. Items go
     out in batches: when 64 wait (or 4 MiB of steps), when `flush`, `end_episode` or
-    `close` is called, and 50 ms after they were made. Each is inserted exactly once, also
-    if the connection breaks and another is made, in the order of `create_item`.
+    `close` is called, and 50 ms after they were made. Each is inserted exactly once,
+    also if the connection breaks and another is made, in the order of `create_item`.
 
-    Nothing but `flush` and `end_episode` waits for the server. A writer that never calls
-    these while a table's rate limiter holds its items back keeps them all in memory.
+    Nothing but `flush` and `end_episode` waits for the server. A writer that never
+    calls these while a table's rate limiter holds its items back keeps them all in
+    memory.
 
     A writer is for one thread. In a forked child it begins anew, with its history: what
     was on its way is the parent's to send.
@@ -100,8 +100,8 @@ class TrajectoryWriter:
 
         Each leaf is indexed like a list of its values so far, and gives a
         `TrajectoryColumn`: `[-3:]` the last three steps, `[-1]` the last without a
-        dimension of time, `[[-4, -1]]` two of them. `None` stands for steps that are not
-        kept any more or had no such leaf, so that `history["a"][i]` and
+        dimension of time, `[[-4, -1]]` two of them. `None` stands for steps that are
+        not kept any more or had no such leaf, so that `history["a"][i]` and
         `history["b"][i]` always are of the same step; it cannot be part of an item.
 
         Raises:
@@ -135,8 +135,8 @@ class TrajectoryWriter:
           max_chunk_length: Checked, and not used: steps are not stored in chunks here.
 
         Raises:
-          ValueError: If `num_keep_alive_refs` < 1, or `max_chunk_length` is neither None
-            nor between 1 and that.
+          ValueError: If `num_keep_alive_refs` < 1, or `max_chunk_length` is neither
+            None nor between 1 and that.
         """
         _check_keep(num_keep_alive_refs)
         if max_chunk_length is not None and not (
@@ -152,11 +152,11 @@ class TrajectoryWriter:
         """Adds a step, or a part of one.
 
         Args:
-          data: A nest of arrays, numbers and eager tensors, which are copied. Leaves may
-            be new, left out, or None: then the step has no value there. A leaf keeps the
-            dtype and the shape that it has first.
-          partial_step: Whether more of the step's leaves come in the next call. Items can
-            already refer to those that are there.
+          data: A nest of arrays, numbers and eager tensors, which are copied. Leaves
+            may be new, left out, or None: then the step has no value there. A leaf
+            keeps the dtype and the shape that it has first.
+          partial_step: Whether more of the step's leaves come in the next call. Items
+            can already refer to those that are there.
 
         Raises:
           ValueError: If a leaf has another dtype or shape than before, has its value in
@@ -244,7 +244,7 @@ class TrajectoryWriter:
 
         Args:
           clear_buffers: Whether the next items may not refer to the steps so far.
-          timeout_ms: How long to wait. If it takes longer the episode ends all the same.
+          timeout_ms: How long to wait; the episode ends in any case.
 
         Raises:
           DeadlineExceededError: If it takes longer; the items go in all the same.
@@ -296,12 +296,13 @@ class TrajectoryWriter:
         stream = self._stream
         if stream is None or stream.is_closed:
             stream = self._raise_problem()
-        # Reverb's -1 stands for no limit.
-        endless = timeout_ms is None or timeout_ms < 0
-        if not stream.flush(limit, None if endless else timeout_ms / 1000):
+        # Negative numbers are Reverb's way to say: no limit.
+        if timeout_ms is None or timeout_ms < 0:
+            stream.flush(limit, None)
+        elif not stream.flush(limit, timeout_ms / 1000):
             raise errors.DeadlineExceededError(
                 f"{name} call did not complete within provided timeout of "
-                f"{datetime.timedelta(milliseconds=timeout_ms or 0)}"
+                f"{datetime.timedelta(milliseconds=timeout_ms)}"
             )
 
     def _raise_problem(self) -> WriterStream:
@@ -367,7 +368,7 @@ def _check_kept(columns: list[TrajectoryColumn]) -> None:
     for i, column in enumerate(columns):
         if not all(map(column._column.has, column.steps)):
             raise ValueError(
-                f"Error in column {i}: Column contains expired CellRef. The writer does "
-                f"not keep {column} any more: make the item before so many steps are "
-                "appended, or keep more by num_keep_alive_refs."
+                f"Error in column {i}: Column contains expired CellRef. The writer "
+                f"does not keep {column} any more: make the item before so many steps "
+                "are appended, or keep more by num_keep_alive_refs."
             )

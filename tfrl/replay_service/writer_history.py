@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from tfrl.replay_service.writer_buffers import Column
+    from tfrl.replay_service.writer_column import Column
 
 
 class TrajectoryColumn:
@@ -169,7 +169,7 @@ class ColumnHistory:
             forward = key.step is None or key.step > 0
             if forward and key.start is not None and key.start < -length:
                 # Asked for more steps than there are: not for fewer of them.
-                positions = [None] * (-length - key.start) + positions
+                positions[:0] = [None] * (-length - key.start)
             return from_steps(column, self._checked(positions, key))
         if isinstance(key, list):
             places = [self._position(int(i), length) for i in key]
@@ -203,8 +203,8 @@ class ColumnHistory:
             raise ValueError(
                 "TrajectoryColumns cannot contain any None data references: "
                 f"TrajectoryColumn at path {path} got [{shown}]. Of {len(self)} steps "
-                f"the last {column.keep} are kept (num_keep_alive_refs), where they had "
-                "this leaf: keep more, or refer to fewer."
+                f"the last {column.keep} are kept (num_keep_alive_refs), where they "
+                "had this leaf: keep more, or refer to fewer."
             )
         return found
 

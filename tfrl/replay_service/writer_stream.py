@@ -56,9 +56,14 @@ class WriterStream:
         self._sent: collections.deque[Batch] = collections.deque()
         self._link: connections.Connection | None = None
         self._thread: threading.Thread | None = None  # While it reconnects.
+        self.group: Group | None = None
+        self.count = self.outstanding = 0
         self.problem: Exception | None = None
         self.is_closed = False
         self.episode = 0
+        self._next_number = 1
+        self._since = 0.0  # When the first of the items that wait was made.
+        self._next_end = 0  # The number of steps at which to send.
         self._start()
         self._install(connect({"writer_id": self._id}))
         PACEMAKER.add(self)
@@ -189,12 +194,10 @@ class WriterStream:
         self._id = str(secrets.randbits(64))
         self._groups.clear()
         self._sent.clear()
-        self.group: Group | None = None
+        self.group = None
         self.count = self.outstanding = 0
         self._next_number = 1
         self._schema_length = 0  # Of the schema that the server knows.
-        self._since = 0.0
-        self._next_end = 0
 
     def _install(self, link: connections.Connection) -> None:
         """Takes a new connection into use."""

@@ -94,7 +94,8 @@ class Structure:
                 else old[key]
                 for key in dict.fromkeys([*old, *data])
             }
-            return merged if type(old) is dict else type(old)(merged)
+            kind: Any = type(old)
+            return merged if kind is dict else kind(merged)
         if type(old) is not type(data) or not isinstance(old, list | tuple):
             raise _mismatch(path, old, data)
         names = getattr(old, "_fields", range(max(len(old), len(data))))

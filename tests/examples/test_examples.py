@@ -217,10 +217,27 @@ def test_train_dqn_runs_with_prioritized_replay(run, tmp_path):
     assert any("_max_priority" in name for name in saved.get_variable_to_shape_map())
 
 
-def test_train_reinforce_runs(run, tmp_path):
+def test_train_dqn_runs_with_a_replay_server(run, tmp_path):
+    logdir = tmp_path / "run"
+    code, output, errors = run(
+        "train_dqn",
+        f"--logdir={logdir}",
+        "--replay=service",
+        *SMALL_DQN,
+        "--num_iterations=40",
+    )
+    assert code == 0, errors
+    assert "Finished 40 iterations" in output
+    # The server's checkpoint of its table is complete.
+    assert len(list((logdir / "checkpoints" / "replay").glob("*/DONE"))) == 1
+
+
+@pytest.mark.parametrize("replay", ["uniform", "service"])
+def test_train_reinforce_runs(replay, run, tmp_path):
     code, output, errors = run(
         "train_reinforce",
         f"--logdir={tmp_path / 'run'}",
+        f"--replay={replay}",
         "--num_iterations=4",
         "--config.eval_interval=2",
         "--config.num_eval_episodes=2",
@@ -245,7 +262,7 @@ def test_train_reinforce_runs(run, tmp_path):
         ("train_dqn", ["--num_iterations=0"], "num_iterations: expected at least 1"),
         ("train_dqn", ["--config.replay_capacity=1"], "num_steps"),
         ("train_dqn", ["--config.jit_compile=perhaps"], "jit_compile"),
-        ("train_dqn", ["--config.replay=magic"], "'uniform' or 'prioritized'"),
+        ("train_dqn", ["--replay=magic"], "'uniform' or 'prioritized' or 'service'"),
         ("play", [], "--logdir: expected the folder of a run"),
         ("play", ["--logdir=/nowhere"], "saved_model.pb"),
     ],

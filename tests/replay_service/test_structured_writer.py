@@ -543,3 +543,31 @@ def test_tensorflow_is_not_imported():
         "sys.exit('tensorflow' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_server_gets_the_items(start_server):
+    import tfrl.replay_service as reverb
+
+    server = start_server([reverb.Table.queue("table", 10)])
+    client = server.localhost_client()
+    reference = structured_writer.create_reference_step(STRUCTURE)
+    pair = create_config(
+        {"old": reference["a"][-2], "both": reference["a"][-2:]},
+        "table",
+        [Condition.data(STRUCTURE)["b"] != 20],
+        structured_writer.constant_priority_fn(0.5),
+    )
+    with pytest.raises(ValueError, match="At least one config must be provided"):
+        client.structured_writer([])
+    writer = client.structured_writer([pair])
+    for step in STEPS[:4]:
+        writer.append(step)
+    with pytest.raises(ValueError, match=r"column 0 \(path=\('a',\)\). Got double but"):
+        writer.append({"a": 1.5, "b": 0})
+    writer.end_episode()
+    samples = client.sample("table", num_samples=2, emit_timesteps=False)
+    found = [
+        ([column.tolist() for column in sample.data], sample.info.priority)
+        for sample in samples
+    ]
+    assert found == [([[0, 1], 0], 0.5), ([[2, 3], 2], 0.5)]

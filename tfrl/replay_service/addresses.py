@@ -17,7 +17,7 @@ def check_exposure(host: str, token: str | None) -> None:
     Raises:
       ValueError: If they can.
     """
-    if token is None and not _is_loopback(host):
+    if not token and not _is_loopback(host):  # An empty one keeps nobody out.
         raise ValueError(
             f"host: {host!r} can be reached from other hosts, expected a token with "
             "it: pass token=... or set TFRL_REPLAY_TOKEN, for clients as well, or "

@@ -236,6 +236,7 @@ class _Maker:
             elif condition.is_end_episode:
                 value = tf.cast(is_end, tf.int64)
             else:
+                assert condition.flat_source_index is not None
                 leaf = leaves[condition.flat_source_index]
                 value = tf.cast(tf.reshape(leaf, []), tf.int64)
             holds &= condition.holds(value)

@@ -89,7 +89,7 @@ def _generate(specs: tuple[Any, ...]) -> Any:
         lambda reader: tf.numpy_function(_close, [reader], tf.int64), number
     )
     # Of an unknown number of rows, or the answer would be known to be yes.
-    any_size = [tf.TensorSpec([None, *spec.shape[1:]], spec.dtype) for spec in specs]
+    any_size = [tf.TensorSpec(None, spec.dtype) for spec in specs]
     has_rows = _function(lambda keys, *others: tf.shape(keys)[0] > 0, *any_size)
 
     def generate(*arguments: Any) -> Any:

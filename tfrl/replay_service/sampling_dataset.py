@@ -239,7 +239,9 @@ class SamplingDataset(tf.data.Dataset):
 
 def _dataset(variant: Any, spec: Any) -> tf.data.Dataset:
     options = tf.data.Options()
-    # Nothing may be drawn further ahead than has been asked for.
+    # Nothing may be drawn further ahead than has been asked for. And the thread that
+    # tunes may miss that its iterator is deleted, which then takes up to a minute.
+    options.autotune.enabled = False
     options.experimental_optimization.inject_prefetch = False
     options.experimental_optimization.map_parallelization = False
     return tf.data.experimental.from_variant(variant, spec).with_options(options)

@@ -65,8 +65,8 @@ def _run(names: Sequence[str], cores: str | None, session: measurement.Session) 
             many = name in _ON_ALL_CORES
             with _pinned(cores or ("all" if many else None)) as where:
                 how = (
-                    f"{session.rounds} rounds of windows of {session.seconds:g} s each, "
-                    f"contenders in turn, {where}, "
+                    f"{session.rounds} rounds of windows of {session.seconds:g} s "
+                    f"each, contenders in turn, {where}, "
                     f"{'' if many else 'one thread each, '}{session.clock} time.\n"
                 )
                 if how != said:

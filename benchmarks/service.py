@@ -2,12 +2,12 @@
 
     python -m benchmarks service
 
-On either side server, writer and sampler are processes of their own, which do the same by
-the same lines, on all cores unless `--cores` names some. Small items are two steps of
-CartPole, stacks two of 84x84x4 bytes, frames five of 84x84 bytes of which successive items
-share four. "Unix socket" and "gRPC" are the service where server and clients share no memory,
-and where they share nothing but a connection, as on different hosts. In the end all that
-has a target is told beside it.
+On either side server, writer and sampler are processes of their own, which do the same
+by the same lines, on all cores unless `--cores` names some. Small items are two steps
+of CartPole, stacks two of 84x84x4 bytes, frames five of 84x84 bytes of which successive
+items share four. "Unix socket" and "gRPC" are the service where server and clients
+share no memory, and where they share nothing but a connection, as on different hosts.
+In the end all that has a target is told beside it.
 """
 
 from __future__ import annotations

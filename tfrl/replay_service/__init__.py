@@ -2,7 +2,20 @@
 
 `from tfrl import replay_service as reverb`, and code written for Reverb runs: tables
 with selectors and rate limiters in a server process, writers that insert overlapping
-trajectories, and `tf.data` datasets that sample them, from this host or another.
+trajectories, and `tf.data` datasets that sample them, from this host or another. See
+`docs/replay_service.md`.
+
+>>> from tfrl import replay_service as reverb
+>>> server = reverb.Server([reverb.Table.queue("steps", max_size=10)])
+>>> client = reverb.Client(f"localhost:{server.port}")
+>>> with client.trajectory_writer(num_keep_alive_refs=2) as writer:
+...     for step in range(3):
+...         writer.append({"x": float(step)})
+...         if step >= 1:
+...             writer.create_item("steps", 1.0, {"x": writer.history["x"][-2:]})
+>>> [item.data[0].tolist() for item in client.sample("steps", 2, emit_timesteps=False)]
+[[0.0, 1.0], [1.0, 2.0]]
+>>> server.stop()
 """
 
 from typing import Any

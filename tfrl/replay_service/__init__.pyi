@@ -2,13 +2,12 @@ from . import checkpointers as checkpointers
 from . import client as client
 from . import errors as errors
 from . import item_selectors as item_selectors
-from . import item_selectors as selectors
+from . import item_selectors as selectors  # noqa: F401
 from . import pattern_dataset as pattern_dataset
 from . import rate_limiters as rate_limiters
 from . import replay_sample as replay_sample
-from . import reverb_types as reverb_types
 from . import server as server
-from . import structured_writer as structured
+from . import structured_writer as structured  # noqa: F401
 from . import structured_writer as structured_writer
 from . import tf_client as tf_client
 from . import timestep_dataset as timestep_dataset

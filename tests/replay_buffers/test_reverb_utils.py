@@ -44,13 +44,9 @@ class Writer:
         self.calls.append("append")
 
     def create_item(self, table, priority, trajectory):
-        self.items.append(
-            (
-                table,
-                priority,
-                tree.map_structure(lambda c: np.stack(c.values), trajectory),
-            )
-        )
+        arrays = [np.stack(column.values) for column in tree.flatten(trajectory)]
+        item = tree.unflatten_as(self.frames[0], arrays)
+        self.items.append((table, priority, item))
 
     def flush(self):
         self.calls.append("flush")

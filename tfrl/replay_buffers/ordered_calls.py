@@ -20,6 +20,7 @@ class OrderedCalls:
         with tf.init_scope():
             self._count = tf.Variable(0, dtype=tf.int64, trainable=False, name="calls")
 
+    @tf.autograph.experimental.do_not_convert
     def __call__(
         self,
         function: Callable[..., Sequence[Any]],

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
+import tree
 
 from tfrl import replay_service
 
@@ -122,6 +123,40 @@ def whole_sequences(
     )
 
 
+def check_signature(
+    signature: Any, data_spec: Any, sequence_length: int | None, table_name: str
+) -> None:
+    """Raises a ValueError if items of a table are not sequences of `data_spec`.
+
+    Args:
+      signature: The table's, a nest of specs, or None.
+      data_spec: A nest of specs of one frame, without batch and time.
+      sequence_length: How many frames an item is to have; None if that varies.
+      table_name: For the message.
+    """
+    if signature is None:
+        return
+    found = tf.nest.flatten(signature)
+    expected = tree.flatten_with_path(data_spec)
+    where = f"data_spec: the signature of table {table_name!r} has"
+    remedy = (
+        "make the table with tensor_spec.add_outer_dim(data_spec, sequence_length), or "
+        "give the buffer the specs of what the table holds."
+    )
+    if len(found) != len(expected):
+        raise ValueError(
+            f"{where} {len(found)} tensors, expected {len(expected)}; {remedy}"
+        )
+    for given, (path, spec) in zip(found, expected, strict=True):
+        shape = tf.TensorShape([sequence_length, *spec.shape])
+        if given.dtype != spec.dtype or not shape.is_compatible_with(given.shape):
+            raise ValueError(
+                f"{where} {given.dtype.name} {given.shape} at "
+                f"'{'/'.join(map(str, path))}', expected {spec.dtype.name} {shape}; "
+                f"{remedy}"
+            )
+
+
 def repeat_info(
     sample: replay_service.ReplaySample, axis: int
 ) -> replay_service.ReplaySample:
@@ -130,9 +165,11 @@ def repeat_info(
     Data `[T, ...]` (axis 0) get infos `[T]`, and data `[B, T, ...]` (1) infos `[B, T]`.
     """
     frames = tf.nest.flatten(sample.data)[0]
-    length = frames.shape[axis] or tf.shape(frames)[axis]
+    static = frames.shape[: axis + 1]
+    # These few operations are traced for every dataset.
+    shape = static if static.is_fully_defined() else tf.shape(frames)[: axis + 1]
     info = tf.nest.map_structure(
-        lambda leaf: tf.repeat(leaf[..., None], length, axis=-1), sample.info
+        lambda leaf: tf.broadcast_to(tf.expand_dims(leaf, -1), shape), sample.info
     )
     return replay_service.ReplaySample(info, sample.data)
 

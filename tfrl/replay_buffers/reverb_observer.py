@@ -116,9 +116,10 @@ class ReverbObserver:
     def _write_item(self, num_frames: int) -> None:
         """Makes the last `num_frames` frames an item of each table."""
         writer = self._open_writer()
-        frames = tree.map_structure(lambda column: column[-num_frames:], writer.history)
+        # Flat, as writers send it: building the nest anew would take longer.
+        columns = [column[-num_frames:] for column in tree.flatten(writer.history)]
         for name in self._table_names:
-            writer.create_item(table=name, trajectory=frames, priority=self._priority)
+            writer.create_item(table=name, trajectory=columns, priority=self._priority)
 
     def _end_episode(self) -> None:
         """Forgets the frames, once the server has the items made of them."""

@@ -136,7 +136,9 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
             self._server_address, "rb_tf_client", **self._access
         )
         info = self.get_table_info()
-        _check_signature(info.signature, data_spec, sequence_length, table_name)
+        reverb_dataset.check_signature(
+            info.signature, data_spec, sequence_length, table_name
+        )
         super().__init__(data_spec, info.max_size, stateful_dataset=True)
         self._call_python = ordered_calls.OrderedCalls()
         self._rows = None
@@ -144,6 +146,8 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
             self._rows = reverb_rows.Rows(
                 make_observer, self._py_client, data_spec, batch_size
             )
+        # Set past tf.Module's tracking, which would wrap it.
+        object.__setattr__(self, "_datasets", {})
         # Tracked by checkpoints.
         self._contents = _Contents(self)
 
@@ -279,6 +283,26 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
         sequence_preprocess_fn: Callable[[Any], Any] | None,
         num_parallel_calls: int | None,
     ) -> tf.data.Dataset:
+        arguments = (
+            sample_batch_size,
+            num_steps,
+            sequence_preprocess_fn,
+            num_parallel_calls,
+        )
+        if sequence_preprocess_fn is not None or not tf.executing_eagerly():
+            return self._make_dataset(*arguments)
+        # Tutorials make one in every iteration, and it takes tracing.
+        if arguments not in self._datasets:
+            self._datasets[arguments] = self._make_dataset(*arguments)
+        return self._datasets[arguments]
+
+    def _make_dataset(
+        self,
+        sample_batch_size: int | None,
+        num_steps: int | None,
+        sequence_preprocess_fn: Callable[[Any], Any] | None,
+        num_parallel_calls: int | None,
+    ) -> tf.data.Dataset:
         steps = self._steps_to_cut(num_steps)
         batch_size = sample_batch_size or 1
         if (num_parallel_calls or 1) > batch_size and sample_batch_size is not None:
@@ -385,31 +409,4 @@ class _Contents(tf.train.experimental.PythonState):
                 "started with the DefaultCheckpointer of the folder above.",
                 saved["items"],
                 saved["path"],
-            )
-
-
-def _check_signature(
-    signature: Any, data_spec: Any, sequence_length: int | None, table_name: str
-) -> None:
-    """Raises a ValueError if items of a table are not sequences of `data_spec`."""
-    if signature is None:
-        return
-    found = tf.nest.flatten(signature)
-    expected = tree.flatten_with_path(data_spec)
-    where = f"data_spec: the signature of table {table_name!r} has"
-    remedy = (
-        "make the table with tensor_spec.add_outer_dim(data_spec, sequence_length), or "
-        "give the buffer the specs of what the table holds."
-    )
-    if len(found) != len(expected):
-        raise ValueError(
-            f"{where} {len(found)} tensors, expected {len(expected)}; {remedy}"
-        )
-    for given, (path, spec) in zip(found, expected, strict=True):
-        shape = tf.TensorShape([sequence_length, *spec.shape])
-        if given.dtype != spec.dtype or not shape.is_compatible_with(given.shape):
-            raise ValueError(
-                f"{where} {given.dtype.name} {given.shape} at "
-                f"'{'/'.join(map(str, path))}', expected {spec.dtype.name} {shape}; "
-                f"{remedy}"
             )

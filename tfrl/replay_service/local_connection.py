@@ -58,6 +58,7 @@ class LocalStream:
         self._start = self._end = 0  # What of the chunk is not yet used.
         self._large: memoryview | None = None  # A large message that is coming in.
         self._large_end = 0
+        self._is_drained = True  # As far as is known: then waiting is what helps.
 
     def send(self, buffers: Sequence[wire.Buffer]) -> None:
         """Sends a message now as far as the socket takes it, and the rest later.
@@ -121,29 +122,33 @@ class LocalStream:
           ConnectionLost: If the other side is gone.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
+        if self._outgoing:
+            self.pump()
         while True:
             message = self._next_message()
             if message is not None:
                 return message
-            if self._read():
-                continue
-            remaining = None
-            if deadline is not None:
-                remaining = deadline - time.monotonic()
-                if remaining <= 0:
-                    self.pump()
+            if timeout != 0 and self._is_drained:
+                remaining = None
+                if deadline is not None:
+                    remaining = deadline - time.monotonic()
+                if (remaining is not None and remaining <= 0) or not self._wait(
+                    remaining
+                ):
                     return None
-            self._wait(remaining)
+            if not self._read() and timeout == 0:
+                return None
 
     def close(self) -> None:
         """Closes this process's end."""
         self._outgoing.clear()
         self._socket.close()
 
-    def _wait(self, timeout: float | None) -> None:
+    def _wait(self, timeout: float | None) -> bool:
+        """Waits until there is something to read or room to write."""
         milliseconds = None if timeout is None else timeout * 1000
         waiting = self._reading if self.pump() else self._both
-        waiting.poll(milliseconds)
+        return bool(waiting.poll(milliseconds))
 
     def _next_message(self) -> wire.Buffer | None:
         """Takes a message that is complete from what has been read."""
@@ -183,9 +188,11 @@ class LocalStream:
         try:
             count = self._socket.recv_into(target)
         except (BlockingIOError, InterruptedError):
+            self._is_drained = True
             return False
         except OSError as error:
             raise _lost(error) from error
+        self._is_drained = count < len(target)
         if not count:
             raise errors.ConnectionLost("The server closed the connection.")
         if self._large is not None:

@@ -1,7 +1,8 @@
 """The steps that a writer keeps: a block of rows for each column, written in place.
 
-Steps are numbered from 0 on, over all episodes. Rows are never written twice, so views
-of them can be sent without copying, and sent again after a connection broke.
+Steps are numbered from 0 on, over all episodes. Rows stay as they are until the server
+has confirmed all items that refer to them: views of them can be sent without copying,
+and sent again after a connection broke.
 """
 
 from __future__ import annotations
@@ -33,11 +34,20 @@ class Block:
 
     __slots__ = ("arrays", "rows", "sent", "start")
 
-    def __init__(self, start: int, rows: int, columns: Iterable[Column]):
-        self.start = start
+    def __init__(self, rows: int, columns: Iterable[Column]):
+        self.start = 0
         self.rows = rows
         self.arrays = [np.zeros((rows, *c.shape), c.dtype) for c in columns]
         self.sent = np.zeros(rows, bool)
+
+    def is_alike(self, rows: int, columns: int) -> bool:
+        """Whether it has so many rows and columns."""
+        return self.rows == rows and len(self.arrays) == columns
+
+    def begin(self, start: int) -> None:
+        """Takes it into use, maybe again, for the steps from `start` on."""
+        self.start = start
+        self.sent[:] = False
 
 
 class StepBuffers:
@@ -216,12 +226,17 @@ class StepBuffers:
         return found[::-1]
 
     def _add_block(self) -> None:
-        rows = _BLOCK_BYTES // max(self.step_bytes, 1)
-        block = Block(self.end, min(max(rows, _MIN_ROWS), _MAX_ROWS), self.schema)
+        rows = min(max(_BLOCK_BYTES // max(self.step_bytes, 1), _MIN_ROWS), _MAX_ROWS)
         with self._lock:
             needed = min(self.oldest, self._lowest_needed())
+            free = None
             while len(self._blocks) > 1 and self._blocks[1].start <= needed:
-                del self._blocks[0]
+                free = self._blocks.pop(0)
+            # Memory that is in use already costs less than new memory.
+            if free is None or not free.is_alike(rows, len(self.schema)):
+                free = Block(rows, self.schema)
+            block = free
+            block.begin(self.end)
             self._blocks.append(block)
         self._row, self._rows = 0, block.rows
         for column, array in zip(self.schema, block.arrays, strict=True):

@@ -160,25 +160,39 @@ class ColumnHistory:
         return f"ColumnHistory(path={self._column.path}, {len(self)} steps)"
 
     def _cut(self, key: Any) -> TrajectoryColumn:
-        column, length = self._column, len(self)
         if isinstance(key, int | np.integer):
-            steps = self._checked([self._position(int(key), length)], key)
-            return TrajectoryColumn(column, steps[0], 1, True)
+            (step,) = self._checked([self._position(int(key))], key)
+            return TrajectoryColumn(self._column, step, 1, True)
         if isinstance(key, slice):
-            positions: list[int | None] = list(range(length)[key])
-            forward = key.step is None or key.step > 0
-            if forward and key.start is not None and key.start < -length:
-                # Asked for more steps than there are: not for fewer of them.
-                positions[:0] = [None] * (-length - key.start)
-            return from_steps(column, self._checked(positions, key))
+            return self._cut_slice(key)
         if isinstance(key, list):
-            places = [self._position(int(i), length) for i in key]
-            return from_steps(column, self._checked(places, key))
+            steps = self._checked([self._position(int(i)) for i in key], key)
+            return from_steps(self._column, steps)
         raise TypeError(
             f"_ColumnHistory indices must be integers or slices, not {type(key)}"
         )
 
-    def _position(self, index: int, length: int) -> int | None:
+    def _cut_slice(self, key: slice) -> TrajectoryColumn:
+        column, length = self._column, len(self)
+        found = range(length)[key]
+        is_forward = key.step is None or key.step > 0
+        if is_forward and key.start is not None and key.start < -length:
+            # Asked for more steps than there are: not for fewer of them.
+            missing = [None] * (-length - key.start)
+            return from_steps(column, self._checked([*missing, *found], key))
+        if found and found.step == 1 and self._are_there(found[0]):
+            start = column.buffers.start + found[0]
+            return TrajectoryColumn(column, start, len(found))
+        return from_steps(column, self._checked(found, key))
+
+    def _are_there(self, position: int) -> bool:
+        """Whether, for sure, all steps from a position on can be used."""
+        column = self._column
+        step = column.buffers.start + position
+        return step >= column.solid and step >= column.buffers.end - column.keep
+
+    def _position(self, index: int) -> int | None:
+        length = len(self)
         if index >= length and index > 0:
             raise IndexError(
                 f"list index out of range: step {index} of column {self._column.path} "

@@ -19,6 +19,7 @@ from tfrl.replay_service.writer_pacemaker import PACEMAKER
 
 BATCH = 64  # Items that are sent together.
 _BATCH_BYTES = 4 << 20  # Or less, if their steps are as large as that.
+_LARGE = 64 << 10  # Bytes that outweigh a message.
 _DELAY = 0.05  # Seconds that an item may wait for others.
 
 Connect = Callable[[dict[str, Any]], connections.Connection]
@@ -82,6 +83,7 @@ class WriterStream:
                 PACEMAKER.event.set()
         elif self.count >= BATCH or self._buffers.end >= self._next_end:
             self.send()
+            self._receive_all()
 
     def next_episode(self) -> None:
         """Has the next items belong to another episode."""
@@ -103,7 +105,11 @@ class WriterStream:
         self._transmit(batch, self._buffers.oldest)
         rows = _BATCH_BYTES // max(self._buffers.step_bytes, 1)
         self._next_end = self._buffers.end + max(rows, 1)
-        self._receive_all()
+
+    @property
+    def _is_large(self) -> bool:
+        """Whether it pays to send what waits, also if more may come soon."""
+        return self.count * self._buffers.step_bytes > _LARGE
 
     def raise_problem(self) -> None:
         """Raises what went wrong, once."""
@@ -129,6 +135,9 @@ class WriterStream:
             while True:
                 self.raise_problem()
                 if self.count + self.outstanding <= limit:
+                    if self._is_large and 2 * self.count > limit:
+                        self.send()  # The server is not to wait for it all.
+                        self._receive_all()
                     return True
                 if self.count and self._link is not None:
                     self.send()

@@ -1,0 +1,367 @@
+"""Messages that are none, sent to a replay server: it neither ends nor grows.
+
+    python -m benchmarks.service_fuzz --messages=10000
+
+Messages of every kind are cut short, lengthened, changed in some bytes or in what their
+JSON says, sent in any order, or without a greeting; and lengths are announced that
+nothing follows. They go over gRPC and over the local socket, one half each. In between
+the server has to answer. It prints what came of it; the status is 1 if that is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import copy
+import dataclasses
+import os
+import random
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import grpc
+import numpy as np
+
+from benchmarks.workers import memory
+from tfrl import replay_service as reverb
+from tfrl.replay_service import wire
+
+_TABLES = ("table", "other")
+_VALUES: tuple[Any, ...] = (
+    *(None, True, -1, 0, 1, 2, 7, 255, 2**31, 2**32, 2**63 - 1, 2**63, 2**64, 10**400),
+    *(0.5, -1.0, 1e308, float("nan"), float("inf"), "", "table", "x" * 5_000),
+    *("float32", "object", "int64", [], {}, [[]], [0], [-1], [2**40], {"a": {}}),
+    [[0, 0, False]] * 300,
+)
+_DTYPES = ("int64", "uint64", "float64", "float32", "uint8", "bool", "complex128")
+_PATIENCE = 10.0  # Seconds for the server to answer a client that does as it should.
+_LENGTH = struct.Struct("<I")
+
+
+@dataclasses.dataclass
+class Findings:
+    """What came of it.
+
+    Attributes:
+      sent: how many messages were.
+      longest: seconds that the server took to answer in between, at most.
+      grown: the bytes by which it grew, from a fifth of the messages on.
+      open_files: how many more it has open in the end.
+      alive: whether it still is.
+    """
+
+    sent: int = 0
+    longest: float = 0.0
+    grown: int = 0
+    open_files: int = 0
+    alive: bool = True
+
+    def faults(self) -> list[str]:
+        """What is wrong."""
+        checks = {
+            "the server ended": self.alive,
+            f"it took {self.longest:.1f} s to answer": self.longest < _PATIENCE,
+            f"it grew by {self.grown:,} bytes": self.grown < 32e6,
+            f"it has {self.open_files} more files open": self.open_files < 32,
+        }
+        return [what for what, is_right in checks.items() if not is_right]
+
+
+def make_server() -> reverb.Server:
+    """A server with something in its tables."""
+    tables = [
+        reverb.Table(
+            name,
+            sampler=reverb.selectors.Prioritized(1.0),
+            remover=reverb.selectors.Fifo(),
+            max_size=100,
+            rate_limiter=reverb.rate_limiters.MinSize(1),
+        )
+        for name in _TABLES
+    ]
+    server = reverb.Server(tables)
+    with server.localhost_client().trajectory_writer(2) as writer:
+        for i in range(50):
+            writer.append({"x": np.full(3, i, np.float32), "y": np.int64(i)})
+            item = {"x": writer.history["x"][-1:], "y": writer.history["y"][-1:]}
+            writer.create_item("table", 1.0, item)
+    return server
+
+
+def fuzz(
+    messages: int, seed: int = 0, say: Callable[[str], None] = lambda line: None
+) -> Findings:
+    """Sends so many messages to a new server."""
+    server = make_server()
+    findings = Findings()
+    rng = random.Random(seed)
+    try:
+        pid = server._process.pid
+        client = server.localhost_client()
+        grpc_streams = GrpcStreams(f"localhost:{server.port}")
+        local = grpc_streams.greet()["local"]
+        streams: list[Any] = [grpc_streams]
+        if local is not None:
+            streams.append(LocalStreams(local["socket"], local["secret"], rng))
+        files, before = _open_files(pid), 0
+        while findings.sent < messages and findings.alive:
+            for stream in streams:
+                findings.sent += stream.send(list(_conversation(rng, stream.hello)))
+            if findings.sent % 50 < 5:
+                _look(findings, client, pid)
+            if not before and findings.sent > messages / 5:
+                before = memory.held(pid)
+        for stream in streams:
+            stream.close()
+        _look(findings, client, pid)
+        findings.grown = memory.held(pid) - before
+        findings.open_files = _settled(lambda: _open_files(pid) - files)
+    finally:
+        server.stop()
+    say(str(findings))
+    return findings
+
+
+def _look(findings: Findings, client: reverb.Client, pid: int) -> None:
+    """Has the server answer one who does as they should."""
+    started = time.monotonic()
+    try:
+        client.server_info(_PATIENCE)
+    except reverb.errors.ReverbError:
+        findings.alive = _is_running(pid)
+    findings.longest = max(findings.longest, time.monotonic() - started)
+
+
+class GrpcStreams:
+    """Conversations over gRPC."""
+
+    hello: Mapping[str, Any] = {}
+
+    def __init__(self, address: str) -> None:
+        self._channel = grpc.insecure_channel(address)
+        self._start = self._channel.stream_stream("/tfrl.Replay/Session")
+
+    def greet(self) -> dict[str, Any]:
+        """What the server says of itself."""
+        hello = {"protocol": wire.PROTOCOL, "role": "control"}
+        (message, *_) = self._start(iter([_joined(wire.HELLO, hello)]))
+        return wire.decode(message).meta
+
+    def send(self, messages: Sequence[bytes]) -> int:
+        """Sends messages, and takes whatever comes; returns how many."""
+        with contextlib.suppress(grpc.RpcError):
+            for _ in self._start(iter(messages), timeout=_PATIENCE):
+                pass
+        return len(messages)
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self._channel.close()
+
+
+class LocalStreams:
+    """Conversations over the local socket, each with a connection of its own.
+
+    Some lie about a message's length, some leave at once, and some never end.
+    """
+
+    def __init__(self, path: str, secret: str, rng: random.Random) -> None:
+        self.hello = {"secret": secret, "shared": True}
+        self._path = path
+        self._rng = rng
+        self._left_open: list[socket.socket] = []
+
+    def send(self, messages: Sequence[bytes]) -> int:
+        """Sends messages, and takes whatever comes; returns how many."""
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(_PATIENCE)
+        connection.connect(self._path)
+        with contextlib.suppress(OSError):
+            for message in messages:
+                connection.sendall(_LENGTH.pack(self._length(message)) + message)
+            if self._rng.random() < 0.05:
+                self._left_open.append(connection)
+                return len(messages)
+            if self._rng.random() < 0.8:
+                connection.shutdown(socket.SHUT_WR)
+                while connection.recv(1 << 16):
+                    pass
+        connection.close()
+        return len(messages)
+
+    def close(self) -> None:
+        """Closes those that were left open."""
+        for connection in self._left_open:
+            connection.close()
+
+    def _length(self, message: bytes) -> int:
+        if self._rng.random() < 0.95:
+            return len(message)
+        lies = (0, len(message) - 1, len(message) + 9, wire.MAX_FRAME, 2**32 - 1)
+        return max(0, self._rng.choice(lies))
+
+
+def _conversation(rng: random.Random, hello: Mapping[str, Any]) -> Iterator[bytes]:
+    """A greeting, mostly, and messages, mostly wrong ones."""
+    role = rng.choice(("control", "writer", "sampler"))
+    greeting = {"protocol": wire.PROTOCOL, "role": role, **hello}
+    if role == "writer":
+        greeting["writer_id"] = str(rng.randrange(100))
+    if rng.random() < 0.9:
+        meta = _changed(greeting, rng) if rng.random() < 0.1 else greeting
+        yield _joined(wire.HELLO, meta)
+    kinds = [*_ROLES[role]] * 3 + [*_MESSAGES]
+    for _ in range(rng.randrange(1, 5)):
+        yield _message(rng.choice(kinds), rng)
+
+
+def _message(kind: int, rng: random.Random) -> bytes:
+    """A message of a kind, which one of the ways to spoil it has been tried on."""
+    meta, arrays = _MESSAGES[kind]
+    meta, arrays = copy.deepcopy(meta), list(arrays)
+    way = rng.randrange(8)
+    if way == 0:
+        for _ in range(rng.randrange(1, 4)):
+            meta = _changed(meta, rng)
+    elif way == 1 and arrays:
+        at = rng.randrange(len(arrays))
+        arrays[at : at + rng.randrange(2)] = [_any_array(rng)] * rng.randrange(3)
+    elif way == 2 and arrays:
+        at = rng.randrange(len(arrays))
+        # Other numbers, such as of steps that were never sent.
+        change = rng.choice((-1, 1, 10**6, -(10**6)))
+        with np.errstate(over="ignore"):
+            arrays[at] = arrays[at] + np.array(change).astype(arrays[at].dtype)
+    message = bytearray(_joined(kind, meta, arrays))
+    if way == 3:
+        del message[rng.randrange(len(message)) :]
+    elif way == 4:
+        message += rng.randbytes(rng.randrange(1, 100))
+    elif way == 5:
+        for _ in range(rng.randrange(1, 6)):
+            message[rng.randrange(len(message))] = rng.randrange(256)
+    elif way == 6:
+        # Where lengths and counts are.
+        at = rng.randrange(min(60, len(message) - 4))
+        message[at : at + 4] = _LENGTH.pack(rng.choice((0, 2**31, 2**32 - 1)))
+    return bytes(message)
+
+
+def _changed(value: Any, rng: random.Random) -> Any:
+    """A copy of what JSON can hold, of which something is changed or missing."""
+    if isinstance(value, dict) and value and rng.random() < 0.9:
+        key = rng.choice(list(value))
+        if rng.random() < 0.15:
+            return {k: v for k, v in value.items() if k != key}
+        return {**value, key: _changed(value[key], rng)}
+    if isinstance(value, list) and value and rng.random() < 0.7:
+        at = rng.randrange(len(value))
+        return [*value[:at], _changed(value[at], rng), *value[at + 1 :]]
+    return rng.choice(_VALUES)
+
+
+def _any_array(rng: random.Random) -> np.ndarray:
+    shape = tuple(rng.choice((0, 1, 2, 3, 50)) for _ in range(rng.randrange(4)))
+    size = int(np.prod(shape))
+    return (
+        np.frombuffer(rng.randbytes(16 * size), np.uint8)[
+            : size * np.dtype(dtype := rng.choice(_DTYPES)).itemsize
+        ]
+        .view(dtype)
+        .reshape(shape)
+    )
+
+
+def _joined(kind: int, meta: Any, arrays: Sequence[np.ndarray] = ()) -> bytes:
+    return b"".join(wire.encode(kind, meta, arrays))
+
+
+def _write_message() -> tuple[dict[str, Any], list[np.ndarray]]:
+    """Three steps, and two items of two."""
+    meta = {
+        "schema": [["float32", [3], "x"], ["int64", [], "y"]],
+        "keep": 1,
+        "episode": 0,
+        "groups": [
+            {
+                "table": "table",
+                "n": 2,
+                "columns": [[0, 0, False], [1, 1, True]],
+                "lengths": [2, 1],
+                "episode": 0,
+            }
+        ],
+    }
+    steps = [np.arange(3), np.ones((3, 3), np.float32), np.arange(3)]
+    items = [np.array([[0, 1, 1], [1, 2, 2]]), np.ones(2), np.array([1, 2])]
+    return meta, steps + items
+
+
+_KEYS = np.array([1, 2**33, 2**64 - 1], np.uint64)
+_SAMPLE = {"table": "table", "num": 3, "timeout_ms": 5, "request": 1, "release": 0}
+_MESSAGES: dict[int, tuple[dict[str, Any], list[np.ndarray]]] = {
+    wire.HELLO: ({"protocol": wire.PROTOCOL, "role": "control"}, []),
+    wire.INFO: ({}, []),
+    wire.RESET: ({"table": "other"}, []),
+    wire.MUTATE: ({"table": "table"}, [_KEYS, np.ones(3), _KEYS[:1]]),
+    wire.SAMPLE: (_SAMPLE, []),
+    wire.RELEASE: ({"release": 1}, []),
+    wire.WRITE: _write_message(),
+    wire.WELCOME: ({"server_id": "mine", "tables": {}}, []),
+    wire.SAMPLES: ({"request": 1, "layout": 0, "done": True}, [_KEYS]),
+    99: ({"what": "is this"}, [_KEYS]),
+}
+_ROLES = {
+    "control": (wire.INFO, wire.RESET, wire.MUTATE),
+    "sampler": (wire.SAMPLE, wire.RELEASE),
+    "writer": (wire.WRITE,),
+}
+
+
+def _open_files(pid: int) -> int:
+    with contextlib.suppress(OSError):
+        return len(os.listdir(f"/proc/{pid}/fd"))
+    return 0
+
+
+def _settled(value: Callable[[], int]) -> int:
+    """A value that goes down, once it no longer does."""
+    for _ in range(20):
+        if value() < 8:
+            break
+        time.sleep(0.5)
+    return value()
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs it; returns the status to exit with."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.service_fuzz",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--messages", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args(arguments)
+    faults = fuzz(options.messages, options.seed, print).faults()
+    for fault in faults:
+        print(f"WRONG: {fault}")
+    if not faults:
+        print("All right.")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -5,7 +5,13 @@ import threading
 import numpy as np
 import pytest
 
-from tfrl.replay_service import errors, item_selectors, rate_limiters, specs_json
+from tfrl.replay_service import (
+    arena_view,
+    errors,
+    item_selectors,
+    rate_limiters,
+    specs_json,
+)
 from tfrl.replay_service.sampler import Exhausted, SampleStream
 from tfrl.replay_service.table import Table
 from tfrl.specs.array_spec import ArraySpec
@@ -296,6 +302,20 @@ def test_a_lost_session_is_replaced(open_stream):
     session.connection.close()
     other = open_stream("pairs", max_samples=1, session=session)
     assert other.next_batch(1)[6].tolist() == [[0, 10]]
+
+
+def test_memory_that_cannot_be_mapped_is_done_without(
+    server, client, monkeypatch, caplog
+):
+    def refuse(*args):
+        raise PermissionError("no")
+
+    monkeypatch.setattr(arena_view, "attach", refuse)
+    stream = SampleStream(f"localhost:{server.port}", "pairs", max_in_flight=4)
+    assert len(stream.next_batch(9)[0]) == 9
+    assert not stream._session.shared
+    assert "come as messages instead" in caplog.text
+    stream.close()
 
 
 def test_where_nothing_listens_the_stream_says_so():

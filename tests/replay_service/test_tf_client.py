@@ -78,6 +78,15 @@ def test_priorities_are_updated_and_unknown_keys_ignored(client, run):
     assert client.sample("plain", DTYPES).info.priority == 7.0
 
 
+def test_a_table_named_twice_gets_two_items(server, client):
+    def size():
+        return server.localhost_client().server_info()["plain"].current_size
+
+    before = size()
+    insert(client, 1, ["plain", "plain"])
+    assert size() == before + 2
+
+
 def test_what_is_not_asked_for_is_refused(client):
     insert(client, 1, ["plain"])
     with pytest.raises(

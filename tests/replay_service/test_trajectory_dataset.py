@@ -199,6 +199,17 @@ def test_addresses_and_tables_may_be_tensors(server, address):
     assert values_of(dataset) == [[1, 1], [2, 2], [1], [2]]
 
 
+def test_nothing_is_drawn_ahead_by_tf_data_unless_asked(address):
+    for dataset in (
+        of_scalars(address, "queue"),
+        of_scalars(address, "queue").batch(2),
+    ):
+        options = dataset.map(lambda sample: sample).options()
+        assert options.autotune.enabled is False
+        assert options.experimental_optimization.inject_prefetch is False
+        assert options.experimental_optimization.map_parallelization is False
+
+
 def test_a_dataset_can_be_iterated_again(address):
     dataset = TrajectoryDataset(address, "plain", *FLAT, 4, max_samples=2)
     assert len(list(dataset)) == len(list(dataset.repeat(2))) / 2 == 2
@@ -322,6 +333,7 @@ def test_a_prefetching_iterator_that_waits_can_be_deleted(server, address):
     assert len(sample_generator._readers) == readers
 
 
+@pytest.mark.slow
 def test_a_process_ends_while_its_dataset_waits(address):
     script = f"""
 import threading, time

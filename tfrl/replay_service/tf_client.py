@@ -186,10 +186,15 @@ class TFClient:
     def _insert(
         self, tables: np.ndarray, priorities: np.ndarray, *data: np.ndarray
     ) -> None:
-        with self._connected().writer(max_sequence_length=1) as writer:
-            writer.append(list(data))
-            for table, priority in zip(tables, priorities.tolist(), strict=True):
-                writer.create_item(table.decode(), 1, priority)
+        items = [
+            (t.decode(), p) for t, p in zip(tables, priorities.tolist(), strict=True)
+        ]
+        client = self._connected()
+        if len(dict(items)) == len(items):
+            client.insert(list(data), dict(items))
+            return
+        for item in items:
+            client.insert(list(data), dict([item]))
 
     def _update(self, table: bytes, keys: np.ndarray, priorities: np.ndarray) -> None:
         if keys.shape != priorities.shape:

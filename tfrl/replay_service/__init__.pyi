@@ -6,6 +6,7 @@ from . import item_selectors as selectors  # noqa: F401
 from . import pattern_dataset as pattern_dataset
 from . import rate_limiters as rate_limiters
 from . import replay_sample as replay_sample
+from . import reverb_types as reverb_types
 from . import server as server
 from . import structured_writer as structured  # noqa: F401
 from . import structured_writer as structured_writer

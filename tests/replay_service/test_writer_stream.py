@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import os
+import random
 import socket
 import threading
 import time
@@ -12,7 +13,13 @@ import numpy as np
 import pytest
 
 from tfrl import specs
-from tfrl.replay_service import connection, errors, item_selectors, rate_limiters
+from tfrl.replay_service import (
+    connection,
+    errors,
+    item_selectors,
+    rate_limiters,
+    writer_stream,
+)
 from tfrl.replay_service.client import Client
 from tfrl.replay_service.server import Server, Table
 
@@ -199,6 +206,84 @@ def test_items_that_wait_for_a_limiter_go_in_once_when_a_connection_breaks(clien
     assert [int(sample.data[0]) for sample in samples] == list(range(100))
     writer.flush()
     assert client.server_info()["queue"].current_size == 0
+
+
+def test_steps_that_items_to_come_share_with_repeated_ones_are_kept(
+    client, monkeypatch
+):
+    monkeypatch.setattr(writer_stream, "_DELAY", 1000.0)
+    writer = client.trajectory_writer(2)
+    for i in range(writer_stream.BATCH):  # Sent, and held back by the limiter.
+        writer.append([i])
+        writer.create_item("queue", 1.0, [writer.history[0][-1]])
+    writer.create_item("queue", 1.0, [writer.history[0][-1]])  # Not sent.
+    for i in range(5):
+        writer.append([-i])
+    link = writer._stream._link
+    _cut(writer)
+    deadline = time.monotonic() + 10
+    while writer._stream._link in (None, link) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert writer._stream.count == 1
+    samples = client.sample("queue", writer_stream.BATCH, emit_timesteps=False)
+    assert len(list(samples)) == writer_stream.BATCH
+    writer.flush()
+    (sample,) = client.sample("queue", emit_timesteps=False)
+    assert sample.data == [writer_stream.BATCH - 1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_is_written_arrives_once_and_in_order(client, seed):
+    rng = random.Random(seed)
+    writer = client.trajectory_writer(4)
+    steps, expected = [], []
+    for i in range(300):
+        step = {"x": i, "y": [i, i], "z": None if rng.random() < 0.3 else float(i)}
+        if rng.random() < 0.2:
+            writer.append({"x": i}, partial_step=True)
+            writer.create_item("any", 1.0, [writer.history["x"][-1]])
+            expected.append([i])
+            step = {name: step[name] for name in "yz"}
+        writer.append({**step, "y": np.array([i, i])})
+        steps.append({**step, "x": i})
+        for _ in range(rng.randrange(3)):
+            back = rng.choices(range(1, min(len(steps), 4) + 1), k=rng.randrange(1, 4))
+            name = rng.choice("xyz")
+            values = [steps[-k][name] for k in back]
+            if None not in values:
+                column = writer.history[name][[-k for k in back]]
+                writer.create_item("any", 1.0, [column])
+                expected.append([values])
+        event = rng.random()
+        if event < 0.02:
+            writer.flush(rng.randrange(10))
+        elif event < 0.04:
+            writer.end_episode(clear_buffers=event < 0.03)
+            steps = [] if event < 0.03 else steps
+        elif event < 0.06:
+            with contextlib.suppress(OSError, AttributeError):
+                _cut(writer)
+        elif event < 0.07:
+            time.sleep(0.06)
+    writer.flush()
+    assert _drain(client) == expected
+
+
+def test_what_was_written_without_a_connection_goes_out_in_many_messages(client):
+    writer = client.trajectory_writer(1)
+    stream = writer._stream
+    link, stream._link = stream._link, None
+    stream._thread = threading.current_thread()  # As if it tried to connect.
+    for i in range(1000):
+        writer.append([i, np.zeros(1000)])
+        writer.create_item("any", 1.0, [writer.history[0][-1]])
+        if i % 150 == 0:
+            writer.create_item("any", 1.0, [writer.history[0][-1:]])
+    stream._link, stream._thread = link, None
+    writer.flush()
+    items = _drain(client)
+    assert [item[0] for item in items if isinstance(item[0], int)] == list(range(1000))
+    assert len(items) == 1007
 
 
 def test_a_server_that_is_gone_is_named():

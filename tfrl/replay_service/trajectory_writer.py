@@ -208,8 +208,7 @@ class TrajectoryWriter:
             group = stream.group
             if group is None or group.key != key:
                 group = self._open_group(stream, table, key, columns)
-            lowest = first + group.lowest
-            if lowest < buffers.end - buffers.keep or lowest < buffers.start:
+            elif first + group.lowest < max(buffers.start, buffers.end - buffers.keep):
                 _check_kept(columns)
             group.starts.append(first)
             group.priorities.append(priority)
@@ -287,6 +286,7 @@ class TrajectoryWriter:
                     f"The column {column._column.path} of `trajectory` is from the "
                     "history of another writer: make items of a writer's own history."
                 )
+        _check_kept(columns)
         layout = self._layouts.get(key, table, columns)
         group = Group(key, layout, stream.episode)
         stream.open_group(group)

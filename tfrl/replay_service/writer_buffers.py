@@ -228,7 +228,7 @@ class StepBuffers:
     def _add_block(self) -> None:
         rows = min(max(_BLOCK_BYTES // max(self.step_bytes, 1), _MIN_ROWS), _MAX_ROWS)
         with self._lock:
-            needed = min(self.oldest, self._lowest_needed())
+            needed = self._lowest_needed()
             free = None
             while len(self._blocks) > 1 and self._blocks[1].start <= needed:
                 free = self._blocks.pop(0)

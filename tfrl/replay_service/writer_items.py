@@ -7,7 +7,7 @@ them at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,6 +73,14 @@ class Group:
         self.episode = episode
         self.starts: list[int] = []
         self.priorities: list[float] = []
+
+    def split_off(self, count: int) -> Group:
+        """Takes the first `count` items away, and returns them."""
+        first = Group(self.key, self.layout, self.episode)
+        first.starts, self.starts = self.starts[:count], self.starts[count:]
+        first.priorities = self.priorities[:count]
+        self.priorities = self.priorities[count:]
+        return first
 
 
 class SentGroup(NamedTuple):
@@ -148,6 +156,22 @@ class Batch:
                     SentGroup(group.layout, group.episode, starts, priorities, numbers)
                 )
         self.groups = groups
+
+
+def split_groups(groups: list[Group], most: int) -> Iterator[list[Group]]:
+    """Yields groups of altogether at most so many items, in order, all used up."""
+    part: list[Group] = []
+    room = most
+    for group in groups:
+        while len(group.starts) > room:
+            if room:
+                part.append(group.split_off(room))
+            yield part
+            part, room = [], most
+        part.append(group)
+        room -= len(group.starts)
+    if part:
+        yield part
 
 
 class Layouts:

@@ -7,6 +7,7 @@ which no call is made for a time.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import threading
 import time
@@ -62,7 +63,8 @@ class Pacemaker:
     def _close_all(self) -> None:
         deadline = time.monotonic() + _AT_EXIT
         for stream in self._all():
-            stream.close(max(deadline - time.monotonic(), 0.0))
+            with contextlib.suppress(Exception):  # No one is left to be told.
+                stream.close(max(deadline - time.monotonic(), 0.0))
 
     def _after_fork(self) -> None:
         """Starts anew: threads do not come along, and locks come as they were."""

@@ -14,7 +14,7 @@ import numpy as np
 from tfrl.replay_service import connection as connections
 from tfrl.replay_service import errors, wire
 from tfrl.replay_service.writer_buffers import StepBuffers
-from tfrl.replay_service.writer_items import Batch, Group, Layouts
+from tfrl.replay_service.writer_items import Batch, Group, Layouts, split_groups
 from tfrl.replay_service.writer_pacemaker import PACEMAKER
 
 BATCH = 64  # Items that are sent together.
@@ -79,6 +79,8 @@ class WriterStream:
         self.count += 1
         if self.count == 1:
             self._since = time.monotonic()
+            rows = _BATCH_BYTES // max(self._buffers.step_bytes, 1)
+            self._next_end = self._buffers.end + max(rows, 1)
             if not PACEMAKER.event.is_set():
                 PACEMAKER.event.set()
         elif self.count >= BATCH or self._buffers.end >= self._next_end:
@@ -97,14 +99,15 @@ class WriterStream:
         if self._link is None:
             self._reconnect()
             return
-        batch = Batch(self._groups, self._next_number)
-        self._next_number = batch.last + 1
+        # Many are there after a time without a connection.
+        batches = []
+        for groups in split_groups(self._groups, BATCH):
+            batches.append(Batch(groups, self._next_number))
+            self._next_number = batches[-1].last + 1
         self.outstanding += self.count
         self._groups, self.group, self.count = [], None, 0
-        self._sent.append(batch)
-        self._transmit(batch, self._buffers.oldest)
-        rows = _BATCH_BYTES // max(self._buffers.step_bytes, 1)
-        self._next_end = self._buffers.end + max(rows, 1)
+        self._sent.extend(batches)
+        self._transmit_all(batches)
 
     @property
     def _is_large(self) -> bool:
@@ -184,9 +187,13 @@ class WriterStream:
             self.lock.release()
 
     def lowest_needed(self) -> int:
-        """Returns the first step that an item not yet confirmed refers to."""
+        """Returns the first step that an item not yet confirmed can refer to."""
+        return min([self._lowest_waiting(), *(batch.lowest for batch in self._sent)])
+
+    def _lowest_waiting(self) -> int:
+        """Returns the first step that an item not yet sent, or to come, refers to."""
         waiting = [min(g.starts) + g.lowest for g in self._groups if g.starts]
-        return min([self._buffers.end, *waiting, *(b.lowest for b in self._sent)])
+        return min([self._buffers.oldest, *waiting])
 
     def after_fork(self) -> None:
         """Becomes a writer of its own: what is on its way, the parent sends."""
@@ -219,13 +226,18 @@ class WriterStream:
         self._confirm(number)
         for batch in self._sent:
             batch.drop_confirmed(number)
-        lowest = [self._buffers.oldest]
-        for batch in reversed(self._sent):
-            lowest.append(min(batch.lowest, lowest[-1]))
-        for batch, keep in zip(list(self._sent), lowest[-2::-1], strict=True):
-            if self._link is link:
-                self._transmit(batch, keep)
+        self._transmit_all(list(self._sent))
         PACEMAKER.event.set()
+
+    def _transmit_all(self, batches: list[Batch]) -> None:
+        """Sends batches; with each goes which steps those after it may refer to."""
+        link = self._link
+        lowest = [self._lowest_waiting()]
+        for batch in reversed(batches[1:]):
+            lowest.append(min(batch.lowest, lowest[-1]))
+        for batch, keep in zip(batches, reversed(lowest), strict=False):
+            if self._link is link:  # Else all go again by another.
+                self._transmit(batch, keep)
 
     def _transmit(self, batch: Batch, keep: int) -> None:
         """Sends a batch, and the steps that the server does not have."""

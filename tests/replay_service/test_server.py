@@ -287,14 +287,16 @@ def test_server_ends_with_a_parent_that_is_killed():
         "import time\n"
         "from tfrl.replay_service.server import Server, Table\n"
         "server = Server([Table.queue('q', 3)])\n"
-        "print(server._process.pid, server._process._directory, flush=True)\n"
+        "path = server._checkpointer.path\n"
+        "print(server._process.pid, server._process._directory, path, flush=True)\n"
         "time.sleep(60)\n"
     )
     parent = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
     )
-    pid, directory = parent.stdout.readline().split()
+    pid, directory, checkpoints = parent.stdout.readline().split()
     assert is_alive(int(pid))
+    assert os.path.exists(checkpoints)
     parent.kill()
     parent.wait()
     parent.stdout.close()
@@ -303,3 +305,4 @@ def test_server_ends_with_a_parent_that_is_killed():
         time.sleep(0.02)
     assert not is_alive(int(pid))
     assert not os.path.exists(directory)
+    assert not os.path.exists(checkpoints)

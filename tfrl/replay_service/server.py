@@ -78,7 +78,10 @@ class Server:
             )
         token = os.environ.get("TFRL_REPLAY_TOKEN") or None if token is None else token
         addresses.check_exposure(host, token)
-        checkpointer = checkpointer or checkpointers.default_checkpointer()
+        temporary = None
+        if checkpointer is None:
+            checkpointer = checkpointers.TempDirCheckpointer()
+            temporary = checkpointer.path
         self._checkpointer = checkpointer  # A temporary directory lasts as long as it.
         self._tables = list(tables)
         self._host = host
@@ -94,6 +97,7 @@ class Server:
             "tls": None if tls is None else [part.decode() for part in tls],
             "seed": seed,
             "checkpointer": checkpointer.to_config(),
+            "temporary": temporary,
         }
         self._process = server_process.ServerProcess(config)
         self._finalizer = weakref.finalize(self, self._process.stop)

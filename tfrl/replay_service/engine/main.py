@@ -131,8 +131,15 @@ def child_main(parent: int) -> None:
         out.close()
 
     tell_parent(restoring=True)  # If there is something to restore.
+
+    def tidy() -> None:
+        # What the parent would have deleted, had it not been killed.
+        if config.get("temporary") and os.getppid() != parent:
+            shutil.rmtree(config["temporary"], ignore_errors=True)
+
     try:
-        serve(config, announce, on_start=lambda stop: _end_with(parent, stop))
+        serve(config, announce, on_start=lambda stop: _end_with(parent, stop, tidy))
+        tidy()
     except (OSError, ValueError, errors.ReverbError) as error:
         code = "os" if isinstance(error, OSError) else errors.code_of(error)
         number = getattr(error, "errno", None)
@@ -140,7 +147,7 @@ def child_main(parent: int) -> None:
         sys.exit(1)
 
 
-def _end_with(parent: int, stop: Callable[[], None]) -> None:
+def _end_with(parent: int, stop: Callable[[], None], tidy: Callable[[], None]) -> None:
     """Ends this process when stdin ends, or when another than `parent` adopts it."""
 
     def end() -> None:
@@ -149,6 +156,7 @@ def _end_with(parent: int, stop: Callable[[], None]) -> None:
         # The loop is busy: no time is left for it.
         if _directory is not None:
             shutil.rmtree(_directory, ignore_errors=True)
+        tidy()
         os._exit(1)
 
     def read() -> None:

@@ -218,7 +218,7 @@ def test_preprocessing_is_of_whole_sequences_before_they_are_cut(make_buffer):
 
 
 def test_deterministic_pass_goes_through_a_queue_once(make_buffer):
-    buffer = make_buffer("queue", None, rate_limiter_timeout_ms=200)
+    buffer = make_buffer("queue", None, rate_limiter_timeout_ms=100)
     write(buffer, "queue", (1, 2, 3), (10, 11, 12, 13, 14))
     dataset = buffer.as_dataset(num_steps=2, single_deterministic_pass=True)
     frames = [data["frame"].numpy().tolist() for data, _ in dataset]
@@ -234,7 +234,7 @@ def test_deterministic_pass_needs_an_order(make_buffer):
 
 
 def test_a_dataset_ends_where_the_limiter_has_no_more_in_time(make_buffer):
-    buffer = make_buffer("in_order", rate_limiter_timeout_ms=200)
+    buffer = make_buffer("in_order", rate_limiter_timeout_ms=100)
     write_fours(buffer, 5, "in_order")
     # Five sequences are ten pieces, and these three batches of three.
     sizes = [data["frame"].shape for data, _ in buffer.as_dataset(3, 2)]
@@ -431,7 +431,7 @@ def test_tables_that_do_not_fit_are_refused(make_buffer):
 
 
 def test_get_next_is_not_supported(make_buffer):
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(NotImplementedError, match="iterate over as_dataset"):
         make_buffer().get_next()
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +13,7 @@ from tfrl import replay_service
 from tfrl.replay_buffers import (
     ordered_calls,
     replay_buffer,
+    reverb_contents,
     reverb_dataset,
     reverb_rows,
 )
@@ -29,8 +28,6 @@ __all__ = [
     "make_reverb_dataset",
     "truncate_reshape_rows_by_num_steps",
 ]
-
-_logger = logging.getLogger(__name__)
 
 DEFAULT_TABLE = "experience"
 
@@ -84,9 +81,9 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
             three times the batch size if None.
           max_cycle_length: Accepted for TF-Agents' sake. It divides a dataset among
             several streams; here one stream brings whole batches.
-          num_workers_per_iterator: How many streams a dataset reads from; -1 chooses.
-            Tables with an order (Fifo, Lifo, heaps) need exactly one.
-          max_samples_per_stream: How many items come from one stream; -1 chooses.
+          num_workers_per_iterator: By how much to multiply that; -1 is 1. The items
+            come in the order of the table's sampler in any case.
+          max_samples_per_stream: The most items in one request; -1 sets no limit.
           rate_limiter_timeout_ms: How long to wait for the table's rate limiter before
             a dataset ends; -1 waits for ever.
           make_observer: What makes an observer for `add_batch` from the client, such as
@@ -127,13 +124,16 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
         self._num_workers = num_workers_per_iterator
         self._max_samples_per_stream = max_samples_per_stream
         self._batch_size = batch_size
-        self._access: dict[str, Any] = {
+        access: dict[str, Any] = {
             "token": token,
             "tls_root_certificates": tls_root_certificates,
         }
-        self._py_client = replay_service.Client(self._server_address, **self._access)
+        # Set past tf.Module's tracking, which would wrap dictionaries.
+        object.__setattr__(self, "_access", access)
+        object.__setattr__(self, "_datasets", {})
+        self._py_client = replay_service.Client(self._server_address, **access)
         self._tf_client = replay_service.TFClient(
-            self._server_address, "rb_tf_client", **self._access
+            self._server_address, "rb_tf_client", **access
         )
         info = self.get_table_info()
         reverb_dataset.check_signature(
@@ -146,10 +146,8 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
             self._rows = reverb_rows.Rows(
                 make_observer, self._py_client, data_spec, batch_size
             )
-        # Set past tf.Module's tracking, which would wrap it.
-        object.__setattr__(self, "_datasets", {})
         # Tracked by checkpoints.
-        self._contents = _Contents(self)
+        self._contents = reverb_contents.Contents(self)
 
     @property
     def py_client(self) -> replay_service.Client:
@@ -231,6 +229,14 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
             [tf.TensorSpec([], tf.int64)],
         )
         return number
+
+    def _get_next(
+        self, sample_batch_size: int | None, num_steps: int | None, time_stacked: bool
+    ) -> Any:
+        raise NotImplementedError(
+            "ReverbReplayBuffer.get_next: items come in streams; iterate over "
+            "as_dataset, or draw single ones with py_client.sample."
+        )
 
     def _clear(self) -> None:
         def clear() -> list[Any]:
@@ -387,26 +393,3 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
                 f"{num_steps}); ask for a divisor."
             )
         return num_steps
-
-
-class _Contents(tf.train.experimental.PythonState):
-    """The contents in a checkpoint: the path of one that the server makes."""
-
-    def __init__(self, buffer: ReverbReplayBuffer) -> None:
-        self._buffer = buffer
-
-    def serialize(self) -> str:
-        self._buffer.flush()
-        path = str(self._buffer.py_client.checkpoint())
-        return json.dumps({"path": path, "items": self._buffer.num_frames()})
-
-    def deserialize(self, string_value: bytes) -> None:
-        saved = json.loads(string_value)
-        if saved["items"] and not self._buffer.num_frames():
-            _logger.warning(
-                "The replay server's table is empty, but when this checkpoint was made "
-                "it held %d items, which are in %s. A server loads them when it is "
-                "started with the DefaultCheckpointer of the folder above.",
-                saved["items"],
-                saved["path"],
-            )

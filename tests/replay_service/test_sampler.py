@@ -348,4 +348,4 @@ def test_a_server_that_stays_away_ends_the_stream(start_server):
     assert stream.next_batch(1, timeout=0.1) is None
     server.stop()
     with pytest.raises(errors.ReplayUnavailable, match="No replay server answered"):
-        stream.next_batch(1)
+        wait_for_batch(stream)

@@ -25,7 +25,6 @@ from tfrl.replay_service.sampler_session import Connector, SamplerSession
 _LOGGER = logging.getLogger("tfrl.replay_service")
 _MOST_REQUESTED = 256  # Samples in one request.
 _MOST_AHEAD = 4000  # Samples, each maybe a message; servers hold 4096 for a session.
-_SHORT_LIFE = 1.0  # Seconds; a connection lost sooner is no sign that all is well.
 
 
 class Exhausted(Exception):
@@ -87,8 +86,9 @@ class SampleStream:
         self._left: float = max_samples if max_samples >= 0 else math.inf
         most = max_samples_per_stream if max_samples_per_stream > 0 else max_in_flight
         self._request_size = min(most, -(-self._max_in_flight // 2), _MOST_REQUESTED)
-        self._timeout = timeout
-        self._connector = Connector(server_address, token, tls_root_certificates)
+        self._connector = Connector(
+            server_address, token, tls_root_certificates, timeout
+        )
         self._session = session
         self._is_checked = False
         self._signature: list[specs_json.Leaf] | None = None
@@ -104,8 +104,6 @@ class SampleStream:
         self._batch_specs: tuple[RowSpec, ...] = ()
         self._timed_out = False
         self._closed = False
-        self._connected_at = -math.inf
-        self._give_up_at = math.inf
         self._lock = threading.Lock()
 
     @property
@@ -257,16 +255,19 @@ class SampleStream:
 
     def _receive(self, deadline: float | None) -> bool:
         """Takes in a message; returns False when time is up."""
-        if self._session is None and not self._reconnect(deadline):
-            return False
-        assert self._session is not None
+        if self._session is None:
+            self._session = self._connector.connect(deadline)
+            self._is_checked = False
+            if self._session is None:
+                return False
         if not self._is_checked:
             self._check_table(self._session.connection.welcome["tables"])
         try:
             self._push_now()
             frame = self._session.connection.receive(_remaining(deadline))
         except errors.ConnectionLost as error:
-            self._lose(error)
+            self._connector.lost(error)
+            self._drop()
             return True
         if frame is None:
             return False
@@ -289,7 +290,7 @@ class SampleStream:
             raise errors.from_meta(meta)
         if frame.kind != wire.SAMPLES:
             raise errors.ProtocolError(f"A message of kind {frame.kind}, not samples.")
-        self._give_up_at = math.inf
+        self._connector.worked()
         if frame.arrays and len(frame.arrays[0]):
             assert self._session is not None
             self._outstanding[0][1] -= len(frame.arrays[0])
@@ -332,7 +333,8 @@ class SampleStream:
         try:
             self._push_now()
         except errors.ConnectionLost as error:
-            self._lose(error)
+            self._connector.lost(error)
+            self._drop()
 
     def _push_now(self) -> None:
         session = self._session
@@ -350,23 +352,6 @@ class SampleStream:
             session.release(self._to_release)
             self._to_release = 0
 
-    def _lose(self, error: Exception) -> None:
-        """Gets ready to connect again."""
-        now = time.monotonic()
-        if now - self._connected_at > _SHORT_LIFE:
-            self._give_up_at = now + self._timeout
-            _LOGGER.warning(
-                "The replay server at %r is gone (%s): trying to reach it for up to "
-                "%g s.",
-                self._address,
-                str(error).rstrip("."),
-                self._timeout,
-            )
-        else:
-            self._give_up_at = min(self._give_up_at, now + self._timeout)
-            time.sleep(0.05)
-        self._drop()
-
     def _drop(self) -> None:
         """Leaves the connection, and what has been drawn for it but is not here."""
         if self._session is not None:
@@ -381,21 +366,6 @@ class SampleStream:
         self._ahead -= lost
         self._left += lost
         self._to_release = 0
-
-    def _reconnect(self, deadline: float | None) -> bool:
-        """Connects; returns False when time is up."""
-        remaining = min(self._timeout, self._give_up_at - time.monotonic())
-        if remaining < 0:
-            raise errors.ReplayUnavailable(
-                f"The replay server at {self._address!r} lost connections as soon as "
-                f"they were made, for {self._timeout:g} s: look for its own messages."
-            )
-        self._session = self._connector.connect(remaining, deadline)
-        if self._session is None:
-            return False
-        self._connected_at = time.monotonic()
-        self._is_checked = False
-        return True
 
     def _check_table(self, tables: dict[str, Any]) -> None:
         if self._table not in tables:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tfrl.replay_service import connection as connections
-from tfrl.replay_service import wire
+from tfrl.replay_service import errors, wire
 
 if TYPE_CHECKING:
     from tfrl.replay_service.arena_view import ArenaView
+
+_LOGGER = logging.getLogger("tfrl.replay_service")
+_SHORT_LIFE = 1.0  # Seconds; a connection lost sooner is no sign that all is well.
+_PAUSE = 0.05  # Seconds before another try after such a one.
 
 
 class SamplerSession:
@@ -71,20 +78,26 @@ class Connector:
     """
 
     def __init__(
-        self, address: str, token: str | None, tls_root_certificates: bytes | None
+        self,
+        address: str,
+        token: str | None,
+        tls_root_certificates: bytes | None,
+        timeout: float,
     ):
         """Takes down how to connect; see `connection.connect`."""
         self.shared = True
         self._address = address
         self._token = token
         self._tls = tls_root_certificates
+        self._timeout = timeout
         self._attempt: _Attempt | None = None
+        self._connected_at = -math.inf
+        self._give_up_at = math.inf
 
-    def connect(self, timeout: float, deadline: float | None) -> SamplerSession | None:
+    def connect(self, deadline: float | None) -> SamplerSession | None:
         """Returns a new session, or None when the caller's time is up.
 
         Args:
-          timeout: Seconds to keep trying.
           deadline: Of this call, in the time of `time.monotonic`; None for none. The
             next call goes on with what this one began.
 
@@ -93,22 +106,57 @@ class Connector:
           AuthenticationError: If it wants another token.
         """
         if self._attempt is None:
+            timeout = self._time_left()
             if deadline is None:
-                return self._connect(timeout)
-            self._attempt = _Attempt(self, timeout)
+                return self._connected(self._connect(timeout))
+            self._attempt = _Attempt(lambda: self._connect(timeout))
         wait = None if deadline is None else max(deadline - time.monotonic(), 0.0)
         if not self._attempt.done.wait(wait):
             return None
         attempt, self._attempt = self._attempt, None
         if attempt.error is not None:
             raise attempt.error
-        return attempt.session
+        assert attempt.session is not None
+        return self._connected(attempt.session)
+
+    def lost(self, error: Exception) -> None:
+        """Takes note that the session has been lost; pauses where that is common."""
+        now = time.monotonic()
+        if now - self._connected_at > _SHORT_LIFE:
+            self._give_up_at = now + self._timeout
+            _LOGGER.warning(
+                "The replay server at %r is gone (%s): trying to reach it for up to "
+                "%g s.",
+                self._address,
+                str(error).rstrip("."),
+                self._timeout,
+            )
+        else:
+            self._give_up_at = min(self._give_up_at, now + self._timeout)
+            time.sleep(_PAUSE)
+
+    def worked(self) -> None:
+        """Takes note that the session is of use."""
+        self._give_up_at = math.inf
 
     def abandon(self) -> None:
         """Closes what a thread may yet bring."""
         attempt = self._attempt
         if attempt is not None:
             attempt.abandon()
+
+    def _time_left(self) -> float:
+        left = min(self._timeout, self._give_up_at - time.monotonic())
+        if left < 0:
+            raise errors.ReplayUnavailable(
+                f"The replay server at {self._address!r} lost connections as soon as "
+                f"they were made, for {self._timeout:g} s: look for its own messages."
+            )
+        return left
+
+    def _connected(self, session: SamplerSession) -> SamplerSession:
+        self._connected_at = time.monotonic()
+        return session
 
     def _connect(self, timeout: float) -> SamplerSession:
         return SamplerSession(
@@ -126,14 +174,13 @@ class Connector:
 class _Attempt:
     """A thread that connects, and what has come of it."""
 
-    def __init__(self, connector: Connector, timeout: float):
+    def __init__(self, connect: Callable[[], SamplerSession]):
         self.done = threading.Event()
         self.session: SamplerSession | None = None
         self.error: BaseException | None = None
         self._abandoned = False
         self._lock = threading.Lock()
-        run = threading.Thread(target=self._run, args=(connector, timeout), daemon=True)
-        run.start()
+        threading.Thread(target=self._run, args=(connect,), daemon=True).start()
 
     def abandon(self) -> None:
         with self._lock:
@@ -141,9 +188,9 @@ class _Attempt:
             if self.session is not None:
                 self.session.connection.close()
 
-    def _run(self, connector: Connector, timeout: float) -> None:
+    def _run(self, connect: Callable[[], SamplerSession]) -> None:
         try:
-            session = connector._connect(timeout)
+            session = connect()
         except BaseException as error:
             self.error = error
         else:

@@ -26,6 +26,7 @@ from tfrl.replay_service.engine import memory
 MAX_ROWS = 2**31 - 1  # Rows are numbered by int32.
 
 _LEAST_SIZE = 16 << 20
+_MADV_POPULATE_WRITE = 23  # Python has no name for it.
 _LEAST_STEP = 96 << 10
 _MOST_STEP = 8 << 20  # A few milliseconds of the kernel's time.
 _PAGE = mmap.PAGESIZE
@@ -165,8 +166,15 @@ class MappedArena:
         for column, end in enumerate(ends):
             if end > self._ends[column]:
                 _allocate(self._writable, self._ends[column], end)
+                self._populate(self._ends[column], end)
                 self._ends[column] = end
         self.rows = rows
+
+    def _populate(self, start: int, end: int) -> None:
+        """Maps pages all at once, which takes half the time of one by one."""
+        if sys.platform == "linux":
+            with contextlib.suppress(OSError):  # Before Linux 5.14.
+                self._mapping.madvise(_MADV_POPULATE_WRITE, start, end - start)
 
 
 class HeapArena:

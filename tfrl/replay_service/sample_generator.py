@@ -186,6 +186,7 @@ def _open(
         tls_root_certificates=None if certificates is None else certificates.encode(),
         **options,
     )
+    _close_at_exit()
     number = next(_numbers)
     _readers[number] = _Reader(stream, int(batch_size), bool(drop_remainder), nothing)
     return np.int64(number)
@@ -202,7 +203,12 @@ def _close(number: Any) -> np.int64:
     return np.int64(0)
 
 
-@atexit.register
+@functools.cache
+def _close_at_exit() -> None:
+    # Now, not when imported: what was there before, such as a server, ends after it.
+    atexit.register(_close_all)
+
+
 def _close_all() -> None:
     """Ends the waiting of TensorFlow's threads before Python is gone."""
     for reader in list(_readers.values()):

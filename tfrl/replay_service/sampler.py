@@ -266,8 +266,7 @@ class SampleStream:
             self._push_now()
             frame = self._session.connection.receive(_remaining(deadline))
         except errors.ConnectionLost as error:
-            self._connector.lost(error)
-            self._drop()
+            self._lose(error)
             return True
         if frame is None:
             return False
@@ -333,8 +332,7 @@ class SampleStream:
         try:
             self._push_now()
         except errors.ConnectionLost as error:
-            self._connector.lost(error)
-            self._drop()
+            self._lose(error)
 
     def _push_now(self) -> None:
         session = self._session
@@ -351,6 +349,11 @@ class SampleStream:
         if self._to_release:
             session.release(self._to_release)
             self._to_release = 0
+
+    def _lose(self, error: Exception) -> None:
+        if not self._closed:
+            self._connector.lost(error)
+        self._drop()
 
     def _drop(self) -> None:
         """Leaves the connection, and what has been drawn for it but is not here."""

@@ -129,6 +129,23 @@ def test_a_server_of_this_host_is_reached_by_its_socket(server):
     link.close()
 
 
+def test_the_environment_says_what_processes_of_one_host_share(
+    server, monkeypatch, caplog
+):
+    server.local["arena_socket"] = "somewhere"
+    seen = []
+    for transport in ("shared", "unix", "grpc"):
+        monkeypatch.setenv("TFRL_REPLAY_TRANSPORT", transport)
+        link = connection.connect(server.address, "sampler", timeout=5)
+        seen.append((link.welcome["local"] is not None, link.shared))
+        link.close()
+    assert seen == [(True, True), (True, False), (False, False)]
+    assert not caplog.messages
+    monkeypatch.setenv("TFRL_REPLAY_TRANSPORT", "pigeon")
+    with pytest.raises(ValueError, match="got 'pigeon', expected one of shared, unix"):
+        connection.connect(server.address, "sampler")
+
+
 @pytest.mark.parametrize("which", ["server", "remote_server"])
 def test_messages_of_all_sizes_come_back_as_sent(which, request):
     link = connection.connect(

@@ -24,10 +24,14 @@ if TYPE_CHECKING:
     from tfrl.replay_service.arena_view import ArenaView
 
 TOKEN_VARIABLE = "TFRL_REPLAY_TOKEN"
+# What is used of that which connects processes of one host: "shared" memory, which is
+# all, the "unix" socket, or neither, only "grpc".
+TRANSPORT_VARIABLE = "TFRL_REPLAY_TRANSPORT"
 
 _LOGGER = logging.getLogger("tfrl.replay_service")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 1.0  # Seconds between tries to connect.
 _LONGEST_TRY = 10.0  # Seconds for a server to answer a try.
+_TRANSPORTS = ("shared", "unix", "grpc")
 _LOOPBACK = ("localhost", "127.", "[::1]", "::1", "0.0.0.0")
 
 # Not the one that users seed: connecting must not change what they draw.
@@ -62,10 +66,16 @@ def connect(
       hello: More to tell the server, such as a writer's id.
       shared: Whether to read the server's memory if possible.
 
+    The environment variable TFRL_REPLAY_TRANSPORT, "unix" or "grpc", has processes of
+    one host do with less than they share: with a local socket, or without.
+
     Raises:
       ReplayUnavailable: If no server answered in time.
       AuthenticationError: If the server refuses the token.
+      ValueError: If the environment names an unknown transport.
     """
+    transport = _transport()
+    shared = shared and transport == "shared"
     token = default_token() if token is None else token
     greeting = {"protocol": wire.PROTOCOL, "role": role, **(hello or {})}
     if token is not None:
@@ -73,14 +83,16 @@ def connect(
     started = time.monotonic()
     pause = _FIRST_PAUSE
     while True:
-        remaining = started + timeout - time.monotonic()
+        remaining = min(started + timeout - time.monotonic(), _LONGEST_TRY)
         try:
-            return _try(address, greeting, tls, min(remaining, _LONGEST_TRY), shared)
+            return _try(
+                address, greeting, tls, remaining, shared, local=transport != "grpc"
+            )
         except errors.ReplayUnavailable as error:
             reason = error
-        pause = min(2 * pause, _LONGEST_PAUSE)
         elapsed = time.monotonic() - started
-        if elapsed + pause > timeout:
+        pause = min(2 * pause, _LONGEST_PAUSE, timeout - elapsed)
+        if pause < _FIRST_PAUSE / 2:
             raise errors.ReplayUnavailable(
                 f"No replay server answered at {address!r} within {elapsed:.1f} s "
                 f"(timeout={timeout:g}). Last reason: {reason} Start the server, check "
@@ -195,6 +207,21 @@ def default_token() -> str | None:
     return os.environ.get(TOKEN_VARIABLE) or None
 
 
+def _transport() -> str:
+    """Returns what the environment allows of `_TRANSPORTS`.
+
+    Raises:
+      ValueError: If it names another.
+    """
+    transport = os.environ.get(TRANSPORT_VARIABLE) or _TRANSPORTS[0]
+    if transport not in _TRANSPORTS:
+        raise ValueError(
+            f"{TRANSPORT_VARIABLE}: got {transport!r}, expected one of "
+            f"{', '.join(_TRANSPORTS)}; unset it for the fastest."
+        )
+    return transport
+
+
 class _Stream(Protocol):
     """What carries messages: `LocalStream` or `GrpcStream`."""
 
@@ -213,14 +240,15 @@ def _try(
     tls: bytes | None,
     timeout: float,
     shared: bool,
+    local: bool,
 ) -> Connection:
     """Tries once: where the server was last known to listen locally, then by gRPC."""
     deadline = time.monotonic() + max(timeout, 0.5)
     known = (address, greeting.get("token"))
-    local = _local_servers.get(known)
-    if local is not None:
+    place = _local_servers.get(known) if local else None
+    if place is not None:
         try:
-            return _connect_locally(address, local, greeting, deadline, shared)
+            return _connect_locally(address, place, greeting, deadline, shared)
         except (OSError, errors.ReplayUnavailable):
             # It has ended, or another has its place, which gRPC will tell.
             _local_servers.pop(known, None)
@@ -232,16 +260,18 @@ def _try(
     except BaseException:
         stream.close()
         raise
-    local = welcome.get("local")
+    if not local:
+        return Connection(stream, {**welcome, "local": None}, address, shared=False)
+    place = welcome.get("local")
     reason: object = "the server offers no local socket"
-    if local is not None and hasattr(socket, "AF_UNIX"):
+    if place is not None and hasattr(socket, "AF_UNIX"):
         try:
-            connection = _connect_locally(address, local, greeting, deadline, shared)
+            connection = _connect_locally(address, place, greeting, deadline, shared)
         except (OSError, errors.ReverbError) as error:
             reason = error
         else:
             stream.close()
-            _local_servers[known] = local
+            _local_servers[known] = place
             return connection
     _warn_of_slowness(address, reason)
     return Connection(stream, {**welcome, "local": None}, address, shared=False)

@@ -226,7 +226,9 @@ class StepBuffers:
         return found[::-1]
 
     def _add_block(self) -> None:
-        rows = min(max(_BLOCK_BYTES // max(self.step_bytes, 1), _MIN_ROWS), _MAX_ROWS)
+        rows = _MIN_ROWS  # Of the first, whose steps may be of any size.
+        if self.step_bytes:
+            rows = min(max(_BLOCK_BYTES // self.step_bytes, _MIN_ROWS), _MAX_ROWS)
         with self._lock:
             needed = self._lowest_needed()
             free = None

@@ -16,7 +16,7 @@ import contextlib
 import dataclasses
 import statistics
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from benchmarks import command_line, processes, report
@@ -25,7 +25,7 @@ from benchmarks.workers import memory
 
 _REVERB, _OURS = "Reverb", "tfrl"
 _UNSHARED = {"tfrl, Unix socket": "replay_unix", "tfrl, gRPC": "replay_grpc"}
-_SYSTEMS = {_REVERB: "reverb", _OURS: "replay_service", **_UNSHARED}
+SYSTEMS = {_REVERB: "reverb", _OURS: "replay_service", **_UNSHARED}
 _KINDS = {"small": "small items", "stacks": "stacks", "frames": "frames"}
 _FILL = {"small": 20_000, "stacks": 2_000, "frames": 5_000}
 _WEIGHED = {"small": 50_000, "stacks": 3_000, "frames": 10_000}
@@ -36,15 +36,13 @@ class Target:
     """What a measurement is to come to.
 
     Attributes:
-      title: of the result that it is for.
-      bound: the least ratio to Reverb.
-      label: the contender's.
+      label: the contender's that it is for.
+      ratio: the least ratio to Reverb.
       milliseconds: the most that one may take, instead of a ratio.
     """
 
-    title: str
-    bound: float | None
-    label: str = _OURS
+    label: str
+    ratio: float | None = None
     milliseconds: float | None = None
 
 
@@ -81,7 +79,7 @@ class Row:
             tuple(
                 Contender(
                     label,
-                    f"{_SYSTEMS[label]}:{self.role}",
+                    f"{SYSTEMS[label]}:{self.role}",
                     self.task,
                     {"address": addresses[label], **self.settings},
                 )
@@ -94,12 +92,12 @@ class Row:
     def targets(self) -> Iterator[Target]:
         """What it is to come to."""
         if self.least is not None:
-            yield Target(self.title, self.least)
+            yield Target(_OURS, self.least)
         if self.unshared:
             for label in _UNSHARED:
-                yield Target(self.title, self.unshared, label)
+                yield Target(label, self.unshared)
         if self.milliseconds is not None:
-            yield Target(self.title, None, milliseconds=self.milliseconds)
+            yield Target(_OURS, milliseconds=self.milliseconds)
 
 
 def rows(quick: bool) -> Iterator[Row]:
@@ -177,7 +175,7 @@ def _server(
     session: Session, label: str, tables: Mapping[str, Any]
 ) -> Iterator[tuple[processes.Worker, str]]:
     """A new server, and its address."""
-    worker = processes.start(_SYSTEMS[label], session.pool.timeout)
+    worker = processes.start(SYSTEMS[label], session.pool.timeout)
     with contextlib.closing(worker):
         _, facts = worker.make("server", {"tables": tables})
         yield worker, facts["address"]
@@ -188,7 +186,7 @@ def _write(
 ) -> int:
     """Lets a writer fill a table; returns the bytes of a step."""
     settings = {"table": table, "kind": table.split()[1].strip(","), "noise": noise}
-    worker = session.pool.get(f"{_SYSTEMS[label]}:writer")
+    worker = session.pool.get(f"{SYSTEMS[label]}:writer")
     settings = {"address": address, **settings, "flush": 64}
     task, facts = worker.make("write", settings)
     worker.run(task, count)
@@ -257,25 +255,23 @@ def _memory(session: Session, labels: list[str]) -> list[str]:
     return said
 
 
-def _against_targets(session: Session) -> Iterator[str]:
+def against_targets(session: Session, measured: Iterable[Row]) -> Iterator[str]:
+    """Says of each result that has a target whether it reached it."""
     results = {result.title: result for result in session.results}
-    for row in rows(session.quick):
+    for row in measured:
+        result = results[row.title]
         for target in row.targets():
-            series = [
-                series
-                for series in results[row.title].series
-                if series.label == target.label
-            ]
             what = row.title + target.label.removeprefix(_OURS)
+            series = [s for s in result.series if s.label == target.label]
+            ratio = result.ratio(series[0], _REVERB) if series else None
             if series and target.milliseconds is not None:
                 taken = 1e3 / statistics.median(series[0].values)
-                bound = target.milliseconds
-                shown = f"{taken:.2f} ms"
-                yield _line(what, shown, f"<= {bound} ms", taken <= bound)
-            elif series and (ratio := results[row.title].ratio(series[0], _REVERB)):
-                shown = f"{ratio.median:.2f} x"
-                ok = ratio.median >= target.bound
-                yield _line(what, shown, f">= {target.bound:g} x", ok)
+                most = target.milliseconds
+                yield _line(what, f"{taken:.2f} ms", f"<= {most:g} ms", taken <= most)
+            elif ratio is not None and target.ratio is not None:
+                least = target.ratio
+                is_right = ratio.median >= least
+                yield _line(what, f"{ratio.median:.2f} x", f">= {least:g} x", is_right)
             else:
                 yield f"{what:<56} not measured"
 
@@ -288,14 +284,14 @@ def run(session: Session) -> None:
     """Measures it."""
     labels = [_REVERB, _OURS]
     try:
-        processes.SYSTEMS[_SYSTEMS[_REVERB]].command()
+        processes.SYSTEMS[SYSTEMS[_REVERB]].command()
     except processes.WorkerError as error:
         session.say(f"service: Reverb is left out: {error}\n")
         labels.remove(_REVERB)
     _speed(session, labels)
     weights = _memory(session, labels)
     session.say("service: against its targets, as ratios to Reverb or as told")
-    for line in [*_against_targets(session), *weights]:
+    for line in [*against_targets(session, rows(session.quick)), *weights]:
         session.say(line)
     session.say("")
 

@@ -71,6 +71,16 @@ def test_all_runs_on_the_cores_named(benchmark, tmp_path):
     assert os.sched_getaffinity(0) == before
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cannot be pinned")
+def test_what_takes_several_processes_has_all_cores(monkeypatch, tmp_path, capsys):
+    cores = []
+    module = types.SimpleNamespace(run=lambda _: cores.append(os.sched_getaffinity(0)))
+    monkeypatch.setitem(sys.modules, "benchmarks.service", module)
+    command_line.main(["service", f"--output={tmp_path}"])
+    assert cores == [os.sched_getaffinity(0)]
+    assert "not pinned" in capsys.readouterr().out
+
+
 def test_an_unknown_benchmark_is_an_error(capsys):
     with pytest.raises(SystemExit):
         command_line.main(["speed"])
@@ -83,7 +93,9 @@ def test_cores_that_are_none_are_an_error(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["dqn", "tutorial", "reinforce", "buffer", "startup"])
+@pytest.mark.parametrize(
+    "name", ["dqn", "tutorial", "reinforce", "buffer", "service", "startup"]
+)
 def test_our_own_contenders_are_measured(name, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("TFRL_PEERS", str(tmp_path / "none"))
     flags = ["--quick", "--rounds=1", "--seconds=0.01", "--cores=all"]

@@ -45,3 +45,29 @@ def test_a_request_that_fails_is_answered_and_the_next_one_done():
     )
     assert "unexpected keyword argument 'stride'" in failed["error"]
     assert made["made"] == 0
+
+
+def test_what_is_prepared_is_not_measured(tmp_path):
+    code = """
+import time
+from benchmarks.workers import serving
+
+said = []
+task = serving.Task(
+    lambda count: {"prepared": len(said)},
+    prepare=lambda: (said.append(1), time.sleep(0.2)),
+)
+serving.serve({"task": lambda: task}, [])
+"""
+    requests = '{"make": "task", "settings": {}}\n' + 2 * '{"run": 0, "count": 1}\n'
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        input=requests,
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+    )
+    *_, first, second = (json.loads(line) for line in result.stdout.splitlines())
+    assert first["counts"] == {"prepared": 1}
+    assert second["counts"] == {"prepared": 2}
+    assert second["seconds"] < 0.2

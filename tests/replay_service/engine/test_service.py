@@ -35,11 +35,22 @@ def test_writers_with_the_same_schema_share_a_store():
 def test_schemas_are_not_without_number(monkeypatch):
     monkeypatch.setattr(service, "_MAX_SCHEMAS", 2)
     made = make_service(shared=False)
-    for size in (1, 2):
-        made.store((("float32", (size,)),))
+    first, second = (made.store((("float32", (size,)),)) for size in (1, 2))
+    first.allocate(1)
+    slots = second.allocate(1)
     with pytest.raises(errors.ResourceExhaustedError, match="the same columns"):
         made.store((("float32", (3,)),))
-    made.store((("float32", (2,)),))
+    assert made.store((("float32", (2,)),)) is second
+    payloads = made.layouts.add(made.layouts.index(second, [(0, 0, False)], [1]), slots)
+    second.release(slots)
+    made.layouts.remove(payloads)
+    # Nothing refers to a step of the second any more.
+    third = made.store((("float32", (3,)),))
+    assert made.find_store(second.schema_id) is None
+    assert third.schema_id not in (first.schema_id, second.schema_id)
+    assert len(made.layouts) == 0
+    again = made.layouts.index(third, [(0, 0, False)], [1])
+    assert again != payloads[0, 0]
 
 
 def test_welcome_tells_of_tables_and_strangers_of_the_way_in():

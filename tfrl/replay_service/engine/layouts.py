@@ -36,16 +36,16 @@ class Layouts:
     """All layouts of a server, each with the slots of its items."""
 
     def __init__(self) -> None:
-        self._layouts: list[_Layout] = []
+        self._layouts: list[_Layout | None] = []  # None: of a store that is gone.
         self._indices: dict[tuple[Any, ...], int] = {}
 
     def __len__(self) -> int:
-        return len(self._layouts)
+        return len(self._indices)
 
     @property
     def nbytes(self) -> int:
         """The memory that the slots of all items take up."""
-        return sum(layout.nbytes for layout in self._layouts)
+        return sum(layout.nbytes for layout in self._layouts if layout is not None)
 
     def index(
         self,
@@ -78,6 +78,11 @@ class Layouts:
         self._layouts.append(layout)
         return self._indices.setdefault(key, len(self._layouts) - 1)
 
+    def forget(self, store: step_store.StepStore) -> None:
+        """Forgets the layouts of a store none of whose steps is in an item."""
+        for key in [key for key in self._indices if key[0] == store.schema_id]:
+            self._layouts[self._indices.pop(key)] = None
+
     def add(self, layout: int, slots: np.ndarray) -> np.ndarray:
         """Adds items, which refer to their slots from now on.
 
@@ -90,16 +95,16 @@ class Layouts:
         """
         payloads = np.empty((len(slots), 2), np.int32)
         payloads[:, 0] = layout
-        payloads[:, 1] = self._layouts[layout].add(slots)
+        payloads[:, 1] = self._layout(layout).add(slots)
         return payloads
 
     def slots(self, layout: int, rows: np.ndarray) -> np.ndarray:
         """Returns the slots, int32 `[n, W]`, of a layout's items in `rows` `[n]`."""
-        return self._layouts[layout].slots(rows)
+        return self._layout(layout).slots(rows)
 
     def store(self, layout: int) -> step_store.StepStore:
         """Returns the store of the steps that a layout's items are made of."""
-        return self._layouts[layout].store
+        return self._layout(layout).store
 
     def remove(self, payloads: np.ndarray) -> None:
         """Removes items, int32 `[n, 2]`, of one layout or of several."""
@@ -108,10 +113,10 @@ class Layouts:
         first = payloads[0, 0]
         layouts = payloads[:, 0]
         if len(payloads) == 1 or (layouts == first).all():
-            self._layouts[first].remove(payloads[:, 1])
+            self._layout(first).remove(payloads[:, 1])
             return
         for rows in group(layouts):
-            self._layouts[layouts[rows[0]]].remove(payloads[rows, 1])
+            self._layout(layouts[rows[0]]).remove(payloads[rows, 1])
 
     def gather(self, layout: int, slots: np.ndarray) -> list[np.ndarray]:
         """Returns the data of items.
@@ -124,11 +129,16 @@ class Layouts:
           For each column of an item `[n, T, *row shape]`, or `[n, *row shape]` if it is
           squeezed.
         """
-        return self._layouts[layout].gather(slots)
+        return self._layout(layout).gather(slots)
 
     def definition(self, layout: int) -> dict[str, Any]:
         """Returns what a reader must know of a layout, for JSON."""
-        return self._layouts[layout].definition()
+        return self._layout(layout).definition()
+
+    def _layout(self, number: int) -> _Layout:
+        layout = self._layouts[number]
+        assert layout is not None, "The layout was forgotten."
+        return layout
 
 
 def group(numbers: np.ndarray) -> list[np.ndarray]:

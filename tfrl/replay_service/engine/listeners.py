@@ -95,6 +95,8 @@ class LocalProtocol(asyncio.BufferedProtocol):
 
     def send(self, buffers: list[wire.Buffer]) -> None:
         """Sends a message; of the large arrays in it no copy is made."""
+        if self._transport.is_closing():
+            return  # The client is gone, which `connection_lost` will say.
         length = sum(map(len, buffers))
         if length > wire.MAX_FRAME:
             raise errors.ResourceExhaustedError(

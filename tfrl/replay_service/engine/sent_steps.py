@@ -21,6 +21,10 @@ class SentSteps:
         self._numbers = np.empty(0, np.int64)
         self._slots = _NO_SLOTS
 
+    def __len__(self) -> int:
+        """Returns how many steps it holds."""
+        return len(self._numbers)
+
     def add(self, numbers: np.ndarray, slots: np.ndarray) -> None:
         """Adds steps; those with numbers that are there already replace them."""
         if len(self._numbers) and numbers[0] <= self._numbers[-1]:

@@ -130,6 +130,7 @@ class Service:
         self.stores: dict[tuple[Any, ...], StepStore] = {}
         self.writers: collections.OrderedDict[str, Writer] = collections.OrderedDict()
         self._next_writer = 1
+        self._next_schema = 0
         self._token = None if token is None else token.encode()
         self.checkpointer = checkpointer or checkpointers.TempDirCheckpointer()
         self._checkpointing = asyncio.Lock()
@@ -166,11 +167,14 @@ class Service:
         found = self.stores.get(schema)
         if found is None:
             if len(self.stores) >= _MAX_SCHEMAS:
+                self._drop_unused_stores()
+            if len(self.stores) >= _MAX_SCHEMAS:
                 raise errors.ResourceExhaustedError(
                     f"Steps of {_MAX_SCHEMAS} different sets of dtypes and shapes have "
                     "come: give the steps of a server's writers the same columns."
                 )
-            found = StepStore(len(self.stores), list(schema), self.shared)
+            found = StepStore(self._next_schema, list(schema), self.shared)
+            self._next_schema += 1
             self.stores[schema] = found
         return found
 
@@ -243,6 +247,13 @@ class Service:
         for writer_id, index, confirmed in state:
             self.writers[str(writer_id)] = Writer(int(index), int(confirmed))
             self._next_writer = max(self._next_writer, int(index) + 1)
+
+    def _drop_unused_stores(self) -> None:
+        unused = {k: store for k, store in self.stores.items() if not store.rows_in_use}
+        for schema, store in unused.items():
+            self.layouts.forget(store)
+            store.close()
+            del self.stores[schema]
 
     def _forget_writers(self) -> None:
         excess = len(self.writers) - _MAX_WRITERS

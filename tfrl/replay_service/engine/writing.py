@@ -135,7 +135,7 @@ class WriterState:
         if not arrays:
             raise errors.ProtocolError("Steps came before a schema.")
         try:
-            store = self._store = self.session.service.store(self._schema)
+            store = self._use_store()
             slots = store.allocate(len(numbers))
         except errors.ResourceExhaustedError as error:
             return error
@@ -145,6 +145,15 @@ class WriterState:
             steps = self._steps[store.schema_id] = SentSteps(store)
         steps.add(numbers, slots)
         return None
+
+    def _use_store(self) -> StepStore:
+        store = self.session.service.store(self._schema)
+        if store is not self._store:
+            # New, and maybe in the place of one that was dropped with its layouts.
+            self._store = store
+            self._targets.clear()
+            self._steps = {id: steps for id, steps in self._steps.items() if len(steps)}
+        return store
 
     def _group(
         self,

@@ -24,6 +24,7 @@ from tfrl.replay_service.sampler_session import Connector, SamplerSession
 
 _LOGGER = logging.getLogger("tfrl.replay_service")
 _MOST_REQUESTED = 256  # Samples in one request.
+_MOST_LAYOUTS = 64  # Each of which may have a file of the server's open.
 _MOST_AHEAD = 4000  # Samples, each maybe a message; servers hold 4096 for a session.
 
 
@@ -307,10 +308,12 @@ class SampleStream:
             self._session.define(number, meta["define"])
         layout = self._layouts.get(number)
         if layout is None:
-            definition, memory = self._session.layouts[number]
+            definition, memory = self._session.layout(number)
             layout = Layout(definition, memory, self._timesteps)
             if self._specs is not None:
                 sample_checks.check_rows(self._table, self._specs, layout.specs)
+            if len(self._layouts) >= _MOST_LAYOUTS:
+                self._layouts.clear()
             self._layouts[number] = layout
         return layout
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import logging
 import math
 import threading
@@ -15,6 +16,9 @@ from tfrl.replay_service import errors, wire
 if TYPE_CHECKING:
     from tfrl.replay_service.arena_view import ArenaView
 
+# More than a server takes for known, and few enough open files.
+_MOST_DEFINITIONS, _MOST_VIEWS = 2048, 64
+
 _LOGGER = logging.getLogger("tfrl.replay_service")
 _SHORT_LIFE = 1.0  # Seconds; a connection lost sooner is no sign that all is well.
 _PAUSE = 0.05  # Seconds before another try after such a one.
@@ -26,7 +30,6 @@ class SamplerSession:
     Attributes:
       connection: The connection.
       shared: Whether samples are in the server's memory.
-      layouts: By number, the definition and the server's memory.
       requests: How many there have been.
     """
 
@@ -34,17 +37,34 @@ class SamplerSession:
         """Takes over a new connection of role "sampler"."""
         self.connection = connection
         self.shared = connection.shared
-        self.layouts: dict[int, tuple[dict[str, Any], ArenaView | None]] = {}
         self.requests = 0
+        self._definitions: dict[int, dict[str, Any]] = {}
+        self._views: collections.OrderedDict[Any, ArenaView] = collections.OrderedDict()
 
     def define(self, number: int, definition: dict[str, Any]) -> None:
-        """Keeps what a layout is.
+        """Keeps what a layout is; the server says it again after a while."""
+        self._definitions.pop(number, None)
+        self._definitions[number] = definition
+        if len(self._definitions) > _MOST_DEFINITIONS:
+            del self._definitions[next(iter(self._definitions))]
+
+    def layout(self, number: int) -> tuple[dict[str, Any], ArenaView | None]:
+        """Returns a layout's definition, and the server's memory if `shared`.
 
         Raises:
           OSError: If the server's memory cannot be read.
         """
-        arena = self.connection.arena(definition["schema"]) if self.shared else None
-        self.layouts[number] = (definition, arena)
+        definition = self._definitions[number]
+        if not self.shared:
+            return definition, None
+        schema = definition["schema"]
+        view = self._views.get(schema)
+        if view is None:
+            view = self._views[schema] = self.connection.arena(schema)
+            if len(self._views) > _MOST_VIEWS:
+                self._views.popitem(last=False)
+        self._views.move_to_end(schema)
+        return definition, view
 
     def sample(self, table: str, count: int, timeout_ms: int, release: int) -> None:
         """Asks for samples.

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _LARGE = 32 << 20  # Bytes of data after which samples go into another message.
 _MAX_PINS = 4096
+_MAX_DEFINITIONS = 1024  # That the client is taken to know; it keeps twice as many.
 
 
 class Sampler:
@@ -66,6 +67,9 @@ class Sampler:
         if layout in self._definitions:
             return None
         found = self.session.service.layouts.definition(layout)
+        if len(self._definitions) >= _MAX_DEFINITIONS:
+            self._definitions.clear()
+            self._item_bytes.clear()
         self._definitions[layout] = found
         return found
 

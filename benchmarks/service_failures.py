@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import processes
+from benchmarks import processes, server_command
 
 _PATIENCE = 60.0  # Seconds for anything to happen.
 _FLUSHED, _NOT_FLUSHED = 100, 30
@@ -57,68 +57,6 @@ class _Item:
 
 class Failure(AssertionError):
     """Something was lost that should not be, or is there that should not."""
-
-
-class ServerCommand:
-    """A server that lives on its own, as `tfrl-replay-server` starts it.
-
-    Args:
-      folder: for its checkpoints and for what it says.
-      port: on which it listens; 0 for a free one.
-      max_size: of its tables, "kept" and "live".
-    """
-
-    def __init__(self, folder: pathlib.Path, port: int = 0, max_size: int = 100_000):
-        tables = [
-            f"--table=name={name},max_size={max_size}" for name in ("kept", "live")
-        ]
-        self._log = folder / "server.log"
-        self._process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "tfrl.replay_service.server_command"),
-                *(f"--port={port}", f"--checkpoint_path={folder / 'checkpoints'}"),
-                *tables,
-            ],
-            cwd=processes.ROOT,
-            stdout=subprocess.PIPE,
-            stderr=self._log.open("w"),
-            text=True,
-        )
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        self.address = line.partition(" at ")[2].partition(",")[0]
-        self.pid = self._process.pid
-
-    @property
-    def port(self) -> int:
-        """On which it listens."""
-        return int(self.address.rpartition(":")[2])
-
-    @property
-    def said(self) -> str:
-        """What it wrote to standard error."""
-        return self._log.read_text()
-
-    @property
-    def is_up(self) -> bool:
-        """Whether it came up at all."""
-        return bool(self.address)
-
-    def kill(self) -> None:
-        """Ends it with -9."""
-        self._process.kill()
-        self._process.wait()
-
-    def close(self) -> None:
-        """Ends it, and waits."""
-        self._process.terminate()
-        try:
-            self._process.wait(_PATIENCE)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            raise
-        finally:
-            self._process.communicate()
 
 
 def killed_writer() -> str:
@@ -244,7 +182,7 @@ def killed_server(folder: pathlib.Path) -> str:
 
     live = _Live()
     with contextlib.ExitStack() as stack:
-        server = ServerCommand(folder)
+        server = server_command.ServerCommand(folder)
         stack.callback(server.close)
         client = reverb.Client(server.address)
         before = _fill(client)
@@ -255,7 +193,7 @@ def killed_server(folder: pathlib.Path) -> str:
             live.progress()
             server.kill()
             started = time.monotonic()
-            server = ServerCommand(folder, server.port)
+            server = server_command.ServerCommand(folder, server.port)
             stack.callback(server.close)
             _check(server.is_up, f"the server did not come up: {server.said}")
             at_restart = live.written
@@ -280,7 +218,7 @@ def killed_while_writing(folder: pathlib.Path) -> str:
     from tfrl import replay_service as reverb
 
     with contextlib.ExitStack() as stack:
-        server = ServerCommand(folder)
+        server = server_command.ServerCommand(folder)
         stack.callback(server.close)
         client = reverb.Client(server.address, timeout=1.0)
         before = _fill(client)
@@ -293,7 +231,7 @@ def killed_while_writing(folder: pathlib.Path) -> str:
         _wait(lambda: any(folder.glob("checkpoints/.*/*")), "nothing is written")
         server.kill()
         asking.join()
-        server = ServerCommand(folder, server.port)
+        server = server_command.ServerCommand(folder, server.port)
         stack.callback(server.close)
         _check(server.is_up, f"the server did not come up: {server.said}")
         after = _read(client, "kept")
@@ -315,7 +253,7 @@ def damaged_checkpoint(folder: pathlib.Path) -> str:
     """A server does not start from a checkpoint that has been cut short."""
     from tfrl import replay_service as reverb
 
-    server = ServerCommand(folder)
+    server = server_command.ServerCommand(folder)
     try:
         client = reverb.Client(server.address)
         _fill(client)
@@ -324,7 +262,7 @@ def damaged_checkpoint(folder: pathlib.Path) -> str:
         server.kill()
     largest = max(path.iterdir(), key=lambda file: file.stat().st_size)
     os.truncate(largest, largest.stat().st_size - 1)
-    server = ServerCommand(folder)
+    server = server_command.ServerCommand(folder)
     server.kill()
     _check(not server.is_up, "the server started")
     reason = server.said.strip().splitlines()[-1]

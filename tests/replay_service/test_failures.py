@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks import service_connections
 from benchmarks import service_failures as failures
 
 
@@ -25,3 +26,8 @@ def test_a_server_does_not_start_from_a_damaged_checkpoint(tmp_path):
     assert "no checkpoint to start from is whole" in failures.damaged_checkpoint(
         tmp_path
     )
+
+
+@pytest.mark.slow
+def test_every_item_goes_in_once_when_connections_break_all_the_time():
+    assert service_connections.disturb(10.0).faults() == []

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from tfrl import replay_service as reverb
-from tfrl.replay_service import connection
+from tfrl.replay_service.transport import connection
 
 _WRITERS = 3
 _PAUSE = 0.02, 0.25  # Seconds between two breaks, from and to.

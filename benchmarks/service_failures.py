@@ -130,7 +130,7 @@ class _Live:
 
     def sample(self, address: str) -> None:
         """Samples what there is."""
-        from tfrl.replay_service import sampler
+        from tfrl.replay_service.sampling import sampler
 
         stream = sampler.SampleStream(address, "live", max_in_flight=16)
         with contextlib.closing(stream):

@@ -28,7 +28,7 @@ import numpy as np
 
 from benchmarks.workers import memory
 from tfrl import replay_service as reverb
-from tfrl.replay_service import wire
+from tfrl.replay_service.transport import wire
 
 _TABLES = ("table", "other")
 _VALUES: tuple[Any, ...] = (

@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.workers import memory
 from tfrl import replay_service as reverb
-from tfrl.replay_service import sampler
+from tfrl.replay_service.sampling import sampler
 
 TABLES = ("queue", "ratio", "images")
 IMAGE = (84, 84)

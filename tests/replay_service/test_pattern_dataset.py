@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl.replay_service import patterns, replay_sample, structured_writer
+from tfrl.replay_service import replay_sample, structured_writer
 from tfrl.replay_service.pattern_dataset import (
     PatternDataset,
     pattern_dataset_with_info,
 )
+from tfrl.replay_service.patterns import configs as patterns
 from tfrl.replay_service.structured_writer import Condition, create_config
 
 ENDS = [False, False, False, True, False, False, True]

@@ -14,7 +14,12 @@ import pytest
 import tensorflow as tf
 
 from tfrl.replay_service import client as clients
-from tfrl.replay_service import errors, item_selectors, rate_limiters, server_process
+from tfrl.replay_service import (
+    errors,
+    item_selectors,
+    rate_limiters,
+    server_process,
+)
 from tfrl.replay_service.server import Server, Table, TableExtensionBase
 
 # Of localhost, for a hundred years; made by openssl for this test alone.

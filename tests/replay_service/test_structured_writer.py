@@ -11,7 +11,8 @@ import sys
 import numpy as np
 import pytest
 
-from tfrl.replay_service import patterns, structured_writer
+from tfrl.replay_service import structured_writer
+from tfrl.replay_service.patterns import configs as patterns
 from tfrl.replay_service.structured_writer import Condition, create_config
 
 STRUCTURE = {"a": None, "b": None}

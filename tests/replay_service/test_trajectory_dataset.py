@@ -11,13 +11,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl.replay_service import (
-    errors,
-    item_selectors,
-    rate_limiters,
-    sample_generator,
-)
+from tfrl.replay_service import errors, item_selectors, rate_limiters
 from tfrl.replay_service.replay_sample import ReplaySample, SampleInfo
+from tfrl.replay_service.sampling import generator as sample_generator
 from tfrl.replay_service.table import Table
 from tfrl.replay_service.trajectory_dataset import TrajectoryDataset
 

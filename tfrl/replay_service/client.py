@@ -13,19 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tree
 
-from tfrl.replay_service import (
-    client_inserts,
-    client_samples,
-    errors,
-    specs_json,
-    table_info,
-    wire,
-)
-from tfrl.replay_service import connection as connections
-from tfrl.replay_service.control import Control
+from tfrl.replay_service import errors, specs_json, table_info
 from tfrl.replay_service.replay_sample import ReplaySample
-from tfrl.replay_service.sequence_writer import Writer
+from tfrl.replay_service.sampling import client_samples
 from tfrl.replay_service.trajectory_writer import TrajectoryWriter
+from tfrl.replay_service.transport import connection as connections
+from tfrl.replay_service.transport import wire
+from tfrl.replay_service.transport.control import Control
+from tfrl.replay_service.writing import inserts as client_inserts
+from tfrl.replay_service.writing.sequence_writer import Writer
 
 if TYPE_CHECKING:
     from tfrl.replay_service.structured_writer import Config, StructuredWriter
@@ -189,7 +185,8 @@ class Client:
         """
         if not configs:
             raise ValueError("At least one config must be provided.")
-        from tfrl.replay_service import patterns, structured_writer
+        from tfrl.replay_service import structured_writer
+        from tfrl.replay_service.patterns import configs as patterns
 
         patterns.check_configs(configs)
         writer = self.trajectory_writer(patterns.history_length(configs))

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 import tree
 
-from tfrl.replay_service import patterns, structured_writer
+from tfrl.replay_service import structured_writer
+from tfrl.replay_service.patterns import configs as patterns
 from tfrl.replay_service.replay_sample import ReplaySample, SampleInfo
 
 

@@ -13,15 +13,10 @@ import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tfrl.replay_service import (
-    addresses,
-    checkpointers,
-    errors,
-    server_process,
-    table_info,
-)
+from tfrl.replay_service import checkpointers, errors, server_process, table_info
 from tfrl.replay_service.table import Table as Table
 from tfrl.replay_service.table import TableExtensionBase as TableExtensionBase
+from tfrl.replay_service.transport import addresses
 
 if TYPE_CHECKING:
     from tfrl.replay_service.client import Client

@@ -25,9 +25,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tfrl.replay_service import addresses, item_selectors, rate_limiters
+from tfrl.replay_service import item_selectors, rate_limiters
 from tfrl.replay_service.checkpointers import DefaultCheckpointer
 from tfrl.replay_service.table import Table
+from tfrl.replay_service.transport import addresses
 
 _SETTINGS = (
     "host",

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrl.replay_service import wire
+from tfrl.replay_service.transport import wire
 
 
 class Leaf(NamedTuple):

@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tree
 
-from tfrl.replay_service import pattern_rules, patterns
-from tfrl.replay_service.pattern_builders import (
+from tfrl.replay_service.patterns import configs as patterns
+from tfrl.replay_service.patterns import rules as pattern_rules
+from tfrl.replay_service.patterns.builders import (
     Condition,
     ConditionProto,
     Config,

@@ -7,7 +7,12 @@ import weakref
 from collections.abc import Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Any
 
-from tfrl.replay_service import item_selectors, rate_limiters, specs_json, table_info
+from tfrl.replay_service import (
+    item_selectors,
+    rate_limiters,
+    specs_json,
+    table_info,
+)
 
 if TYPE_CHECKING:
     from tfrl.replay_service.server import Server

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tfrl.replay_service.sampling_dataset import SamplingDataset
+from tfrl.replay_service.sampling.dataset import SamplingDataset
 
 
 class TrajectoryDataset(SamplingDataset):

@@ -13,12 +13,12 @@ from typing import Any, Self
 import numpy as np
 import tree
 
-from tfrl.replay_service import connection as connections
 from tfrl.replay_service import errors
-from tfrl.replay_service.writer_buffers import StepBuffers
-from tfrl.replay_service.writer_history import TrajectoryColumn
-from tfrl.replay_service.writer_items import Group, Key, Layouts
-from tfrl.replay_service.writer_stream import WriterStream
+from tfrl.replay_service.transport import connection as connections
+from tfrl.replay_service.writing.buffers import StepBuffers
+from tfrl.replay_service.writing.history import TrajectoryColumn
+from tfrl.replay_service.writing.items import Group, Key, Layouts
+from tfrl.replay_service.writing.stream import WriterStream
 
 _CLOSING = 0.5  # Seconds that `close` gives what has not been confirmed.
 

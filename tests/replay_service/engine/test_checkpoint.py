@@ -10,7 +10,12 @@ import time
 import numpy as np
 import pytest
 
-from tfrl.replay_service import checkpointers, errors, item_selectors, rate_limiters
+from tfrl.replay_service import (
+    checkpointers,
+    errors,
+    item_selectors,
+    rate_limiters,
+)
 from tfrl.replay_service.engine import checkpoint, checkpoint_files, service
 
 SCHEMA = (("float32", (3,)), ("int64", ()), ("bfloat16", (2,)), ("uint8", (0,)))

@@ -15,17 +15,11 @@ import grpc
 import numpy as np
 import pytest
 
-from tfrl.replay_service import (
-    checkpointers,
-    connection,
-    errors,
-    grpc_connection,
-    rate_limiters,
-    wire,
-)
+from tfrl.replay_service import checkpointers, errors, rate_limiters
 from tfrl.replay_service import item_selectors as selectors
 from tfrl.replay_service.engine import main
 from tfrl.replay_service.table import Table
+from tfrl.replay_service.transport import connection, grpc_connection, wire
 
 NO_KEYS = np.zeros(0, np.uint64)
 needs_unix = pytest.mark.skipif(
@@ -276,7 +270,7 @@ BUSY = """
 import sys, json
 sys.path[:] = json.loads(sys.stdin.buffer.readline())
 from tfrl.replay_service.engine import main, sessions
-from tfrl.replay_service import wire
+from tfrl.replay_service.transport import wire
 def hang(session, frame):
     print(sorted(sys.modules), file=sys.stderr, flush=True)
     while True:

@@ -6,11 +6,12 @@ import random
 import numpy as np
 import pytest
 
-from tfrl.replay_service import errors, rate_limiters, wire
+from tfrl.replay_service import errors, rate_limiters
 from tfrl.replay_service import item_selectors as selectors
 from tfrl.replay_service.engine.service import Service
 from tfrl.replay_service.engine.sessions import Session
 from tfrl.replay_service.table import Table
+from tfrl.replay_service.transport import wire
 from tfrl.specs.array_spec import ArraySpec
 
 SCHEMA = [["float32", [3], "a"], ["int64", [], "b"]]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tfrl.replay_service import errors, wire
+from tfrl.replay_service import errors
 from tfrl.replay_service.engine.requests import (
     DONE,
     PARKED,
@@ -16,6 +16,7 @@ from tfrl.replay_service.engine.requests import (
     priorities_error,
 )
 from tfrl.replay_service.engine.service import ServedTable
+from tfrl.replay_service.transport import wire
 
 if TYPE_CHECKING:
     from tfrl.replay_service.engine.sessions import Session

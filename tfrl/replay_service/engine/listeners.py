@@ -15,9 +15,10 @@ from typing import Any
 import grpc
 import numpy as np
 
-from tfrl.replay_service import addresses, errors, wire
+from tfrl.replay_service import errors
 from tfrl.replay_service.engine.service import Service
 from tfrl.replay_service.engine.sessions import Session
+from tfrl.replay_service.transport import addresses, wire
 
 _LENGTH = struct.Struct("<I")
 _CHUNK = 1 << 18  # Bytes read at once, unless a larger message is known to come.

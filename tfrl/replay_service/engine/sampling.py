@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tfrl.replay_service import errors, wire
+from tfrl.replay_service import errors
 from tfrl.replay_service.engine.requests import AGAIN, DONE, Outcome, check_count
 from tfrl.replay_service.engine.service import SLICE, ServedTable
 from tfrl.replay_service.engine.step_store import StepStore
+from tfrl.replay_service.transport import wire
 
 if TYPE_CHECKING:
     from tfrl.replay_service.engine.sessions import Session

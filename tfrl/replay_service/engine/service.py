@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfrl.replay_service import checkpointers, errors, specs_json, wire
+from tfrl.replay_service import checkpointers, errors, specs_json
 from tfrl.replay_service.engine import checkpoint
 from tfrl.replay_service.engine.layouts import Layouts
 from tfrl.replay_service.engine.step_store import StepStore
 from tfrl.replay_service.engine.table import EngineTable
+from tfrl.replay_service.transport import wire
 
 if TYPE_CHECKING:
     from tfrl.replay_service.engine.sessions import Session

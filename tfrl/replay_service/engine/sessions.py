@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tfrl.replay_service import errors, wire
+from tfrl.replay_service import errors
 from tfrl.replay_service.engine import control
 from tfrl.replay_service.engine.requests import (
     AGAIN,
@@ -25,6 +25,7 @@ from tfrl.replay_service.engine.requests import (
 from tfrl.replay_service.engine.sampling import Sampler
 from tfrl.replay_service.engine.service import Service
 from tfrl.replay_service.engine.writing import WriterState
+from tfrl.replay_service.transport import wire
 
 _ROLES = ("control", "writer", "sampler")
 _HELLO_DEADLINE = 10.0  # Seconds.

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from tfrl.replay_service import wire
 from tfrl.replay_service.engine import arena as arena_lib
 from tfrl.replay_service.engine import row_pool
+from tfrl.replay_service.transport import wire
 
 # Of the counts' own dtype and indexed by intp: then NumPy counts 100 slots in a
 # microsecond, and in ten otherwise.

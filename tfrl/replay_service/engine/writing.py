@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfrl.replay_service import errors, signatures, wire
+from tfrl.replay_service import errors, signatures
 from tfrl.replay_service.engine.requests import (
     AGAIN,
     DONE,
@@ -20,6 +20,7 @@ from tfrl.replay_service.engine.requests import (
 from tfrl.replay_service.engine.sent_steps import SentSteps
 from tfrl.replay_service.engine.service import SLICE, ServedTable, Service
 from tfrl.replay_service.engine.step_store import StepStore
+from tfrl.replay_service.transport import wire
 
 if TYPE_CHECKING:
     from tfrl.replay_service.engine.sessions import Session

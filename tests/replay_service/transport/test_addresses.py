@@ -1,0 +1,25 @@
+"""Which addresses need a token."""
+
+import pytest
+
+from tfrl.replay_service.transport import addresses
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "127.0.0.1", "127.1.2.3", "::1", "[::1]"]
+)
+def test_this_host_alone_needs_none(host):
+    addresses.check_exposure(host, None)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.7", "replay.example.org"])
+def test_other_hosts_need_one(host):
+    addresses.check_exposure(host, "token")
+    for token in (None, ""):
+        with pytest.raises(ValueError, match="can be reached from other hosts"):
+            addresses.check_exposure(host, token)
+
+
+def test_hosts_with_colons_get_brackets():
+    assert addresses.join("localhost", 1) == "localhost:1"
+    assert addresses.join("::1", 1) == addresses.join("[::1]", 1) == "[::1]:1"

@@ -1,0 +1,356 @@
+"""How items get to a server: once each, in time, and as late as a limiter wants."""
+
+import contextlib
+import gc
+import os
+import random
+import socket
+import threading
+import time
+import traceback
+
+import numpy as np
+import pytest
+
+from tfrl import specs
+from tfrl.replay_service import errors, item_selectors, rate_limiters
+from tfrl.replay_service.client import Client
+from tfrl.replay_service.server import Server, Table
+from tfrl.replay_service.transport import connection
+from tfrl.replay_service.writing import stream as writer_stream
+
+PAIR = {
+    "a": specs.ArraySpec((2, 3), np.float32),
+    "b": specs.ArraySpec((2,), np.int64),
+}
+
+
+def _table(name, limiter=None, **kwargs):
+    return Table(
+        name,
+        sampler=item_selectors.Fifo(),
+        remover=item_selectors.Fifo(),
+        max_size=100_000,
+        rate_limiter=limiter or rate_limiters.MinSize(1),
+        max_times_sampled=1,
+        **kwargs,
+    )
+
+
+@pytest.fixture(scope="module")
+def server(start_server):
+    return start_server(
+        [
+            _table("any"),
+            _table("pair", signature=PAIR),
+            _table("queue", rate_limiters.Queue(2)),
+        ]
+    )
+
+
+@pytest.fixture
+def client(server):
+    client = server.localhost_client()
+    for name in ("any", "queue"):
+        client.reset(name)
+    return client
+
+
+def _drain(client, table="any"):
+    """Returns the data of all items of a table, oldest first."""
+    size = client.server_info()[table].current_size
+    if not size:
+        return []
+    samples = client.sample(table, size, emit_timesteps=False)
+    return [[column.tolist() for column in sample.data] for sample in samples]
+
+
+def _filled(client, steps=5, keep=3):
+    """Returns a writer with steps {"a": [i, i, i], "b": i}."""
+    writer = client.trajectory_writer(keep)
+    for i in range(steps):
+        writer.append({"a": np.full(3, i, np.float32), "b": i})
+    return writer
+
+
+def test_what_only_the_server_refuses_is_raised_by_a_later_call(client):
+    writer = client.trajectory_writer(3, validate_items=False)
+    for i in range(3):
+        writer.append({"b": i})
+    writer.create_item("pair", 1.0, [writer.history["b"][-1:]])
+    with pytest.raises(ValueError, match="inconsistent with the table signature"):
+        writer.flush()
+    writer.create_item("any", 1.0, [writer.history["b"][-2:]])
+    writer.create_item("nope", 1.0, [writer.history["b"][-1:]])
+    writer.create_item("any", 1.0, [writer.history["b"][-1:]])
+    deadline = time.monotonic() + 10
+    while writer._stream.problem is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    with pytest.raises(ValueError, match="table could not be found"):
+        writer.append({"b": 3})
+    writer.append({"b": 3})
+    writer.flush()
+    assert _drain(client) == [[[1, 2]], [[2]]]
+
+
+def test_flush_waits_for_the_limiter_up_to_its_timeout(client):
+    writer = _filled(client)
+    for _ in range(4):
+        writer.create_item("queue", 1.0, [writer.history["b"][-1]])
+    writer.flush(2)
+    writer.flush(3, timeout_ms=1)
+    with pytest.raises(
+        errors.DeadlineExceededError,
+        match=r"Flush call did not complete within provided timeout of 0:00:00.100000$",
+    ):
+        writer.flush(timeout_ms=100)
+    with pytest.raises(
+        errors.DeadlineExceededError, match="End episode call did not complete within"
+    ):
+        writer.end_episode(timeout_ms=20)
+    assert writer.episode_steps == 0
+    assert len(writer.history["b"]) == 0
+    with pytest.raises(ValueError, match="block_until_num_items must be >= 0, got -1"):
+        writer.flush(-1)
+    assert [s.data for s in client.sample("queue", 4, emit_timesteps=False)] == [
+        [4]
+    ] * 4
+    writer.flush()
+
+
+def test_items_go_out_by_themselves_after_a_while(client):
+    writer = _filled(client)
+    writer.create_item("any", 1.0, [writer.history["b"][-1]])
+    samples = client.sample("any", emit_timesteps=False)
+    assert next(samples).data == [4]
+
+
+def test_with_flushes_unless_the_service_failed(client):
+    def fail(writer, table, error):
+        with writer:
+            writer.append([1])
+            writer.create_item(table, 1.0, [writer.history[0][-1]])
+            raise error
+
+    with pytest.raises(KeyError):
+        fail(client.trajectory_writer(2), "any", KeyError("x"))
+    assert _drain(client) == [[1]]
+    for _ in range(2):
+        client.insert(1, {"queue": 1.0})  # And then it is full.
+    with pytest.raises(errors.ReverbError, match="broken"):
+        fail(client.trajectory_writer(2), "queue", errors.ReverbError("broken"))
+
+
+def test_closed_writers_cannot_be_used(client):
+    writer = _filled(client)
+    writer.create_item("any", 1.0, [writer.history["b"][-1]])
+    item = [writer.history["b"][-1]]
+    writer.close()
+    writer.close()
+    for use in (
+        lambda: writer.append({"b": 1}),
+        lambda: writer.create_item("any", 1.0, item),
+        writer.flush,
+        writer.end_episode,
+    ):
+        with pytest.raises(
+            RuntimeError, match="TrajectoryWriter::Close has been called"
+        ):
+            use()
+    assert _drain(client) == [[4]]
+
+
+def test_deleting_a_writer_does_not_wait_for_a_limiter(client):
+    writer = _filled(client)
+    for _ in range(5):
+        writer.create_item("queue", 1.0, [writer.history["b"][-1]])
+    started = time.monotonic()
+    del writer
+    gc.collect()
+    assert time.monotonic() - started < 5
+
+
+def _cut(writer):
+    """Breaks a writer's connection."""
+    writer._stream._link._stream._socket.shutdown(socket.SHUT_RDWR)
+
+
+def test_items_go_in_once_when_connections_break(client):
+    writer = client.trajectory_writer(3)
+    count = 400
+    for i in range(count):
+        writer.append({"x": i})
+        writer.create_item("any", 1.0, [writer.history["x"][-1]])
+        if i % 90 == 70:
+            with contextlib.suppress(OSError, AttributeError):  # Is being made anew.
+                _cut(writer)
+    writer.flush()
+    assert _drain(client) == [[i] for i in range(count)]
+
+
+def test_items_that_wait_for_a_limiter_go_in_once_when_a_connection_breaks(client):
+    writer = client.trajectory_writer(3)
+    for i in range(100):
+        writer.append({"x": i})
+        writer.create_item("queue", 1.0, [writer.history["x"][-1]])
+    with pytest.raises(errors.DeadlineExceededError):
+        writer.flush(timeout_ms=50)
+    _cut(writer)
+    with pytest.raises(errors.DeadlineExceededError):
+        writer.flush(timeout_ms=200)
+    samples = client.sample("queue", 100, emit_timesteps=False)
+    assert [int(sample.data[0]) for sample in samples] == list(range(100))
+    writer.flush()
+    assert client.server_info()["queue"].current_size == 0
+
+
+def test_steps_that_items_to_come_share_with_repeated_ones_are_kept(
+    client, monkeypatch
+):
+    monkeypatch.setattr(writer_stream, "_DELAY", 1000.0)
+    writer = client.trajectory_writer(2)
+    for i in range(writer_stream.BATCH):  # Sent, and held back by the limiter.
+        writer.append([i])
+        writer.create_item("queue", 1.0, [writer.history[0][-1]])
+    writer.create_item("queue", 1.0, [writer.history[0][-1]])  # Not sent.
+    for i in range(5):
+        writer.append([-i])
+    link = writer._stream._link
+    _cut(writer)
+    deadline = time.monotonic() + 10
+    while writer._stream._link in (None, link) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert writer._stream.count == 1
+    samples = client.sample("queue", writer_stream.BATCH, emit_timesteps=False)
+    assert len(list(samples)) == writer_stream.BATCH
+    writer.flush()
+    (sample,) = client.sample("queue", emit_timesteps=False)
+    assert sample.data == [writer_stream.BATCH - 1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_is_written_arrives_once_and_in_order(client, seed):
+    rng = random.Random(seed)
+    writer = client.trajectory_writer(4)
+    steps, expected = [], []
+    for i in range(300):
+        step = {"x": i, "y": [i, i], "z": None if rng.random() < 0.3 else float(i)}
+        if rng.random() < 0.2:
+            writer.append({"x": i}, partial_step=True)
+            writer.create_item("any", 1.0, [writer.history["x"][-1]])
+            expected.append([i])
+            step = {name: step[name] for name in "yz"}
+        writer.append({**step, "y": np.array([i, i])})
+        steps.append({**step, "x": i})
+        for _ in range(rng.randrange(3)):
+            back = rng.choices(range(1, min(len(steps), 4) + 1), k=rng.randrange(1, 4))
+            name = rng.choice("xyz")
+            values = [steps[-k][name] for k in back]
+            if None not in values:
+                column = writer.history[name][[-k for k in back]]
+                writer.create_item("any", 1.0, [column])
+                expected.append([values])
+        event = rng.random()
+        if event < 0.02:
+            writer.flush(rng.randrange(10))
+        elif event < 0.04:
+            writer.end_episode(clear_buffers=event < 0.03)
+            steps = [] if event < 0.03 else steps
+        elif event < 0.06:
+            with contextlib.suppress(OSError, AttributeError):
+                _cut(writer)
+        elif event < 0.07:
+            time.sleep(0.06)
+    writer.flush()
+    assert _drain(client) == expected
+
+
+def test_what_was_written_without_a_connection_goes_out_in_many_messages(client):
+    writer = client.trajectory_writer(1)
+    stream = writer._stream
+    link, stream._link = stream._link, None
+    stream._thread = threading.current_thread()  # As if it tried to connect.
+    for i in range(1000):
+        writer.append([i, np.zeros(1000)])
+        writer.create_item("any", 1.0, [writer.history[0][-1]])
+        if i % 150 == 0:
+            writer.create_item("any", 1.0, [writer.history[0][-1:]])
+    stream._link, stream._thread = link, None
+    writer.flush()
+    items = _drain(client)
+    assert [item[0] for item in items if isinstance(item[0], int)] == list(range(1000))
+    assert len(items) == 1007
+
+
+def test_a_server_that_is_gone_is_named():
+    server = Server([_table("t")])
+    client = Client(f"localhost:{server.port}", timeout=0.2)
+    writer = client.trajectory_writer(2)
+    writer.append([1])
+    server.stop()
+    writer.create_item("t", 1.0, [writer.history[0][-1]])
+    with pytest.raises(errors.ReplayUnavailable, match=f"'localhost:{server.port}'"):
+        writer.flush()
+    with pytest.raises(errors.ReplayUnavailable, match="No replay server answered at"):
+        client.trajectory_writer(2)
+
+
+def test_a_forked_child_writes_on_its_own(client):
+    writer = _filled(client)
+    writer.create_item("any", 1.0, [writer.history["b"][-1]])
+    child = os.fork()
+    if not child:
+        try:
+            writer.append({"a": np.zeros(3, np.float32), "b": 7})
+            writer.create_item("any", 1.0, [writer.history["b"][-2:]])
+            writer.flush(timeout_ms=10_000)
+            client.server_info(10)
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    writer.flush()
+    assert sorted(_drain(client), key=str) == [[4], [[4, 7]]]
+
+
+def test_one_thread_serves_all_writers(client):
+    writers = [_filled(client) for _ in range(5)]
+    names = [thread.name for thread in threading.enumerate()]
+    assert names.count("tfrl-replay-writers") == 1
+    del writers
+
+
+@pytest.fixture
+def grpc_client(client, monkeypatch):
+    """A client whose host has no Unix sockets."""
+    monkeypatch.delattr(socket, "AF_UNIX")
+    monkeypatch.setattr(connection, "_local_servers", {})
+    return client
+
+
+def test_items_go_in_once_over_grpc_too(grpc_client):
+    writer = grpc_client.trajectory_writer(3)
+    for i in range(300):
+        writer.append({"x": i, "y": np.zeros((50, 100), np.uint8)})
+        writer.create_item("any", 1.0, [writer.history["x"][-1]])
+        if i == 150:
+            writer._stream._link._stream._call.cancel()
+    writer.flush()
+    assert _drain(grpc_client) == [[i] for i in range(300)]
+    writer.create_item("queue", 1.0, [writer.history["x"][-3:]] * 2)
+    writer.end_episode()
+    samples = grpc_client.sample("queue", emit_timesteps=False)
+    assert [s.data[1].tolist() for s in samples] == [[297, 298, 299]]
+    writer.close()
+
+
+def test_memory_of_steps_is_freed_when_they_are_confirmed(client):
+    writer = client.trajectory_writer(2)
+    for i in range(3000):
+        writer.append((np.zeros(1000, np.uint8), i))
+        if i % 10 == 0:
+            writer.create_item("any", 1.0, [leaf[-1] for leaf in writer.history])
+        if i % 100 == 0:
+            writer.flush()
+    assert len(writer._buffers._blocks) <= 2

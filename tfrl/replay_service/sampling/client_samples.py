@@ -1,0 +1,85 @@
+"""Samples for `Client.sample`, on connections that are kept for the next call."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tfrl.replay_service.replay_sample import SampleInfo
+from tfrl.replay_service.sampling import sampler
+from tfrl.replay_service.sampling.session import SamplerSession
+
+_AHEAD = 64  # Samples that are drawn before they are asked for.
+_IDLE = 4  # Connections that are kept.
+
+
+class ClientSamples:
+    """Draws samples, for any thread."""
+
+    def __init__(self, server_address: str, access: Mapping[str, Any]):
+        """Takes down the server's address, and the client's options for connecting."""
+        self._server_address = server_address
+        self._access = access
+        self._lock = threading.Lock()
+        self._idle: list[SamplerSession] = []
+
+    def draw(
+        self, table: str, num_samples: int
+    ) -> Iterator[tuple[SampleInfo, list[np.ndarray]]]:
+        """Yields items of a table; none if `num_samples` is negative.
+
+        Raises:
+          ReplayUnavailable: If there is no server.
+        """
+        if num_samples < 0:
+            return
+        with self._lock:
+            session = self._idle.pop() if self._idle else None
+        stream = sampler.SampleStream(
+            self._server_address,
+            table,
+            max_in_flight=min(num_samples, _AHEAD),
+            max_samples=num_samples,
+            session=session,
+            **self._access,
+        )
+        try:
+            while num_samples:
+                for item in stream.next_items(num_samples) or ():
+                    num_samples -= 1
+                    yield item
+        finally:
+            self._keep(stream.detach())
+
+    def after_fork(self) -> None:
+        """Leaves the parent's connections and lock, which may be held there."""
+        self._lock = threading.Lock()
+        self._idle = []
+
+    def _keep(self, session: SamplerSession | None) -> None:
+        if session is None:
+            return
+        with self._lock:
+            if len(self._idle) < _IDLE:
+                self._idle.append(session)
+                return
+        session.connection.close()
+
+
+def steps(data: Sequence[np.ndarray]) -> Iterator[list[np.ndarray]]:
+    """Yields an item step by step.
+
+    Raises:
+      ValueError: If its columns have different lengths.
+    """
+    lengths = {len(column) if column.ndim else None for column in data}
+    if len(lengths) != 1 or None in lengths:
+        raise ValueError(
+            "Can't split non timestep trajectory into timesteps. The columns have the "
+            f"lengths {[c.shape[:1] for c in data]}: sample with emit_timesteps=False."
+        )
+    for i in range(len(data[0])):
+        yield [np.asarray(column[i], column.dtype) for column in data]

@@ -1,0 +1,271 @@
+"""`tf.data.Dataset`s over sample streams: what both datasets are made of."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import tensorflow as tf
+import tree
+
+from tfrl.replay_service.replay_sample import ReplaySample, SampleInfo
+from tfrl.replay_service.sampling import generator as sample_generator
+from tfrl.replay_service.transport import wire
+
+
+class SamplingDataset(tf.data.Dataset):
+    """Samples of a table, or their time steps, as a `tf.data.Dataset`.
+
+    See `TrajectoryDataset` and `TimestepDataset`, which differ in `_timesteps` only.
+    """
+
+    _timesteps = False
+
+    def __init__(
+        self,
+        server_address: Any,
+        table: Any,
+        dtypes: Any,
+        shapes: Any,
+        max_in_flight_samples_per_worker: int,
+        num_workers_per_iterator: int = -1,
+        max_samples_per_stream: int = -1,
+        rate_limiter_timeout_ms: int = -1,
+        max_samples: int = -1,
+        *,
+        token: str | None = None,
+        tls_root_certificates: bytes | None = None,
+        timeout: float = 30.0,
+    ):
+        """Describes the samples to draw; drawing begins with an iterator's first call.
+
+        Args:
+          server_address: "host:port", a string or a tensor of one.
+          table: The table's name, likewise.
+          dtypes: A nest of the data's dtypes.
+          shapes: The same nest of `tf.TensorShape`s, whose dimensions may be unknown.
+          max_in_flight_samples_per_worker: How many samples the server may draw ahead
+            of their use. More are faster, up to two or three batches, and older.
+          num_workers_per_iterator: By how much to multiply that; -1 is 1. Samples of
+            an iterator come in the order in which the server draws them in any case.
+          max_samples_per_stream: The most samples in one request; -1 sets no limit.
+          rate_limiter_timeout_ms: After how many milliseconds of waiting for the
+            table's rate limiter the dataset ends; -1 waits for any time.
+          max_samples: After how many items the dataset ends; -1 for no end.
+          token: What the server asks for, if it does; by default the environment
+            variable TFRL_REPLAY_TOKEN.
+          tls_root_certificates: By which to check a server that encrypts; see
+            `connection.connect`.
+          timeout: Seconds to keep trying to reach a server that is gone or not there
+            yet.
+
+        Raises:
+          ValueError: If `dtypes` and `shapes` are different nests, or a number is out
+            of its range.
+        """
+        tree.assert_same_structure(dtypes, shapes, check_types=False)
+        _check_positive(
+            "max_in_flight_samples_per_worker", max_in_flight_samples_per_worker
+        )
+        _check_positive("num_workers_per_iterator", num_workers_per_iterator, -1)
+        _check_positive("max_samples_per_stream", max_samples_per_stream, -1)
+        if rate_limiter_timeout_ms < -1:
+            raise ValueError(
+                f"rate_limiter_timeout_ms ({rate_limiter_timeout_ms}) must be an "
+                "integer >= -1"
+            )
+        _check_positive("max_samples", max_samples, -1)
+        # In tf.data a list is a tensor.
+        data = tree.map_structure(
+            tf.TensorSpec,
+            tree.map_structure(tf.TensorShape, _without_lists(shapes)),
+            _without_lists(dtypes),
+        )
+        info = tree.map_structure(
+            tf.TensorSpec, SampleInfo.tf_shapes(), SampleInfo.tf_dtypes()
+        )
+        self._element_spec = ReplaySample(info=info, data=data)
+        workers = max(num_workers_per_iterator, 1)
+        self._config = {
+            "specs": _encode_specs(data),
+            "max_in_flight": max_in_flight_samples_per_worker * workers,
+            "timeout_ms": rate_limiter_timeout_ms,
+            "max_samples": max_samples,
+            "max_samples_per_stream": max_samples_per_stream,
+            "timesteps": self._timesteps,
+            "token": token,
+            "tls_root_certificates": None
+            if tls_root_certificates is None
+            else tls_root_certificates.decode(),
+            "timeout": timeout,
+        }
+        self._server_address = server_address
+        self._table = table
+        self._pipeline = self._rows()
+        super().__init__(tf.data.experimental.to_variant(self._pipeline))
+
+    @classmethod
+    def from_table_signature(
+        cls,
+        server_address: str,
+        table: str,
+        max_in_flight_samples_per_worker: int,
+        num_workers_per_iterator: int = -1,
+        max_samples_per_stream: int = -1,
+        rate_limiter_timeout_ms: int = -1,
+        get_signature_timeout_secs: int | None = None,
+        max_samples: int = -1,
+        *,
+        token: str | None = None,
+        tls_root_certificates: bytes | None = None,
+        timeout: float = 30.0,
+    ) -> Any:
+        """Makes a dataset of what the table's signature says.
+
+        Args:
+          server_address: See the constructor, as for all others.
+          table: Its name.
+          max_in_flight_samples_per_worker: See the constructor.
+          num_workers_per_iterator: See the constructor.
+          max_samples_per_stream: See the constructor.
+          rate_limiter_timeout_ms: See the constructor.
+          get_signature_timeout_secs: Seconds for the server to answer; by default
+            `timeout` of them to reach it.
+          max_samples: See the constructor.
+          token: See the constructor.
+          tls_root_certificates: See the constructor.
+          timeout: See the constructor.
+
+        Raises:
+          ValueError: If there is no such table, or it has no signature; and as the
+            constructor.
+          DeadlineExceededError: If `get_signature_timeout_secs` were not enough.
+          ReplayUnavailable: If there is no server.
+        """
+        from tfrl.replay_service.client import Client
+
+        access: dict[str, Any] = {
+            "token": token,
+            "tls_root_certificates": tls_root_certificates,
+            "timeout": timeout,
+        }
+        info = Client(server_address, **access).server_info(get_signature_timeout_secs)
+        if table not in info:
+            raise ValueError(
+                f"Server at {server_address} does not contain any table named "
+                f"{table}. Found: {', '.join(sorted(info))}."
+            )
+        signature = info[table].signature
+        if not signature:
+            raise ValueError(
+                f"Table {table} at {server_address} does not have a signature."
+            )
+        return cls(
+            server_address=server_address,
+            table=table,
+            dtypes=tree.map_structure(lambda spec: spec.dtype, signature),
+            shapes=tree.map_structure(lambda spec: spec.shape, signature),
+            max_in_flight_samples_per_worker=max_in_flight_samples_per_worker,
+            num_workers_per_iterator=num_workers_per_iterator,
+            max_samples_per_stream=max_samples_per_stream,
+            rate_limiter_timeout_ms=rate_limiter_timeout_ms,
+            max_samples=max_samples,
+            **access,
+        )
+
+    def batch(
+        self,
+        batch_size: Any,
+        drop_remainder: Any = False,
+        num_parallel_calls: Any = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> tf.data.Dataset:
+        """Returns batches as `tf.data.Dataset.batch` does, put together at once.
+
+        Args:
+          batch_size: How many elements.
+          drop_remainder: Whether to leave out a last batch that is smaller.
+          num_parallel_calls: Makes no difference here.
+          deterministic: Likewise.
+          name: Likewise.
+
+        Raises:
+          tf.errors.InvalidArgumentError: If `batch_size` is below 1; by the iterator,
+            if elements have different shapes.
+        """
+        static_size = tf.get_static_value(batch_size)
+        if static_size is not None and static_size < 1:
+            raise tf.errors.InvalidArgumentError(
+                None, None, "Batch size must be greater than zero."
+            )
+        drops = bool(tf.get_static_value(drop_remainder))
+        spec = self._batch_spec(static_size if drops else None)
+        return _dataset(self._batches(spec, batch_size, drop_remainder), spec)
+
+    @property
+    def element_spec(self) -> Any:
+        """A `ReplaySample` of specs."""
+        return self._element_spec
+
+    def _inputs(self) -> list[Any]:
+        return [self._pipeline]
+
+    def _rows(self) -> tf.data.Dataset:
+        """Returns the elements, from batches of as many as there are."""
+        batches = self._batches(self._batch_spec(None), 0, False)
+        leaves = tf.nest.flatten(self._element_spec)
+        variant = sample_generator.unbatched(batches, leaves)
+        return _dataset(variant, self._element_spec)
+
+    def _batches(self, spec: Any, batch_size: Any, drop_remainder: Any) -> Any:
+        """Returns the variant tensor of a dataset of batches."""
+        return sample_generator.batches(
+            tf.nest.flatten(spec),
+            tf.convert_to_tensor(self._server_address, tf.string),
+            tf.convert_to_tensor(self._table, tf.string),
+            tf.constant(json.dumps(self._config)),
+            tf.cast(batch_size, tf.int64),
+            tf.cast(drop_remainder, tf.bool),
+        )
+
+    def _batch_spec(self, size: int | None) -> Any:
+        return tf.nest.map_structure(
+            lambda leaf: tf.TensorSpec(
+                tf.TensorShape([size]).concatenate(leaf.shape), leaf.dtype
+            ),
+            self._element_spec,
+        )
+
+
+def _dataset(variant: Any, spec: Any) -> tf.data.Dataset:
+    options = tf.data.Options()
+    # Nothing may be drawn further ahead than has been asked for. And the thread that
+    # tunes may miss that its iterator is deleted, which then takes up to a minute.
+    options.autotune.enabled = False
+    options.experimental_optimization.inject_prefetch = False
+    options.experimental_optimization.map_parallelization = False
+    return tf.data.experimental.from_variant(variant, spec).with_options(options)
+
+
+def _check_positive(name: str, value: int, other: int | None = None) -> None:
+    if value < 1 and value != other:
+        alternative = "" if other is None else f" or {other}"
+        raise ValueError(f"{name} ({value}) must be a positive integer{alternative}")
+
+
+def _without_lists(nest: Any) -> Any:
+    return tree.traverse(
+        lambda part: tuple(part) if isinstance(part, list) else None, nest, False
+    )
+
+
+def _encode_specs(nest: Any) -> list[Any]:
+    return [
+        (
+            None if spec.shape.rank is None else spec.shape.as_list(),
+            wire.dtype_name(spec.dtype.as_numpy_dtype),
+            "/".join(map(str, path)),
+        )
+        for path, spec in tree.flatten_with_path(nest)
+    ]

@@ -1,0 +1,274 @@
+"""Messages with samples as rows, and the batches that rows are gathered into."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tfrl.replay_service.replay_sample import SampleInfo
+from tfrl.replay_service.transport import wire
+
+if TYPE_CHECKING:
+    from tfrl.replay_service.transport.arena_view import ArenaView
+
+INFO_DTYPES = SampleInfo(
+    *map(np.dtype, ("uint64", "float64", "int64", "float64", "int32"))
+)
+
+_ALIGNMENT = 64  # Bytes; TensorFlow copies what is not aligned so.
+_SMALL = 1 << 16  # Bytes; columns below it share memory, which costs less to get.
+_WORTH_KEEPING = 1 << 20  # Bytes of a batch whose memory is used again.
+_MOST_KEPT = 6  # Batches: what two prefetched ones and their neighbours take.
+
+RowSpec = tuple[np.dtype, tuple[int, ...]]
+
+
+class Layout:
+    """What the items of a message look like, and where their steps are.
+
+    Attributes:
+      specs: The dtype and shape of each column of a row.
+      item_rows: How many rows an item has: its time steps, or 1.
+    """
+
+    def __init__(
+        self,
+        definition: dict[str, Any],
+        memory: ArenaView | None,
+        timesteps: bool,
+    ):
+        """Reads the server's definition.
+
+        Args:
+          definition: Of a layout, as messages have it.
+          memory: The server's, None if data come along.
+          timesteps: Whether rows are the time steps of the items, or the items.
+
+        Raises:
+          ValueError: If items have no time steps in common.
+        """
+        lengths = definition["lengths"]
+        self._ends = np.cumsum(lengths).tolist()
+        self._lengths = lengths
+        self._columns = [
+            (column["range"], column["squeezed"], column["column"])
+            for column in definition["columns"]
+        ]
+        self._memory = memory
+        self._timesteps = timesteps
+        columns = definition["columns"]
+        self.item_rows = _count_timesteps(columns, lengths) if timesteps else 1
+        self.specs: tuple[RowSpec, ...] = tuple(
+            (
+                wire.dtype_from_name(column["dtype"]),
+                (
+                    *(() if self._is_flat(column) else (lengths[column["range"]],)),
+                    *column["shape"],
+                ),
+            )
+            for column in columns
+        )
+
+    def rows(self, arrays: Sequence[np.ndarray], pinned: bool) -> Rows:
+        """Returns what a message brought.
+
+        Args:
+          arrays: The message's.
+          pinned: Whether the server has to be told when the data have been copied.
+        """
+        info, data = list(arrays[: len(INFO_DTYPES)]), arrays[len(INFO_DTYPES) :]
+        if self.item_rows > 1:
+            info = [np.repeat(array, self.item_rows) for array in info]
+        if self._memory is None:
+            if self._timesteps:
+                data = [array.reshape(-1, *array.shape[2:]) for array in data]
+            return Rows(self, info, list(data), [None] * len(data), pinned)
+        slots = data[0].astype(np.intp)
+        ranges: dict[tuple[int, bool], np.ndarray] = {}
+        indices = []
+        for range_, squeezed, _ in self._columns:
+            key = (range_, squeezed)
+            if key not in ranges:
+                ranges[key] = self._steps_of(slots, range_, squeezed)
+            indices.append(ranges[key])
+        # The view stays referred to by the layout, and keeps the memory mapped.
+        memory = [self._memory.columns[column] for _, _, column in self._columns]
+        return Rows(self, info, memory, list(indices), pinned)
+
+    def _is_flat(self, column: dict[str, Any]) -> bool:
+        return self._timesteps or bool(column["squeezed"])
+
+    def _steps_of(self, slots: np.ndarray, range_: int, squeezed: bool) -> np.ndarray:
+        end = self._ends[range_]
+        if squeezed:
+            return slots[:, end - 1]
+        steps = slots[:, end - self._lengths[range_] : end]
+        return steps.reshape(-1) if self._timesteps else steps
+
+
+def _count_timesteps(columns: Sequence[dict[str, Any]], lengths: list[int]) -> int:
+    found = {
+        0 if column["squeezed"] else lengths[column["range"]] for column in columns
+    }
+    if len(found) != 1 or 0 in found:
+        raise ValueError("Sampled trajectory cannot be decomposed into timesteps.")
+    return found.pop()
+
+
+class Rows:
+    """Rows that have come, some of which may have been taken already.
+
+    Attributes:
+      layout: Of the items that they belong to.
+      left: How many have not been taken.
+      pinned: Whether the server waits to hear that all have been.
+    """
+
+    __slots__ = (
+        "_indices",
+        "_info",
+        "_position",
+        "_sources",
+        "layout",
+        "left",
+        "pinned",
+    )
+
+    def __init__(
+        self,
+        layout: Layout,
+        info: list[np.ndarray],
+        sources: list[np.ndarray],
+        indices: list[np.ndarray | None],
+        pinned: bool,
+    ):
+        """Rows are `source[index]`, or those of the source itself without an index."""
+        self.layout = layout
+        self.left = len(info[0])
+        self.pinned = pinned
+        self._info = info
+        self._sources = sources
+        self._indices = indices
+        self._position = 0
+
+    def take(self, batch: list[np.ndarray], offset: int, count: int) -> int:
+        """Copies the next `count` rows into a batch.
+
+        Returns:
+          How many items have been begun by it.
+        """
+        start, stop = self._position, self._position + count
+        end = offset + count
+        for array, target in zip(self._info, batch, strict=False):
+            target[offset:end] = array[start:stop]
+        for source, index, target in zip(
+            self._sources, self._indices, batch[len(self._info) :], strict=True
+        ):
+            if index is None:
+                target[offset:end] = source[start:stop]
+            else:
+                # Of the modes only "raise" makes a copy first.
+                source.take(index[start:stop], 0, target[offset:end], "clip")
+        self._position = stop
+        self.left -= count
+        item_rows = self.layout.item_rows
+        return -(-stop // item_rows) + (-start // item_rows)
+
+    def copy(self) -> None:
+        """Copies what is left, so that it lasts when the server's memory does not."""
+        for i, index in enumerate(self._indices):
+            if index is not None:
+                self._sources[i] = self._sources[i].take(index, 0, mode="clip")
+                self._indices[i] = None
+
+    def items_left(self) -> int:
+        """Returns how many items have not been begun."""
+        stop = self._position + self.left
+        item_rows = self.layout.item_rows
+        return stop // item_rows + (-self._position // item_rows)
+
+
+class Batches:
+    """Gives out memory for batches, that of earlier ones once nobody uses it."""
+
+    def __init__(self, reuse: bool = False):
+        """Starts with none.
+
+        Args:
+          reuse: Whether to use large memory again, which saves the system the trouble
+            to clear it. What looks at a batch must hold the batch's own arrays, or
+            what NumPy made of them.
+        """
+        self._reuse = reuse
+        self._key: tuple[Any, ...] | None = None
+        self._plan = _Plan((), ())
+        self._kept: list[_Memory] = []
+
+    def take(self, specs: tuple[RowSpec, ...], count: int) -> list[np.ndarray]:
+        """Returns arrays for `count` rows: those of the info, then one per column."""
+        if self._key != (specs, count):
+            self._key = (specs, count)
+            self._plan = _make_plan(specs, count)
+            self._kept.clear()
+        if not self._reuse or sum(self._plan.sizes) < _WORTH_KEEPING:
+            return _allocate(self._plan).arrays
+        for memory in self._kept:
+            if _is_unused(memory):
+                return list(memory.arrays)
+        memory = _allocate(self._plan)
+        if len(self._kept) < _MOST_KEPT:
+            self._kept.append(memory)
+        return list(memory.arrays)
+
+
+class _Plan(NamedTuple):
+    sizes: tuple[int, ...]  # Of the blocks, in bytes.
+    places: tuple[tuple[tuple[int, ...], np.dtype, int, int], ...]  # ..., block, start.
+
+
+class _Memory(NamedTuple):
+    blocks: list[np.ndarray]
+    arrays: list[np.ndarray]
+
+
+def _make_plan(specs: tuple[RowSpec, ...], count: int) -> _Plan:
+    places = []
+    sizes = [0]
+    columns = [*((dtype, ()) for dtype in INFO_DTYPES), *specs]
+    for dtype, shape in columns:
+        size = count * math.prod(shape) * dtype.itemsize
+        size += -size % _ALIGNMENT
+        if size < _SMALL:
+            places.append(((count, *shape), dtype, 0, sizes[0]))
+            sizes[0] += size
+        else:
+            places.append(((count, *shape), dtype, len(sizes), 0))
+            sizes.append(size)
+    return _Plan(tuple(sizes), tuple(places))
+
+
+def _allocate(plan: _Plan) -> _Memory:
+    blocks = [np.empty(size + _ALIGNMENT, np.uint8) for size in plan.sizes]
+    starts = [-block.ctypes.data % _ALIGNMENT for block in blocks]
+    arrays = [
+        np.ndarray(shape, dtype, blocks[block], starts[block] + offset)
+        for shape, dtype, block, offset in plan.places
+    ]
+    return _Memory(blocks, arrays)
+
+
+def _is_unused(memory: _Memory) -> bool:
+    """Whether nothing refers to the arrays, or to the blocks but the arrays."""
+    alone = _REFERENCES_ALONE
+    if max(map(sys.getrefcount, memory.arrays)) > alone:
+        return False
+    expected = alone * len(memory.blocks) + len(memory.arrays)
+    return sum(map(sys.getrefcount, memory.blocks)) <= expected
+
+
+# What is counted for an object that is in a list and nowhere else.
+_REFERENCES_ALONE = max(map(sys.getrefcount, [object()]))

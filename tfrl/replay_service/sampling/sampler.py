@@ -1,0 +1,396 @@
+"""Streams of samples from a table, as batches of arrays, without TensorFlow.
+
+A stream keeps requests under way so that samples are there when they are asked for. On
+the server's own host, messages say where in its memory the steps of a sample are, and
+the stream copies them from there straight into the batch.
+"""
+
+from __future__ import annotations
+
+import collections
+import logging
+import math
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tfrl.replay_service import errors, specs_json
+from tfrl.replay_service.replay_sample import SampleInfo
+from tfrl.replay_service.sampling import checks as sample_checks
+from tfrl.replay_service.sampling.rows import Batches, Layout, Rows, RowSpec
+from tfrl.replay_service.sampling.session import Connector, SamplerSession
+from tfrl.replay_service.transport import wire
+
+_LOGGER = logging.getLogger("tfrl.replay_service")
+_MOST_REQUESTED = 256  # Samples in one request.
+_MOST_LAYOUTS = 64  # Each of which may have a file of the server's open.
+_MOST_AHEAD = 4000  # Samples, each maybe a message; servers hold 4096 for a session.
+
+
+class Exhausted(Exception):
+    """A stream has come to its end."""
+
+
+class SampleStream:
+    """Samples of a table, drawn while they are asked for and a little ahead.
+
+    The server draws at most `max_in_flight` samples more than the stream has handed
+    out. A connection that is lost is made again; what the server had drawn for the old
+    one, and the stream not copied yet, is drawn again.
+
+    Used by one thread at a time, except for `close`.
+    """
+
+    def __init__(
+        self,
+        server_address: str,
+        table: str,
+        *,
+        max_in_flight: int = 1,
+        timeout_ms: int = -1,
+        max_samples: int = -1,
+        max_samples_per_stream: int = -1,
+        timesteps: bool = False,
+        specs: Sequence[specs_json.Leaf] | None = None,
+        reuse_memory: bool = False,
+        session: SamplerSession | None = None,
+        token: str | None = None,
+        tls_root_certificates: bytes | None = None,
+        timeout: float = 30.0,
+    ):
+        """Describes the stream; it connects when it is first asked for samples.
+
+        Args:
+          server_address: "host:port".
+          table: Its name.
+          max_in_flight: How many samples may be drawn ahead of their use.
+          timeout_ms: Milliseconds that the table's limiter may keep the stream waiting
+            before it ends; -1 for any time.
+          max_samples: After which the stream ends; -1 for no end.
+          max_samples_per_stream: Samples in one request; -1 leaves it to the stream.
+          timesteps: Whether to hand out the time steps of the items one by one.
+          specs: What each row has to be, checked against the table's signature and
+            the samples.
+          reuse_memory: See `sample_rows.Batches`.
+          session: One that `detach` of another stream of this server returned.
+          token: See `connection.connect`.
+          tls_root_certificates: See `connection.connect`.
+          timeout: Seconds to keep trying to reach a server.
+        """
+        self._address = server_address
+        self._table = table
+        self._max_in_flight = min(max_in_flight, _MOST_AHEAD)
+        self._timeout_ms = timeout_ms
+        self._timesteps = timesteps
+        self._specs = specs
+        self._left: float = max_samples if max_samples >= 0 else math.inf
+        most = max_samples_per_stream if max_samples_per_stream > 0 else max_in_flight
+        self._request_size = min(most, -(-self._max_in_flight // 2), _MOST_REQUESTED)
+        self._connector = Connector(
+            server_address, token, tls_root_certificates, timeout
+        )
+        self._session = session
+        self._is_checked = False
+        self._signature: list[specs_json.Leaf] | None = None
+        self._layouts: dict[int, Layout] = {}
+        self._rows: collections.deque[Rows] = collections.deque()
+        self._outstanding: collections.deque[list[int]] = collections.deque()
+        self._ahead = 0  # Samples requested, and not handed out.
+        self._lent = 0  # Of those ahead, what the caller has but may not have used.
+        self._to_release = 0
+        self._batches = Batches(reuse_memory)
+        self._batch: list[np.ndarray] | None = None
+        self._filled = 0
+        self._batch_specs: tuple[RowSpec, ...] = ()
+        self._timed_out = False
+        self._closed = False
+        self._lock = threading.Lock()
+
+    @property
+    def signature(self) -> list[specs_json.Leaf] | None:
+        """The table's, flat, once there have been samples; None if it has none."""
+        return self._signature
+
+    def next_batch(
+        self, count: int, *, timeout: float | None = None
+    ) -> list[np.ndarray] | None:
+        """Returns the next `count` rows, or fewer where the stream ends.
+
+        Args:
+          count: As long as None is returned, ask for the same number again.
+          timeout: Seconds; None for any time.
+
+        Returns:
+          The fields of `SampleInfo`, each `[count]`, and then each column of the data,
+          `[count, ...]`; None when time is up.
+
+        Raises:
+          Exhausted: If there are no more.
+          ValueError: If the rows have different shapes or are not of the specs.
+          RuntimeError: If there is no such table.
+          ReplayUnavailable: If there is no server.
+        """
+        with self._lock:
+            deadline = _deadline(timeout)
+            while self._filled < count:
+                if not self._rows:
+                    if self._has_ended():
+                        break
+                    if not self._receive(deadline):
+                        return None
+                    continue
+                self._fill(count)
+            self._push()
+            return self._finish_batch()
+
+    def next_rows(
+        self, most: int, *, timeout: float | None = None
+    ) -> list[np.ndarray] | None:
+        """Returns the rows that are there, at least one and at most `most`.
+
+        They count as drawn ahead until the next call. See `next_batch` for the rest.
+        """
+        with self._lock:
+            self._ahead -= self._lent
+            self._lent = 0
+            deadline = _deadline(timeout)
+            while not self._rows:
+                if self._has_ended():
+                    raise Exhausted
+                if not self._receive(deadline):
+                    return None
+            # A part is left under way, so that it comes while this one is used.
+            enough = min(most, self._request_size)
+            while self._outstanding and self._alike() < enough:
+                if not self._receive(time.monotonic()):
+                    break
+            before = self._ahead
+            count = min(self._alike(), most)
+            while self._filled < count:
+                self._fill(count)
+            self._lent, self._ahead = before - self._ahead, before
+            self._push()
+            return self._finish_batch()
+
+    def next_items(
+        self, most: int, *, timeout: float | None = None
+    ) -> list[tuple[SampleInfo, list[np.ndarray]]] | None:
+        """Returns what `next_rows` does, row by row, the infos in Python's numbers."""
+        batch = self.next_rows(most, timeout=timeout)
+        if batch is None:
+            return None
+        fields = len(SampleInfo._fields)
+        infos = zip(*(array.tolist() for array in batch[:fields]), strict=True)
+        data = batch[fields:]
+        return [
+            (SampleInfo(*info), [array[i, ...] for array in data])
+            for i, info in enumerate(infos)
+        ]
+
+    def detach(self) -> SamplerSession | None:
+        """Ends the stream; returns its session if another stream can go on with it."""
+        with self._lock:
+            self._closed = True
+            is_idle = not self._outstanding and not self._rows
+            self._push()
+            session, self._session = self._session, None
+            if session is not None and not is_idle:
+                session.connection.close()
+                return None
+            return session
+
+    def close(self) -> None:
+        """Ends the stream; a call that waits in another thread ends within its slice.
+
+        See `timeout` of the calls.
+        """
+        self._closed = True
+        self._connector.abandon()
+        if self._lock.acquire(blocking=False):
+            try:
+                if self._session is not None:
+                    self._session.connection.close()
+                    self._session = None
+            finally:
+                self._lock.release()
+
+    def _fill(self, count: int) -> None:
+        """Copies what the first rows have into the batch."""
+        rows = self._rows[0]
+        if self._batch is None:
+            self._batch_specs = rows.layout.specs
+            self._batch = self._batches.take(self._batch_specs, count)
+        elif rows.layout.specs != self._batch_specs:
+            fields = len(SampleInfo._fields)
+            sample_checks.check_same_shapes(
+                self._batch_specs, rows.layout.specs, self._filled, fields
+            )
+        number = min(rows.left, count - self._filled)
+        self._ahead -= rows.take(self._batch, self._filled, number)
+        self._filled += number
+        if not rows.left:
+            self._rows.popleft()
+            self._to_release += rows.pinned
+
+    def _alike(self) -> int:
+        """Returns how many of the rows that are there can be in one batch."""
+        count = 0
+        for rows in self._rows:
+            if rows.layout.specs != self._rows[0].layout.specs:
+                break
+            count += rows.left
+        return count
+
+    def _finish_batch(self) -> list[np.ndarray]:
+        batch, filled = self._batch, self._filled
+        self._batch, self._filled = None, 0
+        if batch is None or not filled:
+            raise Exhausted
+        return batch if len(batch[0]) == filled else [a[:filled] for a in batch]
+
+    def _has_ended(self) -> bool:
+        if self._closed or self._timed_out:
+            return True
+        return self._left <= 0 and not self._outstanding
+
+    def _receive(self, deadline: float | None) -> bool:
+        """Takes in a message; returns False when time is up."""
+        if self._session is None:
+            self._session = self._connector.connect(deadline)
+            self._is_checked = False
+            if self._session is None:
+                return False
+        if not self._is_checked:
+            self._check_table(self._session.connection.welcome["tables"])
+        try:
+            self._push_now()
+            frame = self._session.connection.receive(_remaining(deadline))
+        except errors.ConnectionLost as error:
+            self._lose(error)
+            return True
+        if frame is None:
+            return False
+        try:
+            self._take_in(frame)
+        except OSError as error:
+            _LOGGER.warning(
+                "The memory of the replay server at %r cannot be read (%s): samples "
+                "come as messages instead, which is slower.",
+                self._address,
+                error,
+            )
+            self._connector.shared = False
+            self._drop()
+        return True
+
+    def _take_in(self, frame: wire.Frame) -> None:
+        meta = frame.meta
+        if frame.kind == wire.ERROR:
+            raise errors.from_meta(meta)
+        if frame.kind != wire.SAMPLES:
+            raise errors.ProtocolError(f"A message of kind {frame.kind}, not samples.")
+        self._connector.worked()
+        if frame.arrays and len(frame.arrays[0]):
+            assert self._session is not None
+            self._outstanding[0][1] -= len(frame.arrays[0])
+            layout = self._layout(meta)
+            self._rows.append(layout.rows(frame.arrays, self._session.shared))
+        if meta["done"]:
+            self._outstanding.popleft()
+        if meta.get("end") == "timeout":
+            self._time_out()
+
+    def _layout(self, meta: dict[str, Any]) -> Layout:
+        assert self._session is not None
+        number = meta["layout"]
+        if "define" in meta:
+            self._session.define(number, meta["define"])
+        layout = self._layouts.get(number)
+        if layout is None:
+            definition, memory = self._session.layout(number)
+            layout = Layout(definition, memory, self._timesteps)
+            if self._specs is not None:
+                sample_checks.check_rows(self._table, self._specs, layout.specs)
+            if len(self._layouts) >= _MOST_LAYOUTS:
+                self._layouts.clear()
+            self._layouts[number] = layout
+        return layout
+
+    def _time_out(self) -> None:
+        """Ends what comes, so that the server draws nothing for later requests."""
+        self._timed_out = True
+        for rows in self._rows:
+            rows.copy()
+        self._outstanding.clear()
+        self._to_release = 0
+        assert self._session is not None
+        self._session.connection.close()
+        self._session = None
+
+    def _push(self) -> None:
+        """Asks for what may be drawn ahead; says what has been copied."""
+        if self._session is None:
+            return
+        try:
+            self._push_now()
+        except errors.ConnectionLost as error:
+            self._lose(error)
+
+    def _push_now(self) -> None:
+        session = self._session
+        assert session is not None
+        while not self._has_ended():
+            size = int(min(self._request_size, self._left))
+            if size <= 0 or self._ahead + size > self._max_in_flight:
+                break
+            session.sample(self._table, size, self._timeout_ms, self._to_release)
+            self._to_release = 0
+            self._outstanding.append([session.requests, size])
+            self._ahead += size
+            self._left -= size
+        if self._to_release:
+            session.release(self._to_release)
+            self._to_release = 0
+
+    def _lose(self, error: Exception) -> None:
+        if not self._closed:
+            self._connector.lost(error)
+        self._drop()
+
+    def _drop(self) -> None:
+        """Leaves the connection, and what has been drawn for it but is not here."""
+        if self._session is not None:
+            self._session.connection.close()
+            self._session = None
+        lost = sum(size for _, size in self._outstanding)
+        self._outstanding.clear()
+        kept = [rows for rows in self._rows if not rows.pinned]
+        lost += sum(rows.items_left() for rows in self._rows if rows.pinned)
+        self._rows = collections.deque(kept)
+        self._layouts.clear()
+        self._ahead -= lost
+        self._left += lost
+        self._to_release = 0
+
+    def _check_table(self, tables: dict[str, Any]) -> None:
+        if self._table not in tables:
+            raise RuntimeError(
+                f"Priority table {self._table} was not found; the server at "
+                f"{self._address} has {', '.join(sorted(tables)) or 'none'}."
+            )
+        signature = tables[self._table].get("signature")
+        self._signature = None if signature is None else specs_json.leaves(signature)
+        if self._specs is not None and self._signature is not None:
+            sample_checks.check_signature(self._table, self._specs, self._signature)
+        self._is_checked = True
+
+
+def _deadline(timeout: float | None) -> float | None:
+    return None if timeout is None else time.monotonic() + timeout
+
+
+def _remaining(deadline: float | None) -> float | None:
+    return None if deadline is None else max(deadline - time.monotonic(), 0.0)

@@ -1,0 +1,222 @@
+"""What a sample stream has of a server: a connection, and how to get another."""
+
+from __future__ import annotations
+
+import collections
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tfrl.replay_service import errors
+from tfrl.replay_service.transport import connection as connections
+from tfrl.replay_service.transport import wire
+
+if TYPE_CHECKING:
+    from tfrl.replay_service.transport.arena_view import ArenaView
+
+# More than a server takes for known, and few enough open files.
+_MOST_DEFINITIONS, _MOST_VIEWS = 2048, 64
+
+_LOGGER = logging.getLogger("tfrl.replay_service")
+_SHORT_LIFE = 1.0  # Seconds; a connection lost sooner is no sign that all is well.
+_PAUSE = 0.05  # Seconds before another try after such a one.
+
+
+class SamplerSession:
+    """A connection for sampling, and what the server has said on it.
+
+    Attributes:
+      connection: The connection.
+      shared: Whether samples are in the server's memory.
+      requests: How many there have been.
+    """
+
+    def __init__(self, connection: connections.Connection):
+        """Takes over a new connection of role "sampler"."""
+        self.connection = connection
+        self.shared = connection.shared
+        self.requests = 0
+        self._definitions: dict[int, dict[str, Any]] = {}
+        self._views: collections.OrderedDict[Any, ArenaView] = collections.OrderedDict()
+
+    def define(self, number: int, definition: dict[str, Any]) -> None:
+        """Keeps what a layout is; the server says it again after a while."""
+        self._definitions.pop(number, None)
+        self._definitions[number] = definition
+        if len(self._definitions) > _MOST_DEFINITIONS:
+            del self._definitions[next(iter(self._definitions))]
+
+    def layout(self, number: int) -> tuple[dict[str, Any], ArenaView | None]:
+        """Returns a layout's definition, and the server's memory if `shared`.
+
+        Raises:
+          OSError: If the server's memory cannot be read.
+        """
+        definition = self._definitions[number]
+        if not self.shared:
+            return definition, None
+        schema = definition["schema"]
+        view = self._views.get(schema)
+        if view is None:
+            view = self._views[schema] = self.connection.arena(schema)
+            if len(self._views) > _MOST_VIEWS:
+                self._views.popitem(last=False)
+        self._views.move_to_end(schema)
+        return definition, view
+
+    def sample(self, table: str, count: int, timeout_ms: int, release: int) -> None:
+        """Asks for samples.
+
+        Args:
+          table: Of which.
+          count: How many.
+          timeout_ms: How long the table's limiter may take, -1 for any time.
+          release: How many more messages have been copied.
+        """
+        self.requests += 1
+        meta = {
+            "table": table,
+            "num": count,
+            "timeout_ms": timeout_ms,
+            "request": self.requests,
+            "release": release,
+        }
+        self.connection.send(wire.SAMPLE, meta)
+
+    def release(self, count: int) -> None:
+        """Says that `count` more messages have been copied."""
+        self.connection.send(wire.RELEASE, {"release": count})
+
+
+class Connector:
+    """Connects, in a thread of its own where the caller does not want to wait.
+
+    Attributes:
+      shared: Whether to read the server's memory if possible.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        token: str | None,
+        tls_root_certificates: bytes | None,
+        timeout: float,
+    ):
+        """Takes down how to connect; see `connection.connect`."""
+        self.shared = True
+        self._address = address
+        self._token = token
+        self._tls = tls_root_certificates
+        self._timeout = timeout
+        self._attempt: _Attempt | None = None
+        self._connected_at = -math.inf
+        self._give_up_at = math.inf
+
+    def connect(self, deadline: float | None) -> SamplerSession | None:
+        """Returns a new session, or None when the caller's time is up.
+
+        Args:
+          deadline: Of this call, in the time of `time.monotonic`; None for none. The
+            next call goes on with what this one began.
+
+        Raises:
+          ReplayUnavailable: If there is no server.
+          AuthenticationError: If it wants another token.
+        """
+        if self._attempt is None:
+            timeout = self._time_left()
+            if deadline is None:
+                return self._connected(self._connect(timeout))
+            self._attempt = _Attempt(lambda: self._connect(timeout))
+        wait = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+        if not self._attempt.done.wait(wait):
+            return None
+        attempt, self._attempt = self._attempt, None
+        if attempt.error is not None:
+            raise attempt.error
+        assert attempt.session is not None
+        return self._connected(attempt.session)
+
+    def lost(self, error: Exception) -> None:
+        """Takes note that the session has been lost; pauses where that is common."""
+        now = time.monotonic()
+        if now - self._connected_at > _SHORT_LIFE:
+            self._give_up_at = now + self._timeout
+            _LOGGER.warning(
+                "The replay server at %r is gone (%s): trying to reach it for up to "
+                "%g s.",
+                self._address,
+                str(error).rstrip("."),
+                self._timeout,
+            )
+        else:
+            self._give_up_at = min(self._give_up_at, now + self._timeout)
+            time.sleep(_PAUSE)
+
+    def worked(self) -> None:
+        """Takes note that the session is of use."""
+        self._give_up_at = math.inf
+
+    def abandon(self) -> None:
+        """Closes what a thread may yet bring."""
+        attempt = self._attempt
+        if attempt is not None:
+            attempt.abandon()
+
+    def _time_left(self) -> float:
+        left = min(self._timeout, self._give_up_at - time.monotonic())
+        if left < 0:
+            raise errors.ReplayUnavailable(
+                f"The replay server at {self._address!r} lost connections as soon as "
+                f"they were made, for {self._timeout:g} s: look for its own messages."
+            )
+        return left
+
+    def _connected(self, session: SamplerSession) -> SamplerSession:
+        self._connected_at = time.monotonic()
+        return session
+
+    def _connect(self, timeout: float) -> SamplerSession:
+        return SamplerSession(
+            connections.connect(
+                self._address,
+                "sampler",
+                token=self._token,
+                tls=self._tls,
+                timeout=timeout,
+                shared=self.shared,
+            )
+        )
+
+
+class _Attempt:
+    """A thread that connects, and what has come of it."""
+
+    def __init__(self, connect: Callable[[], SamplerSession]):
+        self.done = threading.Event()
+        self.session: SamplerSession | None = None
+        self.error: BaseException | None = None
+        self._abandoned = False
+        self._lock = threading.Lock()
+        threading.Thread(target=self._run, args=(connect,), daemon=True).start()
+
+    def abandon(self) -> None:
+        with self._lock:
+            self._abandoned = True
+            if self.session is not None:
+                self.session.connection.close()
+
+    def _run(self, connect: Callable[[], SamplerSession]) -> None:
+        try:
+            session = connect()
+        except BaseException as error:
+            self.error = error
+        else:
+            with self._lock:
+                self.session = session
+                if self._abandoned:
+                    session.connection.close()
+        self.done.set()

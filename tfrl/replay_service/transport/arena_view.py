@@ -1,0 +1,147 @@
+"""A server's steps, read from its own memory by a process of the same host."""
+
+from __future__ import annotations
+
+import json
+import math
+import mmap
+import os
+import socket
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+
+from tfrl.replay_service.transport import wire
+
+_TIMEOUT = 10.0  # Seconds for the server to answer.
+_MOST_REPLY = 16 << 20  # Bytes; a column takes about 60 of them.
+_ALIGNMENT = 64  # Columns start at multiples of it.
+
+# By secret, which is another for each server, and schema. Views go with their last
+# user, and with them the memory of a server that has ended.
+_views: weakref.WeakValueDictionary[tuple[str, Any], ArenaView] = (
+    weakref.WeakValueDictionary()
+)
+_lock = threading.Lock()
+
+
+class ArenaView:
+    """The columns of one schema of steps, in a server's memory.
+
+    A row may only be read while the server keeps it for this process, that is until a
+    sample that it belongs to has been released.
+
+    Attributes:
+      columns: For each column its rows, `[rows, *row shape]`, read-only. Most rows are
+        not backed by memory.
+    """
+
+    def __init__(self, fd: int, description: dict[str, Any]):
+        """Maps a server's file.
+
+        Args:
+          fd: A descriptor of it, which may be closed afterwards.
+          description: What `StepStore.description` has said of it.
+
+        Raises:
+          OSError: If the system refuses the mapping.
+          KeyError, TypeError, ValueError: If the description fits no such file.
+        """
+        size, rows = int(description["size"]), int(description["rows"])
+        held = os.fstat(fd).st_size
+        if not 0 < size <= held or rows < 0:
+            raise ValueError(f"{size} bytes of a file of {held}")
+        places = [_place(column, rows, size) for column in description["columns"]]
+        mapping = mmap.mmap(fd, size, access=mmap.ACCESS_READ)
+        self.columns: list[np.ndarray] = []
+        for dtype, shape, offset in places:
+            if math.prod(shape):
+                count = math.prod(shape) * dtype.itemsize
+                data = np.frombuffer(mapping, np.uint8, count, offset)
+                self.columns.append(data.view(dtype).reshape(shape))
+            else:
+                self.columns.append(np.zeros(shape, dtype))
+
+
+def attach(arena_socket: str, secret: str, schema_id: Any) -> ArenaView:
+    """Returns a server's steps of a schema, mapped once in a process.
+
+    Args:
+      arena_socket: The path of the socket that gives out the server's memory.
+      secret: What the server has told its clients on this host.
+      schema_id: What messages call the schema.
+
+    Raises:
+      OSError: If they cannot be had: there is no server at the socket, it refuses the
+        secret, it does not share the schema, or this system cannot map it.
+    """
+    key = (secret, schema_id)
+    with _lock:
+        view = _views.get(key)
+        if view is None:
+            view = _views[key] = _attach(arena_socket, secret, schema_id)
+        return view
+
+
+def _attach(arena_socket: str, secret: str, schema_id: Any) -> ArenaView:
+    if not (hasattr(socket, "AF_UNIX") and hasattr(socket, "recv_fds")):
+        raise OSError("This system cannot pass memory from one process to another.")
+    request = json.dumps({"secret": secret, "schema": schema_id}).encode() + b"\n"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(_TIMEOUT)
+        connection.connect(arena_socket)
+        connection.sendall(request)
+        fds: list[int] = []
+        try:
+            reply = _receive(connection, fds)
+            if "error" in reply:
+                raise PermissionError(
+                    f"The replay server does not share its memory: {reply['error']}"
+                )
+            if len(fds) != 1:
+                raise OSError(f"The replay server sent {len(fds)} files, expected 1.")
+            return ArenaView(fds[0], reply)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise OSError(
+                f"What the replay server says of its memory at {arena_socket} is "
+                f"wrong: {error!r}."
+            ) from None
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+
+def _receive(connection: socket.socket, fds: list[int]) -> dict[str, Any]:
+    """Returns the server's answer; adds to `fds` what came with it."""
+    flags = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+    chunk, received, _, _ = socket.recv_fds(connection, 1 << 16, 1, flags)
+    fds.extend(received)
+    for fd in received:
+        os.set_inheritable(fd, False)
+    chunks = [chunk]
+    length = len(chunk)
+    while chunk and not chunk.endswith(b"\n") and length < _MOST_REPLY:
+        chunk = connection.recv(1 << 16)
+        chunks.append(chunk)
+        length += len(chunk)
+    if not chunks[-1].endswith(b"\n"):
+        raise OSError("The replay server's answer about its memory ends early.")
+    reply = json.loads(b"".join(chunks))
+    if not isinstance(reply, dict):
+        raise ValueError("no object")
+    return reply
+
+
+def _place(
+    column: dict[str, Any], rows: int, size: int
+) -> tuple[np.dtype, tuple[int, ...], int]:
+    """Returns a column's dtype, shape and offset, once they fit in `size` bytes."""
+    dtype = wire.dtype_from_name(column["dtype"])
+    shape = (rows, *(int(length) for length in column["shape"]))
+    offset = int(column["offset"])
+    end = offset + math.prod(shape) * dtype.itemsize
+    if min(shape) < 0 or not 0 <= offset <= end <= size or offset % _ALIGNMENT:
+        raise ValueError(f"a column {column} with {rows} rows in {size} bytes")
+    return dtype, shape, offset

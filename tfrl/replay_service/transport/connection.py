@@ -1,0 +1,333 @@
+"""Connections from clients to a replay server.
+
+The first contact with an address is over gRPC. A server on the same host then names a
+Unix socket, which is several times faster and lets clients read the server's memory
+where both sides can; else the gRPC call itself is used.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import socket
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from tfrl.replay_service import errors
+from tfrl.replay_service.transport import wire
+
+if TYPE_CHECKING:
+    from tfrl.replay_service.transport.arena_view import ArenaView
+
+TOKEN_VARIABLE = "TFRL_REPLAY_TOKEN"
+# What is used of that which connects processes of one host: "shared" memory, which is
+# all, the "unix" socket, or neither, only "grpc".
+TRANSPORT_VARIABLE = "TFRL_REPLAY_TRANSPORT"
+
+_LOGGER = logging.getLogger("tfrl.replay_service")
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 1.0  # Seconds between tries to connect.
+_LONGEST_TRY = 10.0  # Seconds for a server to answer a try.
+_TRANSPORTS = ("shared", "unix", "grpc")
+_LOOPBACK = ("localhost", "127.", "[::1]", "::1", "0.0.0.0")
+
+# Not the one that users seed: connecting must not change what they draw.
+_RANDOM = random.Random()
+
+# By address and token, where servers of this host listen locally.
+_local_servers: dict[tuple[str, str | None], dict[str, Any]] = {}
+_warned: set[str] = set()
+_lock = threading.Lock()
+
+
+def connect(
+    address: str,
+    role: str,
+    *,
+    token: str | None = None,
+    tls: bytes | None = None,
+    timeout: float = 30.0,
+    hello: Mapping[str, Any] | None = None,
+    shared: bool = True,
+) -> Connection:
+    """Connects to a server, trying again until it answers or time is up.
+
+    Args:
+      address: "host:port".
+      role: "control", "writer" or "sampler".
+      token: What the server asks for, if it does; by default the environment variable
+        TFRL_REPLAY_TOKEN.
+      tls: Root certificates (PEM) by which to check the server's, empty for the
+        system's, None for a connection without encryption.
+      timeout: Seconds to keep trying; with 0 there is one try.
+      hello: More to tell the server, such as a writer's id.
+      shared: Whether to read the server's memory if possible.
+
+    The environment variable TFRL_REPLAY_TRANSPORT, "unix" or "grpc", has processes of
+    one host do with less than they share: with a local socket, or without.
+
+    Raises:
+      ReplayUnavailable: If no server answered in time.
+      AuthenticationError: If the server refuses the token.
+      ValueError: If the environment names an unknown transport.
+    """
+    transport = _transport()
+    shared = shared and transport == "shared"
+    token = default_token() if token is None else token
+    greeting = {"protocol": wire.PROTOCOL, "role": role, **(hello or {})}
+    if token is not None:
+        greeting["token"] = token
+    started = time.monotonic()
+    pause = _FIRST_PAUSE
+    while True:
+        remaining = min(started + timeout - time.monotonic(), _LONGEST_TRY)
+        try:
+            return _try(
+                address, greeting, tls, remaining, shared, local=transport != "grpc"
+            )
+        except errors.ReplayUnavailable as error:
+            reason = error
+        elapsed = time.monotonic() - started
+        pause = min(2 * pause, _LONGEST_PAUSE, timeout - elapsed)
+        if pause < _FIRST_PAUSE / 2:
+            raise errors.ReplayUnavailable(
+                f"No replay server answered at {address!r} within {elapsed:.1f} s "
+                f"(timeout={timeout:g}). Last reason: {reason} Start the server, check "
+                "host and port, or give it longer by Client(..., timeout=seconds)."
+            ) from reason
+        time.sleep(pause * _RANDOM.uniform(0.5, 1.0))
+
+
+class Connection:
+    """An ordered exchange of messages with a server, for one thread at a time.
+
+    Attributes:
+      welcome: What the server told of itself: `server_id`, `tables` and more.
+      shared: Whether samples come as slots of the server's memory, see `arena`.
+      address: The server's.
+    """
+
+    def __init__(
+        self, stream: _Stream, welcome: dict[str, Any], address: str, shared: bool
+    ):
+        """Made by `connect`."""
+        self.welcome = welcome
+        self.shared = shared
+        self.address = address
+        self._stream = stream
+        self._pid = os.getpid()
+        self._closed = False
+
+    def send(
+        self,
+        kind: int,
+        meta: Mapping[str, Any] | None = None,
+        arrays: Sequence[np.ndarray] = (),
+    ) -> None:
+        """Sends a message without waiting; see `wire.encode`.
+
+        The arrays must not change until `pump` has returned True.
+
+        Raises:
+          ConnectionLost: If the server is gone, or this is a forked process, which
+            needs a connection of its own.
+          ResourceExhaustedError: If the message is too large.
+        """
+        self._check_usable()
+        self._stream.send(wire.encode(kind, meta, arrays))
+
+    def pump(self) -> bool:
+        """Sends what could not be sent before; returns whether nothing is left.
+
+        Raises:
+          ConnectionLost: If the server is gone.
+        """
+        self._check_usable()
+        return self._stream.pump()
+
+    def receive(self, timeout: float | None = None) -> wire.Frame | None:
+        """Returns the server's next message, or None when time is up.
+
+        Messages that say what a request waits for are logged, not returned. An ERROR
+        message is returned: `errors.from_meta(frame.meta)` is its exception.
+
+        Args:
+          timeout: Seconds; None waits without a limit, 0 not at all.
+
+        Raises:
+          ConnectionLost: If the server is gone.
+          ProtocolError: If what came is no message.
+        """
+        self._check_usable()
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            message = self._stream.receive(timeout)
+            if message is None:
+                return None
+            frame = wire.decode(message)
+            if frame.kind != wire.WAITING:
+                return frame
+            _LOGGER.warning("%s", frame.meta.get("message", "Waiting for the server."))
+            if deadline is not None:
+                timeout = max(deadline - time.monotonic(), 0.0)
+
+    def arena(self, schema_id: Any) -> ArenaView:
+        """Returns the server's memory of one schema, if `shared`.
+
+        Raises:
+          OSError: If it cannot be had.
+        """
+        from tfrl.replay_service.transport import arena_view
+
+        local = self.welcome["local"]
+        return arena_view.attach(local["arena_socket"], local["secret"], schema_id)
+
+    def close(self) -> None:
+        """Ends the connection; what has not been sent is lost."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._pid == os.getpid():
+            self._stream.close()
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise errors.ConnectionLost("The connection has been closed.")
+        if self._pid != os.getpid():
+            raise errors.ConnectionLost(
+                "The connection belongs to the process that this one was forked from."
+            )
+
+
+def default_token() -> str | None:
+    """Returns the token that the environment names, if it does."""
+    return os.environ.get(TOKEN_VARIABLE) or None
+
+
+def _transport() -> str:
+    """Returns what the environment allows of `_TRANSPORTS`.
+
+    Raises:
+      ValueError: If it names another.
+    """
+    transport = os.environ.get(TRANSPORT_VARIABLE) or _TRANSPORTS[0]
+    if transport not in _TRANSPORTS:
+        raise ValueError(
+            f"{TRANSPORT_VARIABLE}: got {transport!r}, expected one of "
+            f"{', '.join(_TRANSPORTS)}; unset it for the fastest."
+        )
+    return transport
+
+
+class _Stream(Protocol):
+    """What carries messages: `LocalStream` or `GrpcStream`."""
+
+    def send(self, buffers: Sequence[wire.Buffer]) -> None: ...
+
+    def pump(self) -> bool: ...
+
+    def receive(self, timeout: float | None) -> wire.Buffer | None: ...
+
+    def close(self) -> None: ...
+
+
+def _try(
+    address: str,
+    greeting: dict[str, Any],
+    tls: bytes | None,
+    timeout: float,
+    shared: bool,
+    local: bool,
+) -> Connection:
+    """Tries once: where the server was last known to listen locally, then by gRPC."""
+    deadline = time.monotonic() + max(timeout, 0.5)
+    known = (address, greeting.get("token"))
+    place = _local_servers.get(known) if local else None
+    if place is not None:
+        try:
+            return _connect_locally(address, place, greeting, deadline, shared)
+        except (OSError, errors.ReplayUnavailable):
+            # It has ended, or another has its place, which gRPC will tell.
+            _local_servers.pop(known, None)
+    from tfrl.replay_service.transport import grpc_connection
+
+    stream = grpc_connection.GrpcStream(address, tls)
+    try:
+        welcome = _greet(stream, greeting, deadline)
+    except BaseException:
+        stream.close()
+        raise
+    if not local:
+        return Connection(stream, {**welcome, "local": None}, address, shared=False)
+    place = welcome.get("local")
+    reason: object = "the server offers no local socket"
+    if place is not None and hasattr(socket, "AF_UNIX"):
+        try:
+            connection = _connect_locally(address, place, greeting, deadline, shared)
+        except (OSError, errors.ReverbError) as error:
+            reason = error
+        else:
+            stream.close()
+            _local_servers[known] = place
+            return connection
+    _warn_of_slowness(address, reason)
+    return Connection(stream, {**welcome, "local": None}, address, shared=False)
+
+
+def _connect_locally(
+    address: str,
+    local: Mapping[str, Any],
+    greeting: Mapping[str, Any],
+    deadline: float,
+    shared: bool,
+) -> Connection:
+    from tfrl.replay_service.transport import local_connection
+
+    stream = local_connection.LocalStream(
+        str(local["socket"]), deadline - time.monotonic()
+    )
+    shared = shared and bool(local.get("arena_socket"))
+    more = {"secret": local["secret"], "shared": shared}
+    try:
+        welcome = _greet(stream, {**greeting, **more}, deadline)
+    except BaseException:
+        stream.close()
+        raise
+    return Connection(stream, {**welcome, "local": dict(local)}, address, shared)
+
+
+def _greet(
+    stream: _Stream, greeting: Mapping[str, Any], deadline: float
+) -> dict[str, Any]:
+    stream.send(wire.encode(wire.HELLO, greeting))
+    message = stream.receive(max(deadline - time.monotonic(), 0.01))
+    if message is None:
+        raise errors.ConnectionLost("Something is there, but it does not answer.")
+    frame = wire.decode(message)
+    if frame.kind == wire.ERROR:
+        raise errors.from_meta(frame.meta)
+    if frame.kind != wire.WELCOME:
+        raise errors.ProtocolError(
+            f"The server answered a greeting by a message of kind {frame.kind}."
+        )
+    return frame.meta
+
+
+def _warn_of_slowness(address: str, reason: object) -> None:
+    host = address.rsplit(":", 1)[0]
+    if not host.startswith(_LOOPBACK) or not hasattr(socket, "AF_UNIX"):
+        return
+    with _lock:
+        if address in _warned:
+            return
+        _warned.add(address)
+    _LOGGER.warning(
+        "The replay server at %r is on this host, but its local socket cannot be used "
+        "(%s): going through gRPC instead, which is slower.",
+        address,
+        str(reason).rstrip("."),
+    )

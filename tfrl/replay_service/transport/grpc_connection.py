@@ -1,0 +1,127 @@
+"""A stream of messages over gRPC, to any host."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import grpc
+
+from tfrl.replay_service import errors
+from tfrl.replay_service.transport import wire
+
+METHOD = "/tfrl.Replay/Session"
+
+_OPTIONS = (
+    ("grpc.max_send_message_length", wire.MAX_FRAME),
+    ("grpc.max_receive_message_length", wire.MAX_FRAME),
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.max_pings_without_data", 0),
+    # Each try is a fresh one: `connect` holds the clock, and channels that shared their
+    # connections would share the pauses after failures, of up to two minutes, too.
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.enable_retries", 0),
+    ("grpc.enable_http_proxy", 0),
+)
+
+
+class GrpcStream:
+    """One bidirectional call, as a stream of messages.
+
+    gRPC's calls can only be waited for without a limit, so a thread does that.
+    """
+
+    def __init__(self, address: str, tls: bytes | None):
+        """Starts a call; the first `receive` tells whether anything is there.
+
+        Args:
+          address: "host:port".
+          tls: The root certificates in PEM form by which to check the server's; empty
+            for the system's; None for a connection that is not encrypted.
+        """
+        if tls is None:
+            self._channel = grpc.insecure_channel(address, _OPTIONS)
+        else:
+            credentials = grpc.ssl_channel_credentials(tls or None)
+            self._channel = grpc.secure_channel(address, credentials, _OPTIONS)
+        self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._incoming: queue.SimpleQueue[bytes | Exception] = queue.SimpleQueue()
+        self._failure: Exception | None = None
+        start = self._channel.stream_stream(METHOD)
+        self._call = start(iter(self._outgoing.get, None))
+        threading.Thread(
+            target=_read, args=(self._call, self._incoming), daemon=True
+        ).start()
+
+    def send(self, buffers: Sequence[wire.Buffer]) -> None:
+        """Hands a message to gRPC.
+
+        Raises:
+          ConnectionLost: If the other side is known to be gone.
+          ResourceExhaustedError: If the message is larger than any may be.
+        """
+        if self._failure is not None:
+            raise self._failure
+        message = b"".join(buffers)
+        if len(message) > wire.MAX_FRAME:
+            raise errors.ResourceExhaustedError(
+                f"A message of {len(message)} bytes, over {wire.MAX_FRAME}."
+            )
+        self._outgoing.put(message)
+
+    def pump(self) -> bool:
+        """Returns whether all has been handed on; gRPC sends by itself."""
+        return self._outgoing.empty()
+
+    def receive(self, timeout: float | None) -> wire.Buffer | None:
+        """Returns the next message, or None when `timeout` seconds are over.
+
+        Raises:
+          ConnectionLost: If the other side is gone.
+        """
+        if self._failure is not None:
+            raise self._failure
+        try:
+            if timeout is not None and timeout <= 0:
+                message = self._incoming.get_nowait()
+            else:
+                message = self._incoming.get(timeout=timeout)
+        except queue.Empty:
+            return None
+        if isinstance(message, Exception):
+            self._failure = message
+            raise message
+        return message
+
+    def close(self) -> None:
+        """Ends the call, and gRPC's thread that waits for messages to send."""
+        self._outgoing.put(None)
+        self._call.cancel()
+        self._channel.close()
+
+
+def _read(call: Any, incoming: queue.SimpleQueue[bytes | Exception]) -> None:
+    try:
+        for message in call:
+            incoming.put(message)
+        incoming.put(errors.ConnectionLost("The server closed the connection."))
+    except grpc.RpcError as error:
+        incoming.put(_lost(error))
+    except Exception as error:  # Whatever it is, nothing comes any more.
+        incoming.put(errors.ConnectionLost(f"The connection broke: {error!r}."))
+
+
+def _lost(error: Any) -> Exception:
+    code = error.code() if hasattr(error, "code") else None
+    details = error.details() if hasattr(error, "details") else str(error)
+    if code == grpc.StatusCode.UNIMPLEMENTED:
+        return errors.ConnectionLost(
+            "What answers there is a gRPC server, but no replay service of tfrl."
+        )
+    if code == grpc.StatusCode.RESOURCE_EXHAUSTED:
+        return errors.ResourceExhaustedError(f"gRPC refused a message: {details}.")
+    name = code.name if code is not None else "no status"
+    return errors.ConnectionLost(f"gRPC reports {name}: {details}.")

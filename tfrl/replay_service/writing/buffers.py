@@ -1,0 +1,341 @@
+"""The steps that a writer keeps: a block of rows for each column, written in place.
+
+Steps are numbered from 0 on, over all episodes. Rows stay as they are until the server
+has confirmed all items that refer to them: views of them can be sent without copying,
+and sent again after a connection broke.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import tree
+
+from tfrl.replay_service.transport import wire
+from tfrl.replay_service.writing.column import Column
+from tfrl.replay_service.writing.structure import Path, Plan, Structure
+
+_BLOCK_BYTES = 2 << 20
+_MAX_ROWS, _MIN_ROWS = 256, 4
+_NAMES = {"float16": "half", "float32": "float", "float64": "double"}
+
+
+class Block:
+    """Some consecutive steps.
+
+    Attributes:
+      start: The first step's number.
+      arrays: By column, [rows, *shape]; columns that came later are missing.
+      sent: By row, whether the server has it.
+    """
+
+    __slots__ = ("arrays", "rows", "sent", "start")
+
+    def __init__(self, rows: int, columns: Iterable[Column]):
+        self.start = 0
+        self.rows = rows
+        self.arrays = [np.zeros((rows, *c.shape), c.dtype) for c in columns]
+        self.sent = np.zeros(rows, bool)
+
+    def is_alike(self, rows: int, columns: int) -> bool:
+        """Whether it has so many rows and columns."""
+        return self.rows == rows and len(self.arrays) == columns
+
+    def begin(self, start: int) -> None:
+        """Takes it into use, maybe again, for the steps from `start` on."""
+        self.start = start
+        self.sent[:] = False
+
+
+class StepBuffers:
+    """All columns of a writer.
+
+    Attributes:
+      start: The first step of the history.
+      end: The number of steps so far, counting one that is still open.
+      keep: How many of the last steps can be referred to, in columns without a number
+        of their own.
+      most: The largest such number.
+      is_open: Whether the last step is, for more of its leaves.
+      structure: Of the data, with the histories.
+      step_bytes: The size of a step.
+      schema: The columns that have had a value.
+    """
+
+    def __init__(self, keep: int):
+        """Starts empty; `keep` is as the attribute."""
+        self.start = 0
+        self.end = 0
+        self.keep = keep
+        self.most = keep
+        self.is_open = False
+        self.structure = Structure(self._make_column)
+        self.schema: list[Column] = []
+        self._configured: dict[Path, int] = {}
+        self._row = self._rows = 0  # In the last block.
+        self._blocks: list[Block] = []
+        self.step_bytes = 0
+        self._lock = threading.Lock()
+        self._lowest_needed: Callable[[], int] = lambda: self.end
+
+    def guard(self, lock: threading.Lock, lowest_needed: Callable[[], int]) -> None:
+        """Has blocks change only under a lock.
+
+        Args:
+          lock: It is held, too, where `take_unsent` and `forget_sent` are called.
+          lowest_needed: Returns, with the lock held, the first step to be sent yet.
+        """
+        self._lock = lock
+        self._lowest_needed = lowest_needed
+
+    def append(self, data: Any, is_partial: bool) -> None:
+        """Adds a step, or a part of one; all of it or, if an error is raised, nothing.
+
+        Raises:
+          ValueError: If a leaf is of another dtype or shape than before, is set twice
+            in a step, or cannot be replayed, or if the structure does not fit.
+        """
+        structure = self.structure
+        leaves, plan = structure.take_apart(data)
+        if self.is_open:
+            self._check_unset(leaves, plan)
+            row = self._row - 1
+        else:
+            if self._row == self._rows:
+                self._add_block()
+            row = self._row
+        is_whole = plan.is_whole
+        for column, value in zip(plan.columns, leaves, strict=True):
+            kind = type(value)
+            if kind in column.scalars or (
+                kind is np.ndarray
+                and value.dtype is column.dtype
+                and value.shape == column.shape
+            ):
+                column.array[row] = value
+            elif value is None:
+                is_whole = False
+            elif tree.is_nested(value):
+                # It was a leaf when the plan was made.
+                structure.take_apart_anew(data)
+                self.append(data, is_partial)
+                return
+            else:
+                self._store(column, row, value)
+        if self.is_open:
+            self._complete(plan, leaves)
+        else:
+            step = self.end
+            self.end = step + 1
+            self._row = row + 1
+            if not is_whole:
+                self._note_missing(plan, leaves, step)
+        self.is_open = is_partial
+
+    def clear(self) -> None:
+        """Forgets the history."""
+        self.start = self.end
+        for column in self.structure.columns:
+            column.clear(self.end)
+
+    def configure(self, path: Path, keep: int) -> None:
+        """Sets how many steps of one column can be referred to."""
+        self._configured[tuple(path)] = keep
+        self.most = max(self.keep, *self._configured.values())
+        column = self.structure.column_at(path)
+        if column is not None:
+            column.keep = keep
+
+    @property
+    def oldest(self) -> int:
+        """The first step that an item may still refer to, in some column."""
+        return max(self.start, self.end - self.most)
+
+    def schema_description(self) -> list[Any]:
+        """Returns the columns as a message names them."""
+        return [
+            [wire.dtype_name(c.dtype), list(c.shape), "/".join(map(str, c.path))]
+            for c in self.schema
+        ]
+
+    def forget_sent(self) -> None:
+        """Takes note that the server has none of the steps."""
+        for block in self._blocks:
+            block.sent[:] = False
+
+    def take_unsent(
+        self, mask: np.ndarray, start: int
+    ) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Returns those of some steps that the server does not have, as sent.
+
+        Args:
+          mask: Whether each step from `start` on is wanted.
+          start: The first one's number.
+
+        Returns:
+          Their numbers i64[S], and for each column of the schema an array [S, *shape],
+          mostly a view.
+        """
+        numbers: list[np.ndarray] = []
+        parts: list[list[np.ndarray]] = [[] for _ in self.schema]
+        for block in self._blocks_of(start, start + len(mask)):
+            low = max(block.start, start)
+            high = min(block.start + block.rows, start + len(mask))
+            sent = block.sent[low - block.start : high - block.start]
+            (rows,) = (mask[low - start : high - start] & ~sent).nonzero()
+            if not len(rows):
+                continue
+            rows += low - block.start
+            block.sent[rows] = True
+            numbers.append(rows + block.start)
+            which = _as_slice(rows)
+            for i, column in enumerate(self.schema):
+                if i < len(block.arrays):
+                    parts[i].append(block.arrays[i][which])
+                else:
+                    parts[i].append(np.zeros((len(rows), *column.shape), column.dtype))
+        if not numbers:
+            empty = [np.zeros((0, *c.shape), c.dtype) for c in self.schema]
+            return np.zeros(0, np.int64), empty
+        return _joined(numbers), [_joined(arrays) for arrays in parts]
+
+    def read(self, column: Column, steps: Sequence[int]) -> np.ndarray:
+        """Returns a column's values of steps that are there, [len(steps), *shape]."""
+        result = np.empty((len(steps), *column.shape), column.dtype)
+        index = column.index or 0
+        block = self._blocks[-1]
+        for i, step in enumerate(steps):
+            if not block.start <= step < block.start + block.rows:
+                (block,) = self._blocks_of(step, step + 1)
+            result[i] = block.arrays[index][step - block.start]
+        return result
+
+    def _make_column(self, path: Path) -> Column:
+        return Column(path, self, self._configured.get(path, self.keep), self.end)
+
+    def _blocks_of(self, start: int, end: int) -> list[Block]:
+        found = []
+        for block in reversed(self._blocks):
+            if block.start < end:
+                found.append(block)
+            if block.start <= start:
+                break
+        return found[::-1]
+
+    def _add_block(self) -> None:
+        rows = _MIN_ROWS  # Of the first, whose steps may be of any size.
+        if self.step_bytes:
+            rows = min(max(_BLOCK_BYTES // self.step_bytes, _MIN_ROWS), _MAX_ROWS)
+        with self._lock:
+            needed = self._lowest_needed()
+            free = None
+            while len(self._blocks) > 1 and self._blocks[1].start <= needed:
+                free = self._blocks.pop(0)
+            # Memory that is in use already costs less than new memory.
+            if free is None or not free.is_alike(rows, len(self.schema)):
+                free = Block(rows, self.schema)
+            block = free
+            block.begin(self.end)
+            self._blocks.append(block)
+        self._row, self._rows = 0, block.rows
+        for column, array in zip(self.schema, block.arrays, strict=True):
+            column.array = array
+
+    def _store(self, column: Column, row: int, value: Any) -> None:
+        """Stores what is not of the common types, or a first value, or raises."""
+        try:
+            array = _as_array(value)
+        except ValueError as error:
+            raise ValueError(f"Column {column.path}: {error}") from None
+        if column.dtype is None:
+            self._add_to_schema(column, array)
+        if array.dtype != column.dtype:
+            raise ValueError(
+                f"Tensor of wrong dtype provided for column {column.path}. Got "
+                f"{_dtype_text(array.dtype)} but expected {_dtype_text(column.dtype)}."
+            )
+        if array.shape != column.shape:
+            raise ValueError(
+                "Tensor of incompatible shape provided for column "
+                f"{column.path}. Got {_shape_text(array.shape)} which is incompatible "
+                f"with {_shape_text(column.shape)}."
+            )
+        column.array[row] = array
+
+    def _add_to_schema(self, column: Column, value: np.ndarray) -> None:
+        block = self._blocks[-1]
+        with self._lock:
+            column.set_type(value, len(self.schema))
+            column.array = np.zeros((block.rows, *value.shape), value.dtype)
+            block.arrays.append(column.array)
+            self.schema.append(column)
+            self.step_bytes += value.nbytes
+
+    def _check_unset(self, leaves: list[Any], plan: Plan) -> None:
+        step = self.end - 1
+        for column, value in zip(plan.columns, leaves, strict=True):
+            is_unset = column.created > step or column.gaps[-1:] == [step]
+            if value is not None and not is_unset:
+                raise ValueError(
+                    f"Field {column.path} has already been set in the active step by "
+                    "previous (partial) append call and thus must be omitted or set to "
+                    f"None but got: {value}"
+                )
+
+    def _complete(self, plan: Plan, leaves: list[Any]) -> None:
+        step = self.end - 1
+        for column, value in zip(plan.columns, leaves, strict=True):
+            if value is None:
+                continue
+            if column.created > step:
+                column.created = column.solid = step
+            else:
+                column.fill()
+        block = self._blocks[-1]
+        block.sent[step - block.start] = False
+
+    def _note_missing(self, plan: Plan, leaves: list[Any], step: int) -> None:
+        given = {
+            id(column)
+            for column, value in zip(plan.columns, leaves, strict=True)
+            if value is not None
+        }
+        for column in self.structure.columns:
+            if id(column) not in given:
+                column.miss(step)
+
+
+def _as_array(value: Any) -> np.ndarray:
+    """Returns a leaf as an array of a dtype that can be replayed.
+
+    Raises:
+      ValueError: If there is none.
+    """
+    to_numpy = getattr(value, "numpy", None)
+    array = np.asarray(to_numpy() if callable(to_numpy) else value)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    wire.dtype_name(array.dtype)
+    return array
+
+
+def _as_slice(rows: np.ndarray) -> slice | np.ndarray:
+    """Returns rows as a slice if they are consecutive: then no copy is made."""
+    if rows[-1] - rows[0] == len(rows) - 1:
+        return slice(int(rows[0]), int(rows[-1]) + 1)
+    return rows
+
+
+def _joined(arrays: list[np.ndarray]) -> np.ndarray:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+def _dtype_text(dtype: np.dtype) -> str:
+    return _NAMES.get(dtype.name, dtype.name)
+
+
+def _shape_text(shape: Sequence[int]) -> str:
+    return f"[{','.join(map(str, shape))}]"

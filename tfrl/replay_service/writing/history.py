@@ -1,0 +1,233 @@
+"""What items are made of: a writer's history, and the columns cut from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tfrl.replay_service.writing.column import Column
+
+
+class TrajectoryColumn:
+    """Some steps of one leaf, as a column of an item; `history[...]` makes them.
+
+    It is a reference: an item can be made of it as long as the writer keeps the steps.
+
+    Attributes:
+      is_squeezed: Whether it is a single step, without a dimension of time.
+    """
+
+    __slots__ = ("_column", "_extent", "_start", "is_squeezed")
+
+    def __init__(
+        self,
+        column: Column,
+        start: int,
+        extent: int | tuple[int, ...],
+        is_squeezed: bool = False,
+    ):
+        """Made by a writer's history.
+
+        Args:
+          column: Of which leaf.
+          start: The earliest step.
+          extent: The number of steps from there on, or, if they are not consecutive,
+            the distance of each from the start.
+          is_squeezed: As the attribute.
+        """
+        self._column = column
+        self._start = start
+        self._extent = extent
+        self.is_squeezed = is_squeezed
+
+    def __len__(self) -> int:
+        extent = self._extent
+        return extent if type(extent) is int else len(extent)  # type: ignore[arg-type]
+
+    def __iter__(self) -> Iterator[TrajectoryColumn]:
+        """Goes through the steps, each as a squeezed column."""
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, key: int | slice | list[int]) -> TrajectoryColumn:
+        """Returns some of the steps, or with an integer one, squeezed.
+
+        Raises:
+          IndexError: If there is no such step.
+          TypeError: If `key` is no integer, slice or list of integers.
+        """
+        steps = self.steps
+        if isinstance(key, int | np.integer):
+            return TrajectoryColumn(self._column, steps[key], 1, True)
+        if isinstance(key, slice):
+            return from_steps(self._column, steps[key])
+        if isinstance(key, list):
+            return from_steps(self._column, [steps[i] for i in key])
+        raise TypeError(
+            f"TrajectoryColumn indices must be integers or slices, not {type(key)}"
+        )
+
+    def __repr__(self) -> str:
+        squeezed = ", squeezed" if self.is_squeezed else ""
+        return (
+            f"TrajectoryColumn(path={self._column.path}, {len(self)} steps{squeezed})"
+        )
+
+    @property
+    def steps(self) -> Sequence[int]:
+        """The numbers of the steps, counted over all of the writer's episodes."""
+        start, extent = self._start, self._extent
+        if isinstance(extent, int):
+            return range(start, start + extent)
+        return [start + distance for distance in extent]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The leaf's shape, after the number of steps unless it is squeezed."""
+        shape = tuple(self._column.shape)
+        return shape if self.is_squeezed else (len(self), *shape)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The leaf's dtype."""
+        return self._column.dtype
+
+    def numpy(self) -> np.ndarray:
+        """Returns the data as an array of `shape`, a copy.
+
+        Raises:
+          RuntimeError: If the writer does not keep the steps any more.
+        """
+        steps = self.steps
+        if not all(map(self._column.has, steps)):
+            raise RuntimeError(
+                "Cannot convert TrajectoryColumn with expired data references to numpy "
+                "array. Convert it before so many steps are appended, or keep more by "
+                "num_keep_alive_refs."
+            )
+        values = self._column.read(steps)
+        return values[0] if self.is_squeezed else values
+
+
+class ColumnHistory:
+    """The values of one leaf so far, indexed like a list of all of them.
+
+    Only the last `num_keep_alive_refs` steps can be used, and those that had a value;
+    `None` stands for the others.
+    """
+
+    __slots__ = ("_column",)
+
+    def __init__(self, column: Column):
+        """Made by a writer."""
+        self._column = column
+
+    def __len__(self) -> int:
+        buffers = self._column.buffers
+        return buffers.end - buffers.start
+
+    def __iter__(self) -> Iterator[TrajectoryColumn | None]:
+        """Goes through the steps, each as a squeezed column, or None."""
+        column = self._column
+        for step in range(column.buffers.start, column.buffers.end):
+            yield TrajectoryColumn(column, step, 1, True) if column.has(step) else None
+
+    def __getitem__(self, key: int | slice | list[int]) -> TrajectoryColumn:
+        """Returns some steps as a column of an item.
+
+        Args:
+          key: An integer for one step, squeezed; a slice; or a list of integers.
+            Negative ones count from the newest step.
+
+        Raises:
+          ValueError: If one of the steps is not there, or not any more.
+          IndexError: If one of them is yet to come.
+          TypeError: If `key` is of another type.
+        """
+        column = self._column
+        # The most common: the last few steps.
+        if type(key) is slice and key.stop is None and key.step is None:
+            back = key.start
+            if type(back) is int and -column.keep <= back < 0:
+                start = column.buffers.end + back
+                if start >= column.solid:
+                    return TrajectoryColumn(column, start, -back)
+        return self._cut(key)
+
+    def __repr__(self) -> str:
+        return f"ColumnHistory(path={self._column.path}, {len(self)} steps)"
+
+    def _cut(self, key: Any) -> TrajectoryColumn:
+        if isinstance(key, int | np.integer):
+            (step,) = self._checked([self._position(int(key))], key)
+            return TrajectoryColumn(self._column, step, 1, True)
+        if isinstance(key, slice):
+            return self._cut_slice(key)
+        if isinstance(key, list):
+            steps = self._checked([self._position(int(i)) for i in key], key)
+            return from_steps(self._column, steps)
+        raise TypeError(
+            f"_ColumnHistory indices must be integers or slices, not {type(key)}"
+        )
+
+    def _cut_slice(self, key: slice) -> TrajectoryColumn:
+        column, length = self._column, len(self)
+        found = range(length)[key]
+        is_forward = key.step is None or key.step > 0
+        if is_forward and key.start is not None and key.start < -length:
+            # Asked for more steps than there are: not for fewer of them.
+            missing = [None] * (-length - key.start)
+            return from_steps(column, self._checked([*missing, *found], key))
+        if found and found.step == 1 and self._are_there(found[0]):
+            start = column.buffers.start + found[0]
+            return TrajectoryColumn(column, start, len(found))
+        return from_steps(column, self._checked(found, key))
+
+    def _are_there(self, position: int) -> bool:
+        """Whether, for sure, all steps from a position on can be used."""
+        column = self._column
+        step = column.buffers.start + position
+        return step >= column.solid and step >= column.buffers.end - column.keep
+
+    def _position(self, index: int) -> int | None:
+        length = len(self)
+        if index >= length and index > 0:
+            raise IndexError(
+                f"list index out of range: step {index} of column {self._column.path} "
+                f"was asked for, there are {length}."
+            )
+        index += length if index < 0 else 0
+        return index if 0 <= index < length else None
+
+    def _checked(self, positions: Sequence[int | None], key: Any) -> list[int]:
+        """Returns the steps at positions in the history, all of which must be there."""
+        column = self._column
+        start = column.buffers.start
+        steps = [
+            start + p if p is not None and column.has(start + p) else None
+            for p in positions
+        ]
+        found = [step for step in steps if step is not None]
+        if len(found) < len(steps):
+            path = (*column.path, key)
+            got = [None if step is None else f"step {step - start}" for step in steps]
+            shown = ", ".join(map(str, got[:20])) + (", ..." if len(got) > 20 else "")
+            raise ValueError(
+                "TrajectoryColumns cannot contain any None data references: "
+                f"TrajectoryColumn at path {path} got [{shown}]. Of {len(self)} steps "
+                f"the last {column.keep} are kept (num_keep_alive_refs), where they "
+                "had this leaf: keep more, or refer to fewer."
+            )
+        return found
+
+
+def from_steps(column: Column, steps: Sequence[int]) -> TrajectoryColumn:
+    """Returns a column of any steps, in any order."""
+    if not steps:
+        return TrajectoryColumn(column, 0, 0)
+    low, count = min(steps), len(steps)
+    if list(steps) == list(range(low, low + count)):
+        return TrajectoryColumn(column, low, count)
+    return TrajectoryColumn(column, low, tuple(step - low for step in steps))

@@ -5,61 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from tfrl import specs
-from tfrl.replay_service import item_selectors, rate_limiters
-from tfrl.replay_service.server import Table
 from tfrl.replay_service.trajectory_writer import TrajectoryColumn
 
-PAIR = {
-    "a": specs.ArraySpec((2, 3), np.float32),
-    "b": specs.ArraySpec((2,), np.int64),
-}
 
-
-def _table(name, limiter=None, **kwargs):
-    return Table(
-        name,
-        sampler=item_selectors.Fifo(),
-        remover=item_selectors.Fifo(),
-        max_size=100_000,
-        rate_limiter=limiter or rate_limiters.MinSize(1),
-        max_times_sampled=1,
-        **kwargs,
-    )
-
-
-@pytest.fixture(scope="module")
-def server(start_server):
-    return start_server([_table("any"), _table("pair", signature=PAIR)])
-
-
-@pytest.fixture
-def client(server):
-    client = server.localhost_client()
-    for name in ("any", "pair"):
-        client.reset(name)
-    return client
-
-
-def _drain(client, table="any"):
-    """Returns the data of all items of a table, oldest first."""
-    size = client.server_info()[table].current_size
-    if not size:
-        return []
-    samples = client.sample(table, size, emit_timesteps=False)
-    return [[column.tolist() for column in sample.data] for sample in samples]
-
-
-def _filled(client, steps=5, keep=3):
-    """Returns a writer with steps {"a": [i, i, i], "b": i}."""
-    writer = client.trajectory_writer(keep)
-    for i in range(steps):
-        writer.append({"a": np.full(3, i, np.float32), "b": i})
-    return writer
-
-
-def test_items_mix_columns_of_different_steps(client):
-    writer = _filled(client, steps=5, keep=5)
+def test_items_mix_columns_of_different_steps(client, filled):
+    writer = filled(client, steps=5, keep=5)
     history = writer.history
     writer.create_item(
         "any",
@@ -76,7 +26,7 @@ def test_items_mix_columns_of_different_steps(client):
     assert [x.tolist() for x in sample.data] == [[0, 3], [1, 2, 3], 4, [0, 0, 0]]
 
 
-def test_items_go_in_in_the_order_of_their_creation(client):
+def test_items_go_in_in_the_order_of_their_creation(client, drain):
     writer = client.trajectory_writer(3)
     expected = []
     for i in range(500):
@@ -87,7 +37,7 @@ def test_items_go_in_in_the_order_of_their_creation(client):
         if i % 100 == 99:
             writer.end_episode(clear_buffers=False)
     writer.flush()
-    assert _drain(client) == expected
+    assert drain(client) == expected
     assert client.server_info()["any"].num_episodes == 0  # All have been sampled.
 
 
@@ -108,8 +58,8 @@ def test_steps_of_all_sizes_arrive(client):
         assert seen == count
 
 
-def test_trajectories_have_to_be_of_columns(client):
-    writer = _filled(client)
+def test_trajectories_have_to_be_of_columns(client, drain, filled):
+    writer = filled(client)
     column = writer.history["a"][-1:]
     for bad in (np.zeros(3), writer.history["a"], None):
         with pytest.raises(
@@ -119,19 +69,19 @@ def test_trajectories_have_to_be_of_columns(client):
     for empty in ({}, {"x": writer.history["a"][3:3]}, [column, column[1:]]):
         with pytest.raises(ValueError, match="trajectory must not be empty"):
             writer.create_item("any", 1.0, empty)
-    other = _filled(client)
+    other = filled(client)
     with pytest.raises(ValueError, match="history of another writer"):
         other.create_item("any", 1.0, [column])
     assert isinstance(column, TrajectoryColumn)
     writer.create_item("any", 1.0, column)
     writer.flush()
-    assert _drain(client) == [[[[4, 4, 4]]]]
+    assert drain(client) == [[[[4, 4, 4]]]]
 
 
-def test_priorities_have_to_be_finite_and_not_negative(client):
+def test_priorities_have_to_be_finite_and_not_negative(client, filled):
     import tensorflow as tf
 
-    writer = _filled(client)
+    writer = filled(client)
     item = [writer.history["b"][-1:]]
     with pytest.raises(ValueError, match="`priority` must not be nan"):
         writer.create_item("any", math.nan, item)
@@ -149,8 +99,8 @@ def test_priorities_have_to_be_finite_and_not_negative(client):
     assert priorities == [0, 2, 2, 2, 2]
 
 
-def test_items_are_checked_against_tables_and_their_signatures(client):
-    writer = _filled(client)
+def test_items_are_checked_against_tables_and_their_signatures(client, drain, filled):
+    writer = filled(client)
     a, b = writer.history["a"], writer.history["b"]
     with pytest.raises(
         ValueError,
@@ -180,4 +130,4 @@ def test_items_are_checked_against_tables_and_their_signatures(client):
             writer.create_item("pair", 1.0, item)
     writer.create_item("pair", 1.0, {"x": a[-2:], "y": b[-2:]})
     writer.flush()
-    assert _drain(client, "pair") == [[[[3, 3, 3], [4, 4, 4]], [3, 4]]]
+    assert drain(client, "pair") == [[[[3, 3, 3], [4, 4, 4]], [3, 4]]]

@@ -5,52 +5,7 @@ import collections
 import numpy as np
 import pytest
 
-from tfrl.replay_service import item_selectors, rate_limiters
-from tfrl.replay_service.server import Table
-
 Point = collections.namedtuple("Point", "x y")
-
-
-def _table(name, limiter=None, **kwargs):
-    return Table(
-        name,
-        sampler=item_selectors.Fifo(),
-        remover=item_selectors.Fifo(),
-        max_size=100_000,
-        rate_limiter=limiter or rate_limiters.MinSize(1),
-        max_times_sampled=1,
-        **kwargs,
-    )
-
-
-@pytest.fixture(scope="module")
-def server(start_server):
-    return start_server([_table("any")])
-
-
-@pytest.fixture
-def client(server):
-    client = server.localhost_client()
-    for name in ("any",):
-        client.reset(name)
-    return client
-
-
-def _drain(client, table="any"):
-    """Returns the data of all items of a table, oldest first."""
-    size = client.server_info()[table].current_size
-    if not size:
-        return []
-    samples = client.sample(table, size, emit_timesteps=False)
-    return [[column.tolist() for column in sample.data] for sample in samples]
-
-
-def _filled(client, steps=5, keep=3):
-    """Returns a writer with steps {"a": [i, i, i], "b": i}."""
-    writer = client.trajectory_writer(keep)
-    for i in range(steps):
-        writer.append({"a": np.full(3, i, np.float32), "b": i})
-    return writer
 
 
 # History: 5 steps, of which the last 3 are kept; the steps that each key gives.
@@ -75,8 +30,8 @@ _KEPT = {
 }
 
 
-def test_history_is_indexed_like_a_list_of_all_steps(client):
-    writer = _filled(client)
+def test_history_is_indexed_like_a_list_of_all_steps(client, filled):
+    writer = filled(client)
     history = writer.history["b"]
     assert len(history) == 5
     for name, (key, expected) in _KEPT.items():
@@ -96,8 +51,8 @@ def test_history_is_indexed_like_a_list_of_all_steps(client):
     [0, -5, -6, slice(None), slice(-4, None), slice(0, 2), slice(-10, -1), [1], [-6]],
     ids=str,
 )
-def test_steps_that_are_not_kept_cannot_be_referred_to(client, key):
-    writer = _filled(client)
+def test_steps_that_are_not_kept_cannot_be_referred_to(client, key, filled):
+    writer = filled(client)
     with pytest.raises(
         ValueError,
         match=r"(?s)TrajectoryColumns cannot contain any None data references: "
@@ -106,14 +61,14 @@ def test_steps_that_are_not_kept_cannot_be_referred_to(client, key):
         writer.history["b"][key]
 
 
-def test_more_steps_than_there_are_cannot_be_referred_to(client):
-    writer = _filled(client, steps=2)
+def test_more_steps_than_there_are_cannot_be_referred_to(client, filled):
+    writer = filled(client, steps=2)
     with pytest.raises(ValueError, match=r"got \[None, step 0, step 1\]"):
         writer.history["b"][-3:]
 
 
-def test_keys_that_are_no_steps_are_refused(client):
-    history = _filled(client).history["b"]
+def test_keys_that_are_no_steps_are_refused(client, filled):
+    history = filled(client).history["b"]
     with pytest.raises(IndexError, match="list index out of range"):
         history[5]
     for key in ("a", None, (1, 2), 1.5):
@@ -121,8 +76,8 @@ def test_keys_that_are_no_steps_are_refused(client):
             history[key]
 
 
-def test_columns_are_indexed_like_lists(client):
-    column = _filled(client).history["b"][-3:]
+def test_columns_are_indexed_like_lists(client, filled):
+    column = filled(client).history["b"][-3:]
     assert column[0].numpy() == 2
     assert column[0].is_squeezed
     assert column[1:].numpy().tolist() == [3, 4]
@@ -143,8 +98,8 @@ def test_history_needs_a_step(client):
         _ = writer.history
 
 
-def test_columns_expire_with_their_steps(client):
-    writer = _filled(client)
+def test_columns_expire_with_their_steps(client, drain, filled):
+    writer = filled(client)
     column = writer.history["b"][-1:]
     for i in range(3):
         writer.append({"a": np.zeros(3, np.float32), "b": i})
@@ -157,11 +112,11 @@ def test_columns_expire_with_their_steps(client):
     writer.end_episode()
     with pytest.raises(ValueError, match="expired"):
         writer.create_item("any", 1.0, [column])
-    assert _drain(client) == [[[[0, 0, 0]]]]
+    assert drain(client) == [[[[0, 0, 0]]]]
 
 
-def test_new_leaves_have_none_in_earlier_steps(client):
-    writer = _filled(client, steps=2)
+def test_new_leaves_have_none_in_earlier_steps(client, drain, filled):
+    writer = filled(client, steps=2)
     before = writer.history
     writer.append({"b": 2, "c": {"d": 1.5}})
     assert list(before) == ["a", "b"]
@@ -181,10 +136,10 @@ def test_new_leaves_have_none_in_earlier_steps(client):
     item = [writer.history["c"]["d"][-2], writer.history["b"][-3:]]
     writer.create_item("any", 1.0, item)
     writer.flush()
-    assert _drain(client) == [[1.5, [1, 2, 3]]]
+    assert drain(client) == [[1.5, [1, 2, 3]]]
 
 
-def test_partial_steps_are_completed_by_the_next_call(client):
+def test_partial_steps_are_completed_by_the_next_call(client, drain):
     writer = client.trajectory_writer(3)
     writer.append({"a": 1, "b": 2}, partial_step=True)
     assert writer.episode_steps == 0
@@ -206,11 +161,13 @@ def test_partial_steps_are_completed_by_the_next_call(client):
     writer.create_item("any", 1.0, {k: writer.history[k][-2:] for k in "abc"})
     assert [len(writer.history[k]) for k in "abc"] == [2, 2, 2]
     writer.flush()
-    assert _drain(client) == [[[1]], [[1, 4]], [[1, 4], [2, 5], [3.0, 6.0]]]
+    assert drain(client) == [[[1]], [[1, 4]], [[1, 4], [2, 5], [3.0, 6.0]]]
 
 
-def test_an_episode_s_end_clears_the_history_unless_told_otherwise(client):
-    writer = _filled(client)
+def test_an_episodes_end_clears_the_history_unless_told_otherwise(
+    client, drain, filled
+):
+    writer = filled(client)
     writer.end_episode(clear_buffers=False)
     assert writer.episode_steps == 0
     writer.append({"a": np.full(3, 5, np.float32), "b": 5})
@@ -225,7 +182,7 @@ def test_an_episode_s_end_clears_the_history_unless_told_otherwise(client):
         writer.history["b"][-1]
     writer.append({"a": np.full(3, 7, np.float32), "b": 7})
     assert writer.history["b"][0].numpy() == 7
-    assert _drain(client) == [[[3, 4, 5]]]
+    assert drain(client) == [[[3, 4, 5]]]
 
 
 @pytest.mark.parametrize(
@@ -248,8 +205,8 @@ def test_an_episode_s_end_clears_the_history_unless_told_otherwise(client):
     ],
     ids=str,
 )
-def test_data_that_does_not_fit_is_refused(client, data, expected):
-    writer = _filled(client)
+def test_data_that_does_not_fit_is_refused(client, data, expected, drain, filled):
+    writer = filled(client)
     with pytest.raises(ValueError, match=expected):
         writer.append({"a": np.zeros(3, np.float32), "b": 1} | data)
     assert len(writer.history["b"]) == 5
@@ -257,7 +214,7 @@ def test_data_that_does_not_fit_is_refused(client, data, expected):
     writer.append({"a": np.full(3, 9, np.float32), "b": 9})
     writer.create_item("any", 1.0, {k: writer.history[k][-1] for k in "ab"})
     writer.flush()
-    assert _drain(client) == [[[9, 9, 9], 9]]
+    assert drain(client) == [[[9, 9, 9], 9]]
 
 
 @pytest.mark.parametrize(
@@ -272,7 +229,7 @@ def test_data_that_does_not_fit_is_refused(client, data, expected):
     ],
     ids=str,
 )
-def test_history_has_the_structure_of_the_data(client, data):
+def test_history_has_the_structure_of_the_data(client, data, drain):
     import tree
 
     writer = client.trajectory_writer(2)
@@ -283,7 +240,7 @@ def test_history_has_the_structure_of_the_data(client, data):
     writer.create_item("any", 1.0, trajectory)
     writer.flush()
     expected = [np.asarray(leaf).tolist() for leaf in tree.flatten(data)]
-    assert _drain(client) == [expected]
+    assert drain(client) == [expected]
 
 
 def test_structures_may_alternate_and_grow(client):
@@ -343,7 +300,7 @@ def test_data_is_copied_when_it_is_appended(client):
     assert writer.history[0][-1].numpy().tolist() == [0, 0, 0]
 
 
-def test_configure_sets_what_one_leaf_keeps(client):
+def test_configure_sets_what_one_leaf_keeps(client, drain):
     writer = client.trajectory_writer(2)
     with pytest.raises(
         ValueError, match=r"num_keep_alive_refs \(0\) must be a positive"
@@ -364,7 +321,7 @@ def test_configure_sets_what_one_leaf_keeps(client):
     with pytest.raises(ValueError, match="the last 1 are kept"):
         writer.history["b"][-2:]
     writer.flush()
-    assert len(_drain(client)) == 597
+    assert len(drain(client)) == 597
     with pytest.raises(
         ValueError, match=r"num_keep_alive_refs \(0\) must be a positive"
     ):

@@ -12,68 +12,14 @@ import traceback
 import numpy as np
 import pytest
 
-from tfrl import specs
-from tfrl.replay_service import errors, item_selectors, rate_limiters
+from tfrl.replay_service import errors
 from tfrl.replay_service.client import Client
 from tfrl.replay_service.server import Server, Table
 from tfrl.replay_service.transport import connection
 from tfrl.replay_service.writing import stream as writer_stream
 
-PAIR = {
-    "a": specs.ArraySpec((2, 3), np.float32),
-    "b": specs.ArraySpec((2,), np.int64),
-}
 
-
-def _table(name, limiter=None, **kwargs):
-    return Table(
-        name,
-        sampler=item_selectors.Fifo(),
-        remover=item_selectors.Fifo(),
-        max_size=100_000,
-        rate_limiter=limiter or rate_limiters.MinSize(1),
-        max_times_sampled=1,
-        **kwargs,
-    )
-
-
-@pytest.fixture(scope="module")
-def server(start_server):
-    return start_server(
-        [
-            _table("any"),
-            _table("pair", signature=PAIR),
-            _table("queue", rate_limiters.Queue(2)),
-        ]
-    )
-
-
-@pytest.fixture
-def client(server):
-    client = server.localhost_client()
-    for name in ("any", "queue"):
-        client.reset(name)
-    return client
-
-
-def _drain(client, table="any"):
-    """Returns the data of all items of a table, oldest first."""
-    size = client.server_info()[table].current_size
-    if not size:
-        return []
-    samples = client.sample(table, size, emit_timesteps=False)
-    return [[column.tolist() for column in sample.data] for sample in samples]
-
-
-def _filled(client, steps=5, keep=3):
-    """Returns a writer with steps {"a": [i, i, i], "b": i}."""
-    writer = client.trajectory_writer(keep)
-    for i in range(steps):
-        writer.append({"a": np.full(3, i, np.float32), "b": i})
-    return writer
-
-
-def test_what_only_the_server_refuses_is_raised_by_a_later_call(client):
+def test_what_only_the_server_refuses_is_raised_by_a_later_call(client, drain):
     writer = client.trajectory_writer(3, validate_items=False)
     for i in range(3):
         writer.append({"b": i})
@@ -90,11 +36,11 @@ def test_what_only_the_server_refuses_is_raised_by_a_later_call(client):
         writer.append({"b": 3})
     writer.append({"b": 3})
     writer.flush()
-    assert _drain(client) == [[[1, 2]], [[2]]]
+    assert drain(client) == [[[1, 2]], [[2]]]
 
 
-def test_flush_waits_for_the_limiter_up_to_its_timeout(client):
-    writer = _filled(client)
+def test_flush_waits_for_the_limiter_up_to_its_timeout(client, filled):
+    writer = filled(client)
     for _ in range(4):
         writer.create_item("queue", 1.0, [writer.history["b"][-1]])
     writer.flush(2)
@@ -118,14 +64,14 @@ def test_flush_waits_for_the_limiter_up_to_its_timeout(client):
     writer.flush()
 
 
-def test_items_go_out_by_themselves_after_a_while(client):
-    writer = _filled(client)
+def test_items_go_out_by_themselves_after_a_while(client, filled):
+    writer = filled(client)
     writer.create_item("any", 1.0, [writer.history["b"][-1]])
     samples = client.sample("any", emit_timesteps=False)
     assert next(samples).data == [4]
 
 
-def test_with_flushes_unless_the_service_failed(client):
+def test_with_flushes_unless_the_service_failed(client, drain):
     def fail(writer, table, error):
         with writer:
             writer.append([1])
@@ -134,15 +80,15 @@ def test_with_flushes_unless_the_service_failed(client):
 
     with pytest.raises(KeyError):
         fail(client.trajectory_writer(2), "any", KeyError("x"))
-    assert _drain(client) == [[1]]
+    assert drain(client) == [[1]]
     for _ in range(2):
         client.insert(1, {"queue": 1.0})  # And then it is full.
     with pytest.raises(errors.ReverbError, match="broken"):
         fail(client.trajectory_writer(2), "queue", errors.ReverbError("broken"))
 
 
-def test_closed_writers_cannot_be_used(client):
-    writer = _filled(client)
+def test_closed_writers_cannot_be_used(client, drain, filled):
+    writer = filled(client)
     writer.create_item("any", 1.0, [writer.history["b"][-1]])
     item = [writer.history["b"][-1]]
     writer.close()
@@ -157,11 +103,11 @@ def test_closed_writers_cannot_be_used(client):
             RuntimeError, match="TrajectoryWriter::Close has been called"
         ):
             use()
-    assert _drain(client) == [[4]]
+    assert drain(client) == [[4]]
 
 
-def test_deleting_a_writer_does_not_wait_for_a_limiter(client):
-    writer = _filled(client)
+def test_deleting_a_writer_does_not_wait_for_a_limiter(client, filled):
+    writer = filled(client)
     for _ in range(5):
         writer.create_item("queue", 1.0, [writer.history["b"][-1]])
     started = time.monotonic()
@@ -175,7 +121,7 @@ def _cut(writer):
     writer._stream._link._stream._socket.shutdown(socket.SHUT_RDWR)
 
 
-def test_items_go_in_once_when_connections_break(client):
+def test_items_go_in_once_when_connections_break(client, drain):
     writer = client.trajectory_writer(3)
     count = 400
     for i in range(count):
@@ -185,7 +131,7 @@ def test_items_go_in_once_when_connections_break(client):
             with contextlib.suppress(OSError, AttributeError):  # Is being made anew.
                 _cut(writer)
     writer.flush()
-    assert _drain(client) == [[i] for i in range(count)]
+    assert drain(client) == [[i] for i in range(count)]
 
 
 def test_items_that_wait_for_a_limiter_go_in_once_when_a_connection_breaks(client):
@@ -229,7 +175,7 @@ def test_steps_that_items_to_come_share_with_repeated_ones_are_kept(
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_whatever_is_written_arrives_once_and_in_order(client, seed):
+def test_whatever_is_written_arrives_once_and_in_order(client, seed, drain):
     rng = random.Random(seed)
     writer = client.trajectory_writer(4)
     steps, expected = [], []
@@ -262,10 +208,10 @@ def test_whatever_is_written_arrives_once_and_in_order(client, seed):
         elif event < 0.07:
             time.sleep(0.06)
     writer.flush()
-    assert _drain(client) == expected
+    assert drain(client) == expected
 
 
-def test_what_was_written_without_a_connection_goes_out_in_many_messages(client):
+def test_what_was_written_without_a_connection_goes_out_in_many_messages(client, drain):
     writer = client.trajectory_writer(1)
     stream = writer._stream
     link, stream._link = stream._link, None
@@ -277,13 +223,13 @@ def test_what_was_written_without_a_connection_goes_out_in_many_messages(client)
             writer.create_item("any", 1.0, [writer.history[0][-1:]])
     stream._link, stream._thread = link, None
     writer.flush()
-    items = _drain(client)
+    items = drain(client)
     assert [item[0] for item in items if isinstance(item[0], int)] == list(range(1000))
     assert len(items) == 1007
 
 
 def test_a_server_that_is_gone_is_named():
-    server = Server([_table("t")])
+    server = Server([Table.queue("t", 100_000)])
     client = Client(f"localhost:{server.port}", timeout=0.2)
     writer = client.trajectory_writer(2)
     writer.append([1])
@@ -295,8 +241,8 @@ def test_a_server_that_is_gone_is_named():
         client.trajectory_writer(2)
 
 
-def test_a_forked_child_writes_on_its_own(client):
-    writer = _filled(client)
+def test_a_forked_child_writes_on_its_own(client, drain, filled):
+    writer = filled(client)
     writer.create_item("any", 1.0, [writer.history["b"][-1]])
     child = os.fork()
     if not child:
@@ -311,11 +257,11 @@ def test_a_forked_child_writes_on_its_own(client):
             os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     writer.flush()
-    assert sorted(_drain(client), key=str) == [[4], [[4, 7]]]
+    assert sorted(drain(client), key=str) == [[4], [[4, 7]]]
 
 
-def test_one_thread_serves_all_writers(client):
-    writers = [_filled(client) for _ in range(5)]
+def test_one_thread_serves_all_writers(client, filled):
+    writers = [filled(client) for _ in range(5)]
     names = [thread.name for thread in threading.enumerate()]
     assert names.count("tfrl-replay-writers") == 1
     del writers
@@ -329,7 +275,7 @@ def grpc_client(client, monkeypatch):
     return client
 
 
-def test_items_go_in_once_over_grpc_too(grpc_client):
+def test_items_go_in_once_over_grpc_too(grpc_client, drain):
     writer = grpc_client.trajectory_writer(3)
     for i in range(300):
         writer.append({"x": i, "y": np.zeros((50, 100), np.uint8)})
@@ -337,7 +283,7 @@ def test_items_go_in_once_over_grpc_too(grpc_client):
         if i == 150:
             writer._stream._link._stream._call.cancel()
     writer.flush()
-    assert _drain(grpc_client) == [[i] for i in range(300)]
+    assert drain(grpc_client) == [[i] for i in range(300)]
     writer.create_item("queue", 1.0, [writer.history["x"][-3:]] * 2)
     writer.end_episode()
     samples = grpc_client.sample("queue", emit_timesteps=False)

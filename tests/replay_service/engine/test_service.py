@@ -66,8 +66,11 @@ def test_welcome_tells_of_tables_and_strangers_of_the_way_in():
 @pytest.mark.parametrize("given", [None, 3, "", "x", ["x"]])
 def test_wrong_secrets_are_not_accepted(given):
     made = make_service(token="right")
-    assert not made.accepts({"token": given, "secret": given}, is_local=False)
-    assert not made.accepts({"token": "right", "secret": given}, is_local=True)
+    assert not made.admits(given)
+    assert not made.admits(given.encode() if isinstance(given, str) else None)
+    assert not made.admits_locally(given)
+    assert made.admits(b"right")
+    assert made.admits_locally(made.secret)
 
 
 def test_tables_of_a_seeded_server_draw_different_numbers_and_the_same_each_time():

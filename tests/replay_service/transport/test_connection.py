@@ -23,6 +23,7 @@ class _Server:
     def __init__(self, answer: Callable[[wire.Frame], list[tuple]], local: bool = True):
         self.answer = answer
         self.token: str | None = None
+        self.tokens: list[str] = []
         self.greetings: list[dict[str, Any]] = []
         self._directory = tempfile.TemporaryDirectory()
         self._path = os.path.join(self._directory.name, "socket")
@@ -47,11 +48,6 @@ class _Server:
         frame = wire.decode(message)
         if frame.kind != wire.HELLO:
             answers = self.answer(frame)
-        elif self.token not in (None, frame.meta.get("token")):
-            self.greetings.append(frame.meta)
-            answers = [
-                (wire.ERROR, {"code": "unauthenticated", "message": "Wrong token."})
-            ]
         else:
             self.greetings.append(frame.meta)
             answers = [(wire.WELCOME, {"server_id": "1", "local": self.offered})]
@@ -67,7 +63,11 @@ class _Server:
         self._grpc.stop(None).wait()
         self._directory.cleanup()
 
-    def _session(self, messages: Iterator[bytes], _: Any) -> Iterator[bytes]:
+    def _session(self, messages: Iterator[bytes], context: Any) -> Iterator[bytes]:
+        token = dict(context.invocation_metadata()).get(wire.TOKEN, b"").decode()
+        self.tokens.append(token)
+        if self.token not in (None, token):
+            context.abort(grpc.StatusCode.UNAUTHENTICATED, "Wrong token.")
         for message in messages:
             yield from self.replies(message)
 
@@ -248,8 +248,9 @@ def test_a_server_that_comes_later_is_reached():
 def test_a_wrong_token_is_final(remote_server, monkeypatch):
     remote_server.token = "right"
     with pytest.raises(errors.AuthenticationError, match="Wrong token"):
-        connection.connect(remote_server.address, "control", timeout=60, token="no")
-    assert len(remote_server.greetings) == 1
+        connection.connect(remote_server.address, "control", timeout=60, token="nö")
+    assert remote_server.tokens == ["nö"]
+    assert not remote_server.greetings
     monkeypatch.setenv("TFRL_REPLAY_TOKEN", "right")
     connection.connect(remote_server.address, "control", timeout=5).close()
 

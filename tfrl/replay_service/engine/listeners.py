@@ -266,6 +266,13 @@ async def listen_to_grpc(
     """
 
     async def session(_: Any, context: Any) -> None:
+        # Before memory is spent on the messages of a stranger.
+        if not service.admits(dict(context.invocation_metadata()).get(wire.TOKEN)):
+            await context.abort(
+                grpc.StatusCode.UNAUTHENTICATED,
+                "The server wants another token than it was given: pass token=... or "
+                "set TFRL_REPLAY_TOKEN.",
+            )
         await GrpcSink(service, context).run()
 
     server = grpc.aio.server(options=_OPTIONS)

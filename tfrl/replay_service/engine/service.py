@@ -213,13 +213,13 @@ class Service:
             self._forget_writers()
         return writer
 
-    def accepts(self, hello: Mapping[str, Any], is_local: bool) -> bool:
-        """Whether a client may come in, by the secret of this host or the token."""
-        if is_local and _same(hello.get("secret"), self.secret.encode()):
-            return True
-        if is_local:
-            return False
-        return self._token is None or _same(hello.get("token"), self._token)
+    def admits(self, token: Any) -> bool:
+        """Whether a client from anywhere may come in, by the token it has, in bytes."""
+        return self._token is None or _same(token, self._token)
+
+    def admits_locally(self, secret: Any) -> bool:
+        """Whether a client of this host may come in, by the secret it was told."""
+        return isinstance(secret, str) and _same(secret.encode(), self.secret.encode())
 
     def welcome(self, is_local: bool) -> dict[str, Any]:
         """Returns what a client is told first."""
@@ -279,4 +279,4 @@ class Service:
 
 
 def _same(given: Any, expected: bytes) -> bool:
-    return isinstance(given, str) and hmac.compare_digest(given.encode(), expected)
+    return isinstance(given, bytes) and hmac.compare_digest(given, expected)

@@ -292,11 +292,8 @@ class Session:
                 f"Greeted in protocol {hello.get('protocol')!r} as "
                 f"{hello.get('role')!r}, expected {wire.PROTOCOL} and one of {_ROLES}."
             )
-        if not self.service.accepts(hello, self._is_local):
-            raise errors.AuthenticationError(
-                "The server wants another token than it was given: pass token=... or "
-                "set TFRL_REPLAY_TOKEN."
-            )
+        if self._is_local and not self.service.admits_locally(hello.get("secret")):
+            raise errors.AuthenticationError("The secret is that of another server.")
         self._greeted = True
         self.shared = self._is_local and bool(hello.get("shared"))
         welcome = self.service.welcome(self._is_local)

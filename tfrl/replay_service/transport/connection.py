@@ -79,15 +79,18 @@ def connect(
     shared = shared and transport == "shared"
     token = default_token() if token is None else token
     greeting = {"protocol": wire.PROTOCOL, "role": role, **(hello or {})}
-    if token is not None:
-        greeting["token"] = token
     started = time.monotonic()
     pause = _FIRST_PAUSE
     while True:
         remaining = min(started + timeout - time.monotonic(), _LONGEST_TRY)
         try:
             return _try(
-                address, greeting, tls, remaining, shared, local=transport != "grpc"
+                address,
+                greeting,
+                (tls, token),
+                remaining,
+                shared,
+                local=transport != "grpc",
             )
         except errors.ReplayUnavailable as error:
             reason = error
@@ -238,14 +241,14 @@ class _Stream(Protocol):
 def _try(
     address: str,
     greeting: dict[str, Any],
-    tls: bytes | None,
+    credentials: tuple[bytes | None, str | None],
     timeout: float,
     shared: bool,
     local: bool,
 ) -> Connection:
     """Tries once: where the server was last known to listen locally, then by gRPC."""
     deadline = time.monotonic() + max(timeout, 0.5)
-    known = (address, greeting.get("token"))
+    known = (address, credentials[1])
     place = _local_servers.get(known) if local else None
     if place is not None:
         try:
@@ -255,7 +258,7 @@ def _try(
             _local_servers.pop(known, None)
     from tfrl.replay_service.transport import grpc_connection
 
-    stream = grpc_connection.GrpcStream(address, tls)
+    stream = grpc_connection.GrpcStream(address, *credentials)
     try:
         welcome = _greet(stream, greeting, deadline)
     except BaseException:

@@ -34,13 +34,14 @@ class GrpcStream:
     gRPC's calls can only be waited for without a limit, so a thread does that.
     """
 
-    def __init__(self, address: str, tls: bytes | None):
+    def __init__(self, address: str, tls: bytes | None, token: str | None = None):
         """Starts a call; the first `receive` tells whether anything is there.
 
         Args:
           address: "host:port".
           tls: The root certificates in PEM form by which to check the server's; empty
             for the system's; None for a connection that is not encrypted.
+          token: What the server asks for, if it does.
         """
         if tls is None:
             self._channel = grpc.insecure_channel(address, _OPTIONS)
@@ -51,7 +52,8 @@ class GrpcStream:
         self._incoming: queue.SimpleQueue[bytes | Exception] = queue.SimpleQueue()
         self._failure: Exception | None = None
         start = self._channel.stream_stream(METHOD)
-        self._call = start(iter(self._outgoing.get, None))
+        metadata = () if token is None else ((wire.TOKEN, token.encode()),)
+        self._call = start(iter(self._outgoing.get, None), metadata=metadata)
         threading.Thread(
             target=_read, args=(self._call, self._incoming), daemon=True
         ).start()
@@ -121,6 +123,8 @@ def _lost(error: Any) -> Exception:
         return errors.ConnectionLost(
             "What answers there is a gRPC server, but no replay service of tfrl."
         )
+    if code == grpc.StatusCode.UNAUTHENTICATED:
+        return errors.AuthenticationError(str(details))
     if code == grpc.StatusCode.RESOURCE_EXHAUSTED:
         return errors.ResourceExhaustedError(f"gRPC refused a message: {details}.")
     name = code.name if code is not None else "no status"

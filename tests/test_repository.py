@@ -29,14 +29,15 @@ def test_the_code_keeps_its_rules(command):
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_the_readmes_listing_runs():
+def test_the_readmes_listings_run():
     text = (REPOSITORY / "README.md").read_text()
-    (listing,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    listings = "".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
     result = subprocess.run(
-        [sys.executable, "-c", listing], cwd=REPOSITORY, capture_output=True, text=True
+        [sys.executable, "-c", listings], cwd=REPOSITORY, capture_output=True, text=True
     )
     assert result.returncode == 0, result.stderr
     assert "IterationInfo(iteration=1000" in result.stdout
+    assert result.stdout.endswith("(64, 2, 4)\n")
 
 
 def test_importing_tfrl_imports_nothing_heavy():

@@ -1,7 +1,7 @@
 """Batches of samples as a generator in `tf.data`, each by one call of Python.
 
-A stream waits for its server only a moment at a time, and between gives the pipeline an
-empty batch, which is dropped: so the pipeline notices when its iterator is deleted,
+A stream waits for its server only a moment at a time. Then its batches end, and it is
+asked whether there are more: so the pipeline notices when its iterator is deleted,
 however long a limiter takes.
 """
 
@@ -18,9 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.replay_service import specs_json
-from tfrl.replay_service.sampling.rows import INFO_DTYPES
 from tfrl.replay_service.sampling.sampler import Exhausted, SampleStream
-from tfrl.replay_service.transport import wire
 
 _SLICE = 0.1  # Seconds that a call waits for the server.
 _MOST_TAKEN_APART = 256  # Rows that come at once to be handed out one by one.
@@ -82,31 +80,53 @@ def _generate(specs: tuple[Any, ...]) -> Any:
         ),
         *_ARGUMENTS,
     )
-    dtypes = [spec.dtype for spec in specs]
-    following = _function(
-        lambda reader: tf.numpy_function(_next, [reader], dtypes), number
+    goes_on = _function(
+        lambda reader: tf.ensure_shape(
+            tf.numpy_function(_goes_on, [reader], tf.int64), []
+        ),
+        number,
     )
     closed = _function(
         lambda reader: tf.numpy_function(_close, [reader], tf.int64), number
     )
-    # Of an unknown number of rows, or the answer would be known to be yes.
-    any_size = [tf.TensorSpec(None, spec.dtype) for spec in specs]
-    has_rows = _function(lambda keys, *others: tf.shape(keys)[0] > 0, *any_size)
+    dtypes = [spec.dtype for spec in specs]
+    following = _function(
+        lambda reader: tf.numpy_function(_next, [reader], dtypes), number
+    )
+
+    def follow(reader: Any) -> Any:
+        readers = tf.raw_ops.RepeatDataset(
+            input_dataset=tf.raw_ops.TensorDataset(
+                components=[reader], output_shapes=[[]]
+            ),
+            count=tf.constant(-1, tf.int64),
+            **_outputs([number]),
+        )
+        return tf.raw_ops.MapDataset(
+            input_dataset=readers,
+            other_arguments=[],
+            f=following,
+            # In the thread that asks: handing on to another and back takes longer.
+            use_inter_op_parallelism=False,
+            # So it may end.
+            preserve_cardinality=False,
+            **_outputs(specs),
+        )
 
     def generate(*arguments: Any) -> Any:
-        variant = tf.raw_ops.GeneratorDataset(
+        readers = tf.raw_ops.GeneratorDataset(
             init_func_other_args=arguments,
             next_func_other_args=[],
             finalize_func_other_args=[],
             init_func=opened,
-            next_func=following,
+            next_func=goes_on,
             finalize_func=closed,
-            **_outputs(specs),
+            **_outputs([number]),
         )
-        return tf.raw_ops.FilterDataset(
-            input_dataset=variant,
+        return tf.raw_ops.FlatMapDataset(
+            input_dataset=readers,
             other_arguments=[],
-            predicate=has_rows,
+            f=_function(follow, number),
             **_outputs(specs),
         )
 
@@ -122,23 +142,17 @@ def _function(function: Callable[..., Any], *signature: Any) -> Any:
 class _Reader:
     """An iterator's stream."""
 
-    def __init__(
-        self,
-        stream: SampleStream,
-        batch_size: int,
-        drop_remainder: bool,
-        nothing: list[np.ndarray],
-    ):
+    def __init__(self, stream: SampleStream, batch_size: int, drop_remainder: bool):
         self.stream = stream
+        self.has_ended = False
         self._batch_size = batch_size
         self._drop_remainder = drop_remainder
-        self._nothing = nothing
 
     def next(self) -> list[np.ndarray]:
-        """Returns rows, none if there are none yet.
+        """Returns rows.
 
         Raises:
-          StopIteration: If there are no more.
+          StopIteration: If there are none yet, or if there are no more.
         """
         size = self._batch_size
         try:
@@ -147,13 +161,15 @@ class _Reader:
             else:
                 batch = self.stream.next_rows(_MOST_TAKEN_APART, timeout=_SLICE)
         except Exhausted:
+            self.has_ended = True
             raise StopIteration from None
         except RuntimeError as error:
             # Of which TensorFlow would not know the kind.
             raise ValueError(str(error)) from None
         if batch is None:
-            return self._nothing
+            raise StopIteration
         if self._drop_remainder and len(batch[0]) < size:
+            self.has_ended = True
             raise StopIteration
         return batch
 
@@ -175,10 +191,6 @@ def _open(
         specs_json.Leaf(None if shape is None else tuple(shape), dtype, name)
         for shape, dtype, name in options.pop("specs")
     ]
-    nothing = [np.zeros(0, dtype) for dtype in INFO_DTYPES]
-    for leaf in specs:
-        shape = [size or 0 for size in leaf.shape or ()]
-        nothing.append(np.zeros((0, *shape), wire.dtype_from_name(leaf.dtype)))
     stream = SampleStream(
         server_address.decode(),
         table.decode(),
@@ -189,7 +201,14 @@ def _open(
     )
     _close_at_exit()
     number = next(_numbers)
-    _readers[number] = _Reader(stream, int(batch_size), bool(drop_remainder), nothing)
+    _readers[number] = _Reader(stream, int(batch_size), bool(drop_remainder))
+    return np.int64(number)
+
+
+def _goes_on(number: Any) -> np.int64:
+    """Returns a reader's number again, if there may be more of it."""
+    if _readers[int(number)].has_ended:
+        raise StopIteration
     return np.int64(number)
 
 

@@ -9,7 +9,6 @@ missing or there twice, or if anybody failed.
 
 from __future__ import annotations
 
-import argparse
 import collections
 import contextlib
 import dataclasses
@@ -23,6 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from benchmarks import check_command
 from tfrl import replay_service as reverb
 from tfrl.replay_service.transport import connection
 
@@ -214,20 +214,13 @@ def _only_grpc() -> Iterator[None]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs it; returns the status to exit with."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.service_connections",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = check_command.parser("service_connections", __doc__)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
-    faults = disturb(options.seconds, options.seed, print).faults()
-    for fault in faults:
-        print(f"WRONG: {fault}")
-    if not faults:
-        print("All right.")
-    return 1 if faults else 0
+    return check_command.conclude(
+        disturb(options.seconds, options.seed, print).faults()
+    )
 
 
 if __name__ == "__main__":

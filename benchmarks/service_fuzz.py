@@ -10,7 +10,6 @@ the server has to answer. It prints what came of it; the status is 1 if that is 
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import copy
 import dataclasses
@@ -26,6 +25,7 @@ from typing import Any
 import grpc
 import numpy as np
 
+from benchmarks import check_command
 from benchmarks.workers import memory
 from tfrl import replay_service as reverb
 from tfrl.replay_service.transport import wire
@@ -347,20 +347,11 @@ def _is_running(pid: int) -> bool:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs it; returns the status to exit with."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.service_fuzz",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = check_command.parser("service_fuzz", __doc__)
     parser.add_argument("--messages", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
-    faults = fuzz(options.messages, options.seed, print).faults()
-    for fault in faults:
-        print(f"WRONG: {fault}")
-    if not faults:
-        print("All right.")
-    return 1 if faults else 0
+    return check_command.conclude(fuzz(options.messages, options.seed, print).faults())
 
 
 if __name__ == "__main__":

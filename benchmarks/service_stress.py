@@ -11,7 +11,6 @@ mixed up show. It prints what it counted, and ends with status 1 if something is
 
 from __future__ import annotations
 
-import argparse
 import collections
 import dataclasses
 import json
@@ -23,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import processes
+from benchmarks import check_command, processes
 from benchmarks.workers import memory
 
 SAMPLES_PER_INSERT, MIN_SIZE, ERROR_BUFFER = 4.0, 100, 600.0
@@ -257,11 +256,7 @@ def _signature(name: str) -> Any:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs it; returns the status to exit with."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.service_stress",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = check_command.parser("service_stress", __doc__)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--writers", type=int, default=4)
     parser.add_argument("--samplers", type=int, default=2)
@@ -269,12 +264,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     findings = stress(
         options.seconds, options.writers, options.samplers, dataset=True, say=print
     )
-    faults = findings.faults()
-    for fault in faults:
-        print(f"WRONG: {fault}")
-    if not faults:
-        print("All right.")
-    return 1 if faults else 0
+    return check_command.conclude(findings.faults())
 
 
 if __name__ == "__main__":

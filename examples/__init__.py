@@ -2,7 +2,7 @@
 
 import os
 
-from tfrl.utils import quiet
+from tfrl.system import quiet
 
 # The networks here are small: to hand an operation to another thread, or to start one
 # of oneDNN's kernels, takes longer than to compute it. Set these variables yourself for

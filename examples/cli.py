@@ -16,8 +16,8 @@ from absl import app, flags
 from ml_collections import config_flags
 
 from tfrl.environments import suite_gym, tf_py_environment, vector_py_environment
+from tfrl.savers import checkpointing
 from tfrl.train import run, run_directory
-from tfrl.utils import checkpointing
 
 Config = ml_collections.ConfigDict
 

@@ -12,6 +12,10 @@ heavy: packages load on first use.
 
 import lazy_loader
 
+from tfrl import moved
+
 __version__ = "0.1.0"
+
+moved.install()
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,4 +1,5 @@
 from . import agents as agents
+from . import compilation as compilation
 from . import distributions as distributions
 from . import drivers as drivers
 from . import environments as environments
@@ -10,6 +11,7 @@ from . import metrics as metrics
 from . import networks as networks
 from . import policies as policies
 from . import replay_buffers as replay_buffers
+from . import savers as savers
 from . import specs as specs
 from . import system as system
 from . import train as train

@@ -5,11 +5,12 @@ import pytest
 import tensorflow as tf
 
 from tfrl.agents.dqn import dqn_agent
+from tfrl.compilation import fast_function
 from tfrl.drivers import dynamic_step_driver
 from tfrl.environments import suite_gym, tf_py_environment
 from tfrl.networks import q_network
 from tfrl.replay_buffers import tf_uniform_replay_buffer
-from tfrl.utils import common, lean_function
+from tfrl.utils import common
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,7 @@ def test_turning_it_looks_nothing_up(parts, wrapped, monkeypatch):
     run = common.function(driver.run) if wrapped else driver.run
     time_step, policy_state = None, agent.collect_policy.get_initial_state(1)
     looked_up = []
-    own = lean_function._TFFunction._call
+    own = fast_function._TFFunction._call
 
     def counted(self, *args, **kwargs):
         looked_up.append(self)
@@ -53,7 +54,7 @@ def test_turning_it_looks_nothing_up(parts, wrapped, monkeypatch):
     iterator = None
     for i in range(12):
         if i == 6:
-            monkeypatch.setattr(lean_function._TFFunction, "_call", counted)
+            monkeypatch.setattr(fast_function._TFFunction, "_call", counted)
         time_step, policy_state = run(time_step, policy_state)
         if i >= 2:
             iterator = iterator or iter(

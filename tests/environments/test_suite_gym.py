@@ -6,7 +6,8 @@ import gymnasium
 import numpy as np
 import pytest
 
-from tfrl.environments import gymnasium_wrapper, suite_gym, wrappers
+from tfrl.environments import suite_gym, wrappers
+from tfrl.environments.gymnasium import wrapper as gymnasium_wrapper
 
 
 def episode_length(environment):

@@ -11,9 +11,9 @@ from tfrl.agents.reinforce import reinforce_agent
 from tfrl.environments import test_envs, tf_py_environment
 from tfrl.networks import actor_distribution_network, q_network
 from tfrl.replay_buffers import reverb_replay_buffer, reverb_utils
+from tfrl.savers import checkpointing
 from tfrl.specs import tensor_spec
 from tfrl.train import episodic_loop, off_policy_loop
-from tfrl.utils import checkpointing
 
 
 def make_environment():

@@ -12,10 +12,10 @@ from tfrl.environments import py_environment, tf_py_environment
 from tfrl.eval import evaluate
 from tfrl.networks import q_network
 from tfrl.replay_buffers import tf_uniform_replay_buffer
+from tfrl.savers import checkpointing
 from tfrl.specs import array_spec
 from tfrl.train import off_policy_loop, run, run_directory
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import checkpointing
 
 
 class Countdown(py_environment.PyEnvironment):

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfrl.agents import data_converter
+from tfrl.compilation import host_calls
 from tfrl.policies import tf_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import host_calls, optimizers, summaries, variables
+from tfrl.utils import optimizers, summaries, variables
 
 
 class LossInfo(NamedTuple):

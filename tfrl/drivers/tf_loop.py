@@ -19,12 +19,14 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrl.compilation import fast_function
 from tfrl.drivers import driver
 from tfrl.environments import py_environment
 from tfrl.metrics import tf_metric
 from tfrl.replay_buffers import replay_buffer
 from tfrl.trajectories import trajectory
-from tfrl.utils import lean_function, nest_structure, seeds
+from tfrl.utils import seeds
+from tfrl.utils.nests import structure
 
 
 class LoopDriver(driver.Driver):
@@ -53,7 +55,7 @@ class LoopDriver(driver.Driver):
         all_observers = [*self.observers, *self.transition_observers]
         self._use_function = use_function and all(map(_works_in_graph, all_observers))
         self._last_limit: tuple[int, tf.Tensor] | None = None
-        self._traced_loop = lean_function.lean_function(self._loop, autograph=False)
+        self._traced_loop = fast_function.fast_function(self._loop, autograph=False)
 
     def run_loop(
         self,
@@ -76,7 +78,7 @@ class LoopDriver(driver.Driver):
         Returns:
           The final time step and policy state.
         """
-        if not nest_structure.safe_has_state(policy_state):
+        if not structure.safe_has_state(policy_state):
             policy_state = self.policy.get_initial_state(self.env.batch_size)
         if not all(map(tf.is_tensor, tf.nest.flatten((time_step, policy_state)))):
             time_step, policy_state = tf.nest.map_structure(

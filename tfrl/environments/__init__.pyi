@@ -5,8 +5,6 @@ from . import dm_control_wrapper as dm_control_wrapper
 from . import dm_env_wrapper as dm_env_wrapper
 from . import extras as extras
 from . import gym_wrapper as gym_wrapper
-from . import gymnasium_wrapper as gymnasium_wrapper
-from . import headless as headless
 from . import native as native
 from . import parallel_py_environment as parallel_py_environment
 from . import py_environment as py_environment
@@ -35,9 +33,8 @@ from .batched_py_environment import BatchedPyEnvironment as BatchedPyEnvironment
 from .dm_control_wrapper import DmControlWrapper as DmControlWrapper
 from .dm_env_wrapper import DmEnvWrapper as DmEnvWrapper
 from .gym_wrapper import GymWrapper as GymWrapper
-from .gymnasium_wrapper import GymnasiumWrapper as GymnasiumWrapper
+from .gymnasium.wrapper import GymnasiumWrapper as GymnasiumWrapper
 from .parallel_py_environment import ParallelPyEnvironment as ParallelPyEnvironment
-from .process_py_environment import ProcessPyEnvironment as ProcessPyEnvironment
 from .py_environment import PyEnvironment as PyEnvironment
 from .py_to_dm_wrapper import PyToDMWrapper as PyToDMWrapper
 from .random_py_environment import RandomPyEnvironment as RandomPyEnvironment
@@ -49,6 +46,7 @@ from .trajectory_replay import TrajectoryReplay as TrajectoryReplay
 from .utils import get_tf_env as get_tf_env
 from .utils import validate_py_environment as validate_py_environment
 from .vector_py_environment import VectorPyEnvironment as VectorPyEnvironment
+from .workers.process_py_environment import ProcessPyEnvironment as ProcessPyEnvironment
 from .wrappers import ActionClipWrapper as ActionClipWrapper
 from .wrappers import ActionDiscretizeWrapper as ActionDiscretizeWrapper
 from .wrappers import ActionOffsetWrapper as ActionOffsetWrapper

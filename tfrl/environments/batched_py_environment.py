@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tfrl.environments import members, py_environment
-from tfrl.environments.members import unstack_actions
+from tfrl.environments import py_environment
+from tfrl.environments.boundary import members
+from tfrl.environments.boundary.members import unstack_actions
 from tfrl.trajectories import time_step as ts
 
 __all__ = ["BatchedPyEnvironment", "unstack_actions"]

@@ -11,14 +11,14 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
-from tfrl.environments import (
-    members,
+from tfrl.environments import py_environment
+from tfrl.environments.boundary import members
+from tfrl.environments.workers import (
     process_arrays,
     process_py_environment,
     process_worker,
-    py_environment,
 )
-from tfrl.environments.process_py_environment import (
+from tfrl.environments.workers.process_py_environment import (
     EnvConstructor,
     ProcessPyEnvironment,
     Promise,

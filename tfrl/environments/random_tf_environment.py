@@ -6,7 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.environments import action_tensors, tf_environment
+from tfrl.environments import tf_environment
+from tfrl.environments.boundary import action_tensors
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import nest_utils, seeds

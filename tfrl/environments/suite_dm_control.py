@@ -12,7 +12,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tfrl.environments import dm_control_wrapper, extras, headless, py_environment
+from tfrl.environments import dm_control_wrapper, extras, py_environment
+from tfrl.environments.gymnasium import headless
 
 _EnvWrappers = Sequence[
     Callable[[py_environment.PyEnvironment], py_environment.PyEnvironment]

@@ -15,7 +15,9 @@ from typing import Any
 import gymnasium
 from gymnasium.envs import registration
 
-from tfrl.environments import gymnasium_wrapper, headless, py_environment, wrappers
+from tfrl.environments import py_environment, wrappers
+from tfrl.environments.gymnasium import headless
+from tfrl.environments.gymnasium import wrapper as gymnasium_wrapper
 
 TimeLimitWrapperType = Callable[
     [py_environment.PyEnvironment, int], py_environment.PyEnvironment

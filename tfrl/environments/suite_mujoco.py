@@ -14,7 +14,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from tfrl.environments import extras, headless, py_environment, suite_gym
+from tfrl.environments import extras, py_environment, suite_gym
+from tfrl.environments.gymnasium import headless
 
 
 def is_available() -> bool:

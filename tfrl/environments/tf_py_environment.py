@@ -16,17 +16,16 @@ import numpy as np
 import tensorflow as tf
 import tree
 
+from tfrl.compilation import host_calls, python_threads
 from tfrl.environments import (
-    action_arrays,
     batched_py_environment,
     packing,
     py_environment,
     tf_environment,
-    time_step_checker,
 )
+from tfrl.environments.boundary import action_arrays, time_step_checker
 from tfrl.specs import array_spec, tensor_spec
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import host_calls, python_threads
 
 
 class TFPyEnvironment(tf_environment.TFEnvironment):

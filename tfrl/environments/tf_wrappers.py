@@ -9,7 +9,8 @@ from typing import Any
 import tensorflow as tf
 import tree
 
-from tfrl.environments import action_tensors, tf_environment
+from tfrl.environments import tf_environment
+from tfrl.environments.boundary import action_tensors
 from tfrl.environments.wrappers import action_forms
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts

@@ -8,12 +8,8 @@ from typing import Any
 import numpy as np
 import tree
 
-from tfrl.environments import (
-    py_environment,
-    tf_environment,
-    tf_py_environment,
-    time_step_checker,
-)
+from tfrl.environments import py_environment, tf_environment, tf_py_environment
+from tfrl.environments.boundary import time_step_checker
 from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
 

@@ -12,7 +12,8 @@ import gymnasium
 import numpy as np
 import tree
 
-from tfrl.environments import py_environment, suite_gym, vector_autoreset
+from tfrl.environments import py_environment, suite_gym
+from tfrl.environments.gymnasium import autoreset
 from tfrl.specs import array_spec
 from tfrl.specs.gym_spaces import spec_from_gym_space
 from tfrl.trajectories import time_step as ts
@@ -72,9 +73,7 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
             np.asarray(leaf).dtype
             for leaf in tree.flatten(vector_env.action_space.sample())
         ]
-        self._stepper = vector_autoreset.make_stepper(
-            vector_env, drop_first_transitions
-        )
+        self._stepper = autoreset.make_stepper(vector_env, drop_first_transitions)
         self._discount = np.float32(discount)
         self._ended = np.zeros(self._batch_size, np.bool_)
         self._info: dict[str, Any] | None = None

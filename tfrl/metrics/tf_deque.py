@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.utils import host_calls
+from tfrl.compilation import host_calls
 
 
 class TFDeque(tf.Module):

@@ -8,7 +8,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.utils import host_calls, substitution, summaries
+from tfrl.compilation import host_calls, variable_substitution
+from tfrl.utils import summaries
 
 
 class TFStepMetric(tf.Module, abc.ABC):
@@ -52,7 +53,7 @@ class TFStepMetric(tf.Module, abc.ABC):
         `call` runs as a tf.function, so it may branch on tensors with Python's `if`;
         called from another graph it becomes part of that one at no cost.
         """
-        if substitution.active():
+        if variable_substitution.active():
             return self.call(*args, **kwargs)
         if host_calls.in_xla_graph():
             return self._compiled_call_function(*args, **kwargs)

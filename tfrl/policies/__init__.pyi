@@ -19,12 +19,10 @@ from . import py_tf_eager_policy as py_tf_eager_policy
 from . import q_policy as q_policy
 from . import random_py_policy as random_py_policy
 from . import random_tf_policy as random_tf_policy
-from . import saved_model as saved_model
 from . import scripted_py_policy as scripted_py_policy
 from . import temporal_action_smoothing as temporal_action_smoothing
 from . import tf_policy as tf_policy
 from . import tf_py_policy as tf_py_policy
-from . import tflite_export as tflite_export
 from . import traced_action as traced_action
 from . import utils as utils
 from . import validation as validation

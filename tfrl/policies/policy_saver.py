@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from tfrl.policies import saved_model, tf_policy, validation
-from tfrl.policies.saved_model import (
+from tfrl.policies import tf_policy, validation
+from tfrl.policies.saving import saved_model
+from tfrl.policies.saving.saved_model import (
     POLICY_SPECS_PBTXT,
     add_batch_dim,
     rename_spec_with_nest_paths,

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
+from tfrl.compilation import python_threads
 from tfrl.policies import py_policy, tf_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import nest_utils, python_threads
+from tfrl.utils import nest_utils
 
 if TYPE_CHECKING:
     from tfrl.typing import types

@@ -5,8 +5,6 @@ from . import py_uniform_replay_buffer as py_uniform_replay_buffer
 from . import replay_buffer as replay_buffer
 from . import reverb_replay_buffer as reverb_replay_buffer
 from . import reverb_utils as reverb_utils
-from . import ring_replay_buffer as ring_replay_buffer
-from . import sum_tree as sum_tree
 from . import table as table
 from . import tf_prioritized_replay_buffer as tf_prioritized_replay_buffer
 from . import tf_uniform_replay_buffer as tf_uniform_replay_buffer
@@ -26,7 +24,7 @@ from .reverb_utils import ReverbAddTrajectoryObserver as ReverbAddTrajectoryObse
 from .reverb_utils import (
     ReverbTrajectorySequenceObserver as ReverbTrajectorySequenceObserver,
 )
-from .sum_tree import SumTree as SumTree
+from .ring.sum_tree import SumTree as SumTree
 from .table import Table as Table
 from .tf_prioritized_replay_buffer import PrioritizedBufferInfo as PrioritizedBufferInfo
 from .tf_prioritized_replay_buffer import (

@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tfrl.replay_buffers import (
-    batch_check,
+from tfrl.replay_buffers import batch_check, replay_buffer
+from tfrl.replay_buffers.episodic import (
     episodic_arguments,
     episodic_reader,
     episodic_store,
-    replay_buffer,
 )
 from tfrl.utils import seeds
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 import tree
 
-from tfrl.utils import lean_dataset
+from tfrl.compilation import fast_dataset
 
 
 class BufferInfo(NamedTuple):
@@ -160,7 +160,7 @@ class ReplayBuffer(tf.Module):
         draw = None
         if sequence_preprocess_fn is None and not single_deterministic_pass:
             draw = self._drawing(sample_batch_size, num_steps)
-        return lean_dataset.lean_dataset(dataset.with_options(options), draw)
+        return fast_dataset.fast_dataset(dataset.with_options(options), draw)
 
     def gather_all(self) -> Any:
         """Returns all items in the buffer, `[B, T, ...]`, the oldest first."""

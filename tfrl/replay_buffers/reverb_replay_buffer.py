@@ -10,14 +10,10 @@ import tensorflow as tf
 import tree
 
 from tfrl import replay_service
-from tfrl.replay_buffers import (
-    ordered_calls,
-    replay_buffer,
-    reverb_contents,
-    reverb_dataset,
-    reverb_rows,
-)
-from tfrl.replay_buffers.reverb_dataset import (
+from tfrl.compilation import ordered_calls
+from tfrl.replay_buffers import replay_buffer
+from tfrl.replay_buffers.reverb import reverb_contents, reverb_dataset, reverb_rows
+from tfrl.replay_buffers.reverb.reverb_dataset import (
     make_reverb_dataset,
     truncate_reshape_rows_by_num_steps,
 )

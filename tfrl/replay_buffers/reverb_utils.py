@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tree
 
-from tfrl.replay_buffers import reverb_observer
+from tfrl.replay_buffers.reverb import reverb_observer
 from tfrl.trajectories import trajectory as trajectory_lib
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 import tree
 
-from tfrl.utils import host_calls
+from tfrl.compilation import host_calls
 
 
 class Table(tf.Module):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tfrl.replay_buffers import packed_table, ring_replay_buffer, sum_tree
+from tfrl.replay_buffers.ring import packed_table, ring_replay_buffer, sum_tree
 from tfrl.utils import seeds
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.replay_buffers import packed_table, replay_buffer, ring_replay_buffer
+from tfrl.replay_buffers import replay_buffer
+from tfrl.replay_buffers.ring import packed_table, ring_replay_buffer
 from tfrl.utils import seeds
 
 BufferInfo = replay_buffer.BufferInfo

@@ -9,16 +9,13 @@ import tensorflow as tf
 
 from tfrl.agents import tf_agent
 from tfrl.agents.reinforce import episodes
+from tfrl.compilation import host_calls
 from tfrl.environments import tf_environment
-from tfrl.replay_buffers import (
-    reverb_replay_buffer,
-    ring_replay_buffer,
-    tf_uniform_replay_buffer,
-)
+from tfrl.replay_buffers import reverb_replay_buffer, tf_uniform_replay_buffer
+from tfrl.replay_buffers.ring import ring_replay_buffer
 from tfrl.train import loop
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
-from tfrl.utils import host_calls
 
 # Frames, or fewer, that a compiled loop trains on at one length alone.
 _SHORT = 256

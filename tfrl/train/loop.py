@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
+from tfrl.compilation import host_calls
 from tfrl.environments import tf_environment, tf_py_environment
 from tfrl.metrics import tf_metrics
 from tfrl.policies import tf_policy
@@ -25,7 +26,7 @@ from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.replay_buffers import reverb_replay_buffer
 from tfrl.train import control
 from tfrl.trajectories import trajectory
-from tfrl.utils import host_calls, nest_utils, seeds, variables
+from tfrl.utils import nest_utils, seeds, variables
 
 
 class IterationInfo(NamedTuple):

@@ -7,8 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrl.compilation import variable_substitution, vectorized_map_converters
 from tfrl.train import control
-from tfrl.utils import substitution, vectorization
 
 
 class ManyRuns(control.Control):
@@ -26,11 +26,13 @@ class ManyRuns(control.Control):
         @tf.autograph.experimental.do_not_convert
         def one(arguments: tuple[list[tf.Tensor], list[tf.Tensor]]) -> Any:
             values, flat = arguments
-            with substitution.substituted(self._variables, values) as substitute:
+            with variable_substitution.substituted(
+                self._variables, values
+            ) as substitute:
                 outputs = function(*tf.nest.pack_sequence_as(inputs, flat))
             return substitute.tensors(), outputs
 
-        with vectorization.conversions():
+        with vectorized_map_converters.conversions():
             self.values, outputs = tf.vectorized_map(
                 one, (self.values, tf.nest.flatten(inputs)), warn=False
             )

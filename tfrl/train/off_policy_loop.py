@@ -8,15 +8,12 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
+from tfrl.compilation import fast_dataset
 from tfrl.environments import tf_environment
 from tfrl.policies import random_tf_policy, tf_policy
-from tfrl.replay_buffers import (
-    reverb_replay_buffer,
-    ring_replay_buffer,
-    tf_prioritized_replay_buffer,
-)
+from tfrl.replay_buffers import reverb_replay_buffer, tf_prioritized_replay_buffer
+from tfrl.replay_buffers.ring import ring_replay_buffer
 from tfrl.train import loop
-from tfrl.utils import lean_dataset
 
 
 class OffPolicyLoop(loop.Loop):
@@ -253,7 +250,7 @@ class OffPolicyLoop(loop.Loop):
         # The pipeline reads the buffer's variables out of this graph's sight, so it is
         # told explicitly to wait for the last write.
         with tf.control_dependencies([done]):
-            return lean_dataset.next_in_graph(self._iterator)
+            return fast_dataset.next_in_graph(self._iterator)
 
 
 def _priorities(loss_info: tf_agent.LossInfo, agent: tf_agent.TFAgent) -> tf.Tensor:

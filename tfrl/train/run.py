@@ -19,9 +19,9 @@ from tfrl.environments import tf_environment
 from tfrl.eval import evaluate as evaluate_lib
 from tfrl.loggers import aggregators, csv, tf_summary
 from tfrl.policies import policy_saver
+from tfrl.savers import checkpointing
 from tfrl.train import learning_curve, progress, run_directory, video
 from tfrl.train import loop as loop_lib
-from tfrl.utils import checkpointing
 
 _LARGEST_BUFFER_TO_SAVE = 10**9  # Bytes.
 _SECONDS_PER_CALL = 0.5

@@ -1,15 +1,11 @@
 from . import actions as actions
 from . import batched_observer_unbatching as batched_observer_unbatching
-from . import checkpointing as checkpointing
 from . import common as common
 from . import composite as composite
-from . import device_placement as device_placement
 from . import discounting as discounting
 from . import eager_utils as eager_utils
 from . import example_encoding as example_encoding
 from . import example_encoding_dataset as example_encoding_dataset
-from . import lean_dataset as lean_dataset
-from . import lean_function as lean_function
 from . import loss_aggregation as loss_aggregation
 from . import nest_utils as nest_utils
 from . import numpy_storage as numpy_storage
@@ -18,7 +14,6 @@ from . import optimizers as optimizers
 from . import ou_process as ou_process
 from . import running_moments as running_moments
 from . import seeds as seeds
-from . import spec_files as spec_files
 from . import summaries as summaries
 from . import tensor_normalizer as tensor_normalizer
 from . import test_utils as test_utils

@@ -7,14 +7,18 @@ re-exported here.
 
 from __future__ import annotations
 
+import contextlib
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
 
+from tfrl.compilation import variable_substitution
+from tfrl.compilation.fast_function import fast_function
 from tfrl.losses.huber import huber_loss, squared_loss
-from tfrl.utils import substitution
+from tfrl.savers.checkpointing import Checkpointer
+from tfrl.specs.files import load_spec, save_spec
 from tfrl.utils.actions import (
     clip_to_spec,
     entropy,
@@ -23,22 +27,18 @@ from tfrl.utils.actions import (
     scale_to_spec,
     spec_means_and_magnitudes,
 )
-from tfrl.utils.checkpointing import Checkpointer
-from tfrl.utils.device_placement import soft_device_placement
 from tfrl.utils.discounting import (
     discounted_future_sum,
     discounted_future_sum_masked,
     shift_values,
 )
-from tfrl.utils.lean_function import lean_function
 from tfrl.utils.loss_aggregation import (
     AggregatedLosses,
     aggregate_losses,
     expand_weights,
 )
-from tfrl.utils.nest_structure import safe_has_state
+from tfrl.utils.nests.structure import safe_has_state
 from tfrl.utils.ou_process import OUProcess, ornstein_uhlenbeck_process
-from tfrl.utils.spec_files import load_spec, save_spec
 from tfrl.utils.summaries import (
     generate_tensor_summaries,
     summarize_scalar_dict,
@@ -101,9 +101,9 @@ def function(*args: Any, **kwargs: Any) -> Any:
 
     So a train function of whole episodes is not traced anew for every length. Both
     defaults can be overridden; all arguments are those of `tf.function`. The result is
-    one that is called in less time; see `tfrl.utils.lean_function`.
+    one that is called in less time; see `tfrl.compilation.fast_function`.
     """
-    return lean_function(
+    return fast_function(
         *args, **{"autograph": False, "reduce_retracing": True, **kwargs}
     )
 
@@ -162,7 +162,7 @@ class Periodically(tf.Module):
             return
         self._counter.assign_add(1)
         due = self._counter % tf.cast(self._period, self._counter.dtype) == 0
-        substitution.cond(due, self._body)
+        variable_substitution.cond(due, self._body)
 
 
 def transpose_batch_time(x: tf.Tensor) -> tf.Tensor:
@@ -205,3 +205,17 @@ def convert_q_logits_to_values(logits: tf.Tensor, support: tf.Tensor) -> tf.Tens
       support: the atoms `z`, `[num_atoms]`.
     """
     return tf.reduce_sum(support * tf.nn.softmax(logits), axis=-1)
+
+
+@contextlib.contextmanager
+def soft_device_placement() -> Iterator[None]:
+    """Lets operations run where they can, as summaries must when the rest is on a TPU.
+
+    On leaving the setting is what it was before.
+    """
+    before = tf.config.get_soft_device_placement()
+    tf.config.set_soft_device_placement(True)
+    try:
+        yield
+    finally:
+        tf.config.set_soft_device_placement(before)

@@ -4,7 +4,7 @@
 specs, and `nest_batching` adds and removes outer dimensions.
 """
 
-from tfrl.utils.nest_batching import (
+from tfrl.utils.nests.batching import (
     batch_nested_array,
     batch_nested_tensors,
     flatten_and_check_shape_nested_specs,
@@ -23,7 +23,7 @@ from tfrl.utils.nest_batching import (
     unstack_nested_tensors,
     where,
 )
-from tfrl.utils.nest_checks import (
+from tfrl.utils.nests.checks import (
     assert_matching_dtypes_and_inner_shapes,
     assert_tensors_matching_dtypes_and_shapes,
     assert_value_spec,
@@ -32,7 +32,7 @@ from tfrl.utils.nest_checks import (
     is_batched_nested_tensors,
     spec_shape,
 )
-from tfrl.utils.nest_structure import (
+from tfrl.utils.nests.structure import (
     assert_same_structure,
     fast_map_structure,
     fast_map_structure_flatten,

@@ -12,7 +12,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.utils import substitution
+from tfrl.compilation import variable_substitution
 from tfrl.utils import variables as variables_lib
 
 
@@ -99,7 +99,7 @@ class OptimizerAdapter(tf.Module):
         self.optimizer.apply_gradients(pairs)
 
     def _apply_v1(self, pairs: list[tuple[tf.Tensor, Any]]) -> None:
-        if substitution.active():
+        if variable_substitution.active():
             raise NotImplementedError(
                 f"optimizer: got a tf.compat.v1 {type(self.optimizer).__name__} where "
                 "many runs are trained at once, expected a Keras 3 optimizer, which "
@@ -118,7 +118,7 @@ class OptimizerAdapter(tf.Module):
         adam = self.optimizer
         step = tf.cast(adam.iterations.value + 1, tf.float32)
         learning_rate = tf.cast(adam.learning_rate, tf.float32)
-        if substitution.active():
+        if variable_substitution.active():
             self._apply_adam_in_tensors(pairs, step, learning_rate)
             return
         beta1_power = tf.pow(adam.beta_1, step)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrl.utils import host_calls, substitution
+from tfrl.compilation import host_calls, variable_substitution
 
 # Named, because the default is several times slower under XLA on a CPU.
 ALGORITHM = "philox"
@@ -40,7 +40,7 @@ def make_generator(seed: int | None = None) -> tf.random.Generator:
 
 def next_seed(generator: tf.random.Generator) -> tf.Tensor:
     """Draws the next stateless seed, int64 `[2]`, and advances the generator."""
-    if substitution.active() is None:
+    if variable_substitution.active() is None:
         return generator.uniform_full_int([2], dtype=tf.int64)
     # What the generator does, in tensors: its state is the counter and the key.
     state = generator.state.read_value()

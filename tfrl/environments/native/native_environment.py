@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrl.environments import action_tensors, tf_environment
+from tfrl.environments import tf_environment
+from tfrl.environments.boundary import action_tensors
 from tfrl.environments.native import dynamics_checks
 from tfrl.environments.native.dynamics import Dynamics
 from tfrl.trajectories import time_step as ts

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import tree
 
-from tfrl.environments import action_arrays, py_environment
+from tfrl.environments import py_environment
+from tfrl.environments.boundary import action_arrays
 from tfrl.environments.wrappers import base
 from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts

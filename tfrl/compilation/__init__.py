@@ -1,0 +1,19 @@
+"""The machinery of the compilers: XLA, `tf.function` and `tf.data`.
+
+Everything here works around a limit or a cost of these three, and imports nothing else
+of `tfrl`. `host_calls` calls Python from a program that XLA compiled,
+`variable_substitution` turns code that keeps its state in variables into a pure
+function, `vectorized_map_converters` teaches `tf.vectorized_map` more operations, and
+`fast_function` and `fast_dataset` cost less per call than `tf.function` and `tf.data`.
+
+>>> import tensorflow as tf
+>>> from tfrl.compilation import variable_substitution
+>>> counter = tf.Variable(0)
+>>> @tf.function(autograph=False)
+... def count(before):
+...     with variable_substitution.substituted([counter], [before]) as substitution:
+...         counter.assign_add(1)
+...         return substitution.tensors()[0]
+>>> int(count(tf.constant(41))), int(counter)
+(42, 0)
+"""

@@ -1,0 +1,295 @@
+"""Python called from a program that XLA compiled.
+
+An ordinary graph has `tf.numpy_function` for it. XLA has nothing of the kind; there
+`host_call` is a custom call of XLA's foreign function interface (its stable C
+interface, declared in `xla/ffi/api/c_api.h` of TensorFlow's headers), answered by one
+handler written in Python. Such a call takes a few microseconds, a `tf.numpy_function`
+twenty or more.
+
+A program that fails is no good: XLA frees the variables that it was about to update in
+place, and TensorFlow goes on using their memory. So a call never fails for XLA. An
+exception is kept, and raised when the program has ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import itertools
+import math
+import traceback
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.compiler.tf2xla.ops import gen_xla_ops
+from tensorflow.python.ops import control_flow_util
+
+from tfrl.compilation import xla_ffi
+
+HostFunction = Callable[..., Sequence[np.ndarray]]
+
+_TARGET = "tfrl_host_call"
+_MLIR_TYPES = {
+    tf.bool: "i1",
+    tf.int8: "i8",
+    tf.int16: "i16",
+    tf.int32: "i32",
+    tf.int64: "i64",
+    tf.uint8: "ui8",
+    tf.uint16: "ui16",
+    tf.uint32: "ui32",
+    tf.uint64: "ui64",
+    tf.float16: "f16",
+    tf.bfloat16: "bf16",
+    tf.float32: "f32",
+    tf.float64: "f64",
+}
+
+
+def in_xla_graph() -> bool:
+    """Whether the graph being built is one that XLA compiles."""
+    return not tf.executing_eagerly() and control_flow_util.GraphOrParentsInXlaContext(
+        tf.compat.v1.get_default_graph()
+    )
+
+
+class Channel:
+    """What calls go through one after the other, until one of them raises.
+
+    From then on the calls return something else and call nothing, until `check` has
+    raised the exception. Make it before the graph is built.
+    """
+
+    def __init__(self) -> None:
+        with tf.init_scope(), tf.device("CPU"):
+            # Each call takes it and assigns it, so that XLA keeps their order.
+            self.state = tf.Variable(0, dtype=tf.int32, trainable=False, name="calls")
+        self.error: BaseException | None = None
+        self._is_watched = False
+
+    def has_failed(self) -> tf.Tensor:
+        """Whether a call has raised, a bool scalar, to end loops by in a graph."""
+        return self.state.read_value() != 0
+
+    def fail(self, error: BaseException) -> None:
+        """Takes note of an exception in a call."""
+        self.error = error
+        if not self._is_watched:
+            traceback.print_exception(error)
+
+    def check(self) -> None:
+        """Raises what a call has raised, once."""
+        if self.error is not None:
+            error, self.error = self.error, None
+            self.state.assign(0)
+            raise error
+
+    @contextlib.contextmanager
+    def raising(self) -> Iterator[None]:
+        """Raises at the end what a call inside has raised, rather than print it."""
+        self.check()
+        self._is_watched = True
+        try:
+            yield
+        finally:
+            self._is_watched = False
+        self.check()
+
+
+def is_supported() -> bool:
+    """Whether this build of TensorFlow has the interface."""
+    try:
+        _register_handler()
+    except NotImplementedError:
+        return False
+    return True
+
+
+@tf.autograph.experimental.do_not_convert
+def host_call(
+    function: HostFunction,
+    inputs: Sequence[tf.Tensor],
+    output_specs: Sequence[tf.TensorSpec],
+    channel: Channel,
+    fallback: HostFunction | None = None,
+    name: str | None = None,
+) -> list[tf.Tensor]:
+    """Calls a Python function in the graph that XLA compiles; see the module.
+
+    No gradient passes, as with `tf.numpy_function`.
+
+    Args:
+      function: takes NumPy arrays, one for each input, and returns a sequence of arrays
+        of `output_specs`. Its inputs are XLA's own memory: it may neither change them
+        nor keep them.
+      inputs: tensors of fully defined shapes.
+      output_specs: shape and dtype of each output.
+      channel: calls that share one are made in the order in which they were written, in
+        loops, branches and functions, too; programs that do are run one after the
+        other. There is no order among the others.
+      fallback: takes nothing and gives the outputs of a call that raised, and of those
+        after it; None gives zeros.
+      name: what the operation is called in the graph.
+
+    Returns:
+      The tensors.
+
+    Raises:
+      NotImplementedError: this build of TensorFlow does not have the interface, or a
+        dtype cannot pass.
+    """
+    _register_handler()
+    inputs = [tf.stop_gradient(tensor) for tensor in inputs]
+    with tf.name_scope(name or "host_call"):
+        # XLA keeps no order among calls but that of data, which it carries from one
+        # assignment of a variable to the next.
+        operands = [tf.constant(0, tf.int64), *inputs, channel.state.read_value()]
+        operand_specs = [_spec(tensor) for tensor in operands]
+        output_specs = [*output_specs, _spec(operands[-1])]
+        module = _module(operand_specs, output_specs)
+        site = _CallSite(
+            function, operand_specs[1:-1], output_specs[:-1], channel, fallback
+        )
+        operands[0] = tf.constant(_remember(site), tf.int64)
+        *outputs, state = gen_xla_ops.xla_call_module(
+            operands,
+            version=9,
+            module=module,
+            Tout=[spec.dtype for spec in output_specs],
+            Sout=[spec.shape for spec in output_specs],
+            platforms=["CPU"],
+            disabled_checks=[f"custom_call:{_TARGET}"],
+        )
+        channel.state.assign(state)
+    return outputs
+
+
+def _spec(tensor: tf.Tensor) -> tf.TensorSpec:
+    return tf.TensorSpec(tensor.shape, tensor.dtype)
+
+
+def _module(inputs: Sequence[tf.TensorSpec], outputs: Sequence[tf.TensorSpec]) -> str:
+    """The StableHLO program that is nothing but the call."""
+    input_types = [_mlir_type(spec) for spec in inputs]
+    output_types = ", ".join(_mlir_type(spec) for spec in outputs)
+    names = [f"%arg{i}" for i in range(len(inputs))]
+    signature = ", ".join(f"{n}: {t}" for n, t in zip(names, input_types, strict=True))
+    results = ", ".join(f"%0#{i}" for i in range(len(outputs)))
+    if len(outputs) == 1:
+        results = "%0"
+    count = f":{len(outputs)}" if len(outputs) > 1 else ""
+    return f"""module {{
+      func.func public @main({signature}) -> ({output_types}) {{
+        %0{count} = stablehlo.custom_call @{_TARGET}({", ".join(names)}) {{
+          api_version = 4 : i32, has_side_effect = true, backend_config = {{}}
+        }} : ({", ".join(input_types)}) -> ({output_types})
+        return {results} : {output_types}
+      }}
+    }}"""
+
+
+def _mlir_type(spec: tf.TensorSpec) -> str:
+    if spec.dtype not in _MLIR_TYPES or not spec.shape.is_fully_defined():
+        raise NotImplementedError(
+            f"host_call: got {spec}, expected a fully defined shape and one of the "
+            f"dtypes {[dtype.name for dtype in _MLIR_TYPES]}, since nothing else can "
+            "pass from a program compiled by XLA to Python; do not compile this loop."
+        )
+    return f"tensor<{''.join(f'{d}x' for d in spec.shape)}{_MLIR_TYPES[spec.dtype]}>"
+
+
+class _CallSite:
+    """One place in a program that calls Python."""
+
+    def __init__(
+        self,
+        function: HostFunction,
+        inputs: Sequence[tf.TensorSpec],
+        outputs: Sequence[tf.TensorSpec],
+        channel: Channel,
+        fallback: HostFunction | None,
+    ) -> None:
+        self._function = function
+        self._inputs = [_Views(spec) for spec in inputs]
+        self._outputs = [_Views(spec) for spec in outputs]
+        self._channel = channel
+        self._fallback = fallback or (lambda: [np.zeros([], bool)] * len(outputs))
+
+    def call(self, inputs: list[int], outputs: list[int]) -> None:
+        """Calls the function on buffers given by their addresses."""
+        channel = self._channel
+        if channel.error is None:
+            try:
+                arrays = [
+                    views.at(address)
+                    for views, address in zip(self._inputs, inputs[:-1], strict=True)
+                ]
+                self._write(self._function(*arrays), outputs)
+            except BaseException as error:  # Even Ctrl-C: it is raised later.
+                channel.fail(error)
+        if channel.error is not None:
+            self._write(self._fallback(), outputs)
+        state = ctypes.c_int32.from_address(outputs[-1])
+        state.value = channel.error is not None
+
+    def _write(self, values: Sequence[np.ndarray], outputs: list[int]) -> None:
+        for views, address, value in zip(
+            self._outputs, outputs[:-1], values, strict=True
+        ):
+            views.at(address)[...] = value
+
+
+class _Views:
+    """Arrays over buffers of one shape and dtype; XLA uses few, over and over."""
+
+    def __init__(self, spec: tf.TensorSpec) -> None:
+        self._shape = tuple(spec.shape)
+        self._dtype = spec.dtype.as_numpy_dtype
+        self._size = math.prod(self._shape) * spec.dtype.size
+        self._known: dict[int, np.ndarray] = {}
+
+    def at(self, address: int) -> np.ndarray:
+        array = self._known.get(address)
+        if array is None:
+            if len(self._known) >= 16:
+                self._known.clear()
+            buffer = (ctypes.c_char * self._size).from_address(address)
+            array = np.frombuffer(buffer, self._dtype).reshape(self._shape)
+            self._known[address] = array
+        return array
+
+
+# By the number that the program passes.
+_sites: weakref.WeakValueDictionary[int, _CallSite] = weakref.WeakValueDictionary()
+_numbers = itertools.count()
+_ATTRIBUTE = "_tfrl_call_sites"
+
+
+def _remember(site: _CallSite) -> int:
+    """Returns a number for the site, kept as long as the graphs that are built."""
+    number = next(_numbers)
+    _sites[number] = site
+    # A function traced inside of another may outlive it, or be outlived by it.
+    graph = tf.compat.v1.get_default_graph()
+    while hasattr(graph, "outer_graph"):
+        if not hasattr(graph, _ATTRIBUTE):
+            setattr(graph, _ATTRIBUTE, [])
+        getattr(graph, _ATTRIBUTE).append(site)
+        graph = graph.outer_graph
+    return number
+
+
+def _answer(inputs: list[int], outputs: list[int]) -> None:
+    """Makes the call whose number is the first input; all are addresses of buffers."""
+    number, *inputs = inputs
+    _sites[ctypes.c_int64.from_address(number).value].call(inputs, outputs)
+
+
+@functools.cache
+def _register_handler() -> Any:
+    """Makes the handler known to XLA, once; what is returned must be kept."""
+    return xla_ffi.register(_TARGET, _answer)

@@ -1,0 +1,246 @@
+"""Variables as tensors: a stateful computation turned into a pure function.
+
+Inside of `substituted(variables, tensors)` each variable *is* its tensor: reading gives
+the tensor, assigning puts another one in its place. Code that holds its state in
+variables (an agent's train step, a replay buffer, an environment) becomes a function
+from the tensors before to the tensors after, which `tf.vectorized_map` can run for many
+copies of the state at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager import tape
+
+_active: contextvars.ContextVar[Substitution | None] = contextvars.ContextVar(
+    "tfrl_substitution", default=None
+)
+
+
+class Substitution:
+    """The tensors that stand for variables now."""
+
+    def __init__(
+        self, variables: Sequence[tf.Variable], tensors: Sequence[tf.Tensor]
+    ) -> None:
+        self._variables = list(variables)
+        self._graph = tf.compat.v1.get_default_graph()
+        self._tensors = {
+            id(variable): tensor
+            for variable, tensor in zip(variables, tensors, strict=True)
+        }
+
+    def __contains__(self, variable: Any) -> bool:
+        return id(variable) in self._tensors
+
+    def get(self, variable: tf.Variable) -> tf.Tensor:
+        """The tensor that is the variable now."""
+        return self._tensors[id(variable)]
+
+    def set(self, variable: tf.Variable, value: Any) -> tf.Tensor:
+        """Makes `value` the variable's tensor, and returns it.
+
+        Raises:
+          NotImplementedError: in a graph inside of the one of the substitution.
+        """
+        if tf.compat.v1.get_default_graph() is not self._graph:
+            raise NotImplementedError(
+                f"{variable.name}: got an assignment inside of a tf.cond, "
+                "tf.while_loop or tf.function, expected it outside of them, since the "
+                "variable is only a tensor here (many runs are trained at once, say); "
+                "use tfrl.compilation.variable_substitution.cond, or tf.where."
+            )
+        tensor = tf.cast(tf.convert_to_tensor(value), variable.dtype)
+        tensor = tf.ensure_shape(tensor, variable.shape)
+        self._tensors[id(variable)] = tensor
+        return tensor
+
+    def tensors(self) -> list[tf.Tensor]:
+        """The tensors now, in the order of the variables."""
+        return [self._tensors[id(variable)] for variable in self._variables]
+
+
+def active() -> Substitution | None:
+    """The innermost substitution that code is being traced in, or None."""
+    return _active.get()
+
+
+@contextlib.contextmanager
+def substituted(
+    variables: Sequence[tf.Variable], tensors: Sequence[tf.Tensor]
+) -> Iterator[Substitution]:
+    """Lets tensors stand for variables, while a graph is built.
+
+    Args:
+      variables: `tf.Variable`s (those behind Keras variables, too).
+      tensors: one of the same shape and dtype for each.
+
+    Yields:
+      The `Substitution`; its `tensors()` are at the end what the variables would be.
+
+    Raises:
+      RuntimeError: inside of another such scope.
+    """
+    if active() is not None:
+        raise RuntimeError(
+            "substituted: entered while other variables are tensors already, expected "
+            "one scope at a time; substitute all of them in one."
+        )
+    substitution = Substitution(variables, tensors)
+    token = _active.set(substitution)
+    classes = [type(variable) for variable in variables]
+    try:
+        for variable, original in zip(variables, classes, strict=True):
+            # The variable object itself has to answer differently, since code holds it
+            # everywhere; a change of class is undone more surely than one of methods.
+            object.__setattr__(variable, "__class__", _substitute_class(original))
+        yield substitution
+    finally:
+        for variable, original in zip(variables, classes, strict=True):
+            object.__setattr__(variable, "__class__", original)
+        _active.reset(token)
+
+
+def cond(due: tf.Tensor, body: Callable[[], Any]) -> None:
+    """Runs `body`, which assigns to variables, if `due`.
+
+    In a substitution the body is computed in any case, and its assignments are kept
+    where `due`.
+    """
+    substitution = active()
+    if substitution is None:
+
+        def run() -> tf.Tensor:
+            body()
+            return tf.constant(True)
+
+        tf.cond(due, run, lambda: tf.constant(False))
+        return
+    before = dict(substitution._tensors)
+    body()
+    for key, tensor in substitution._tensors.items():
+        if tensor is not before[key]:
+            substitution._tensors[key] = tf.where(due, tensor, before[key])
+
+
+class _Substitute:
+    """What a substituted variable does instead."""
+
+    dtype: tf.DType
+
+    @property
+    def handle(self) -> tf.Tensor:
+        """What a gradient tape knows the variable by."""
+        substitution = active()
+        assert substitution is not None
+        return substitution.get(self)
+
+    def value(self) -> tf.Tensor:
+        return _current(self)
+
+    def read_value(self) -> tf.Tensor:
+        return _current(self)
+
+    def numpy(self) -> Any:
+        raise NotImplementedError(_unsupported(self, "numpy"))
+
+    def sparse_read(self, indices: Any, name: str | None = None) -> tf.Tensor:
+        return tf.gather(_current(self), indices, name=name)
+
+    def gather_nd(self, indices: Any, name: str | None = None) -> tf.Tensor:
+        return tf.gather_nd(_current(self), indices, name=name)
+
+    def assign(self, value: Any, *_: Any, **__: Any) -> tf.Tensor:
+        return _change(self, value)
+
+    def assign_add(self, delta: Any, *_: Any, **__: Any) -> tf.Tensor:
+        return _change(self, _current(self) + tf.cast(delta, self.dtype))
+
+    def assign_sub(self, delta: Any, *_: Any, **__: Any) -> tf.Tensor:
+        return _change(self, _current(self) - tf.cast(delta, self.dtype))
+
+    def scatter_update(self, sparse_delta: tf.IndexedSlices, *_: Any) -> tf.Tensor:
+        return self.scatter_nd_update(_rows(sparse_delta), sparse_delta.values)
+
+    def scatter_nd_update(self, indices: Any, updates: Any, *_: Any) -> tf.Tensor:
+        updates = tf.cast(updates, self.dtype)
+        # A vectorized map takes int32 only.
+        indices = tf.cast(indices, tf.int32)
+        return _change(
+            self, tf.tensor_scatter_nd_update(_current(self), indices, updates)
+        )
+
+    def scatter_add(self, sparse_delta: tf.IndexedSlices, *_: Any) -> tf.Tensor:
+        return _change(
+            self,
+            tf.tensor_scatter_nd_add(
+                _current(self), _rows(sparse_delta), sparse_delta.values
+            ),
+        )
+
+
+def _rows(sparse_delta: tf.IndexedSlices) -> tf.Tensor:
+    """The rows that are changed, int32 `[..., 1]`."""
+    return tf.cast(sparse_delta.indices, tf.int32)[..., tf.newaxis]
+
+
+def _refuse(name: str) -> Callable[..., Any]:
+    def refuse(self: Any, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError(_unsupported(self, name))
+
+    return refuse
+
+
+for _name in (
+    "_strided_slice_assign",
+    "batch_scatter_update",
+    "scatter_div",
+    "scatter_max",
+    "scatter_min",
+    "scatter_mul",
+    "scatter_nd_add",
+    "scatter_nd_max",
+    "scatter_nd_min",
+    "scatter_nd_sub",
+    "scatter_sub",
+):
+    setattr(_Substitute, _name, _refuse(_name))
+
+
+def _unsupported(variable: Any, name: str) -> str:
+    return (
+        f"{variable.name}.{name}: the variable is only a tensor here (many runs are "
+        "trained at once, say), expected reading, assign, assign_add, assign_sub, "
+        "scatter_update or scatter_add; use one of those."
+    )
+
+
+def _current(variable: Any) -> tf.Tensor:
+    substitution = active()
+    assert substitution is not None
+    if variable.trainable:
+        # Gradient tapes watch what `handle` is: the tensor.
+        tape.variable_accessed(variable)
+    return substitution.get(variable)
+
+
+def _change(variable: Any, value: Any) -> tf.Tensor:
+    substitution = active()
+    assert substitution is not None
+    return substitution.set(variable, value)
+
+
+_classes: dict[type, type] = {}
+
+
+def _substitute_class(original: type) -> type:
+    if original not in _classes:
+        _classes[original] = type(
+            f"Substituted{original.__name__}", (_Substitute, original), {}
+        )
+    return _classes[original]

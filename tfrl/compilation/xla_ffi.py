@@ -1,0 +1,224 @@
+"""XLA's foreign function interface, as far as a handler in Python needs it.
+
+It is a stable C interface; the structures here are those of `xla/ffi/api/c_api.h` among
+TensorFlow's headers. `register` makes a Python function the target of custom calls in
+programs compiled for a CPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.compilation import python_threads
+
+# Another major version may lay out the structures in another way.
+_MAJOR_VERSION = 0
+
+
+class _Span(ctypes.Structure):
+    _fields_ = (("data", ctypes.c_char_p), ("size", ctypes.c_size_t))
+
+    @classmethod
+    def of(cls, text: bytes) -> _Span:
+        return cls(text, len(text))
+
+
+class _Version(ctypes.Structure):
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("extension", ctypes.c_void_p),
+        ("major", ctypes.c_int),
+        ("minor", ctypes.c_int),
+    )
+
+
+class _Api(ctypes.Structure):
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("extension", ctypes.c_void_p),
+        ("version", _Version),
+        ("internal", ctypes.c_void_p),
+        ("error_create", ctypes.c_void_p),
+        ("error_get_message", ctypes.c_void_p),
+        ("error_destroy", ctypes.c_void_p),
+        ("handler_register", ctypes.c_void_p),
+    )
+
+
+class _ErrorCreateArgs(ctypes.Structure):
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("extension", ctypes.c_void_p),
+        ("message", ctypes.c_char_p),
+        ("code", ctypes.c_int),
+    )
+
+
+class _RegisterArgs(ctypes.Structure):
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("extension", ctypes.c_void_p),
+        ("name", _Span),
+        ("platform", _Span),
+        ("instantiate", ctypes.c_void_p),
+        ("prepare", ctypes.c_void_p),
+        ("initialize", ctypes.c_void_p),
+        ("execute", ctypes.c_void_p),
+        ("traits", ctypes.c_uint32),
+    )
+
+
+class _Values(ctypes.Structure):
+    """XLA_FFI_Args and XLA_FFI_Rets."""
+
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("extension", ctypes.c_void_p),
+        ("count", ctypes.c_int64),
+        ("types", ctypes.c_void_p),
+        ("values", ctypes.c_void_p),
+    )
+
+
+class _CallFrame(ctypes.Structure):
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("extension", ctypes.c_void_p),
+        ("api", ctypes.c_void_p),
+        ("context", ctypes.c_void_p),
+        ("stage", ctypes.c_int),
+        ("inputs", _Values),
+        ("outputs", _Values),
+    )
+
+
+class _Buffer(ctypes.Structure):
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("extension", ctypes.c_void_p),
+        ("dtype", ctypes.c_int),
+        ("data", ctypes.c_void_p),
+    )
+
+
+class _Metadata(ctypes.Structure):
+    _fields_ = (("struct_size", ctypes.c_size_t), ("version", _Version))
+
+
+class _MetadataExtension(ctypes.Structure):
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("type", ctypes.c_int),
+        ("next", ctypes.c_void_p),
+        ("metadata", ctypes.POINTER(_Metadata)),
+    )
+
+
+_METADATA_EXTENSION = 1
+_INTERNAL_ERROR = 13
+_Handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+
+
+def _addresses(values: _Values) -> list[int]:
+    """Where the data of each buffer lies."""
+    count = values.count
+    buffers = (ctypes.c_size_t * count).from_address(values.values)
+    return [
+        ctypes.c_size_t.from_address(buffer + _Buffer.data.offset).value
+        for buffer in buffers
+    ]
+
+
+def _tell_version(extension: int, version: _Version) -> None:
+    """Answers XLA's question which interface the handler was made for."""
+    asked = _MetadataExtension.from_address(extension)
+    if asked.type == _METADATA_EXTENSION:
+        asked.metadata.contents.version.major = version.major
+        asked.metadata.contents.version.minor = version.minor
+
+
+def register(target: str, answer: Callable[[list[int], list[int]], None]) -> Any:
+    """Has custom calls of `target` answered by a Python function.
+
+    Args:
+      target: what the calls name.
+      answer: takes the addresses of the input and of the output buffers. An exception
+        fails the program, after which the variables that it updates are spoilt.
+
+    Returns:
+      What must be kept as long as there are such calls.
+
+    Raises:
+      NotImplementedError: this build of TensorFlow does not have the interface.
+    """
+    api = _find_api()
+    create_error = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(_ErrorCreateArgs))(
+        api.error_create
+    )
+
+    def handle(frame_address: int) -> int | None:
+        frame = _CallFrame.from_address(frame_address)
+        if frame.extension:
+            _tell_version(frame.extension, api.version)
+            return None
+        try:
+            python_threads.keep_thread_state()
+            answer(_addresses(frame.inputs), _addresses(frame.outputs))
+        except BaseException as error:  # Must not pass into XLA.
+            text = f"{type(error).__name__}: {error}".encode()
+            arguments = _ErrorCreateArgs(
+                ctypes.sizeof(_ErrorCreateArgs), None, text, _INTERNAL_ERROR
+            )
+            return create_error(ctypes.byref(arguments))
+        return None
+
+    handler = _Handler(handle)
+    arguments = _RegisterArgs(
+        ctypes.sizeof(_RegisterArgs),
+        None,
+        _Span.of(target.encode()),
+        _Span.of(b"Host"),
+        None,
+        None,
+        None,
+        ctypes.cast(handler, ctypes.c_void_p),
+        0,
+    )
+    register_handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(_RegisterArgs))(
+        api.handler_register
+    )
+    if register_handler(ctypes.byref(arguments)) is not None:
+        raise NotImplementedError(
+            f"host_call: XLA of TensorFlow {tf.__version__} refused the handler of "
+            "Python calls; do not compile loops over Python environments."
+        )
+    return handler
+
+
+def _find_api() -> _Api:
+    library = next(
+        pathlib.Path(tf.__file__).parent.glob("libtensorflow_framework*"), None
+    )
+    try:
+        get_api = ctypes.CDLL(str(library))._ZN3xla3ffi12GetXlaFfiApiEv
+    except (OSError, AttributeError):
+        raise NotImplementedError(
+            f"host_call: TensorFlow {tf.__version__} as it is installed here does not "
+            "let Python be called from a program compiled by XLA, expected XLA's "
+            "foreign function interface in libtensorflow_framework; do not compile "
+            "loops over Python environments."
+        ) from None
+    get_api.restype = ctypes.c_void_p
+    api = _Api.from_address(get_api())
+    if api.version.major != _MAJOR_VERSION:
+        raise NotImplementedError(
+            f"host_call: TensorFlow {tf.__version__} has version {api.version.major} "
+            f"of XLA's foreign function interface, expected {_MAJOR_VERSION}; do not "
+            "compile loops over Python environments."
+        )
+    return api

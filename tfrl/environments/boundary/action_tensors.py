@@ -1,0 +1,56 @@
+"""Actions as flat tensors, checked against their specs; see also `action_arrays`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tree
+
+from tfrl.environments.boundary import action_arrays
+
+
+def flatten(action: Any, spec: Any, batch_size: int) -> list[tf.Tensor]:
+    """Returns the tensors of `action` in the order of its specs, with their dtypes.
+
+    Args:
+      action: A nest like `spec` of tensors, or of what becomes one, `[B, ...]`.
+      spec: A nest of tensor specs, without the batch.
+      batch_size: The size of the batch, `B`.
+
+    Raises:
+      ValueError: If the structure or a shape differs, or something is no tensor.
+      TypeError: If a dtype is of another kind, such as floats for integers.
+    """
+    return [
+        _as_tensor("/".join(("action", *map(str, path))), leaf, leaf_spec, batch_size)
+        for (path, leaf_spec), leaf in zip(
+            tree.flatten_with_path(spec),
+            action_arrays.leaves(action, spec),
+            strict=True,
+        )
+    ]
+
+
+def _as_tensor(where: str, value: Any, spec: Any, batch_size: int) -> tf.Tensor:
+    try:
+        tensor = tf.convert_to_tensor(value, dtype_hint=spec.dtype)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{where}: got {value!r}, expected a tensor for {spec} ({error}); pack the "
+            "actions like the spec."
+        ) from None
+    expected = tf.TensorShape([batch_size, *spec.shape])
+    if not expected.is_compatible_with(tensor.shape):
+        raise ValueError(
+            f"{where}: got shape {tuple(tensor.shape)}, expected {tuple(expected)}; "
+            f"take actions that follow {spec}, with the batch in front."
+        )
+    dtypes = [np.dtype(t.dtype.as_numpy_dtype) for t in (tensor, spec)]
+    if not action_arrays.can_cast(*dtypes):
+        raise TypeError(
+            f"{where}: got dtype {tensor.dtype.name}, expected {spec.dtype.name}; cast "
+            "the action."
+        )
+    return tf.cast(tensor, spec.dtype)

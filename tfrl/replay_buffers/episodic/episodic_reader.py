@@ -1,0 +1,180 @@
+"""Reading from an episodic replay buffer: samples, one ordered pass, everything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.replay_buffers import replay_buffer
+from tfrl.replay_buffers.episodic import episodic_store
+from tfrl.utils import seeds
+
+BufferInfo = replay_buffer.BufferInfo
+
+
+class EpisodicReader(tf.Module):
+    """Gives out the episodes of a store, or windows of their frames."""
+
+    def __init__(
+        self,
+        data_spec: Any,
+        store: episodic_store.EpisodicStore,
+        completed_only: bool,
+        generator: tf.random.Generator,
+        device: str | None,
+    ) -> None:
+        super().__init__()
+        # Set past tf.Module's tracking, which would wrap lists and tuples.
+        object.__setattr__(self, "_data_spec", data_spec)
+        self._store = store
+        self._completed_only = completed_only
+        self._generator = generator
+        self._device = device
+        # For eager callers; one for each reader, or their traces would add up.
+        self._episode_compiled = tf.function(self._episode)
+        self._gather_compiled = tf.function(self._gather)
+
+    def episode(self) -> tuple[Any, BufferInfo]:
+        """Returns one whole episode, drawn uniformly; each leaf is `[T, ...]`."""
+        eager = tf.executing_eagerly()
+        while True:
+            items, info, intact = self._episode_compiled() if eager else self._episode()
+            if not eager or intact:
+                return items, info
+
+    def samples(self, num_steps: int | None, num_parallel_calls: Any) -> Any:
+        """Returns an endless dataset of windows, or of episodes if `num_steps` is None.
+
+        A window is drawn uniformly from all that lie within one episode.
+        """
+
+        def read(
+            lists: Any, start: Any, number: Any, info: BufferInfo, intact: tf.Tensor
+        ) -> tuple[Any, BufferInfo]:
+            del intact
+            number = number if num_steps is None else num_steps
+            return self._store.table.slice(lists, start, number), info
+
+        return (
+            tf.data.Dataset.counter()
+            .map(lambda _: self._draw(num_steps), num_parallel_calls)
+            .filter(lambda lists, start, number, info, intact: intact)
+            .map(read, num_parallel_calls)
+        )
+
+    def single_pass(
+        self,
+        num_steps: int | None,
+        shift: int | None,
+        full: bool,
+        num_parallel_calls: Any,
+    ) -> tf.data.Dataset:
+        """Returns a dataset of every episode's windows (only full ones) in order."""
+
+        def episodes(_: tf.Tensor) -> tf.data.Dataset:
+            rows, lengths, ids = self._in_order()
+            return tf.data.Dataset.from_tensor_slices((rows, lengths, ids))
+
+        def windows(row: Any, length: Any, episode_id: Any) -> tf.data.Dataset:
+            if num_steps is None:
+                starts, ends = tf.constant([0], tf.int64), length[tf.newaxis]
+            else:
+                limit = tf.maximum(length - num_steps + 1, 0) if full else length
+                starts = tf.range(0, limit, shift)
+                ends = tf.minimum(starts + num_steps, length)
+            same = tf.ones_like(starts)
+            return tf.data.Dataset.from_tensor_slices(
+                (row * same, starts, ends, episode_id * same)
+            )
+
+        def read(row: Any, start: Any, end: Any, episode_id: Any) -> Any:
+            lists = self._store.table.get_episode_lists(row)
+            number = num_steps if full and num_steps is not None else end - start
+            items = self._store.table.slice(lists, start, number)
+            return items, BufferInfo(episode_id, ())
+
+        # The episodes are looked up when an iterator is made, not here.
+        dataset = tf.data.Dataset.range(1).flat_map(episodes).flat_map(windows)
+        return dataset.map(read, num_parallel_calls)
+
+    def _in_order(self) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Returns rows, lengths and ids of the episodes to give out, oldest first."""
+        ids, lengths, counts = self._store.sampling_counts(None, self._completed_only)
+        rows = tf.argsort(ids)
+        rows = tf.boolean_mask(rows, tf.gather(counts, rows) > 0)
+        return tf.cast(rows, tf.int64), tf.gather(lengths, rows), tf.gather(ids, rows)
+
+    def gather_all(self) -> Any:
+        """Returns all frames of all episodes one after another, `[1, T, ...]`."""
+        return self._gather_compiled()
+
+    def _gather(self) -> Any:
+        rows, _, _ = self._in_order()
+        number = tf.size(rows)
+        arrays = tf.nest.map_structure(
+            lambda spec: tf.TensorArray(
+                spec.dtype,
+                size=number,
+                infer_shape=False,
+                element_shape=[None, *spec.shape],
+            ),
+            self._data_spec,
+        )
+
+        def write(i: tf.Tensor, arrays: Any) -> tuple[tf.Tensor, Any]:
+            episode = self._store.table.get_episode_values(rows[i])
+            return i + 1, tf.nest.map_structure(
+                lambda array, value: array.write(i, value), arrays, episode
+            )
+
+        _, arrays = tf.while_loop(lambda i, _: i < number, write, (0, arrays))
+        return tf.nest.map_structure(lambda array: array.concat()[tf.newaxis], arrays)
+
+    def _episode(self) -> tuple[Any, BufferInfo, tf.Tensor]:
+        lists, start, number, info, intact = self._draw(None)
+        # An episode that was replaced may have fewer frames by now, or none.
+        number = tf.where(intact, number, 0)
+        return self._store.table.slice(lists, start, number), info, intact
+
+    def _draw(self, num_steps: int | None) -> tuple[Any, Any, Any, BufferInfo, Any]:
+        """Draws a window uniformly among all, or an episode.
+
+        Returns its episode's TensorLists, its first frame and number of frames, its
+        info, and whether the episode was not replaced meanwhile.
+        """
+        with replay_buffer.placed(self._device), tf.name_scope("sample"):
+            seed = seeds.next_seed(self._generator)
+            ids, lengths, counts = self._store.sampling_counts(
+                num_steps, self._completed_only
+            )
+            ends = tf.cumsum(counts)
+            with tf.control_dependencies(self._assert_enough(ends[-1], num_steps)):
+                hit = seeds.uniform(seed, [], maxval=ends[-1], dtype=tf.int64)
+            row = tf.searchsorted(ends, hit[tf.newaxis], side="right")[0]
+            start = hit - ends[row] + counts[row]
+            lists = self._store.table.get_episode_lists(row)
+            with tf.control_dependencies(tf.nest.flatten(lists)):
+                intact = tf.gather(self._store.ids, row) == ids[row]
+            number = lengths[row] if num_steps is None else num_steps
+            probability = 1.0 / tf.cast(ends[-1], tf.float32)
+            return lists, start, number, BufferInfo(ids[row], probability), intact
+
+    def _assert_enough(self, total: tf.Tensor, num_steps: int | None) -> list[Any]:
+        what = "a completed episode" if self._completed_only else "an episode"
+        needed = f"sampling needs {what} of at least {num_steps or 1} frames"
+        longest = tf.reduce_max(self._store.lengths)
+        empty = [
+            f"EpisodicReplayBuffer is empty: {needed}. Add items before sampling the "
+            "buffer."
+        ]
+        short = [
+            f"EpisodicReplayBuffer is too short: {needed}; its longest episode so far, "
+            "completed or not, has",
+            longest,
+            "frames. Add more items before sampling the buffer.",
+        ]
+        return [
+            tf.raw_ops.Assert(condition=longest > 0, data=empty),
+            tf.raw_ops.Assert(condition=total > 0, data=short),
+        ]

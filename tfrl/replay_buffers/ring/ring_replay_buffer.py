@@ -1,0 +1,457 @@
+"""A ring of frames for each environment, in `tf.Variable`s: what its buffers share.
+
+Frame number `i` of environment `b` lies in row `i % R * B + b` of one flat table, so
+that the frames of one step are a block, written at once. `R` is one more than the
+`max_length` frames that can be sampled, and this spare block makes sampling safe beside
+a writer: a frame is written into a row that is not sampled any more, and only then is
+the head moved on, which brings the new frame in and puts the oldest one out.
+
+A window of frames is called by the *key* of its first one: `i * B + b`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.compilation import fast_function, host_calls
+from tfrl.replay_buffers import batch_check, replay_buffer
+from tfrl.replay_buffers.ring import packed_table
+from tfrl.utils import seeds
+
+BufferInfo = replay_buffer.BufferInfo
+
+
+class RingReplayBuffer(replay_buffer.ReplayBuffer):
+    """Stores batches of frames; samples frames or windows of successive ones.
+
+    Each of the `batch_size` environments has a ring of its own of `max_length` frames.
+    A sample is drawn from all windows of `num_steps` frames that lie within a ring from
+    its oldest to its newest frame, so none joins the newest frame to the oldest. The
+    buffer does not know what its frames mean: a window may cross an episode's end,
+    which agents mask.
+
+    One writer and any number of samplers may work at the same time; several writers
+    must take turns.
+
+    Subclasses write `_choose`, which draws the windows, and may write `_enter`, which
+    is told of every new frame.
+    """
+
+    def __init__(
+        self,
+        data_spec: Any,
+        batch_size: int,
+        max_length: int = 1000,
+        scope: str = "RingReplayBuffer",
+        device: str | None = None,
+        table_fn: Callable[..., Any] = packed_table.PackedTable,
+        dataset_drop_remainder: bool = False,
+        dataset_window_shift: int | None = None,
+        stateful_dataset: bool = False,
+        *,
+        seed: int | None = None,
+    ) -> None:
+        """Creates the storage.
+
+        Args:
+          data_spec: A nest of `tf.TensorSpec`s of one frame, without batch and time.
+          batch_size: How many environments are written at once (`B`).
+          max_length: How many frames of each environment are kept (`L`).
+          scope: What the variables' names begin with.
+          device: Where the variables live; None leaves it to TensorFlow.
+          table_fn: Makes the storage: `table_fn(data_spec, number_of_rows)`.
+          dataset_drop_remainder: Whether a deterministic pass drops batches and windows
+            that are not full.
+          dataset_window_shift: How far a deterministic pass moves from one window to
+            the next; None is `num_steps`, so that windows do not overlap.
+          stateful_dataset: Kept for its property; datasets read variables in any case.
+          seed: Of the sampling; None follows `tf.random.set_seed`.
+
+        Raises:
+          ValueError: If a size is not positive, or a spec cannot be stored.
+        """
+        replay_buffer.check_count("batch_size", batch_size, optional=False)
+        replay_buffer.check_count("max_length", max_length, optional=False)
+        replay_buffer.check_count("dataset_window_shift", dataset_window_shift)
+        super().__init__(data_spec, batch_size * max_length, stateful_dataset)
+        self._batch_size = int(batch_size)
+        self._max_length = int(max_length)
+        self._ring = self._max_length + 1
+        self._scope = scope
+        self._device = device
+        self._table_fn = table_fn
+        self._drop_remainder = dataset_drop_remainder
+        self._window_shift = dataset_window_shift
+        with self._placed(), tf.name_scope(scope):
+            self._table = table_fn(data_spec, self._batch_size * self._ring)
+            # The number of the newest frame.
+            self._last_id = tf.Variable(
+                -1, dtype=tf.int64, trainable=False, name="last_id"
+            )
+            self._generator = seeds.make_generator(seed)
+        # For eager callers; one for each buffer, or their traces would add up.
+        self._draw_compiled = tf.function(self._draw, autograph=False)
+        self._write_compiled = fast_function.fast_function(self._write, autograph=False)
+        self._read_all_compiled = fast_function.fast_function(
+            self._read_all, autograph=False
+        )
+        self._check_batch = batch_check.BatchCheck(data_spec, self._batch_size)
+
+    def variables(self) -> list[tf.Variable]:
+        """Returns the storage, the head and the state of the random generator."""
+        return [*self._table.variables(), self._last_id, self._generator.state]
+
+    @property
+    def batch_size(self) -> int:
+        """How many environments are written at once."""
+        return self._batch_size
+
+    @property
+    def max_length(self) -> int:
+        """How many frames of each environment are kept."""
+        return self._max_length
+
+    @property
+    def device(self) -> str | None:
+        """Where the variables were asked to live."""
+        return self._device
+
+    @property
+    def table_fn(self) -> Callable[..., Any]:
+        """What made the storage."""
+        return self._table_fn
+
+    @property
+    def scope(self) -> str:
+        """What the variables' names begin with."""
+        return self._scope
+
+    def sample(
+        self,
+        sample_batch_size: int | None = None,
+        num_steps: int | None = None,
+        seed: int | tf.Tensor | None = None,
+    ) -> tuple[Any, BufferInfo]:
+        """Returns windows drawn at random, a pure function of contents and `seed`.
+
+        For loops that read the buffer's variables directly, also compiled by XLA.
+
+        Args:
+          sample_batch_size: How many windows to draw (`N`); None draws one and leaves
+            the batch dimension out.
+          num_steps: How many frames make a window (`T`); None gives single frames
+            without a time dimension.
+          seed: An integer, or an integer tensor `[2]`; None takes the next one of the
+            buffer's own generator.
+
+        Returns:
+          Items `[N, T, ...]` and their `BufferInfo`: the frames' ids, int64 `[N, T]`,
+          counted in each environment from 0, and the windows' probabilities, `[N]`.
+
+        Raises:
+          ValueError: If `num_steps` is larger than `max_length`.
+          tf.errors.InvalidArgumentError: If the buffer is empty, or holds fewer than
+            `num_steps` frames of each environment. (XLA compiles the check away.)
+        """
+        replay_buffer.check_count("sample_batch_size", sample_batch_size)
+        replay_buffer.check_count("num_steps", num_steps)
+        self.check_fits(num_steps)
+        if seed is not None:
+            seed = tf.cast(seeds.as_seed(seed), tf.int64)
+        if not tf.executing_eagerly():
+            items, info, intact = self._draw(sample_batch_size, num_steps, seed)
+            overtaken = [
+                f"{type(self).__name__}.sample: a writer outside this tf.function "
+                "overtook it. Sample through as_dataset, which draws anew then."
+            ]
+            with tf.control_dependencies([assert_true(intact, overtaken)]):
+                return tf.nest.map_structure(tf.identity, (items, info))
+        while True:
+            items, info, intact = self._draw_compiled(
+                sample_batch_size, num_steps, seed
+            )
+            if intact:
+                return items, info
+            seed = None if seed is None else seed + tf.constant([0, 1], tf.int64)
+
+    def _num_frames(self) -> tf.Tensor:
+        return tf.minimum(self._last_id + 1, self._max_length) * self._batch_size
+
+    def _add_batch(self, items: Any) -> tf.Tensor:
+        items = self._check_batch(items)
+        if tf.executing_eagerly():
+            return self._write_compiled(items)
+        return self._write(items)
+
+    def _write(self, items: Any) -> tf.Tensor:
+        with self._placed(), tf.name_scope("add_batch"):
+            new_id = self._last_id + 1
+            write = self._table.write_block(new_id % self._ring, items)
+            enter = self._enter(new_id)
+            # Only a complete frame becomes visible.
+            with tf.control_dependencies([write, enter]):
+                publish = self._last_id.assign(new_id, read_value=False)
+            with tf.control_dependencies([publish]):
+                return tf.identity(new_id)
+
+    def _get_next(
+        self, sample_batch_size: int | None, num_steps: int | None, time_stacked: bool
+    ) -> tuple[Any, BufferInfo]:
+        items, info = self.sample(sample_batch_size, num_steps)
+        if num_steps is None or time_stacked:
+            return items, info
+        axis = 0 if sample_batch_size is None else 1
+        steps = [tf.unstack(x, num_steps, axis) for x in tf.nest.flatten(items)]
+        items = tuple(
+            tf.nest.pack_sequence_as(self._data_spec, step)
+            for step in zip(*steps, strict=True)
+        )
+        return items, info._replace(ids=tuple(tf.unstack(info.ids, num_steps, axis)))
+
+    def _gather_all(self) -> Any:
+        if tf.executing_eagerly():
+            return self._read_all_compiled()
+        return self._read_all()
+
+    def _read_all(self) -> Any:
+        with self._placed(), tf.name_scope("gather_all"):
+            first, count = self._valid_starts(self._last_id.read_value(), 1)
+            ids = tf.range(first, first + count)
+            columns = tf.range(self._batch_size, dtype=tf.int64)
+            return self._table.read(self._rows(columns[:, None], ids))
+
+    def _clear(self) -> None:
+        self._last_id.assign(-1)
+
+    def _choose(
+        self, seed: tf.Tensor, shape: list[int], first: tf.Tensor, count: tf.Tensor
+    ) -> tuple[tf.Tensor, Any]:
+        """Draws windows that start at one of `count` frames from `first` on.
+
+        Returns the keys of their first frames, int64 of `shape`, and their `BufferInfo`
+        (or one like it), whose `ids` are put in afterwards.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.sample")
+
+    def _enter(self, new_id: tf.Tensor) -> Any:
+        """Takes note of the frames that are being written; returns the op that does."""
+        del new_id
+        return tf.no_op()
+
+    def _draw(
+        self,
+        sample_batch_size: int | None,
+        num_steps: int | None,
+        seed: tf.Tensor | None,
+    ) -> tuple[Any, BufferInfo, tf.Tensor]:
+        """Returns items, their info, and whether no writer can have reached them.
+
+        The head is read again after the rows were gathered: what is valid even then was
+        not written to in between, since the row after the head's is a spare one.
+        """
+        shape = [] if sample_batch_size is None else [sample_batch_size]
+        with self._placed(), tf.name_scope("sample"):
+            if seed is None:
+                seed = seeds.next_seed(self._generator)
+            head = self._last_id.read_value()
+            first, count = self._valid_starts(head, num_steps or 1)
+            checks = self._assert_enough(head, count, num_steps or 1)
+            with tf.control_dependencies(checks):
+                keys, info = self._choose(seed, shape, first, tf.identity(count))
+            starts, columns = keys // self._batch_size, keys % self._batch_size
+            ids = starts
+            if num_steps is not None:
+                ids = ids[..., None] + tf.range(num_steps, dtype=tf.int64)
+                columns = columns[..., None]
+            items = self._table.read(self._rows(columns, ids))
+            with tf.control_dependencies(tf.nest.flatten(items)):
+                head_after = self._last_id.read_value()
+            # The head falls if the buffer is cleared.
+            intact = (head_after >= head) & tf.reduce_all(
+                starts > head_after - self._max_length
+            )
+            return items, info._replace(ids=ids), intact
+
+    def _as_dataset(
+        self,
+        sample_batch_size: int | None,
+        num_steps: int | None,
+        sequence_preprocess_fn: Callable[[Any], Any] | None,
+        num_parallel_calls: int | None,
+    ) -> tf.data.Dataset:
+        self.check_fits(num_steps)
+
+        # AutoGraph would convert all that is called here, at every start.
+        @tf.autograph.experimental.do_not_convert
+        def draw(_: tf.Tensor) -> tuple[Any, BufferInfo, tf.Tensor]:
+            return self._draw(sample_batch_size, num_steps, None)
+
+        def finish(items: Any, info: BufferInfo, intact: tf.Tensor) -> Any:
+            del intact
+            if sequence_preprocess_fn is not None:
+                items = sequence_preprocess_fn(items)
+            return items, info
+
+        return (
+            # Not a counter, which would be one more function call.
+            tf.data.Dataset.from_tensors(0)
+            .repeat()
+            .map(draw, num_parallel_calls)
+            # Costs nothing to speak of, where a tf.while_loop would a third.
+            .filter(lambda items, info, intact: intact)
+            .map(finish, num_parallel_calls)
+        )
+
+    def _drawing(
+        self, sample_batch_size: int | None, num_steps: int | None
+    ) -> Callable[[], Any] | None:
+        if type(self)._as_dataset is not RingReplayBuffer._as_dataset:
+            return None  # A subclass knows better what its elements are.
+
+        @tf.autograph.experimental.do_not_convert
+        def draw() -> tuple[Any, BufferInfo]:
+            items, info, intact = self._draw(sample_batch_size, num_steps, None)
+
+            def redraw() -> Any:
+                def again(_: tf.Tensor, drawn: Any) -> tuple[tf.Tensor, Any]:
+                    *drawn, intact = self._draw(sample_batch_size, num_steps, None)
+                    return intact, tuple(drawn)
+
+                return tf.while_loop(
+                    lambda intact, _: ~intact,
+                    again,
+                    (tf.constant(False), (items, info)),
+                )[1]
+
+            return tf.cond(intact, lambda: (items, info), redraw)
+
+        return draw
+
+    def _single_deterministic_pass_dataset(
+        self,
+        sample_batch_size: int | None,
+        num_steps: int | None,
+        sequence_preprocess_fn: Callable[[Any], Any] | None,
+        num_parallel_calls: int | None,
+    ) -> tf.data.Dataset:
+        """Goes through the environments in groups, and in each through its windows.
+
+        A group is `sample_batch_size` environments, whose windows make one element;
+        all of these must be full. Without a batch size the last one may be shorter.
+        """
+        if sample_batch_size is not None:
+            self.check_fits(num_steps)
+        self._check_not_all_dropped(sample_batch_size, num_steps)
+        group = sample_batch_size or 1
+        steps = num_steps or 1
+        full = self._drop_remainder or sample_batch_size is not None
+
+        def places(_: tf.Tensor) -> tf.data.Dataset:
+            """Returns (first column, first id, end of ids) of every element."""
+            head = self._last_id.read_value()
+            first, count = self._valid_starts(head, steps if full else 1)
+            with tf.control_dependencies(
+                self._assert_enough(head, count, steps if full else 1)
+            ):
+                starts = tf.range(first, first + count, self._window_shift or steps)
+            whole_groups = self._batch_size // group * group
+            columns = tf.range(
+                whole_groups if self._drop_remainder else self._batch_size,
+                delta=group,
+                dtype=tf.int64,
+            )
+            columns, starts = tf.meshgrid(columns, starts, indexing="ij")
+            ends = tf.minimum(starts + steps, head + 1)
+            return tf.data.Dataset.from_tensor_slices(
+                tuple(tf.reshape(x, [-1]) for x in (columns, starts, ends))
+            )
+
+        def read(column: tf.Tensor, start: tf.Tensor, end: tf.Tensor) -> Any:
+            end_column = tf.minimum(column + group, self._batch_size)
+            columns = tf.range(column, end_column)[:, None]
+            ids = tf.broadcast_to(
+                tf.range(start, end), [end_column - column, end - start]
+            )
+            static = [
+                group
+                if self._drop_remainder or self._batch_size % group == 0
+                else None,
+                steps if full else None,
+            ]
+            rows = tf.ensure_shape(self._rows(columns, ids), static)
+            ids = tf.ensure_shape(ids, static)
+            if num_steps is None:
+                rows, ids = rows[:, 0], ids[:, 0]
+            if sample_batch_size is None:
+                rows, ids = rows[0], ids[0]
+            items = self._table.read(rows)
+            if sequence_preprocess_fn is not None:
+                items = sequence_preprocess_fn(items)
+            return items, BufferInfo(ids, ())
+
+        # The places are worked out when an iterator is made, not here.
+        dataset = tf.data.Dataset.range(1).flat_map(places)
+        return dataset.map(read, num_parallel_calls)
+
+    def _check_not_all_dropped(
+        self, sample_batch_size: int | None, num_steps: int | None
+    ) -> None:
+        if not self._drop_remainder:
+            return
+        for name, value, limit_name, limit in (
+            ("sample_batch_size", sample_batch_size, "batch_size", self._batch_size),
+            ("num_steps", num_steps, "max_length", self._max_length),
+        ):
+            if value is not None and value > limit:
+                raise ValueError(
+                    f"{name}: got {value}, more than {limit_name}={limit}, and "
+                    "dataset_drop_remainder is True: ALL data will be dropped by the "
+                    f"deterministic pass. Ask for at most {limit}."
+                )
+
+    def _placed(self) -> contextlib.AbstractContextManager[Any]:
+        return replay_buffer.placed(self._device)
+
+    def _rows(self, columns: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
+        return ids % self._ring * self._batch_size + columns
+
+    def _valid_starts(
+        self, head: tf.Tensor, num_steps: int
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the first id at which a window may start, and how many there are."""
+        first = tf.maximum(head + 1 - self._max_length, 0)
+        return first, tf.maximum(head + 2 - num_steps - first, 0)
+
+    def check_fits(self, num_steps: int | None) -> None:
+        """Raises a ValueError if windows of `num_steps` frames can never be sampled."""
+        if num_steps is not None and num_steps > self._max_length:
+            raise ValueError(
+                f"num_steps: got {num_steps}, but the buffer keeps only max_length="
+                f"{self._max_length} frames of each environment, so no window can be "
+                f"sampled. Make it with max_length >= {num_steps}."
+            )
+
+    def _assert_enough(
+        self, head: tf.Tensor, count: tf.Tensor, num_steps: int
+    ) -> list[Any]:
+        name = type(self).__name__
+        needed = f"num_steps={num_steps} needs {num_steps} frames of each environment"
+        empty = [f"{name} is empty: {needed}. Add items before sampling the buffer."]
+        short = [
+            f"{name} is too short: {needed}, and it holds",
+            head + 1,
+            "so far. Add more items before sampling the buffer.",
+        ]
+        return [assert_true(head >= 0, empty), assert_true(count > 0, short)]
+
+
+def assert_true(condition: tf.Tensor, data: list[Any]) -> Any:
+    """Returns an op that fails with `data`, strings and tensors, unless `condition`."""
+    if host_calls.in_xla_graph():  # XLA has no assertions.
+        return tf.no_op()
+    # The bare op: tf.debugging.Assert puts each into a tf.cond, which costs more.
+    return tf.raw_ops.Assert(condition=condition, data=data)

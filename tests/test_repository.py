@@ -5,28 +5,7 @@ import re
 import subprocess
 import sys
 
-import pytest
-
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["ruff", "check", "."],
-        ["ruff", "format", "--check", "."],
-        ["mypy", "--cache-dir=/dev/null"],
-        ["lint-imports", "--no-cache"],
-    ],
-    ids=lambda command: " ".join(command[:2]),
-)
-def test_the_code_keeps_its_rules(command):
-    name, *arguments = command
-    tool = pathlib.Path(sys.executable).parent / name
-    result = subprocess.run(
-        [str(tool), *arguments], cwd=REPOSITORY, capture_output=True, text=True
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_the_readmes_listings_run():

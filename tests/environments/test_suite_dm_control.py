@@ -8,7 +8,7 @@ from tfrl.environments import suite_dm_control, tf_py_environment, utils, wrappe
 
 pytestmark = pytest.mark.skipif(
     sys.version_info >= (3, 13),
-    reason="dm-control needs labmaze, which has no release for Python 3.13",
+    reason="dm-control needs labmaze, which has no wheel for Python 3.13",
 )
 
 

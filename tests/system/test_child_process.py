@@ -211,6 +211,8 @@ def ends(pid):
     return False
 
 
+# Forking a process with threads is what is tested; Python 3.12 and later warn of it.
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 def test_a_fork_of_the_parent_leaves_the_children_alone(child):
     pid = os.fork()
     if pid == 0:

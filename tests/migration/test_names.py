@@ -1,0 +1,33 @@
+"""TF-Agents' module paths and public names, as far as tfrl has ever had them.
+
+`names.json` lists them without the package's name: modules, and their classes,
+functions, constants and methods ("Class.method"). A name is only ever added.
+"""
+
+import functools
+import importlib
+import json
+import pathlib
+
+import pytest
+
+NAMES = json.loads((pathlib.Path(__file__).parent / "names.json").read_text())
+
+
+def has(module, name):
+    try:
+        functools.reduce(getattr, name.split("."), module)
+    except AttributeError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("path", NAMES)
+def test_a_module_has_its_names(path):
+    module = importlib.import_module(f"tfrl.{path}")
+    assert [name for name in NAMES[path] if not has(module, name)] == []
+
+
+def test_the_list_is_whole():
+    assert len(NAMES) >= 128
+    assert sum(map(len, NAMES.values())) >= 891

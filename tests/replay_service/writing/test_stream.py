@@ -241,6 +241,8 @@ def test_a_server_that_is_gone_is_named():
         client.trajectory_writer(2)
 
 
+# Forking a process with threads is what is tested; Python 3.12 and later warn of it.
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 def test_a_forked_child_writes_on_its_own(client, drain, filled):
     writer = filled(client)
     writer.create_item("any", 1.0, [writer.history["b"][-1]])

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import filecmp
 import importlib
 import os
 import pathlib
 import statistics
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from benchmarks import measurement, peers, plot, processes, report
+from benchmarks import comparison, measurement, peers, plot, processes, report
 
 NAMES = ("dqn", "tutorial", "reinforce", "compiled", "sweep", "buffer", "startup")
 _ON_DEMAND = ("service", "worker_failures")
 _ON_ALL_CORES = ("service",)  # Of several processes that work at once.
+_WORKERS = "benchmarks/workers"
+_ALONE = ("startup", "worker_failures")  # Have no contenders in rounds.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,7 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             pool=pool,
             say=say,
             clock=options.clock,
+            against=options.against,
         )
+        if options.against:
+            _say_against_what(options.against, say)
         started = time.perf_counter()
         finished = _run(options.benchmarks, options.cores, session)
         for title, versions in pool.versions.items():
@@ -51,6 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             say(f"{title}: {said}")
         _say_how_busy(session)
         report.write_csv(session.results, options.output)
+        if options.against:
+            for line in comparison.summary(session.results):
+                say(line)
+            comparison.write_csv(session.results, options.output / "against.csv")
         plot.draw(session.results, options.output / "benchmarks.png")
         seconds = time.perf_counter() - started
         say(f"{seconds:.0f} s; tables, CSV and plot are in {options.output}")
@@ -121,14 +131,53 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         action="store_true",
         help="make the peers' Python environments first; see benchmarks.peers",
     )
+    parser.add_argument(
+        "--against",
+        type=_checkout,
+        metavar="PATH",
+        help="another checkout of tfrl, measured in the same rounds by its own "
+        f"workers; peers, floors, {' and '.join(_ALONE)} are left out",
+    )
     options = parser.parse_args(arguments)
     for name in options.benchmarks:
         if name not in (*NAMES, *_ON_DEMAND):
             parser.error(
                 f"expected names of {', '.join((*NAMES, *_ON_DEMAND))}, got {name!r}"
             )
-    options.benchmarks = options.benchmarks or list(NAMES)
+    if options.against is None:
+        options.benchmarks = options.benchmarks or list(NAMES)
+        return options
+    for name in options.benchmarks:
+        if name in _ALONE:
+            parser.error(
+                f"{name} cannot be measured with --against: leave out one of them"
+            )
+    options.benchmarks = options.benchmarks or [n for n in NAMES if n not in _ALONE]
     return options
+
+
+def _checkout(path: str) -> pathlib.Path:
+    """A checkout's folder, as `--against` takes it."""
+    folder = pathlib.Path(path).resolve()
+    if not all((folder / part).is_dir() for part in (_WORKERS, "tfrl")):
+        raise argparse.ArgumentTypeError(
+            f"expected a checkout of tfrl, a folder with tfrl/ and {_WORKERS}/, "
+            f"got {folder}"
+        )
+    return folder
+
+
+def _say_against_what(checkout: pathlib.Path, say: Callable[[str], None]) -> None:
+    """Says which checkout is the other one, and whether its workers do the same."""
+    say(f"this: {processes.ROOT}; other: {checkout}")
+    ours, theirs = processes.ROOT / _WORKERS, checkout / _WORKERS
+    names = sorted(path.name for path in ours.glob("*.py"))
+    _, differ, missing = filecmp.cmpfiles(ours, theirs, names, shallow=False)
+    if differ or missing:
+        say(
+            "The measured lines may differ, since each checkout runs its own workers "
+            f"and these are not the same: {', '.join([*differ, *missing])}"
+        )
 
 
 @contextlib.contextmanager

@@ -41,6 +41,7 @@ class System:
       peer: the peer's Python environment (see `benchmarks.peers`); None is our own.
       variables: environment variables besides those of `environment_variables`.
       one_thread: whether its libraries are to use no more than one.
+      root: the checkout whose package and workers run.
     """
 
     title: str
@@ -48,6 +49,7 @@ class System:
     peer: str | None = None
     variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
     one_thread: bool = True
+    root: pathlib.Path = ROOT
 
     def command(self) -> list[str]:
         """What starts its worker.
@@ -92,16 +94,24 @@ SYSTEMS = {
         one_thread=False,
     ),
 }
+OURS = frozenset({"tfrl", "replay_service", "replay_unix", "replay_grpc"})
+
+
+def in_checkout(name: str, checkout: pathlib.Path) -> str:
+    """The name, as `start` takes it, of the same system in another checkout."""
+    return f"{name}@{checkout}"
 
 
 def environment_variables(
-    more: Mapping[str, str] | None = None, one_thread: bool = True
+    more: Mapping[str, str] | None = None,
+    one_thread: bool = True,
+    root: pathlib.Path = ROOT,
 ) -> dict[str, str]:
     """This process' variables, with one thread each and no GPU unless named."""
     variables = {**os.environ, **(_ONE_THREAD if one_thread else {}), **(more or {})}
     variables.setdefault("CUDA_VISIBLE_DEVICES", "")
     variables.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    variables["PYTHONPATH"] = str(ROOT)
+    variables["PYTHONPATH"] = str(root)
     return variables
 
 
@@ -120,13 +130,18 @@ class Worker:
       command: what starts it.
       variables: its whole environment.
       timeout: seconds that an answer may take.
+      root: the folder in which it runs.
 
     Raises:
       WorkerError: if it ends, or says nothing in time.
     """
 
     def __init__(
-        self, command: Sequence[str], variables: Mapping[str, str], timeout: float
+        self,
+        command: Sequence[str],
+        variables: Mapping[str, str],
+        timeout: float,
+        root: pathlib.Path = ROOT,
     ) -> None:
         self._timeout = timeout
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
@@ -136,7 +151,7 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             env=dict(variables),
-            cwd=ROOT,
+            cwd=root,
             text=True,
         )
         self._made: dict[str, tuple[int, Any]] = {}
@@ -219,7 +234,8 @@ def start(
     """Starts a worker of a system.
 
     Args:
-      name: of `SYSTEMS`, and perhaps a colon and what tells workers of one apart.
+      name: of `SYSTEMS`, and perhaps a colon and what tells workers of one apart, and
+        perhaps a checkout (see `in_checkout`).
       timeout: seconds that an answer may take.
       variables: environment variables besides the system's own.
 
@@ -228,8 +244,8 @@ def start(
     """
     system = _system(name)
     more = {**system.variables, **(variables or {})}
-    environment = environment_variables(more, system.one_thread)
-    return Worker(system.command(), environment, timeout)
+    environment = environment_variables(more, system.one_thread, system.root)
+    return Worker(system.command(), environment, timeout, system.root)
 
 
 class Pool:
@@ -260,7 +276,12 @@ class Pool:
 
 
 def _system(name: str) -> System:
-    return SYSTEMS[name.partition(":")[0]]
+    name, _, checkout = name.partition("@")
+    system = SYSTEMS[name.partition(":")[0]]
+    if not checkout:
+        return system
+    title = f"{system.title} in {checkout}"
+    return dataclasses.replace(system, title=title, root=pathlib.Path(checkout))
 
 
 def _tail(text: str, lines: int = 8) -> str:

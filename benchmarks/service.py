@@ -19,7 +19,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from benchmarks import command_line, processes, report
+from benchmarks import command_line, comparison, processes, report
 from benchmarks.measurement import Contender, Group, Session
 from benchmarks.workers import memory
 
@@ -82,6 +82,7 @@ class Row:
                     f"{SYSTEMS[label]}:{self.role}",
                     self.task,
                     {"address": addresses[label], **self.settings},
+                    {"address": addresses.get(comparison.other(label), "")},
                 )
                 for label in labels
             ),
@@ -170,12 +171,20 @@ def _tables(write: int) -> dict[str, dict[str, Any]]:
     }
 
 
+def _system(session: Session, label: str, role: str = "") -> str:
+    """The system of a contender, perhaps of the other checkout's."""
+    name = SYSTEMS[comparison.this(label)] + role
+    if session.against and comparison.is_other(label):
+        return processes.in_checkout(name, session.against)
+    return name
+
+
 @contextlib.contextmanager
 def _server(
     session: Session, label: str, tables: Mapping[str, Any]
 ) -> Iterator[tuple[processes.Worker, str]]:
     """A new server, and its address."""
-    worker = processes.start(SYSTEMS[label], session.pool.timeout)
+    worker = processes.start(_system(session, label), session.pool.timeout)
     with contextlib.closing(worker):
         _, facts = worker.make("server", {"tables": tables})
         yield worker, facts["address"]
@@ -186,7 +195,7 @@ def _write(
 ) -> int:
     """Lets a writer fill a table; returns the bytes of a step."""
     settings = {"table": table, "kind": table.split()[1].strip(","), "noise": noise}
-    worker = session.pool.get(f"{SYSTEMS[label]}:writer")
+    worker = session.pool.get(_system(session, label, ":writer"))
     settings = {"address": address, **settings, "flush": 64}
     task, facts = worker.make("write", settings)
     worker.run(task, count)
@@ -205,7 +214,11 @@ def _speed(session: Session, labels: list[str]) -> None:
                 if table.startswith("read"):
                     size = options["max_size"]
                     _write(session, label, address, table, size, noise=False)
-        addresses |= dict.fromkeys(_UNSHARED, addresses[_OURS])
+        for label in _UNSHARED:
+            addresses[label] = addresses[_OURS]
+            if session.against:
+                other = comparison.other
+                addresses[other(label)] = addresses[other(_OURS)]
         addresses.setdefault(_REVERB, "")  # What asks for it says what is missing.
         groups = (row.group(addresses) for row in rows(session.quick))
         session.measure("service", groups)
@@ -282,6 +295,11 @@ def _line(what: str, shown: str, target: str, ok: bool) -> str:
 
 def run(session: Session) -> None:
     """Measures it."""
+    if session.against:
+        labels = [_OURS, comparison.other(_OURS)]
+        _speed(session, labels)
+        _memory(session, labels)
+        return
     labels = [_REVERB, _OURS]
     try:
         processes.SYSTEMS[SYSTEMS[_REVERB]].command()

@@ -1,10 +1,12 @@
+import csv
 import os
+import shutil
 import sys
 import types
 
 import pytest
 
-from benchmarks import command_line, report
+from benchmarks import command_line, processes, report
 
 
 @pytest.fixture
@@ -92,6 +94,57 @@ def test_cores_that_are_none_are_an_error(tmp_path):
         command_line.main(["dqn", f"--output={tmp_path}", "--cores=first"])
 
 
+@pytest.fixture
+def checkout(tmp_path):
+    """Another checkout, as far as the command line looks at it."""
+    for part in ("tfrl", "benchmarks/workers"):
+        (tmp_path / "checkout" / part).mkdir(parents=True)
+    return tmp_path / "checkout"
+
+
+def test_another_checkout_is_compared_with(benchmark, tmp_path, capsys, checkout):
+    def measure(session):
+        assert session.against == checkout
+        series = [report.Series("tfrl", [9.0] * 6)]
+        series.append(report.Series("other: tfrl", [10.0] * 6))
+        session.add(report.Result("dqn", "the loop", "iterations/s", series))
+
+    benchmark(measure)
+    flags = [f"--output={tmp_path / 'out'}", f"--against={checkout}"]
+    assert command_line.main(["dqn", *flags]) == 0
+    shown = capsys.readouterr().out
+    assert f"other: {checkout}\n" in shown
+    assert "slower than the other checkout: 1 of 1" in shown
+    assert "slower" in (tmp_path / "out" / "against.csv").read_text()
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_workers_that_differ_are_named(benchmark, tmp_path, capsys, checkout, same):
+    benchmark(lambda _: None)
+    ours = processes.ROOT / "benchmarks" / "workers"
+    shutil.copytree(ours, checkout / "benchmarks" / "workers", dirs_exist_ok=True)
+    if not same:
+        (checkout / "benchmarks" / "workers" / "serving.py").write_text("")
+        (checkout / "benchmarks" / "workers" / "floors.py").unlink()
+    command_line.main(["dqn", f"--output={tmp_path}", f"--against={checkout}"])
+    named = "not the same: serving.py, floors.py\n" in capsys.readouterr().out
+    assert named is not same
+
+
+def test_what_is_no_checkout_is_refused(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        command_line.main(["dqn", f"--against={tmp_path}"])
+    said = capsys.readouterr().err
+    assert "expected a checkout of tfrl, a folder with tfrl/ and" in said
+    assert f"got {tmp_path}" in said
+
+
+def test_what_has_no_rounds_is_refused_beside_another_checkout(checkout, capsys):
+    with pytest.raises(SystemExit):
+        command_line.main(["startup", f"--against={checkout}"])
+    assert "startup cannot be measured with --against" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["dqn", "tutorial", "reinforce", "buffer", "service", "startup"]
@@ -103,3 +156,16 @@ def test_our_own_contenders_are_measured(name, tmp_path, monkeypatch, capsys):
     lines = (tmp_path / "report.txt").read_text().splitlines()
     assert any(line.startswith("tfrl") for line in lines)
     assert not any("tfrl" in line and "not measured" in line for line in lines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["sweep", "service"])
+def test_our_own_checkout_is_measured_beside_itself(name, tmp_path):
+    flags = ["--quick", "--rounds=1", "--seconds=0.01", "--cores=all"]
+    against = f"--against={processes.ROOT}"
+    assert command_line.main([name, *flags, against, f"--output={tmp_path}"]) == 0
+    said = (tmp_path / "report.txt").read_text()
+    assert "not measured" not in said
+    assert "failed" not in said
+    with (tmp_path / "against.csv").open() as file:
+        assert len(list(csv.DictReader(file))) >= 2

@@ -1,3 +1,5 @@
+import pathlib
+
 import pytest
 
 from benchmarks import measurement, processes
@@ -107,3 +109,66 @@ def test_only_a_quick_run_keeps_its_workers(quick, closed):
     session, _ = _session({"a": 1000}, quick)
     session.measure("benchmark", [_group("a"), _group("a")])
     assert session.pool.closed == closed
+
+
+OTHER = pathlib.Path("/other")
+
+
+def _against(names, speeds, rounds=2, **options):
+    session, lines = _session(speeds)
+    session.against, session.rounds = OTHER, rounds
+    group = measurement.Group(
+        "title",
+        tuple(measurement.Contender(name, name, "task") for name in names),
+        references=("torch",),
+        **options,
+    )
+    session.measure("benchmark", [group])
+    return session, lines
+
+
+def test_another_checkouts_contenders_are_measured_in_the_same_rounds():
+    speeds = {"tfrl": 1000, "tfrl@/other": 500}
+    session, lines = _against(["tfrl"], speeds, rounds=3)
+    first, second = ("tfrl", 1000), ("tfrl@/other", 1000)
+    assert session.pool.order[-6:] == [first, second, second, first, first, second]
+    (result,) = session.results
+    assert [series.label for series in result.series] == ["tfrl", "other: tfrl"]
+    assert "2.000" in lines[0]
+
+
+def test_another_checkout_does_just_what_ours_does():
+    session, _ = _against(["tfrl"], {"tfrl": 1000, "tfrl@/other": 100})
+    done = {
+        name: [count for who, count in session.pool.order if who == name]
+        for name in ("tfrl", "tfrl@/other")
+    }
+    assert done["tfrl"] == done["tfrl@/other"]
+    assert len(done["tfrl"]) > 3
+
+
+def test_peers_and_floors_are_left_out_beside_another_checkout():
+    speeds = dict.fromkeys(("tfrl", "tfrl@/other", "torch", "floors"), 100)
+    session, _ = _against(["tfrl", "torch", "floors"], speeds, count=8)
+    assert {name for name, _ in session.pool.order} == {"tfrl", "tfrl@/other"}
+    assert session.results[0].references == ()
+
+
+def test_a_group_of_peers_and_floors_alone_is_left_out():
+    session, lines = _against(["torch", "floors"], {"torch": 1, "floors": 1})
+    assert (session.results, lines) == ([], [])
+
+
+def test_who_is_missing_in_another_checkout_is_named():
+    session, lines = _against(["tfrl"], {"tfrl": 100}, count=8)
+    assert "other: tfrl: not measured: is not there" in lines[0]
+    assert [series.label for series in session.results[0].series] == ["tfrl"]
+
+
+def test_another_checkout_may_have_settings_of_its_own():
+    contender = measurement.Contender(
+        "tfrl", "tfrl:writer", "task", {"a": 1, "address": "x"}, {"address": "y"}
+    )
+    assert contender.in_checkout(OTHER) == measurement.Contender(
+        "other: tfrl", "tfrl:writer@/other", "task", {"a": 1, "address": "y"}
+    )

@@ -83,3 +83,24 @@ def test_all_get_one_thread_and_no_gpu(monkeypatch):
 def test_a_gpu_is_used_where_it_is_named(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     assert processes.environment_variables()["CUDA_VISIBLE_DEVICES"] == "1"
+
+
+def test_another_checkouts_worker_runs_that_checkouts_code(tmp_path):
+    workers = tmp_path / "benchmarks" / "workers"
+    workers.mkdir(parents=True)
+    (workers / "with_tfrl.py").write_text(
+        "import json, os, sys, tfrl\n"
+        "told = [tfrl.WHOSE, os.getcwd(), os.environ['PYTHONPATH']]\n"
+        "print(json.dumps({'ready': {'told': told}}), flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    (tmp_path / "tfrl").mkdir()
+    (tmp_path / "tfrl" / "__init__.py").write_text("WHOSE = 'the other checkout'")
+    pool = processes.Pool(timeout=20)
+    try:
+        worker = pool.get(processes.in_checkout("tfrl:role", tmp_path))
+        where = str(tmp_path)
+        assert worker.versions["told"] == ["the other checkout", where, where]
+        assert list(pool.versions) == [f"tfrl in {tmp_path}"]
+    finally:
+        pool.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import pytest
 
 from benchmarks import measurement, processes, report, service
@@ -35,6 +37,19 @@ def test_all_contenders_of_a_row_do_the_same():
         assert all(
             c.system.partition(":")[0] in processes.SYSTEMS for c in group.contenders
         )
+
+
+def test_another_checkouts_contenders_ask_its_own_server():
+    labels = ("tfrl", "tfrl, Unix socket", "tfrl, gRPC")
+    addresses = {"Reverb": "", **dict.fromkeys(labels, "ours")}
+    addresses |= {f"other: {label}": "its" for label in labels}
+    for row in service.rows(quick=False):
+        group = row.group(addresses).against(pathlib.Path("/other"))
+        assert len(group.contenders) in (2, 6)
+        for contender in group.contenders:
+            is_other = contender.label.startswith("other: ")
+            assert contender.settings["address"] == ("its" if is_other else "ours")
+            assert contender.system.endswith("@/other") == is_other
 
 
 def test_a_quick_run_measures_some_of_the_rows():

@@ -98,7 +98,7 @@ def make_config(options: argparse.Namespace) -> dict[str, Any]:
 
 def _serve(config: Mapping[str, Any]) -> int:
     # Imports gRPC, which those who only ask for help need not wait for.
-    from tfrl.replay_service.engine import main as engine
+    from tfrl.replay_service.engine.serving import main as engine
 
     names = ", ".join(table["name"] for table in config["tables"])
 

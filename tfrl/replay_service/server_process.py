@@ -18,7 +18,8 @@ from tfrl.replay_service import errors
 # be looked up in the working directory first.
 _BOOTSTRAP = (
     "import json, sys; sys.path[:] = json.loads(sys.stdin.buffer.readline()); "
-    "from tfrl.replay_service.engine import main; main.child_main(int(sys.argv[1]))"
+    "from tfrl.replay_service.engine.serving import main; "
+    "main.child_main(int(sys.argv[1]))"
 )
 _START_DEADLINE = 60.0  # Seconds; it takes one, but machines may be busy.
 _GRACE = 2.0  # Seconds between asking it to end and killing it.
@@ -36,7 +37,7 @@ class ServerProcess:
         """Starts it and waits until it listens.
 
         Args:
-          config: See `engine.main.run`.
+          config: See `engine.serving.main.run`.
 
         Raises:
           OSError: If the port cannot be had.

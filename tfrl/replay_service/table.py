@@ -168,7 +168,7 @@ class Table:
         server = None if self._server is None else self._server()
         if server is not None:
             return server.table_info(self._name)
-        from tfrl.replay_service.engine.table import EngineTable
+        from tfrl.replay_service.engine.tables.engine_table import EngineTable
 
         return table_info.TableInfo.from_json(EngineTable(self.to_config()).info())
 

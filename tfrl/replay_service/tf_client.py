@@ -14,7 +14,7 @@ from tfrl.replay_service import specs_json
 from tfrl.replay_service.replay_sample import ReplaySample, SampleInfo
 from tfrl.replay_service.sampling import checks as sample_checks
 from tfrl.replay_service.sampling.sampler import SampleStream
-from tfrl.replay_service.sampling.session import SamplerSession
+from tfrl.replay_service.sampling.sampler_session import SamplerSession
 
 if TYPE_CHECKING:
     from tfrl.replay_service.client import Client

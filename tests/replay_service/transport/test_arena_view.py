@@ -13,7 +13,8 @@ import types
 import numpy as np
 import pytest
 
-from tfrl.replay_service.engine import arena_listener, step_store
+from tfrl.replay_service.engine.serving import arena_listener
+from tfrl.replay_service.engine.storage import step_store
 from tfrl.replay_service.transport import arena_view
 
 pytestmark = pytest.mark.skipif(

@@ -1,19 +1,18 @@
-"""What runs in the server's process: NumPy alone, and never TensorFlow.
+"""The server's side of the replay service: NumPy alone, and never TensorFlow.
+
+- `tables`: items, their priorities, selectors and rate limiters.
+- `storage`: the steps that items refer to, in memory that clients can map.
+- `checkpoints`: both of them on disk.
+- `serving`: the process, its sockets, and the sessions of its clients.
 
 >>> import numpy as np
->>> from tfrl.replay_service import item_selectors, rate_limiters
->>> from tfrl.replay_service.engine.table import EngineTable
->>> table = EngineTable(
-...     {
-...         "name": "t",
-...         "max_size": 10,
-...         "sampler": item_selectors.MaxHeap().to_config(),
-...         "remover": item_selectors.Fifo().to_config(),
-...         "rate_limiter": rate_limiters.MinSize(1).to_config(),
-...     }
-... )
->>> where = np.array([[0, 7], [0, 8]], np.int32)  # What the table is to keep of items.
->>> _ = table.insert(np.array([1.0, 2.0]), where, episodes=np.array([0, 0]))
->>> table.sample(1).payloads.tolist()
-[[0, 8]]
+>>> from tfrl.replay_service.engine.storage import layouts, step_store
+>>> store = step_store.StepStore(0, [("float32", (2,))], shared=False)
+>>> slots = store.allocate(3)
+>>> store.write(slots, [np.arange(6, dtype=np.float32).reshape(3, 2)])
+>>> items = layouts.Layouts()
+>>> pairs = items.index(store, columns=[(0, 0, False)], lengths=[2])
+>>> payloads = items.add(pairs, np.array([slots[:2], slots[1:]]))
+>>> items.gather(pairs, items.slots(pairs, payloads[1:, 1]))[0].tolist()
+[[[2.0, 3.0], [4.0, 5.0]]]
 """

@@ -10,7 +10,7 @@ import numpy as np
 
 from tfrl.replay_service.replay_sample import SampleInfo
 from tfrl.replay_service.sampling import sampler
-from tfrl.replay_service.sampling.session import SamplerSession
+from tfrl.replay_service.sampling.sampler_session import SamplerSession
 
 _AHEAD = 64  # Samples that are drawn before they are asked for.
 _IDLE = 4  # Connections that are kept.

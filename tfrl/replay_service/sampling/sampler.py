@@ -21,7 +21,7 @@ from tfrl.replay_service import errors, specs_json
 from tfrl.replay_service.replay_sample import SampleInfo
 from tfrl.replay_service.sampling import checks as sample_checks
 from tfrl.replay_service.sampling.rows import Batches, Layout, Rows, RowSpec
-from tfrl.replay_service.sampling.session import Connector, SamplerSession
+from tfrl.replay_service.sampling.sampler_session import Connector, SamplerSession
 from tfrl.replay_service.transport import wire
 
 _LOGGER = logging.getLogger("tfrl.replay_service")

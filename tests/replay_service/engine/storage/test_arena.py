@@ -1,0 +1,229 @@
+import errno
+import mmap
+import os
+import sys
+
+import numpy as np
+import pytest
+
+from tfrl.replay_service import errors
+from tfrl.replay_service.engine.storage import arena as arena_lib
+from tfrl.replay_service.engine.storage import memory
+
+posix = pytest.mark.skipif(os.name != "posix", reason="needs mappings of files")
+GIB = 1 << 30
+
+
+@pytest.fixture
+def mapped():
+    made = []
+
+    def make(row_bytes, size=GIB):
+        made.append(arena_lib.MappedArena(row_bytes, size))
+        return made[-1]
+
+    yield make
+    for arena in made:
+        arena.close()
+
+
+@posix
+def test_a_shared_arena_is_mapped_and_another_is_not():
+    shared = arena_lib.make_arena([4], shared=True)
+    assert isinstance(shared, arena_lib.MappedArena)
+    assert isinstance(arena_lib.make_arena([4], shared=False), arena_lib.HeapArena)
+    shared.close()
+
+
+@posix
+def test_columns_hold_their_rows_apart(mapped):
+    arena = mapped([3, 0, 8])
+    arena.reserve(1000)
+    for column, value in ((0, 1), (2, 2)):
+        arena.columns[column][:1000].view(np.uint8)[:] = value
+    assert (arena.columns[0][:1000].view(np.uint8) == 1).all()
+    assert (arena.columns[2][:1000].view(np.uint8) == 2).all()
+    assert len(arena.columns[1]) == 0
+    assert all(offset % mmap.PAGESIZE == 0 for offset in arena.offsets)
+
+
+@posix
+def test_growing_moves_nothing(mapped):
+    arena = mapped([16])
+    arena.reserve(1)
+    column = arena.columns[0]
+    column[:1].view(np.uint8)[:] = 7
+    arena.reserve(1_000_000)
+    assert arena.columns[0] is column
+    assert (column[:1].view(np.uint8) == 7).all()
+    assert arena.rows >= 1_000_000
+
+
+@posix
+@pytest.mark.parametrize("row_bytes", [[4, 16, 8, 4, 4], [7056], [28224, 4], [1]])
+def test_little_more_is_taken_than_is_used(mapped, row_bytes):
+    arena = mapped(row_bytes, 8 * GIB)
+    used = 0
+    while used < 20 << 20:
+        used += 300_000
+        rows = used // sum(row_bytes)
+        arena.reserve(rows)
+        overhead = arena.nbytes - rows * sum(row_bytes)
+        assert overhead <= max(256 << 10, 0.07 * used)
+    assert os.fstat(arena.fd).st_blocks * 512 == arena.nbytes
+
+
+@posix
+def test_lack_of_memory_is_an_error_and_what_was_there_stays(mapped, monkeypatch):
+    arena = mapped([1000])
+    arena.reserve(10)
+    rows, nbytes = arena.rows, arena.nbytes
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    name = "posix_fallocate" if hasattr(os, "posix_fallocate") else "pwrite"
+    with monkeypatch.context() as context:
+        context.setattr(os, name, full)
+        with pytest.raises(errors.ResourceExhaustedError, match="smaller max_size"):
+            arena.reserve(100_000)
+    assert (arena.rows, arena.nbytes) == (rows, nbytes)
+    arena.reserve(100_000)
+    assert arena.rows >= 100_000
+
+
+@posix
+def test_without_a_call_that_allocates_zeros_are_written(mapped, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.delattr(os, "posix_fallocate", raising=False)
+    arena = mapped([1 << 20])
+    arena.reserve(3)
+    assert not arena.columns[0][:3].view(np.uint8).any()
+    assert os.fstat(arena.fd).st_blocks * 512 >= 3 << 20
+
+
+@posix
+def test_more_rows_than_fit_are_refused(mapped):
+    arena = mapped([1 << 20], 64 << 20)
+    assert 60 <= arena.capacity < 64
+    with pytest.raises(errors.ResourceExhaustedError, match="more than the"):
+        arena.reserve(64)
+
+
+@posix
+def test_a_row_that_can_never_fit_leaves_it_to_the_heap(monkeypatch):
+    monkeypatch.setattr(memory, "total", lambda: 16 << 20)
+    arena = arena_lib.make_arena([17 << 20], shared=True)
+    assert isinstance(arena, arena_lib.HeapArena)
+
+
+@posix
+def test_a_refused_size_is_halved_and_some_left_for_others(monkeypatch):
+    real = mmap.mmap
+
+    def limited(fd, size, *args):
+        if size > GIB:
+            raise OSError(errno.ENOMEM, "Cannot allocate memory")
+        return real(fd, size, *args)
+
+    monkeypatch.setattr(mmap, "mmap", limited)
+    arena = arena_lib.MappedArena([4], 8 * GIB)
+    assert arena.size == GIB // 2 == os.fstat(arena.fd).st_size
+    arena.close()
+
+
+@posix
+def test_no_mapping_at_all_leaves_it_to_the_heap(monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    before = len(os.listdir("/dev/fd"))
+    monkeypatch.setattr(mmap, "mmap", refuse)
+    assert isinstance(arena_lib.make_arena([4], shared=True), arena_lib.HeapArena)
+    assert len(os.listdir("/dev/fd")) == before
+
+
+@posix
+def test_a_temporary_file_serves_where_there_are_none_in_memory(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "darwin")
+    arena = arena_lib.MappedArena([4], 64 << 20)
+    arena.reserve(10)
+    arena.columns[0][:10].view(np.int32)[:] = np.arange(10)
+    with pytest.raises(OSError, match="Bad file"):
+        os.write(arena.fd, b"readers cannot write")
+    assert np.frombuffer(os.pread(arena.fd, 40, 0), np.int32).tolist() == [*range(10)]
+    assert os.fstat(arena.fd).st_nlink == 0
+    arena.close()
+
+
+@posix
+def test_descriptors_are_not_inherited_and_are_closed(mapped):
+    arena = mapped([4])
+    fd = arena.fd
+    assert not os.get_inheritable(fd)
+    arena.close()
+    assert arena.fd is None
+    with pytest.raises(OSError, match="Bad file"):
+        os.fstat(fd)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs sealed files")
+def test_readers_can_neither_truncate_nor_map_for_writing(mapped):
+    arena = mapped([4])
+    with pytest.raises(PermissionError):
+        os.ftruncate(arena.fd, 0)
+    with pytest.raises(PermissionError):
+        mmap.mmap(arena.fd, 4096)
+
+
+def test_the_heap_keeps_what_was_written_when_it_grows():
+    arena = arena_lib.HeapArena([4, 0])
+    arena.reserve(20)
+    arena.columns[0][:20].view(np.int32)[:] = np.arange(20)
+    arena.reserve(5000)
+    assert arena.columns[0][:20].view(np.int32).tolist() == list(range(20))
+    assert arena.rows >= 5000
+    assert arena.nbytes <= 1.2 * 4 * 5000
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_a_heap_without_memory_stays_as_it_was(monkeypatch, checked):
+    if not checked:
+        monkeypatch.setattr(memory, "available", lambda: None)
+    arena = arena_lib.HeapArena([1 << 30])
+    with pytest.raises(errors.ResourceExhaustedError, match="smaller max_size"):
+        arena.reserve(1 << 24)
+    assert arena.rows == 0
+
+
+def _proc(monkeypatch, tmp_path, meminfo, group):
+    (tmp_path / "meminfo").write_text(meminfo)
+    for name, text in group.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "_GROUP", tmp_path)
+
+
+def test_memory_left_is_the_machines_with_its_swap(monkeypatch, tmp_path):
+    meminfo = "MemTotal: 9000 kB\nMemAvailable:   3000 kB\nSwapFree:   1000 kB\n"
+    _proc(monkeypatch, tmp_path, meminfo, {"memory.max": "max\n"})
+    assert memory.available() == 4000 * 1024
+
+
+def test_memory_left_is_the_groups_where_it_has_less(monkeypatch, tmp_path):
+    group = {
+        "memory.max": "100000000\n",
+        "memory.current": "90000000\n",
+        "memory.stat": "anon 1\ninactive_file 1000\nactive_file 500\n",
+    }
+    _proc(monkeypatch, tmp_path, "MemAvailable: 90000000 kB\n", group)
+    assert memory.available() == 10_001_500
+    with pytest.raises(errors.ResourceExhaustedError, match="10001500 are left"):
+        memory.check(1_000_000)
+
+
+def test_an_unknown_amount_of_memory_is_no_limit(monkeypatch, tmp_path):
+    _proc(monkeypatch, tmp_path, "nothing of use", {})
+    assert memory.available() is None
+    memory.check(1 << 50)

@@ -1,0 +1,352 @@
+"""A server's state on disk.
+
+`snapshot` takes the state between two requests, quickly: the steps stay where they are,
+and are kept from being reused. `write` writes it while the server goes on serving.
+`restore_latest` starts a server from it.
+
+In a checkpoint items refer to steps, and tables to items, by their positions in its
+files, so that nothing depends on where things were in memory.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from tfrl.replay_service import checkpointers, errors
+from tfrl.replay_service.engine.checkpoints import checkpoint_files
+from tfrl.replay_service.engine.storage import layouts, step_store
+
+_LOGGER = logging.getLogger("tfrl.replay_service")
+_CHUNK = 4 << 20  # Bytes of steps that are copied at a time.
+_SLOTS = "slots"  # Of all items, layout after layout.
+_OPTIONS = (
+    "max_size",
+    "max_times_sampled",
+    "sampler",
+    "remover",
+    "rate_limiter",
+    "signature",
+)
+
+
+class Service(Protocol):
+    """What is checkpointed: `engine.serving.service.Service`."""
+
+    tables: Mapping[str, Any]  # Each with its `EngineTable` as `table`.
+    layouts: layouts.Layouts
+    checkpointer: checkpointers.DefaultCheckpointer
+
+    def store(
+        self, schema: tuple[tuple[str, tuple[int, ...]], ...]
+    ) -> step_store.StepStore: ...
+
+    def writers_state(self) -> Sequence[Any]: ...
+
+    def restore_writers(self, state: Sequence[Any]) -> None: ...
+
+
+class LayoutItems(NamedTuple):
+    """The items of one layout, in a snapshot.
+
+    Attributes:
+      definition: The layout's.
+      store: Of their steps, each of which the snapshot refers to.
+      slots: int32 `[n, W]`.
+    """
+
+    definition: dict[str, Any]
+    store: step_store.StepStore
+    slots: np.ndarray
+
+
+class TableState(NamedTuple):
+    """A table, in a snapshot.
+
+    Attributes:
+      name: The table's.
+      options: Likewise.
+      meta: What `EngineTable.state` returned first.
+      arrays: And second, with `payloads` [layout, item] by position in the snapshot.
+    """
+
+    name: str
+    options: dict[str, Any]
+    meta: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+
+
+class Snapshot(NamedTuple):
+    """A server's state at one time, which has to be released.
+
+    Attributes:
+      tables: Their states.
+      items: By layout.
+      writers: What the server remembers of them.
+    """
+
+    tables: list[TableState]
+    items: list[LayoutItems]
+    writers: Sequence[Any]
+
+    def release(self) -> None:
+        """Lets go of the steps; in the thread of the server's loop."""
+        for items in self.items:
+            items.store.release(items.slots)
+
+
+def snapshot(service: Service) -> Snapshot:
+    """Returns the state of a server, in the thread of its loop."""
+    tables = []
+    for name, served in service.tables.items():
+        meta, arrays = served.table.state()
+        tables.append(TableState(name, dict(served.table.options), meta, arrays))
+    payloads = [table.arrays["payloads"].reshape(-1, 2) for table in tables]
+    joined = np.concatenate([np.empty((0, 2), np.int32), *payloads])
+    positions = np.empty_like(joined)
+    items: list[LayoutItems] = []
+    for rows in layouts.group(joined[:, 0]):
+        layout = int(joined[rows[0], 0])
+        slots = service.layouts.slots(layout, joined[rows, 1])
+        positions[rows, 0] = len(items)
+        positions[rows, 1] = np.arange(len(rows))
+        definition = service.layouts.definition(layout)
+        items.append(LayoutItems(definition, service.layouts.store(layout), slots))
+    ends = np.cumsum([len(of_table) for of_table in payloads])
+    for table, of_table in zip(tables, np.split(positions, ends[:-1]), strict=True):
+        table.arrays["payloads"] = of_table
+    for of_layout in items:
+        of_layout.store.retain(of_layout.slots)
+    return Snapshot(tables, items, service.writers_state())
+
+
+def write(taken: Snapshot, path: str) -> str:
+    """Writes a snapshot, and deletes the checkpoints before it; in any thread.
+
+    Args:
+      taken: The snapshot, which is not released.
+      path: The directory that holds the checkpoints.
+
+    Returns:
+      The absolute path of the new checkpoint.
+
+    Raises:
+      ResourceExhaustedError: If the disk is full.
+      OSError: If it cannot be written otherwise. In either case the checkpoint before
+        it is still there.
+    """
+    try:
+        with checkpoint_files.Writer(path) as writer:
+            stores = _write_items(writer, taken.items)
+            for index, table in enumerate(taken.tables):
+                for name, array in table.arrays.items():
+                    writer.add_array(_array_name(index, name), array)
+            return writer.finish(_meta_of(taken, stores))
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise errors.ResourceExhaustedError(
+                f"There is no room for a checkpoint in {path}: {error}. Make room, or "
+                "give the server another directory."
+            ) from error
+        raise
+
+
+def restore_latest(service: Service) -> str | None:
+    """Puts the newest whole checkpoint into a server that is still empty.
+
+    Args:
+      service: The server, whose checkpointer says where to look.
+
+    Returns:
+      The checkpoint's path; None if there is none.
+
+    Raises:
+      ValueError: If there are checkpoints and none is whole, or if the one there is
+        does not fit the server's tables.
+      ResourceExhaustedError: If memory is lacking.
+    """
+    checkpointer = service.checkpointer
+    found = checkpoint_files.latest(checkpointer.path)
+    if found is None and checkpointer.fallback_checkpoint_path is not None:
+        found = checkpoint_files.verified(checkpointer.fallback_checkpoint_path)
+    if found is None:
+        return None
+    try:
+        _restore(service, found)
+    except (LookupError, TypeError, AssertionError, OSError) as error:
+        raise ValueError(
+            f"The checkpoint {found} is not what this version writes ({error!r}). "
+            "Start the server with the version of tfrl that wrote it, or move the "
+            "directory away to start with empty tables."
+        ) from error
+    return str(found)
+
+
+def _write_items(
+    writer: checkpoint_files.Writer, items: Sequence[LayoutItems]
+) -> dict[step_store.StepStore, int]:
+    """Writes the steps and which of them items have; returns the steps by store."""
+    slots: list[np.ndarray] = [np.empty(0, np.int32)] * len(items)
+    stores: dict[step_store.StepStore, int] = {}
+    for store in dict.fromkeys(of_layout.store for of_layout in items):
+        own = [i for i, of_layout in enumerate(items) if of_layout.store is store]
+        used = np.zeros(1 + max(items[i].slots.max() for i in own), bool)
+        for i in own:
+            used[items[i].slots] = True
+        numbers = used.cumsum(dtype=np.int32) - 1
+        for i in own:
+            slots[i] = numbers[items[i].slots]
+        _write_steps(writer, len(stores), store, np.flatnonzero(used))
+        stores[store] = int(used.sum())
+    flat = [np.empty(0, np.int32), *(array.reshape(-1) for array in slots)]
+    writer.add_array(_SLOTS, np.concatenate(flat))
+    return stores
+
+
+def _write_steps(
+    writer: checkpoint_files.Writer,
+    index: int,
+    store: step_store.StepStore,
+    slots: np.ndarray,
+) -> None:
+    for column, size in enumerate(store.row_bytes):
+        chunks = (
+            store.read_bytes(column, slots[start:stop])
+            for start, stop in _chunks(len(slots), size)
+        )
+        writer.add_rows(_column_name(index, column), (len(slots), size), chunks)
+
+
+def _meta_of(
+    taken: Snapshot, stores: Mapping[step_store.StepStore, int]
+) -> dict[str, Any]:
+    indices = {store: index for index, store in enumerate(stores)}
+    return {
+        "stores": [
+            {"columns": store.columns, "rows": rows} for store, rows in stores.items()
+        ],
+        "layouts": [
+            {
+                "store": indices[of_layout.store],
+                "columns": [
+                    [column["column"], column["range"], column["squeezed"]]
+                    for column in of_layout.definition["columns"]
+                ],
+                "lengths": of_layout.definition["lengths"],
+                "items": len(of_layout.slots),
+            }
+            for of_layout in taken.items
+        ],
+        "tables": [
+            {
+                "name": table.name,
+                "options": table.options,
+                "meta": table.meta,
+                "arrays": list(table.arrays),
+            }
+            for table in taken.tables
+        ],
+        "writers": taken.writers,
+    }
+
+
+def _restore(service: Service, directory: Path) -> None:
+    meta = checkpoint_files.read_meta(directory)
+    for saved in meta["tables"]:
+        _check_table(service, saved)
+    steps = [
+        _restore_steps(service, directory, index, saved)
+        for index, saved in enumerate(meta["stores"])
+    ]
+    payloads, starts = _restore_items(service, directory, meta["layouts"], steps)
+    for index, saved in enumerate(meta["tables"]):
+        arrays = {
+            name: np.array(
+                checkpoint_files.read_array(directory, _array_name(index, name))
+            )
+            for name in saved["arrays"]
+        }
+        positions = arrays["payloads"]
+        arrays["payloads"] = payloads[starts[positions[:, 0]] + positions[:, 1]]
+        service.tables[saved["name"]].table.restore(saved["meta"], arrays)
+    for store, slots in steps:
+        store.release(slots)
+    service.restore_writers(meta["writers"])
+
+
+def _check_table(service: Service, saved: Mapping[str, Any]) -> None:
+    name = saved["name"]
+    if name not in service.tables:
+        raise ValueError(
+            f"Trying to load table '{name}' but table was not found in provided list "
+            f"of tables. Available tables: {list(service.tables)}. Add it to the "
+            "server's tables, or start the server with another checkpointer."
+        )
+    now, before = service.tables[name].table.options, saved["options"]
+    for option in _OPTIONS:
+        if now.get(option) != before.get(option):
+            _LOGGER.warning(
+                "Table %r had %s=%s in the checkpoint and has %s=%s now, which counts.",
+                name,
+                option,
+                before.get(option),
+                option,
+                now.get(option),
+            )
+
+
+def _restore_steps(
+    service: Service, directory: Path, index: int, saved: Mapping[str, Any]
+) -> tuple[step_store.StepStore, np.ndarray]:
+    """Returns the store of some steps, and their slots in it."""
+    schema = tuple((name, tuple(shape)) for name, shape in saved["columns"])
+    store = service.store(schema)
+    slots = store.allocate(saved["rows"])
+    for column, size in enumerate(store.row_bytes):
+        data = checkpoint_files.read_array(directory, _column_name(index, column))
+        assert data.shape == (len(slots), size), "Not as many steps as expected."
+        for start, stop in _chunks(len(slots), size):
+            store.write_bytes(column, slots[start:stop], data[start:stop])
+    return store, slots
+
+
+def _restore_items(
+    service: Service,
+    directory: Path,
+    saved: Sequence[Mapping[str, Any]],
+    steps: Sequence[tuple[step_store.StepStore, np.ndarray]],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the payloads of all items, and where those of each layout start."""
+    numbers = checkpoint_files.read_array(directory, _SLOTS)
+    payloads = [np.empty((0, 2), np.int32)]
+    begin = 0
+    for layout in saved:
+        store, slots = steps[layout["store"]]
+        index = service.layouts.index(store, layout["columns"], layout["lengths"])
+        shape = layout["items"], sum(layout["lengths"])
+        end = begin + shape[0] * shape[1]
+        items = slots[numbers[begin:end]].reshape(shape)
+        payloads.append(service.layouts.add(index, items))
+        begin = end
+    starts = np.cumsum([len(of_layout) for of_layout in payloads])
+    return np.concatenate(payloads), starts
+
+
+def _chunks(rows: int, size: int) -> Iterator[tuple[int, int]]:
+    """Yields the bounds of pieces of so many rows of `size` bytes."""
+    step = max(1, _CHUNK // size) if size else rows
+    for start in range(0, rows, max(step, 1)):
+        yield start, min(start + step, rows)
+
+
+def _array_name(table: int, name: str) -> str:
+    return f"table-{table}-{name}"
+
+
+def _column_name(store: int, column: int) -> str:
+    return f"steps-{store}-{column}"

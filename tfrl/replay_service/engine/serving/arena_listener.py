@@ -1,0 +1,121 @@
+"""Hands the files that hold a server's steps to processes of the same host.
+
+A client of the Unix socket sends one line of JSON, {"secret": ..., "schema": ...}, and
+gets one back, `StepStore.description` with the file's descriptor, or {"error": ...}.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import json
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from tfrl.replay_service.engine.storage import step_store
+
+_PATIENCE = 5.0  # Seconds that a client may take for all of it.
+_MOST_REQUEST = 4096  # Bytes.
+_MOST_CLIENTS = 64  # At a time; others wait in the socket's queue.
+_QUEUE = 1024
+
+
+class ArenaListener:
+    """Listens on a Unix socket, in the running asyncio loop.
+
+    Args:
+      path: Of the socket, which is made; in a directory that only this user can enter.
+      secret: What clients have to know.
+      find: Returns the store of a schema's id; None if there is none. The id is what
+        JSON can hold, from anybody.
+
+    Raises:
+      OSError: If the system has no such socket, or the path is taken or too long.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        secret: str,
+        find: Callable[[Any], step_store.StepStore | None],
+    ):
+        if not (hasattr(socket, "AF_UNIX") and hasattr(socket, "send_fds")):
+            raise OSError("This system cannot pass memory from one process to another.")
+        self._secret = secret.encode()
+        self._find = find
+        self._clients: set[asyncio.Task[None]] = set()
+        self._room = asyncio.Semaphore(_MOST_CLIENTS)
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._socket.setblocking(False)
+            self._socket.bind(path)
+            self._socket.listen(_QUEUE)
+        except BaseException:
+            self._socket.close()
+            raise
+        self._accepting = asyncio.get_running_loop().create_task(self._accept())
+        # Not before the loop has let go of it.
+        self._accepting.add_done_callback(lambda _: self._socket.close())
+
+    def close(self) -> None:
+        """Stops listening and drops whoever is being served."""
+        self._accepting.cancel()
+        for client in self._clients:
+            client.cancel()
+
+    async def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._room.acquire()
+            try:
+                connection, _ = await loop.sock_accept(self._socket)
+            except OSError:  # For instance too many open files.
+                self._room.release()
+                await asyncio.sleep(0.1)
+                continue
+            client = loop.create_task(self._serve(connection))
+            self._clients.add(client)
+            client.add_done_callback(self._left)
+
+    def _left(self, client: asyncio.Task[None]) -> None:
+        self._clients.discard(client)
+        self._room.release()
+
+    async def _serve(self, connection: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        # A client that is silent, slow or gone is dropped.
+        with connection, contextlib.suppress(OSError, TimeoutError):
+            connection.setblocking(False)
+            async with asyncio.timeout(_PATIENCE):
+                request = b""
+                while not request.endswith(b"\n") and len(request) <= _MOST_REQUEST:
+                    chunk = await loop.sock_recv(connection, _MOST_REQUEST)
+                    if not chunk:
+                        return
+                    request += chunk
+                fd, reply = self._answer(request)
+                data = json.dumps(reply).encode() + b"\n"
+                sent = socket.send_fds(connection, [data], [] if fd is None else [fd])
+                await loop.sock_sendall(connection, data[sent:])
+
+    def _answer(self, request: bytes) -> tuple[int | None, dict[str, Any]]:
+        """Returns what a client gets: a descriptor or None, and the JSON."""
+        try:
+            wanted = json.loads(request)
+            secret = str(wanted["secret"]).encode()
+            schema = wanted["schema"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return None, {"error": "The request is malformed."}
+        if not hmac.compare_digest(secret, self._secret):
+            return None, {"error": "The secret is another server's."}
+        try:
+            store = self._find(schema)
+        except (TypeError, LookupError):
+            store = None
+        if store is None:
+            return None, {"error": f"There are no steps of schema {schema!r:.80}."}
+        if store.fd is None:
+            return None, {"error": "The steps are not in memory that can be shared."}
+        return store.fd, store.description()

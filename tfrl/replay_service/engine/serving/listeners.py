@@ -1,0 +1,291 @@
+"""The two ways by which messages come: gRPC, and a Unix socket on the same host.
+
+On the socket each message is preceded by its length, four bytes, little-endian.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import contextlib
+import socket
+import struct
+from typing import Any
+
+import grpc
+import numpy as np
+
+from tfrl.replay_service import errors
+from tfrl.replay_service.engine.serving.service import Service
+from tfrl.replay_service.engine.serving.sessions import Session
+from tfrl.replay_service.transport import addresses, wire
+
+_LENGTH = struct.Struct("<I")
+_CHUNK = 1 << 18  # Bytes read at once, unless a larger message is known to come.
+_AT_ONCE = 8  # Of many messages that come together, those not put off.
+_JOINED = 1 << 16  # Buffers up to this many bytes are sent in one.
+_SOCKET_BUFFER = 1 << 20
+_LINGER = 5.0  # Seconds for a client to take the last of what it was sent.
+_HIGH_WATER = 8 << 20  # Bytes not yet taken after which a session pauses.
+
+_OPTIONS = (
+    ("grpc.so_reuseport", 0),
+    ("grpc.max_send_message_length", wire.MAX_FRAME),
+    ("grpc.max_receive_message_length", wire.MAX_FRAME),
+    # Peers that are gone without a word are noticed, and clients may ask likewise.
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
+    ("grpc.http2.max_ping_strikes", 0),
+)
+
+
+class LocalProtocol(asyncio.BufferedProtocol):
+    """A client's connection on the Unix socket."""
+
+    def __init__(self, service: Service):
+        """Awaits the connection."""
+        self._service = service
+        self._chunk = bytearray(_CHUNK)
+        self._view = memoryview(self._chunk)
+        self._start = self._end = 0  # What of the chunk is not yet used.
+        self._large: Any = None  # A large message that is coming in.
+        self._large_end = 0
+        self._transport: Any = None
+        self._session: Any = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Starts a session."""
+        self._transport = transport
+        self._transport.set_write_buffer_limits(high=_HIGH_WATER)
+        raw = transport.get_extra_info("socket")
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER)
+        self._session = Session(self._service, self, is_local=True)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Ends the session."""
+        self._session.close()
+
+    def pause_writing(self) -> None:
+        """The client is slow."""
+        self._session.pause()
+
+    def resume_writing(self) -> None:
+        """The client has caught up."""
+        self._session.resume()
+
+    def get_buffer(self, sizehint: int) -> Any:
+        """Returns where to read to."""
+        if self._large is not None:
+            return self._large[self._large_end :]
+        return self._view[self._end :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Hands the messages that are complete to the session."""
+        if self._large is not None:
+            self._large_end += nbytes
+            if self._large_end == len(self._large):
+                message, self._large = self._large, None
+                self._session.receive(message)
+            return
+        self._end += nbytes
+        count = 0
+        while self._next_message(at_once=count < _AT_ONCE):
+            count += 1
+
+    def send(self, buffers: list[wire.Buffer]) -> None:
+        """Sends a message; of the large arrays in it no copy is made."""
+        if self._transport.is_closing():
+            return  # The client is gone, which `connection_lost` will say.
+        length = sum(map(len, buffers))
+        if length > wire.MAX_FRAME:
+            raise errors.ResourceExhaustedError(
+                f"An answer of {length} bytes, over {wire.MAX_FRAME}."
+            )
+        small: list[wire.Buffer] = [_LENGTH.pack(length)]
+        if length <= _JOINED:
+            small += buffers
+        else:
+            for buffer in buffers:
+                if len(buffer) <= _JOINED:
+                    small.append(buffer)
+                    continue
+                self._transport.write(b"".join(small))
+                self._transport.write(buffer)
+                small = []
+        if small:
+            self._transport.write(b"".join(small))
+
+    def pause_reading(self) -> None:
+        """Stops reading, soon."""
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Takes it up again."""
+        self._transport.resume_reading()
+
+    def close(self) -> None:
+        """Closes the connection when everything has been sent, or time is up."""
+        self._transport.close()
+        loop = asyncio.get_running_loop()
+        loop.call_later(_LINGER, self._transport.abort)
+
+    def _next_message(self, at_once: bool) -> bool:
+        """Hands on one message; returns whether there may be another."""
+        start = self._start + _LENGTH.size
+        if start > self._end:
+            self._make_room()
+            return False
+        (length,) = _LENGTH.unpack_from(self._chunk, self._start)
+        if length > wire.MAX_FRAME:
+            self._session.refuse(
+                errors.ProtocolError(
+                    f"A message of {length} bytes was announced, over {wire.MAX_FRAME}."
+                )
+            )
+            self._start = self._end = 0
+            return False
+        if start + length <= self._end:
+            self._start = start + length
+            self._session.receive(bytes(self._view[start : self._start]), at_once)
+            return True
+        if length + _LENGTH.size > _CHUNK:
+            # Read to where it stays; np.empty does not write zeros there first.
+            self._large = np.empty(length, np.uint8).data
+            self._large_end = self._end - start
+            self._large[: self._large_end] = self._view[start : self._end]
+            self._start = self._end = 0
+        else:
+            self._make_room()
+        return False
+
+    def _make_room(self) -> None:
+        """Moves what is there of a message to the start of the chunk."""
+        rest = self._end - self._start
+        if self._start and rest:
+            self._view[:rest] = bytes(self._view[self._start : self._end])
+        self._start, self._end = 0, rest
+
+
+class GrpcSink:
+    """A client's call over gRPC."""
+
+    def __init__(self, service: Service, context: Any):
+        """Starts a session; `run` is what the call runs."""
+        self._context = context
+        self._outgoing: collections.deque[bytes] = collections.deque()
+        self._waiting_bytes = 0
+        self._something = asyncio.Event()
+        self._may_read = asyncio.Event()
+        self._may_read.set()
+        self._paused = False
+        self._closed = False
+        self._session = Session(service, self, is_local=False)
+
+    async def run(self) -> None:
+        """Reads and writes until either side ends the call."""
+        reading = asyncio.create_task(self._read())
+        try:
+            await self._write()
+        finally:
+            self._session.close()
+            reading.cancel()
+            with contextlib.suppress(asyncio.CancelledError, Exception):
+                await reading
+
+    def send(self, buffers: list[wire.Buffer]) -> None:
+        """Sends a message."""
+        message = b"".join(buffers)
+        if len(message) > wire.MAX_FRAME:
+            raise errors.ResourceExhaustedError(
+                f"An answer of {len(message)} bytes, over {wire.MAX_FRAME}."
+            )
+        self._outgoing.append(message)
+        self._waiting_bytes += len(message)
+        self._something.set()
+        if self._waiting_bytes > _HIGH_WATER and not self._paused:
+            self._paused = True
+            self._session.pause()
+
+    def pause_reading(self) -> None:
+        """Stops reading after the next message."""
+        self._may_read.clear()
+
+    def resume_reading(self) -> None:
+        """Takes it up again."""
+        self._may_read.set()
+
+    def close(self) -> None:
+        """Ends the call when everything has been sent."""
+        self._closed = True
+        self._something.set()
+
+    async def _read(self) -> None:
+        try:
+            while not self._closed:
+                await self._may_read.wait()
+                message = await self._context.read()
+                if message is grpc.aio.EOF:
+                    break
+                self._session.receive(message)
+        finally:
+            self._session.close()
+
+    async def _write(self) -> None:
+        while True:
+            while self._outgoing:
+                message = self._outgoing.popleft()
+                await self._context.write(message)
+                self._waiting_bytes -= len(message)
+                if self._paused and self._waiting_bytes <= _HIGH_WATER // 4:
+                    self._paused = False
+                    self._session.resume()
+            if self._closed:
+                return
+            self._something.clear()
+            await self._something.wait()
+
+
+async def listen_to_grpc(
+    service: Service, host: str, port: int, tls: tuple[bytes, bytes] | None
+) -> tuple[Any, int]:
+    """Starts a gRPC server.
+
+    Args:
+      service: What it serves.
+      host: The interface's name or address.
+      port: 0 for a free one.
+      tls: The certificate chain and the private key, in PEM form.
+
+    Returns:
+      The server and its port.
+
+    Raises:
+      RuntimeError: If the port cannot be had.
+    """
+
+    async def session(_: Any, context: Any) -> None:
+        # Before memory is spent on the messages of a stranger.
+        if not service.admits(dict(context.invocation_metadata()).get(wire.TOKEN)):
+            await context.abort(
+                grpc.StatusCode.UNAUTHENTICATED,
+                "The server wants another token than it was given: pass token=... or "
+                "set TFRL_REPLAY_TOKEN.",
+            )
+        await GrpcSink(service, context).run()
+
+    server = grpc.aio.server(options=_OPTIONS)
+    handler = grpc.stream_stream_rpc_method_handler(session)
+    server.add_generic_rpc_handlers(
+        (grpc.method_handlers_generic_handler("tfrl.Replay", {"Session": handler}),)
+    )
+    address = addresses.join(host, port)
+    if tls is None:
+        port = server.add_insecure_port(address)
+    else:
+        chain, key = tls
+        credentials = grpc.ssl_server_credentials([(key, chain)])
+        port = server.add_secure_port(address, credentials)
+    await server.start()
+    return server, port

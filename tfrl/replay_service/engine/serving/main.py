@@ -1,0 +1,265 @@
+"""The server process.
+
+`run` serves until it is told to stop. `child_main` is what `tfrl.replay_service.Server`
+starts: it gets its configuration on stdin, says on stdout where it listens, and ends
+when stdin does, at the latest when its parent is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import gc
+import json
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tfrl.replay_service import checkpointers, errors
+from tfrl.replay_service.engine.checkpoints import server_checkpoint
+from tfrl.replay_service.engine.serving import listeners
+from tfrl.replay_service.engine.serving.arena_listener import ArenaListener
+from tfrl.replay_service.engine.serving.service import Service
+from tfrl.replay_service.engine.storage import arena
+
+_GRACE = 1.5  # Seconds to end in good order.
+_POLL = 1.0  # Seconds between looks at whether the parent is alive.
+_LOOPBACK = "127.0.0.1"
+
+# The socket's directory, for whoever ends the process in a hurry.
+_directory: str | None = None
+
+
+async def run(
+    config: Mapping[str, Any],
+    announce: Callable[[int, str | None], None],
+    stop: asyncio.Event,
+) -> None:
+    """Serves until `stop` is set.
+
+    Args:
+      config: "tables", a list of options, and as needed "host", "port", "token", "tls"
+        (certificate chain and private key, PEM), "seed" and "checkpointer".
+      announce: Called with the port, and with the directory of the Unix socket if there
+        is one, when clients can come.
+      stop: The event.
+
+    Raises:
+      OSError: If the port cannot be had.
+      ValueError: If an option, or the checkpoint to start from, is wrong.
+    """
+    service = Service(
+        config["tables"],
+        seed=config.get("seed"),
+        token=config.get("token"),
+        shared=_can_share(),
+        checkpointer=checkpointers.from_config(config.get("checkpointer")),
+    )
+    server_checkpoint.restore_latest(service)
+    async with contextlib.AsyncExitStack() as stack:
+        directory = await _listen_locally(service, stack)
+        host = str(config.get("host") or "localhost")
+        server, port = await _listen_to_grpc(service, host, config)
+        stack.push_async_callback(server.stop, _GRACE / 2)
+        stack.callback(service.stop)
+        service.start()
+        # Nothing of what there is now becomes garbage, nor need it be looked at.
+        gc.collect()
+        gc.freeze()
+        announce(port, directory)
+        await stop.wait()
+
+
+def serve(
+    config: Mapping[str, Any],
+    announce: Callable[[int, str | None], None],
+    signals: bool = False,
+    on_start: Callable[[Callable[[], None]], None] | None = None,
+) -> None:
+    """Serves in this thread until it is told to stop.
+
+    Args:
+      config: As for `run`.
+      announce: Likewise.
+      signals: Whether SIGINT and SIGTERM tell it.
+      on_start: Called with a function that tells it, from any thread.
+
+    Raises:
+      Exception: As `run`.
+    """
+
+    async def _serve() -> None:
+        loop = asyncio.get_running_loop()
+        stop = asyncio.Event()
+
+        def tell(*_: Any) -> None:
+            with contextlib.suppress(RuntimeError):  # The loop has ended already.
+                loop.call_soon_threadsafe(stop.set)
+
+        if signals:
+            for name in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(name, tell)
+        if on_start is not None:
+            on_start(tell)
+        await run(config, announce, stop)
+
+    # On Windows other loops do not get along with gRPC.
+    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+        runner.run(_serve())
+
+
+def child_main(parent: int) -> None:
+    """Serves as a child of the process `parent`, by the configuration on stdin."""
+    # The parent decides what an interrupt means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    config = json.loads(sys.stdin.buffer.readline())
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # What else is printed is not for the parent to read.
+
+    def tell_parent(**message: Any) -> None:
+        with contextlib.suppress(OSError):
+            print(json.dumps(message), file=out, flush=True)
+
+    def announce(port: int, directory: str | None) -> None:
+        tell_parent(port=port, directory=directory)
+        out.close()
+
+    tell_parent(restoring=True)  # If there is something to restore.
+
+    def tidy() -> None:
+        # What the parent would have deleted, had it not been killed.
+        if config.get("temporary") and os.getppid() != parent:
+            shutil.rmtree(config["temporary"], ignore_errors=True)
+
+    try:
+        serve(config, announce, on_start=lambda stop: _end_with(parent, stop, tidy))
+        tidy()
+    except (OSError, ValueError, errors.ReverbError) as error:
+        code = "os" if isinstance(error, OSError) else errors.code_of(error)
+        number = getattr(error, "errno", None)
+        tell_parent(code=code, message=str(error), errno=number)
+        sys.exit(1)
+
+
+def _end_with(parent: int, stop: Callable[[], None], tidy: Callable[[], None]) -> None:
+    """Ends this process when stdin ends, or when another than `parent` adopts it."""
+
+    def end() -> None:
+        stop()
+        time.sleep(_GRACE)
+        # The loop is busy: no time is left for it.
+        if _directory is not None:
+            shutil.rmtree(_directory, ignore_errors=True)
+        tidy()
+        os._exit(1)
+
+    def read() -> None:
+        with contextlib.suppress(OSError):
+            while os.read(0, 4096):
+                pass
+        end()
+
+    def poll() -> None:
+        # A fork of the parent would keep stdin open.
+        while os.getppid() == parent:
+            time.sleep(_POLL)
+        end()
+
+    threads = [read] if os.name == "nt" else [read, poll]
+    for target in threads:
+        threading.Thread(target=target, name="parent-watch", daemon=True).start()
+
+
+def _can_share() -> bool:
+    """Whether other processes of this host can map memory of this one."""
+    probe = arena.make_arena([1], shared=True)
+    shared = probe.fd is not None
+    probe.close()
+    return shared and hasattr(socket, "AF_UNIX") and hasattr(socket, "send_fds")
+
+
+async def _listen_locally(
+    service: Service, stack: contextlib.AsyncExitStack
+) -> str | None:
+    """Listens on Unix sockets in a directory of this user, if the system has them."""
+    global _directory
+    if not hasattr(socket, "AF_UNIX") or os.name == "nt":
+        return None
+    loop = asyncio.get_running_loop()
+    try:
+        _directory = tempfile.mkdtemp(prefix="tfrl-replay-")  # Of mode 0700.
+        stack.callback(shutil.rmtree, _directory, ignore_errors=True)
+        path = os.path.join(_directory, "s")
+        server = await loop.create_unix_server(
+            lambda: listeners.LocalProtocol(service), path
+        )
+    except OSError as error:
+        print(f"tfrl.replay_service: no local socket: {error}", file=sys.stderr)
+        return _directory
+    stack.callback(server.close)
+    service.local = {"socket": path, "arena_socket": None, "secret": service.secret}
+    if service.shared:
+        path = os.path.join(_directory, "a")
+        listener = ArenaListener(path, service.secret, service.find_store)
+        stack.callback(listener.close)
+        service.local["arena_socket"] = path
+    return _directory
+
+
+async def _listen_to_grpc(
+    service: Service, host: str, config: Mapping[str, Any]
+) -> tuple[Any, int]:
+    """Listens for gRPC; see `listeners.listen_to_grpc`.
+
+    Raises:
+      OSError: If the port cannot be had.
+    """
+    port = int(config.get("port") or 0)
+    tls = config.get("tls")
+    credentials = None if tls is None else (tls[0].encode(), tls[1].encode())
+    # IPv6's loopback has ports of its own, and "localhost" may be either.
+    address = _LOOPBACK if host == "localhost" else host
+    _check_port(address, port)
+    try:
+        server, bound = await listeners.listen_to_grpc(
+            service, address, port, credentials
+        )
+    except RuntimeError as error:
+        raise OSError(errno.EADDRNOTAVAIL, f"host, port: {error}") from error
+    return server, bound
+
+
+def _check_port(host: str, port: int) -> None:
+    """Checks that a port can be had; gRPC would not say why not.
+
+    Raises:
+      OSError: If it cannot.
+      ValueError: If there is no such port.
+    """
+    if not 0 <= port <= 65535:
+        raise ValueError(f"port: got {port}, expected one from 0 to 65535, or None.")
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(
+            host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind) as probe:
+            if os.name == "posix":
+                # As gRPC: what was just given back may be taken.
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        text = f"host, port: cannot listen on {host!r}, port {port}: {error.strerror}."
+        if error.errno == errno.EADDRINUSE:
+            text = (
+                f"port: {port} is in use on {host!r}, perhaps by a server that still "
+                "runs. Stop it, choose another port, or pass port=None for a free one."
+            )
+        raise OSError(error.errno, text) from error

@@ -1,0 +1,282 @@
+"""What all sessions of a server share: tables, stores of steps, and who waits for what.
+
+Everything here runs in one thread, that of the asyncio loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import hmac
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tfrl.replay_service import checkpointers, errors, specs_json
+from tfrl.replay_service.engine.checkpoints import server_checkpoint
+from tfrl.replay_service.engine.storage.layouts import Layouts
+from tfrl.replay_service.engine.storage.step_store import StepStore
+from tfrl.replay_service.engine.tables.engine_table import EngineTable
+from tfrl.replay_service.transport import wire
+
+if TYPE_CHECKING:
+    from tfrl.replay_service.engine.serving.sessions import Session
+
+SLICE = 256  # Items that one session gets done before another has its turn.
+_TICK = 1.0  # Seconds between looks at who waits for long.
+_LONG_WAIT = 10.0  # Seconds after which a client is told what it waits for.
+_MAX_WRITERS = 10_000  # Whose last numbers are remembered.
+_MAX_SCHEMAS = 256
+
+
+class ServedTable:
+    """A table, and the sessions that wait for its limiter.
+
+    Attributes:
+      table: The table itself.
+      leaves: Of its signature, flat; None if it has none.
+      samplers: Sessions that wait to sample, in the order of their coming.
+      inserters: Sessions that wait to insert.
+    """
+
+    def __init__(self, table: EngineTable, signature: Any):
+        """Makes it from the table and its signature's JSON."""
+        self.table = table
+        self.signature = signature
+        self.leaves = None if signature is None else specs_json.leaves(signature)
+        self.samplers: collections.deque[Session] = collections.deque()
+        self.inserters: collections.deque[Session] = collections.deque()
+        self._wakes = False
+
+    def changed(self) -> None:
+        """Wakes those for whom a change of the table may have made room, soon."""
+        if (self.samplers or self.inserters) and not self._wakes:
+            self._wakes = True
+            asyncio.get_running_loop().call_soon(self._wake)
+
+    def waiting_text(self, queue: collections.deque[Session]) -> str:
+        """Returns what those in `queue`, one of the two, wait for."""
+        if queue is self.inserters:
+            return self.table.waiting_to_insert()
+        return self.table.waiting_to_sample()
+
+    def _wake(self) -> None:
+        self._wakes = False
+        for queue, possible in (
+            (self.inserters, self.table.insertable),
+            (self.samplers, self.table.sampleable),
+        ):
+            # Those that come back to the queue have had their turn.
+            for _ in range(len(queue)):
+                if not queue or not possible(1):
+                    break
+                queue.popleft().proceed()
+
+
+class Writer:
+    """What is remembered of a writer beyond its sessions.
+
+    Attributes:
+      index: By which its episodes are told from those of others.
+      confirmed: The number of its last item that has been inserted.
+      session: The one that it has, if any.
+    """
+
+    __slots__ = ("confirmed", "index", "session")
+
+    def __init__(self, index: int, confirmed: int = 0):
+        """Starts without a session."""
+        self.index = index
+        self.confirmed = confirmed
+        self.session: Session | None = None
+
+
+class Service:
+    """A server's state."""
+
+    def __init__(
+        self,
+        tables: Sequence[Mapping[str, Any]],
+        *,
+        seed: int | None = None,
+        token: str | None = None,
+        shared: bool = True,
+        checkpointer: checkpointers.DefaultCheckpointer | None = None,
+    ):
+        """Makes the tables, empty.
+
+        Args:
+          tables: The options of each.
+          seed: For all random choices; None for another one each time.
+          token: What clients have to know, if anything.
+          shared: Whether steps are in memory that other processes can map.
+          checkpointer: Where checkpoints go; by default to a temporary directory.
+        """
+        seeds = np.random.SeedSequence(seed).generate_state(len(tables))
+        self.tables: Mapping[str, Any] = {
+            str(options["name"]): ServedTable(
+                EngineTable(dict(options), seed=int(table_seed)),
+                options.get("signature"),
+            )
+            for options, table_seed in zip(tables, seeds, strict=True)
+        }
+        self.server_id = secrets.token_hex(8)
+        self.secret = secrets.token_hex(16)
+        self.local: dict[str, Any] | None = None  # Where it listens on this host.
+        self.sessions: set[Session] = set()
+        self.layouts = Layouts()
+        self.shared = shared
+        self.stores: dict[tuple[Any, ...], StepStore] = {}
+        self.writers: collections.OrderedDict[str, Writer] = collections.OrderedDict()
+        self._next_writer = 1
+        self._next_schema = 0
+        self._token = None if token is None else token.encode()
+        self.checkpointer = checkpointer or checkpointers.TempDirCheckpointer()
+        self._checkpointing = asyncio.Lock()
+        self._ticker: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Begins to tell clients that wait for long what they wait for."""
+        self._ticker = asyncio.get_running_loop().call_later(_TICK, self._tick)
+
+    def stop(self) -> None:
+        """Ends all sessions."""
+        if self._ticker is not None:
+            self._ticker.cancel()
+        for session in list(self.sessions):
+            session.close()
+
+    def served(self, name: Any) -> ServedTable:
+        """Returns the table of this name.
+
+        Raises:
+          RuntimeError: If there is none.
+        """
+        try:
+            return self.tables[name]
+        except (KeyError, TypeError):
+            raise RuntimeError(f"Priority table {name} was not found") from None
+
+    def store(self, schema: tuple[tuple[str, tuple[int, ...]], ...]) -> StepStore:
+        """Returns where steps of these columns, dtype and shape of each, are kept.
+
+        Raises:
+          ResourceExhaustedError: If clients have come with too many such schemas.
+        """
+        found = self.stores.get(schema)
+        if found is None:
+            if len(self.stores) >= _MAX_SCHEMAS:
+                self._drop_unused_stores()
+            if len(self.stores) >= _MAX_SCHEMAS:
+                raise errors.ResourceExhaustedError(
+                    f"Steps of {_MAX_SCHEMAS} different sets of dtypes and shapes have "
+                    "come: give the steps of a server's writers the same columns."
+                )
+            found = StepStore(self._next_schema, list(schema), self.shared)
+            self._next_schema += 1
+            self.stores[schema] = found
+        return found
+
+    async def checkpoint(self) -> str:
+        """Writes a checkpoint, after those asked for before; returns its path.
+
+        Raises:
+          OSError: If it cannot be written.
+        """
+        async with self._checkpointing:
+            taken = server_checkpoint.snapshot(self)
+            try:
+                return await asyncio.to_thread(
+                    server_checkpoint.write, taken, self.checkpointer.path
+                )
+            finally:
+                taken.release()
+
+    def find_store(self, schema_id: Any) -> StepStore | None:
+        """Returns the store of this id, None if there is none."""
+        for store in self.stores.values():
+            if store.schema_id == schema_id:
+                return store
+        return None
+
+    def writer(self, writer_id: str | None) -> Writer:
+        """Returns what is remembered of a writer, making room by forgetting others."""
+        if writer_id is not None and writer_id in self.writers:
+            self.writers.move_to_end(writer_id)
+            return self.writers[writer_id]
+        writer = Writer(self._next_writer)
+        self._next_writer += 1
+        if writer_id is not None:
+            self.writers[writer_id] = writer
+            self._forget_writers()
+        return writer
+
+    def admits(self, token: Any) -> bool:
+        """Whether a client from anywhere may come in, by the token it has, in bytes."""
+        return self._token is None or _same(token, self._token)
+
+    def admits_locally(self, secret: Any) -> bool:
+        """Whether a client of this host may come in, by the secret it was told."""
+        return isinstance(secret, str) and _same(secret.encode(), self.secret.encode())
+
+    def welcome(self, is_local: bool) -> dict[str, Any]:
+        """Returns what a client is told first."""
+        return {
+            "server_id": self.server_id,
+            "tables": {
+                name: {"signature": served.signature}
+                for name, served in self.tables.items()
+            },
+            "local": None if is_local else self.local,
+        }
+
+    def info(self) -> list[dict[str, Any]]:
+        """Returns each table's description, limits and counts."""
+        return [
+            {**served.table.info(), "signature": served.signature}
+            for served in self.tables.values()
+        ]
+
+    def writers_state(self) -> list[list[Any]]:
+        """Returns what a checkpoint keeps of the writers."""
+        return [[id, w.index, w.confirmed] for id, w in self.writers.items()]
+
+    def restore_writers(self, state: Sequence[Sequence[Any]]) -> None:
+        """Takes over what `writers_state` has returned."""
+        for writer_id, index, confirmed in state:
+            self.writers[str(writer_id)] = Writer(int(index), int(confirmed))
+            self._next_writer = max(self._next_writer, int(index) + 1)
+
+    def _drop_unused_stores(self) -> None:
+        unused = {k: store for k, store in self.stores.items() if not store.rows_in_use}
+        for schema, store in unused.items():
+            self.layouts.forget(store)
+            store.close()
+            del self.stores[schema]
+
+    def _forget_writers(self) -> None:
+        excess = len(self.writers) - _MAX_WRITERS
+        if excess <= 0:
+            return
+        idle = (id for id, writer in self.writers.items() if writer.session is None)
+        for writer_id in [id for _, id in zip(range(excess), idle, strict=False)]:
+            del self.writers[writer_id]
+
+    def _tick(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._ticker = loop.call_later(_TICK, self._tick)
+        before = loop.time() - _LONG_WAIT
+        for served in self.tables.values():
+            for queue in (served.samplers, served.inserters):
+                late = [s for s in queue if s.waiting_since <= before]
+                if late:
+                    text = served.waiting_text(queue)
+                    for session in late:
+                        session.waiting_since = loop.time()
+                        session.send(wire.WAITING, {"message": text})
+
+
+def _same(given: Any, expected: bytes) -> bool:
+    return isinstance(given, bytes) and hmac.compare_digest(given, expected)

@@ -1,0 +1,331 @@
+"""A client's session: messages come in, and are answered in order.
+
+A transport hands each message to `Session.receive`. What can be done at once is done
+there and then; what has to wait, for a limiter or for the client to take what it was
+sent, goes on when `proceed` is called, and messages that come meanwhile are kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from tfrl.replay_service import errors
+from tfrl.replay_service.engine.serving import control_requests
+from tfrl.replay_service.engine.serving.requests import (
+    AGAIN,
+    DONE,
+    PARKED,
+)
+from tfrl.replay_service.engine.serving.sample_requests import Sampler
+from tfrl.replay_service.engine.serving.service import Service
+from tfrl.replay_service.engine.serving.write_requests import WriterState
+from tfrl.replay_service.transport import wire
+
+_ROLES = ("control", "writer", "sampler")
+_HELLO_DEADLINE = 10.0  # Seconds.
+_READ_AHEAD = 16 << 20  # Bytes of messages kept before reading stops.
+_MESSAGES_AHEAD = 1024
+_TURN = 0.001  # Seconds after which others have their turn.
+_LONGEST_WAIT = 10 * 365 * 86400.0  # Seconds; loops take no infinity.
+
+
+class Sink(Protocol):
+    """The transport below a session."""
+
+    def send(self, buffers: list[wire.Buffer]) -> None:
+        """Sends a message; calls the session's `pause` if it should stop."""
+
+    def pause_reading(self) -> None:
+        """Stops calls of the session's `receive`, soon."""
+
+    def resume_reading(self) -> None:
+        """Takes them up again."""
+
+    def close(self) -> None:
+        """Closes the connection after what has been sent."""
+
+
+class Session:
+    """One client's stream of messages.
+
+    Attributes:
+      service: What it shares with the others.
+      shared: Whether the client reads steps from the server's memory.
+      waiting_since: The loop's time when the request at hand began to wait.
+    """
+
+    def __init__(self, service: Service, sink: Sink, is_local: bool):
+        """Awaits a HELLO.
+
+        Args:
+          service: What the session is about.
+          sink: Where answers go.
+          is_local: Whether the client is on this host, and so knows the secret.
+        """
+        self.service = service
+        self.shared = False
+        self.waiting_since = 0.0
+        self._sink = sink
+        self._is_local = is_local
+        self._greeted = False
+        self._closed = False
+        self._paused = False
+        self._reading = True
+        self._scheduled = False
+        self._messages: collections.deque[wire.Buffer] = collections.deque()
+        self._kept = 0  # Bytes in them.
+        self._request: Any = None  # The one at hand, if it is not done yet.
+        self._waits = False
+        self._queue: collections.deque[Session] | None = None  # Where this waits.
+        self._sampler: Sampler | None = None
+        self._writer: WriterState | None = None
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = self._loop.call_later(
+            _HELLO_DEADLINE, self._no_hello
+        )
+        service.sessions.add(self)
+
+    def receive(self, message: wire.Buffer, at_once: bool = True) -> None:
+        """Takes a message.
+
+        Args:
+          message: Its bytes, which do not change any more.
+          at_once: Whether to answer it now, if nothing has to wait, or else when others
+            have had their turn.
+        """
+        if self._closed:
+            return
+        is_idle = self._request is None and not self._messages and not self._paused
+        if is_idle and at_once:
+            self._guarded(self._answer, message)
+        elif len(message) > 3 and message[3] == wire.RELEASE:
+            # It frees memory, whatever it is that those before it wait for.
+            self._guarded(self._handle, message)
+        else:
+            self._keep(message)
+            if is_idle:
+                self._schedule()
+
+    def proceed(self) -> None:
+        """Goes on with what was waiting."""
+        if self._closed:
+            return
+        self._waits = False
+        self._queue = None
+        self._cancel_timer()
+        self._guarded(self._work, True)
+
+    def pause(self) -> None:
+        """Stops sending, until `resume`: the client is slow to take it."""
+        self._paused = True
+
+    def resume(self) -> None:
+        """Takes sending up again."""
+        self._paused = False
+        if not self._waits:
+            self._schedule()
+
+    def send(
+        self, kind: int, meta: Mapping[str, Any], arrays: Sequence[np.ndarray] = ()
+    ) -> None:
+        """Sends a message."""
+        if not self._closed:
+            self._sink.send(wire.encode(kind, meta, arrays))
+
+    def send_error(self, error: Exception, **more: Any) -> None:
+        """Sends an ERROR message."""
+        code = errors.code_of(error)
+        self.send(wire.ERROR, {"code": code, "message": str(error), **more})
+
+    def close(self) -> None:
+        """Ends the session, from either side, and frees all that it holds."""
+        if self._closed:
+            return
+        self._closed = True
+        self._cancel_timer()
+        self.service.sessions.discard(self)
+        self._leave_queue()
+        if self._request is not None:
+            self._request.close()
+        for part in (self._sampler, self._writer):
+            if part is not None:
+                part.close()
+        self._messages.clear()
+        self._sink.close()
+
+    def now(self) -> float:
+        """Returns the loop's time, in seconds."""
+        return self._loop.time()
+
+    def wait_until(self, delay: float) -> None:
+        """Has the request at hand's `expire` called if it still waits after `delay`."""
+        self._cancel_timer()
+        self._timer = self._loop.call_later(min(delay, _LONGEST_WAIT), self._expired)
+
+    def _guarded(self, work: Callable[..., None], *arguments: Any) -> None:
+        try:
+            work(*arguments)
+        except errors.ReverbError as error:
+            self.refuse(error)
+        except Exception as error:
+            # One client's misfortune is not the others'.
+            traceback.print_exc()
+            self.refuse(errors.ReverbError(f"The server failed: {error!r}."))
+
+    def _answer(self, message: wire.Buffer) -> None:
+        self._handle(message)
+        if self._request is not None:
+            self._work(False)
+
+    def refuse(self, error: Exception) -> None:
+        """Ends the session with an ERROR message."""
+        self.send_error(error)
+        self.close()
+
+    def _handle(self, message: wire.Buffer) -> None:
+        frame = wire.decode(message)
+        handler = _HANDLERS.get(frame.kind)
+        if handler is None:
+            raise errors.ProtocolError(f"A message of the unknown kind {frame.kind}.")
+        if self._greeted == (frame.kind == wire.HELLO):
+            raise errors.ProtocolError("One greeting comes, and it comes first.")
+        try:
+            request = handler(self, frame)
+        except errors.ReverbError:
+            raise
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+            raise errors.ProtocolError(
+                f"A message of kind {frame.kind} is not as it should be: {error!r}."
+            ) from error
+        if request is not None:
+            self._request = request
+
+    def _work(self, woken: bool) -> None:
+        """Does what can be done now, for as long as it is this session's turn."""
+        end = self._loop.time() + _TURN
+        while not (self._paused or self._closed):
+            if self._request is not None:
+                outcome = self._request.advance(woken)
+                woken = False
+                if outcome is DONE:
+                    self._request = None
+                elif outcome is not AGAIN:
+                    self._wait(None if outcome is PARKED else outcome)
+                    return
+            elif self._messages:
+                self._handle(self._take_kept())
+            else:
+                return
+            if self._loop.time() > end:
+                self._schedule()
+                return
+
+    def _wait(self, queue: collections.deque[Session] | None) -> None:
+        """Waits in a table's queue, or, with None, for whoever calls `proceed`."""
+        self._waits = True
+        self._queue = queue
+        if queue is not None:
+            self.waiting_since = self._loop.time()
+            queue.append(self)
+
+    def _schedule(self) -> None:
+        if not self._scheduled and (self._request is not None or self._messages):
+            self._scheduled = True
+            self._loop.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        self._scheduled = False
+        if not self._waits and not self._closed:
+            self._guarded(self._work, False)
+
+    def _keep(self, message: wire.Buffer) -> None:
+        self._messages.append(message)
+        self._kept += len(message)
+        too_much = self._kept > _READ_AHEAD or len(self._messages) > _MESSAGES_AHEAD
+        if self._reading and too_much:
+            self._reading = False
+            self._sink.pause_reading()
+
+    def _take_kept(self) -> wire.Buffer:
+        message = self._messages.popleft()
+        self._kept -= len(message)
+        few = self._kept <= _READ_AHEAD // 2 and len(self._messages) < _MESSAGES_AHEAD
+        if few and not self._reading:
+            self._reading = True
+            self._sink.resume_reading()
+        return message
+
+    def _expired(self) -> None:
+        self._timer = None
+        if self._waits and not self._closed:
+            self._leave_queue()
+            self._request.expire()
+            self._request = None
+            self._schedule()
+
+    def _leave_queue(self) -> None:
+        self._waits = False
+        if self._queue is not None:
+            self._queue.remove(self)
+            self._queue = None
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _no_hello(self) -> None:
+        self._timer = None
+        self.refuse(errors.ProtocolError(f"No greeting within {_HELLO_DEADLINE} s."))
+
+    def _hello(self, frame: wire.Frame) -> None:
+        hello = frame.meta
+        self._cancel_timer()
+        if hello.get("protocol") != wire.PROTOCOL or hello.get("role") not in _ROLES:
+            raise errors.ProtocolError(
+                f"Greeted in protocol {hello.get('protocol')!r} as "
+                f"{hello.get('role')!r}, expected {wire.PROTOCOL} and one of {_ROLES}."
+            )
+        if self._is_local and not self.service.admits_locally(hello.get("secret")):
+            raise errors.AuthenticationError("The secret is that of another server.")
+        self._greeted = True
+        self.shared = self._is_local and bool(hello.get("shared"))
+        welcome = self.service.welcome(self._is_local)
+        if hello["role"] == "writer":
+            self._writer = WriterState(self, hello.get("writer_id"))
+            welcome["confirmed"] = self._writer.confirmed
+        self.send(wire.WELCOME, welcome)
+
+    def _sample(self, frame: wire.Frame) -> Any:
+        return self._sampling().request(frame.meta)
+
+    def _release(self, frame: wire.Frame) -> None:
+        self._sampling().release(frame.meta["release"])
+
+    def _write(self, frame: wire.Frame) -> Any:
+        if self._writer is None:
+            raise errors.ProtocolError("Only sessions of role 'writer' write.")
+        return self._writer.request(frame)
+
+    def _sampling(self) -> Sampler:
+        if self._sampler is None:
+            self._sampler = Sampler(self)
+        return self._sampler
+
+
+_HANDLERS: dict[int, Callable[[Session, wire.Frame], Any]] = {
+    wire.HELLO: Session._hello,
+    wire.INFO: control_requests.info,
+    wire.RESET: control_requests.reset,
+    wire.MUTATE: control_requests.mutate,
+    wire.CHECKPOINT: control_requests.checkpoint,
+    wire.SAMPLE: Session._sample,
+    wire.RELEASE: Session._release,
+    wire.WRITE: Session._write,
+}

@@ -1,0 +1,93 @@
+"""The items of a table as arrays for a checkpoint, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tfrl.replay_service.engine.tables import columns as columns_lib
+
+_DTYPES = {
+    "keys": np.uint64,
+    "priorities": np.float64,
+    "times_sampled": np.int32,
+    "payloads": np.int32,
+    "episodes": np.int64,
+    "stamps": np.int64,
+}
+
+
+def of_columns(
+    columns: columns_lib.Columns, rows: np.ndarray
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Returns the items in `rows`, and where further ones will go."""
+    meta = {
+        "capacity": columns.capacity,
+        "used": columns.used,
+        "insert_number": columns.insert_number,
+        "stamp": columns.stamp,
+    }
+    arrays = {name: getattr(columns, name)[rows] for name in _DTYPES}
+    arrays["payloads"] = arrays["payloads"].view(np.int32).reshape(-1, 2)
+    arrays["free_rows"] = columns.free_rows.copy()
+    return meta, arrays
+
+
+def to_columns(
+    columns: columns_lib.Columns,
+    max_size: int,
+    meta: Mapping[str, Any],
+    arrays: Mapping[str, np.ndarray],
+) -> np.ndarray:
+    """Writes saved items into empty columns; returns their rows in the saved order.
+
+    Raises:
+      ValueError: If they are not what `of_columns` returned for a table of this size.
+    """
+    items = {name: np.asarray(arrays[name], dtype) for name, dtype in _DTYPES.items()}
+    rows = columns_lib.row_of(items["keys"])
+    free = np.asarray(arrays["free_rows"], np.int32)
+    capacity, used = int(meta["capacity"]), int(meta["used"])
+    _check_columns(items, np.append(rows, free), used)
+    _check_sizes(rows.size, used, capacity, max_size)
+    columns.reserve(capacity)
+    payloads = np.ascontiguousarray(items.pop("payloads")).view(np.int64).reshape(-1)
+    columns.payloads[rows] = payloads
+    for name, values in items.items():
+        getattr(columns, name)[rows] = values
+    columns.size, columns.used = rows.size, used
+    columns.free_rows = free
+    columns.insert_number, columns.stamp = (
+        int(meta["insert_number"]),
+        int(meta["stamp"]),
+    )
+    return rows
+
+
+def _check_columns(
+    items: Mapping[str, np.ndarray], rows: np.ndarray, used: int
+) -> None:
+    """Checks that all columns are as long, and that every used row is there once."""
+    lengths = {name: len(values) for name, values in items.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(
+            f"checkpoint: a table's columns have the lengths {lengths}; expected as "
+            "many of each. Take another checkpoint."
+        )
+    if not np.array_equal(np.sort(rows), np.arange(used)):
+        raise ValueError(
+            f"checkpoint: a table's keys and free rows name {rows.size} rows; expected "
+            f"each of the first {used} once. Take another checkpoint."
+        )
+
+
+def _check_sizes(size: int, used: int, capacity: int, max_size: int) -> None:
+    """Checks that the items fit into the table."""
+    if size > max_size or not used <= capacity <= 2 * max_size + 1024:
+        raise ValueError(
+            f"checkpoint: a table has {size} items in {capacity} rows; expected at "
+            f"most {max_size} items, the table's max_size. Make the table as large as "
+            "the one that was saved."
+        )

@@ -1,0 +1,119 @@
+"""Requests that a server answers one by one, on a connection kept for them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tfrl.replay_service import errors
+from tfrl.replay_service.transport import connection as connections
+from tfrl.replay_service.transport import wire
+
+_TRIES = 2
+
+
+class ControlConnection:
+    """A connection of role "control", made when it is first needed.
+
+    For any thread: requests of several wait for each other.
+    """
+
+    def __init__(self, connect: Callable[[float | None], connections.Connection]):
+        """Makes it without connecting.
+
+        Args:
+          connect: Returns a new connection, given the seconds to keep trying, or None
+            for the client's own number.
+        """
+        self._connect = connect
+        self._lock = threading.Lock()
+        self._link: connections.Connection | None = None
+
+    def request(
+        self,
+        kind: int,
+        meta: Mapping[str, Any],
+        arrays: Sequence[np.ndarray] = (),
+        *,
+        timeout: float | None = None,
+    ) -> dict[str, Any]:
+        """Sends a request, again if the connection broke, and returns its answer.
+
+        So it must not matter if the server does it twice.
+
+        Raises:
+          DeadlineExceededError: If there is no answer within `timeout` seconds.
+          ReplayUnavailable: If there is no server.
+          Exception: What the server answered.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with self._lock:
+            for left in reversed(range(_TRIES)):
+                try:
+                    return self._request(kind, meta, arrays, deadline)
+                except errors.ConnectionLost:
+                    self._drop()
+                    if not left:
+                        raise
+                except errors.ProtocolError:
+                    self._drop()
+                    raise
+        raise AssertionError
+
+    def tables(self) -> dict[str, Any]:
+        """Returns what the server told of its tables when the connection was made.
+
+        Raises:
+          ReplayUnavailable: If there is no server.
+        """
+        with self._lock:
+            return self._connected(None).welcome["tables"]
+
+    def close(self) -> None:
+        """Closes the connection; another request makes another."""
+        self._drop()
+
+    def after_fork(self) -> None:
+        """Leaves the parent's connection and lock, which may be held there."""
+        self._lock = threading.Lock()
+        self._link = None
+
+    def _request(
+        self,
+        kind: int,
+        meta: Mapping[str, Any],
+        arrays: Sequence[np.ndarray],
+        deadline: float | None,
+    ) -> dict[str, Any]:
+        link = self._connected(deadline)
+        link.send(kind, meta, arrays)
+        try:
+            frame = link.receive(_remaining(deadline))
+        except BaseException:
+            # The answer, should it come, would be taken for that to the next request.
+            self._drop()
+            raise
+        if frame is None:
+            self._drop()
+            raise errors.DeadlineExceededError("The server did not answer in time.")
+        if frame.kind == wire.ERROR:
+            raise errors.from_meta(frame.meta)
+        return frame.meta
+
+    def _connected(self, deadline: float | None) -> connections.Connection:
+        if self._link is None:
+            self._link = self._connect(_remaining(deadline))
+        return self._link
+
+    def _drop(self) -> None:
+        link, self._link = self._link, None
+        if link is not None:
+            link.close()
+
+
+def _remaining(deadline: float | None) -> float | None:
+    return None if deadline is None else max(deadline - time.monotonic(), 0.0)

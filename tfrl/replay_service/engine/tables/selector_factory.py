@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tfrl.replay_service import item_selectors
@@ -10,23 +10,39 @@ from tfrl.replay_service.engine.tables import columns as columns_lib
 from tfrl.replay_service.engine.tables import heap_order
 from tfrl.replay_service.engine.tables import selectors as selectors_lib
 
+_Columns = columns_lib.Columns
+_Selector = selectors_lib.OrderedSelector | selectors_lib.RandomSelector
 
-def make(
-    config: Mapping[str, Any], columns: columns_lib.Columns
-) -> selectors_lib.OrderedSelector | selectors_lib.RandomSelector:
-    """Returns the selector of `item_selectors.from_config(config)` for some columns."""
-    selector = item_selectors.from_config(config)
-    match selector:
-        case item_selectors.Prioritized():
-            return selectors_lib.PrioritizedSelector(
-                columns, selector.priority_exponent
-            )
-        case item_selectors.Uniform():
-            return selectors_lib.UniformSelector(columns)
-        case item_selectors.MinHeap():
-            return heap_order.HeapOrder(columns, 1.0)
-        case item_selectors.MaxHeap():
-            return heap_order.HeapOrder(columns, -1.0)
-    if isinstance(selector, item_selectors.Lifo):
-        return selectors_lib.NewestFirst(columns)
-    return selectors_lib.OldestFirst(columns)
+# Each strategy with the function that makes its selector.
+_MAKERS: dict[type[item_selectors.ItemSelector], Callable[[Any, _Columns], _Selector]]
+_MAKERS = {
+    item_selectors.Fifo: lambda _, columns: selectors_lib.OldestFirst(columns),
+    item_selectors.Lifo: lambda _, columns: selectors_lib.NewestFirst(columns),
+    item_selectors.Uniform: lambda _, columns: selectors_lib.UniformSelector(columns),
+    item_selectors.Prioritized: lambda strategy, columns: (
+        selectors_lib.PrioritizedSelector(columns, strategy.priority_exponent)
+    ),
+    item_selectors.MinHeap: lambda _, columns: heap_order.HeapOrder(columns, 1.0),
+    item_selectors.MaxHeap: lambda _, columns: heap_order.HeapOrder(columns, -1.0),
+}
+
+
+def make(config: Mapping[str, Any], columns: _Columns) -> _Selector:
+    """Returns the selector that implements a configured strategy.
+
+    Args:
+      config: What `to_config` of an `item_selectors.ItemSelector` returned.
+      columns: The items of the table, still empty.
+
+    Raises:
+      ValueError: If the configuration is invalid, or no selector implements it.
+    """
+    strategy = item_selectors.from_config(config)
+    make_selector = _MAKERS.get(type(strategy))
+    if make_selector is None:
+        known = sorted(kind.__name__ for kind in _MAKERS)
+        raise ValueError(
+            f"selector: no selector implements {type(strategy).__name__}; expected one "
+            f"of {known}. Add it to engine/tables/selector_factory.py."
+        )
+    return make_selector(strategy, columns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import weakref
 from collections.abc import Mapping, Sequence, Sized
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from tfrl.replay_service import (
     item_selectors,
@@ -14,8 +14,12 @@ from tfrl.replay_service import (
     table_info,
 )
 
-if TYPE_CHECKING:
-    from tfrl.replay_service.server import Server
+
+class TableServer(Protocol):
+    """What a table needs of its server: `server.Server`."""
+
+    def table_info(self, name: str) -> table_info.TableInfo:
+        """Returns what the server says about the table of this name."""
 
 
 class TableExtensionBase(metaclass=abc.ABCMeta):
@@ -93,7 +97,7 @@ class Table:
             isinstance(signature, Sized) and not len(signature)
         )
         self._signature_json = None if is_empty else specs_json.encode(signature)
-        self._server: weakref.ref[Server] | None = None
+        self._server: weakref.ref[TableServer] | None = None
 
     @classmethod
     def queue(

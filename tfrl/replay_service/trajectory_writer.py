@@ -366,7 +366,7 @@ def _key(table: str, columns: list[TrajectoryColumn]) -> Key:
 
 def _check_kept(columns: list[TrajectoryColumn]) -> None:
     for i, column in enumerate(columns):
-        if not all(map(column._column.has, column.steps)):
+        if not all(map(column._column.is_available, column.steps)):
             raise ValueError(
                 f"Error in column {i}: Column contains expired CellRef. The writer "
                 f"does not keep {column} any more: make the item before so many steps "

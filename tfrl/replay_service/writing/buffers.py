@@ -16,6 +16,7 @@ import tree
 
 from tfrl.replay_service.transport import wire
 from tfrl.replay_service.writing.column import Column
+from tfrl.replay_service.writing.history import ColumnHistory
 from tfrl.replay_service.writing.structure import Path, Plan, Structure
 
 _BLOCK_BYTES = 2 << 20
@@ -72,7 +73,7 @@ class StepBuffers:
         self.keep = keep
         self.most = keep
         self.is_open = False
-        self.structure = Structure(self._make_column)
+        self.structure = Structure(self._make_column, ColumnHistory)
         self.schema: list[Column] = []
         self._configured: dict[Path, int] = {}
         self._row = self._rows = 0  # In the last block.
@@ -277,7 +278,7 @@ class StepBuffers:
     def _check_unset(self, leaves: list[Any], plan: Plan) -> None:
         step = self.end - 1
         for column, value in zip(plan.columns, leaves, strict=True):
-            is_unset = column.created > step or column.gaps[-1:] == [step]
+            is_unset = column.created > step or column.missing_steps[-1:] == [step]
             if value is not None and not is_unset:
                 raise ValueError(
                     f"Field {column.path} has already been set in the active step by "
@@ -291,9 +292,9 @@ class StepBuffers:
             if value is None:
                 continue
             if column.created > step:
-                column.created = column.solid = step
+                column.created = column.first_contiguous_step = step
             else:
-                column.fill()
+                column.mark_present()
         block = self._blocks[-1]
         block.sent[step - block.start] = False
 
@@ -305,7 +306,7 @@ class StepBuffers:
         }
         for column in self.structure.columns:
             if id(column) not in given:
-                column.miss(step)
+                column.mark_missing(step)
 
 
 def _as_array(value: Any) -> np.ndarray:

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from tfrl.replay_service.writing.history import ColumnHistory
 from tfrl.replay_service.writing.structure import Path
 
-if TYPE_CHECKING:
-    from tfrl.replay_service.writing.buffers import StepBuffers
-
 _PYTHON_TYPES = {"int64": int, "float64": float, "bool": bool, "complex128": complex}
+
+
+class Steps(Protocol):
+    """The steps that a column belongs to: `buffers.StepBuffers`.
+
+    Attributes:
+      start: The first step of the history.
+      end: The number of steps so far.
+    """
+
+    start: int
+    end: int
+
+    def read(self, column: Column, steps: Sequence[int]) -> np.ndarray:
+        """Returns a column's values at some steps, stacked."""
 
 
 class Column:
@@ -22,14 +33,13 @@ class Column:
     Attributes:
       path: Where it is in the data.
       buffers: What it is a column of.
-      history: Of its values, what the writer's users index.
       keep: How many of the last steps can be referred to.
       index: Its number in the schema; None before its first value.
       dtype, shape: Of a value, from its first one on.
       scalars: Types of Python and NumPy scalars that are such values.
       array: The rows of the current block.
-      solid: From this step on there are values in all steps.
-      gaps: The steps of late that have none.
+      first_contiguous_step: From this step on, every step has a value.
+      missing_steps: Recent steps without a value, in ascending order.
       created: The first step that could have one.
     """
 
@@ -38,28 +48,26 @@ class Column:
         "buffers",
         "created",
         "dtype",
-        "gaps",
-        "history",
+        "first_contiguous_step",
         "index",
         "keep",
+        "missing_steps",
         "path",
         "scalars",
         "shape",
-        "solid",
     )
 
-    def __init__(self, path: Path, buffers: StepBuffers, keep: int, created: int):
+    def __init__(self, path: Path, buffers: Steps, keep: int, created: int):
         self.path = path
         self.buffers = buffers
-        self.history = ColumnHistory(self)
         self.keep = keep
         self.index: int | None = None
         self.dtype: Any = None
         self.shape: Any = None
         self.scalars: frozenset[type] = frozenset()
         self.array: Any = None
-        self.created = self.solid = created
-        self.gaps: list[int] = []
+        self.created = self.first_contiguous_step = created
+        self.missing_steps: list[int] = []
 
     def set_type(self, value: np.ndarray, index: int) -> None:
         """Takes dtype and shape from the first value."""
@@ -70,29 +78,33 @@ class Column:
                 kind for kind in (self.dtype.type, python) if kind is not None
             )
 
-    def has(self, step: int) -> bool:
+    def is_available(self, step: int) -> bool:
         """Whether a step's value is there and can be referred to."""
         buffers = self.buffers
         oldest = max(buffers.start, self.created, buffers.end - self.keep)
-        return oldest <= step < buffers.end and step not in self.gaps
+        return oldest <= step < buffers.end and step not in self.missing_steps
 
     def read(self, steps: Sequence[int]) -> np.ndarray:
         """Returns the values of some steps, stacked."""
         return self.buffers.read(self, steps)
 
-    def miss(self, step: int) -> None:
+    def mark_missing(self, step: int) -> None:
         """Notes that a step has no value."""
-        self.gaps.append(step)
-        self.solid = step + 1
-        if len(self.gaps) > 2 * self.keep + 16:
-            self.gaps = [gap for gap in self.gaps if gap >= step - self.keep]
+        self.missing_steps.append(step)
+        self.first_contiguous_step = step + 1
+        if len(self.missing_steps) > 2 * self.keep + 16:
+            self.missing_steps = [
+                missing for missing in self.missing_steps if missing >= step - self.keep
+            ]
 
-    def fill(self) -> None:
+    def mark_present(self) -> None:
         """Notes that the last step, which had none, has a value now."""
-        self.gaps.pop()
-        self.solid = self.gaps[-1] + 1 if self.gaps else self.created
+        self.missing_steps.pop()
+        self.first_contiguous_step = (
+            self.missing_steps[-1] + 1 if self.missing_steps else self.created
+        )
 
     def clear(self, start: int) -> None:
         """Forgets all values before a step."""
-        self.gaps = []
-        self.created = self.solid = start
+        self.missing_steps = []
+        self.created = self.first_contiguous_step = start

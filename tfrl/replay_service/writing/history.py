@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from tfrl.replay_service.writing.column import Column
+from tfrl.replay_service.writing.column import Column
 
 
 class TrajectoryColumn:
@@ -101,7 +100,7 @@ class TrajectoryColumn:
           RuntimeError: If the writer does not keep the steps any more.
         """
         steps = self.steps
-        if not all(map(self._column.has, steps)):
+        if not all(map(self._column.is_available, steps)):
             raise RuntimeError(
                 "Cannot convert TrajectoryColumn with expired data references to numpy "
                 "array. Convert it before so many steps are appended, or keep more by "
@@ -132,7 +131,11 @@ class ColumnHistory:
         """Goes through the steps, each as a squeezed column, or None."""
         column = self._column
         for step in range(column.buffers.start, column.buffers.end):
-            yield TrajectoryColumn(column, step, 1, True) if column.has(step) else None
+            yield (
+                TrajectoryColumn(column, step, 1, True)
+                if column.is_available(step)
+                else None
+            )
 
     def __getitem__(self, key: int | slice | list[int]) -> TrajectoryColumn:
         """Returns some steps as a column of an item.
@@ -152,7 +155,7 @@ class ColumnHistory:
             back = key.start
             if type(back) is int and -column.keep <= back < 0:
                 start = column.buffers.end + back
-                if start >= column.solid:
+                if start >= column.first_contiguous_step:
                     return TrajectoryColumn(column, start, -back)
         return self._cut(key)
 
@@ -189,7 +192,10 @@ class ColumnHistory:
         """Whether, for sure, all steps from a position on can be used."""
         column = self._column
         step = column.buffers.start + position
-        return step >= column.solid and step >= column.buffers.end - column.keep
+        return (
+            step >= column.first_contiguous_step
+            and step >= column.buffers.end - column.keep
+        )
 
     def _position(self, index: int) -> int | None:
         length = len(self)
@@ -206,7 +212,7 @@ class ColumnHistory:
         column = self._column
         start = column.buffers.start
         steps = [
-            start + p if p is not None and column.has(start + p) else None
+            start + p if p is not None and column.is_available(start + p) else None
             for p in positions
         ]
         found = [step for step in steps if step is not None]

@@ -14,9 +14,9 @@ import numpy as np
 from tfrl.replay_service import errors
 from tfrl.replay_service.transport import connection as connections
 from tfrl.replay_service.transport import wire
+from tfrl.replay_service.writing.background_flusher import BACKGROUND_FLUSHER
 from tfrl.replay_service.writing.buffers import StepBuffers
 from tfrl.replay_service.writing.items import Batch, Group, Layouts, split_groups
-from tfrl.replay_service.writing.pacemaker import PACEMAKER
 
 BATCH = 64  # Items that are sent together.
 _BATCH_BYTES = 4 << 20  # Or less, if their steps are as large as that.
@@ -68,7 +68,7 @@ class WriterStream:
         self._next_end = 0  # The number of steps at which to send.
         self._start()
         self._install(connect({"writer_id": self._id}))
-        PACEMAKER.add(self)
+        BACKGROUND_FLUSHER.add(self)
 
     def open_group(self, group: Group) -> None:
         """Starts a group for the next items."""
@@ -82,8 +82,8 @@ class WriterStream:
             self._since = time.monotonic()
             rows = _BATCH_BYTES // max(self._buffers.step_bytes, 1)
             self._next_end = self._buffers.end + max(rows, 1)
-            if not PACEMAKER.event.is_set():
-                PACEMAKER.event.set()
+            if not BACKGROUND_FLUSHER.event.is_set():
+                BACKGROUND_FLUSHER.event.set()
         elif self.count >= BATCH or self._buffers.end >= self._next_end:
             self.send()
             self._receive_all()
@@ -228,7 +228,7 @@ class WriterStream:
         for batch in self._sent:
             batch.drop_confirmed(number)
         self._transmit_all(list(self._sent))
-        PACEMAKER.event.set()
+        BACKGROUND_FLUSHER.event.set()
 
     def _transmit_all(self, batches: list[Batch]) -> None:
         """Sends batches; with each goes which steps those after it may refer to."""

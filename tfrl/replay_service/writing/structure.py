@@ -26,14 +26,17 @@ class Structure:
       columns: In the order in which they came.
     """
 
-    def __init__(self, make_column: Callable[[Path], Any]):
+    def __init__(
+        self, make_column: Callable[[Path], Any], make_history: Callable[[Any], Any]
+    ):
         """Starts empty.
 
         Args:
-          make_column: Makes what stands for a leaf, from its path. It has an attribute
-            `history`, the leaf of the nest of histories.
+          make_column: Returns a new leaf's column, given the leaf's path.
+          make_history: Returns the history of a column.
         """
         self._make_column = make_column
+        self._make_history = make_history
         self._by_path: dict[Path, Any] = {}
         self._plans: list[Plan] = []
         self.history: Any = None
@@ -115,7 +118,7 @@ class Structure:
         column = self._make_column(path)
         self._by_path[path] = column
         self.columns.append(column)
-        return column.history
+        return self._make_history(column)
 
 
 class Plan:

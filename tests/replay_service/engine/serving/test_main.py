@@ -270,13 +270,13 @@ BUSY = """
 import sys, json
 sys.path[:] = json.loads(sys.stdin.buffer.readline())
 from tfrl.replay_service.engine.serving import main
-from tfrl.replay_service.engine.serving import sessions
+from tfrl.replay_service.engine.serving import handlers
 from tfrl.replay_service.transport import wire
-def hang(session, frame):
+def hang(service, caller, frame):
     print(sorted(sys.modules), file=sys.stderr, flush=True)
     while True:
         pass
-sessions._HANDLERS[wire.INFO] = hang
+handlers._CONTROL[wire.INFO] = hang
 main._GRACE = 0.2
 main.child_main(int(sys.argv[1]))
 """

@@ -77,8 +77,8 @@ def test_wrong_secrets_are_not_accepted(given):
 def test_tables_of_a_seeded_server_draw_different_numbers_and_the_same_each_time():
     states = [
         [
-            served.table.state()[0]["random"]["state"]
-            for served in make_service(seed=5).tables.values()
+            queues.table.state()[0]["random"]["state"]
+            for queues in make_service(seed=5).tables.values()
         ]
         for _ in range(2)
     ]
@@ -88,10 +88,10 @@ def test_tables_of_a_seeded_server_draw_different_numbers_and_the_same_each_time
 
 def test_unknown_table_is_a_runtime_error():
     made = make_service()
-    assert made.served("u").table.name == "u"
+    assert made.queues_of("u").table.name == "u"
     for name in ("nope", ["t"], None):
         with pytest.raises(RuntimeError, match=r"Priority table .* was not found"):
-            made.served(name)
+            made.queues_of(name)
 
 
 def test_checkpoints_are_written_one_at_a_time(monkeypatch, tmp_path):

@@ -8,6 +8,7 @@ import pytest
 
 from tfrl.replay_service import errors, rate_limiters
 from tfrl.replay_service import item_selectors as selectors
+from tfrl.replay_service.engine.serving.handlers import SessionHandlers
 from tfrl.replay_service.engine.serving.service import Service
 from tfrl.replay_service.engine.serving.sessions import Session
 from tfrl.replay_service.table import Table
@@ -36,7 +37,7 @@ class Peer:
         self.frames = []
         self.is_open = True
         self.reads = True
-        self.session = Session(service, self, is_local=True)
+        self.session = Session(service, SessionHandlers, self, is_local=True)
         hello.setdefault("secret", service.secret)
         self.say(wire.HELLO, {"protocol": 1, "role": role, **hello})
 
@@ -201,7 +202,7 @@ async def test_what_is_no_greeting_ends_the_session(first):
     peer.take()
     other = Peer.__new__(Peer)
     other.frames, other.is_open = [], True
-    other.session = Session(service, other, is_local=True)
+    other.session = Session(service, SessionHandlers, other, is_local=True)
     other.session.receive(first)
     assert other.only(wire.ERROR).meta["code"] == "protocol"
     assert not other.is_open
@@ -223,7 +224,7 @@ async def test_greeting_has_a_deadline(monkeypatch):
     )
     silent = Peer.__new__(Peer)
     silent.frames, silent.is_open = [], True
-    silent.session = Session(make_service(), silent, is_local=True)
+    silent.session = Session(make_service(), SessionHandlers, silent, is_local=True)
     await asyncio.sleep(0.05)
     assert silent.only(wire.ERROR).meta["code"] == "protocol"
 

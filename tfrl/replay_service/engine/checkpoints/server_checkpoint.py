@@ -103,9 +103,9 @@ class Snapshot(NamedTuple):
 def snapshot(service: Service) -> Snapshot:
     """Returns the state of a server, in the thread of its loop."""
     tables = []
-    for name, served in service.tables.items():
-        meta, arrays = served.table.state()
-        tables.append(TableState(name, dict(served.table.options), meta, arrays))
+    for name, queues in service.tables.items():
+        meta, arrays = queues.table.state()
+        tables.append(TableState(name, dict(queues.table.options), meta, arrays))
     payloads = [table.arrays["payloads"].reshape(-1, 2) for table in tables]
     joined = np.concatenate([np.empty((0, 2), np.int32), *payloads])
     positions = np.empty_like(joined)

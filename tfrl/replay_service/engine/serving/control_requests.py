@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,68 +10,67 @@ from tfrl.replay_service import errors
 from tfrl.replay_service.engine.serving.requests import (
     DONE,
     PARKED,
+    Caller,
     Outcome,
+    Request,
     check_array,
     priorities_error,
 )
-from tfrl.replay_service.engine.serving.service import ServedTable
+from tfrl.replay_service.engine.serving.service import Service, TableWaitQueues
 from tfrl.replay_service.transport import wire
 
-if TYPE_CHECKING:
-    from tfrl.replay_service.engine.serving.sessions import Session
 
-
-def info(session: Session, frame: wire.Frame) -> None:
+def info(service: Service, caller: Caller, frame: wire.Frame) -> None:
     """Tells of all tables."""
-    session.send(wire.INFO_REPLY, {"tables": session.service.info()})
+    caller.send(wire.INFO_REPLY, {"tables": service.info()})
 
 
-def reset(session: Session, frame: wire.Frame) -> None:
+def reset(service: Service, caller: Caller, frame: wire.Frame) -> None:
     """Empties a table."""
-    served = _served(session, frame)
-    if served is not None:
-        session.service.layouts.remove(served.table.reset())
-        served.changed()
-        session.send(wire.OK, {})
+    queues = _find(service, caller, frame)
+    if queues is not None:
+        service.layouts.remove(queues.table.reset())
+        queues.changed()
+        caller.send(wire.OK, {})
 
 
-def mutate(session: Session, frame: wire.Frame) -> None:
+def mutate(service: Service, caller: Caller, frame: wire.Frame) -> None:
     """Deletes items of a table, and sets priorities of others."""
-    served = _served(session, frame)
-    if served is None:
+    queues = _find(service, caller, frame)
+    if queues is None:
         return
     keys, priorities, deleted = frame.arrays
     check_array(keys, np.uint64, (None,))
     check_array(priorities, np.float64, keys.shape)
     check_array(deleted, np.uint64, (None,))
-    error = priorities_error(served.table.name, priorities)
+    error = priorities_error(queues.table.name, priorities)
     if error is None:
         try:
-            removed = served.table.mutate(keys, priorities, deleted)
+            removed = queues.table.mutate(keys, priorities, deleted)
         except ValueError as raised:  # Such as a priority to a power too high.
             error = raised
     if error is not None:
-        session.send_error(error)
+        caller.send_error(error)
         return
     if len(deleted):
-        session.service.layouts.remove(removed)
-        served.changed()
-    session.send(wire.OK, {})
+        service.layouts.remove(removed)
+        queues.changed()
+    caller.send(wire.OK, {})
 
 
-def checkpoint(session: Session, frame: wire.Frame) -> Checkpoint:
+def checkpoint(service: Service, caller: Caller, frame: wire.Frame) -> Checkpoint:
     """Has a checkpoint written."""
-    return Checkpoint(session)
+    return Checkpoint(service, caller)
 
 
-class Checkpoint:
+class Checkpoint(Request):
     """A request for a checkpoint."""
 
-    def __init__(self, session: Session):
+    def __init__(self, service: Service, caller: Caller):
         """Starts to write it."""
-        self._session = session
-        self._task = asyncio.create_task(session.service.checkpoint())
-        self._task.add_done_callback(lambda _: session.proceed())
+        self._caller = caller
+        self._task = asyncio.create_task(service.checkpoint())
+        self._task.add_done_callback(lambda _: caller.proceed())
 
     def advance(self, woken: bool) -> Outcome:
         """Answers if the checkpoint has been written."""
@@ -80,20 +78,19 @@ class Checkpoint:
             return PARKED
         error = self._task.exception()
         if error is None:
-            self._session.send(wire.OK, {"path": self._task.result()})
+            self._caller.send(wire.OK, {"path": self._task.result()})
         else:
             text = f"The checkpoint could not be written: {error}."
-            self._session.send_error(errors.ReverbError(text))
+            self._caller.send_error(errors.ReverbError(text))
         return DONE
 
-    def close(self) -> None:
-        """The checkpoint is written all the same."""
 
-
-def _served(session: Session, frame: wire.Frame) -> ServedTable | None:
+def _find(
+    service: Service, caller: Caller, frame: wire.Frame
+) -> TableWaitQueues | None:
     """Returns the table that a request names, or answers that there is none."""
     try:
-        return session.service.served(frame.meta["table"])
+        return service.queues_of(frame.meta["table"])
     except RuntimeError as error:
-        session.send_error(error)
+        caller.send_error(error)
         return None

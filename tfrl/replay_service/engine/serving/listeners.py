@@ -16,6 +16,7 @@ import grpc
 import numpy as np
 
 from tfrl.replay_service import errors
+from tfrl.replay_service.engine.serving.handlers import SessionHandlers
 from tfrl.replay_service.engine.serving.service import Service
 from tfrl.replay_service.engine.serving.sessions import Session
 from tfrl.replay_service.transport import addresses, wire
@@ -61,7 +62,7 @@ class LocalProtocol(asyncio.BufferedProtocol):
         self._transport.set_write_buffer_limits(high=_HIGH_WATER)
         raw = transport.get_extra_info("socket")
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER)
-        self._session = Session(self._service, self, is_local=True)
+        self._session = Session(self._service, SessionHandlers, self, is_local=True)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Ends the session."""
@@ -181,7 +182,7 @@ class GrpcSink:
         self._may_read.set()
         self._paused = False
         self._closed = False
-        self._session = Session(service, self, is_local=False)
+        self._session = Session(service, SessionHandlers, self, is_local=False)
 
     async def run(self) -> None:
         """Reads and writes until either side ends the call."""

@@ -1,17 +1,25 @@
-"""What the requests of a session have in common."""
+"""What a session and its requests know of each other, and checks of requests.
+
+A session makes a `Request` of each message by a handler, and calls its `advance` until
+it is done. A request sees the session as its `Caller`.
+"""
 
 from __future__ import annotations
 
+import abc
+import collections
 import enum
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
 from tfrl.replay_service import errors
+from tfrl.replay_service.transport import wire
 
 
 class Outcome(enum.Enum):
-    """What `advance` of a request returns, unless it is where the request waits."""
+    """How a session continues after `Request.advance`."""
 
     DONE = "done"
     AGAIN = "again"  # There is more to do at once.
@@ -19,6 +27,79 @@ class Outcome(enum.Enum):
 
 
 DONE, AGAIN, PARKED = Outcome.DONE, Outcome.AGAIN, Outcome.PARKED
+
+
+class Caller(Protocol):
+    """The session that a request belongs to, as the request sees it.
+
+    Attributes:
+      shared: Whether the client reads steps from the server's memory.
+      waiting_since: The loop's time when the current request began to wait.
+    """
+
+    shared: bool
+    waiting_since: float
+
+    def send(
+        self, kind: int, meta: Mapping[str, Any], arrays: Sequence[np.ndarray] = ()
+    ) -> None:
+        """Sends a message to the client."""
+
+    def send_error(self, error: Exception, **more: Any) -> None:
+        """Sends an ERROR message to the client."""
+
+    def proceed(self) -> None:
+        """Continues with the request that was waiting."""
+
+    def now(self) -> float:
+        """Returns the loop's time, in seconds."""
+
+    def wait_until(self, delay: float) -> None:
+        """Calls the current request's `expire` if it still waits after `delay`."""
+
+    def close(self) -> None:
+        """Ends the session."""
+
+
+class Request(abc.ABC):
+    """A request that may have to wait before it is done."""
+
+    @abc.abstractmethod
+    def advance(self, woken: bool) -> Outcome | collections.deque[Caller]:
+        """Does what can be done now, and returns how to continue.
+
+        Args:
+          woken: Whether it is this request's turn among those that wait.
+
+        Returns:
+          An `Outcome`, or the queue in which the caller has to wait.
+        """
+
+    def expire(self) -> None:
+        """Ends the request because it has waited for its time limit."""
+        # Most requests have no time limit.
+        return
+
+    def close(self) -> None:
+        """Releases what the request holds, before or after it is done."""
+        # Most requests hold nothing.
+        return
+
+
+class Handlers(Protocol):
+    """The handlers of one session's messages, and what they keep between messages."""
+
+    def greet(self, hello: Mapping[str, Any]) -> dict[str, Any]:
+        """Prepares for a client of the role in `hello`; returns more of the welcome."""
+
+    def handles(self, kind: int) -> bool:
+        """Returns whether there is a handler for messages of this kind."""
+
+    def handle(self, frame: wire.Frame) -> Request | None:
+        """Handles a message; returns the rest of the work, or None if it is done."""
+
+    def close(self) -> None:
+        """Releases what is kept for the session."""
 
 
 def check_array(array: np.ndarray, dtype: Any, shape: tuple[int | None, ...]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,15 +13,14 @@ from tfrl.replay_service import errors
 from tfrl.replay_service.engine.serving.requests import (
     AGAIN,
     DONE,
+    Caller,
     Outcome,
+    Request,
     check_count,
 )
-from tfrl.replay_service.engine.serving.service import SLICE, ServedTable
+from tfrl.replay_service.engine.serving.service import SLICE, Service, TableWaitQueues
 from tfrl.replay_service.engine.storage.step_store import StepStore
 from tfrl.replay_service.transport import wire
-
-if TYPE_CHECKING:
-    from tfrl.replay_service.engine.serving.sessions import Session
 
 _LARGE = 32 << 20  # Bytes of data after which samples go into another message.
 _MAX_PINS = 4096
@@ -32,14 +31,16 @@ class Sampler:
     """What a session remembers for its samples.
 
     Attributes:
-      session: The session.
+      service: What the session shares with the others.
+      caller: The session.
       pins: The slots of the messages that the client, who reads them from the server's
         memory, has not released yet; oldest first.
     """
 
-    def __init__(self, session: Session):
+    def __init__(self, service: Service, caller: Caller):
         """Starts with nothing pinned."""
-        self.session = session
+        self.service = service
+        self.caller = caller
         self.pins: collections.deque[tuple[StepStore, np.ndarray]] = collections.deque()
         self._definitions: dict[int, dict[str, Any]] = {}
         self._item_bytes: dict[int, int] = {}
@@ -48,11 +49,11 @@ class Sampler:
         """Returns the request that a message makes, None if it has been answered."""
         self.release(meta.get("release", 0))
         try:
-            served = self.session.service.served(meta["table"])
+            queues = self.service.queues_of(meta["table"])
         except RuntimeError as error:
-            self.session.send_error(error, request=meta["request"])
+            self.caller.send_error(error, request=meta["request"])
             return None
-        return Sample(self, served, meta)
+        return Sample(self, queues, meta)
 
     def release(self, count: Any) -> None:
         """Lets go of what the `count` oldest messages hold.
@@ -72,7 +73,7 @@ class Sampler:
         """Returns what the client has to be told of a layout, the first time."""
         if layout in self._definitions:
             return None
-        found = self.session.service.layouts.definition(layout)
+        found = self.service.layouts.definition(layout)
         if len(self._definitions) >= _MAX_DEFINITIONS:
             self._definitions.clear()
             self._item_bytes.clear()
@@ -85,11 +86,11 @@ class Sampler:
         Raises:
           ResourceExhaustedError: If one alone is too large.
         """
-        if self.session.shared:
+        if self.caller.shared:
             return SLICE
         size = self._item_bytes.get(layout)
         if size is None:
-            size = _size_of(self.session.service.layouts.definition(layout))
+            size = _size_of(self.service.layouts.definition(layout))
             self._item_bytes[layout] = size
         return max(1, _LARGE // max(size, 1))
 
@@ -106,19 +107,21 @@ class _Piece(NamedTuple):
     info: tuple[np.ndarray, ...]
 
 
-class Sample:
+class Sample(Request):
     """A request for samples."""
 
-    def __init__(self, sampler: Sampler, served: ServedTable, meta: Mapping[str, Any]):
+    def __init__(
+        self, sampler: Sampler, queues: TableWaitQueues, meta: Mapping[str, Any]
+    ):
         """Takes the request up; see SAMPLE.
 
         Raises:
           ProtocolError: If it is not as it should be.
         """
         self._sampler = sampler
-        self._session = sampler.session
-        self._layouts = sampler.session.service.layouts
-        self._served = served
+        self._caller = sampler.caller
+        self._layouts = sampler.service.layouts
+        self._queues = queues
         self._request = check_count(meta["request"], "request")
         self._left = check_count(meta["num"], "num", 1)
         timeout = check_count(meta["timeout_ms"], "timeout_ms", -1)
@@ -126,18 +129,18 @@ class Sample:
         self._waits_until: float | None = None
         self._pieces: collections.deque[_Piece] = collections.deque()
 
-    def advance(self, woken: bool) -> Outcome | collections.deque[Session]:
+    def advance(self, woken: bool) -> Outcome | collections.deque[Caller]:
         """Sends what there is to send now, at most one message.
 
         Args:
           woken: Whether it is this request's turn among those that wait.
         """
         if not self._pieces:
-            served = self._served
-            if served.samplers and not woken and self._timeout != 0:
-                served.changed()
+            queues = self._queues
+            if queues.samplers and not woken and self._timeout != 0:
+                queues.changed()
                 return self._wait()
-            drawn = served.table.sample(min(self._left, SLICE))
+            drawn = queues.table.sample(min(self._left, SLICE))
             if not len(drawn.keys):
                 return self._wait()
             self._waits_until = None
@@ -146,13 +149,13 @@ class Sample:
                 self._take(drawn)
             finally:
                 self._layouts.remove(drawn.removed)
-                served.changed()
+                queues.changed()
         self._send(self._pieces.popleft())
         return AGAIN if self._pieces or self._left else DONE
 
     def expire(self) -> None:
         """Ends the request: it has waited long enough."""
-        self._session.send(
+        self._caller.send(
             wire.SAMPLES, {"request": self._request, "done": True, "end": "timeout"}
         )
 
@@ -162,16 +165,16 @@ class Sample:
             self._layouts.store(piece.layout).release(piece.slots)
         self._pieces.clear()
 
-    def _wait(self) -> Outcome | collections.deque[Session]:
+    def _wait(self) -> Outcome | collections.deque[Caller]:
         if self._timeout == 0:
             self.expire()
             return DONE
         if self._timeout is not None:
-            now = self._session.now()
+            now = self._caller.now()
             if self._waits_until is None:
                 self._waits_until = now + self._timeout
-            self._session.wait_until(self._waits_until - now)
-        return self._served.samplers
+            self._caller.wait_until(self._waits_until - now)
+        return self._queues.samplers
 
     def _take(self, drawn: Any) -> None:
         """Holds the steps of what was drawn, some of which the table has removed."""
@@ -207,7 +210,7 @@ class Sample:
         if definition is not None:
             meta["define"] = definition
         store = self._layouts.store(piece.layout)
-        if self._session.shared:
+        if self._caller.shared:
             pins = self._sampler.pins
             if len(pins) >= _MAX_PINS:
                 store.release(piece.slots)
@@ -219,7 +222,7 @@ class Sample:
         else:
             data = self._layouts.gather(piece.layout, piece.slots)
             store.release(piece.slots)
-        self._session.send(wire.SAMPLES, meta, (*piece.info, *data))
+        self._caller.send(wire.SAMPLES, meta, (*piece.info, *data))
 
 
 def _runs(layouts: np.ndarray) -> list[tuple[int, int]]:

@@ -10,19 +10,17 @@ import collections
 import hmac
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tfrl.replay_service import checkpointers, errors, specs_json
 from tfrl.replay_service.engine.checkpoints import server_checkpoint
+from tfrl.replay_service.engine.serving.requests import Caller
 from tfrl.replay_service.engine.storage.layouts import Layouts
 from tfrl.replay_service.engine.storage.step_store import StepStore
 from tfrl.replay_service.engine.tables.engine_table import EngineTable
 from tfrl.replay_service.transport import wire
-
-if TYPE_CHECKING:
-    from tfrl.replay_service.engine.serving.sessions import Session
 
 SLICE = 256  # Items that one session gets done before another has its turn.
 _TICK = 1.0  # Seconds between looks at who waits for long.
@@ -31,7 +29,7 @@ _MAX_WRITERS = 10_000  # Whose last numbers are remembered.
 _MAX_SCHEMAS = 256
 
 
-class ServedTable:
+class TableWaitQueues:
     """A table, and the sessions that wait for its limiter.
 
     Attributes:
@@ -46,8 +44,8 @@ class ServedTable:
         self.table = table
         self.signature = signature
         self.leaves = None if signature is None else specs_json.leaves(signature)
-        self.samplers: collections.deque[Session] = collections.deque()
-        self.inserters: collections.deque[Session] = collections.deque()
+        self.samplers: collections.deque[Caller] = collections.deque()
+        self.inserters: collections.deque[Caller] = collections.deque()
         self._wakes = False
 
     def changed(self) -> None:
@@ -56,7 +54,7 @@ class ServedTable:
             self._wakes = True
             asyncio.get_running_loop().call_soon(self._wake)
 
-    def waiting_text(self, queue: collections.deque[Session]) -> str:
+    def waiting_text(self, queue: collections.deque[Caller]) -> str:
         """Returns what those in `queue`, one of the two, wait for."""
         if queue is self.inserters:
             return self.table.waiting_to_insert()
@@ -90,7 +88,7 @@ class Writer:
         """Starts without a session."""
         self.index = index
         self.confirmed = confirmed
-        self.session: Session | None = None
+        self.session: Caller | None = None
 
 
 class Service:
@@ -116,7 +114,7 @@ class Service:
         """
         seeds = np.random.SeedSequence(seed).generate_state(len(tables))
         self.tables: Mapping[str, Any] = {
-            str(options["name"]): ServedTable(
+            str(options["name"]): TableWaitQueues(
                 EngineTable(dict(options), seed=int(table_seed)),
                 options.get("signature"),
             )
@@ -125,7 +123,7 @@ class Service:
         self.server_id = secrets.token_hex(8)
         self.secret = secrets.token_hex(16)
         self.local: dict[str, Any] | None = None  # Where it listens on this host.
-        self.sessions: set[Session] = set()
+        self.sessions: set[Caller] = set()
         self.layouts = Layouts()
         self.shared = shared
         self.stores: dict[tuple[Any, ...], StepStore] = {}
@@ -148,7 +146,7 @@ class Service:
         for session in list(self.sessions):
             session.close()
 
-    def served(self, name: Any) -> ServedTable:
+    def queues_of(self, name: Any) -> TableWaitQueues:
         """Returns the table of this name.
 
         Raises:
@@ -226,8 +224,8 @@ class Service:
         return {
             "server_id": self.server_id,
             "tables": {
-                name: {"signature": served.signature}
-                for name, served in self.tables.items()
+                name: {"signature": queues.signature}
+                for name, queues in self.tables.items()
             },
             "local": None if is_local else self.local,
         }
@@ -235,8 +233,8 @@ class Service:
     def info(self) -> list[dict[str, Any]]:
         """Returns each table's description, limits and counts."""
         return [
-            {**served.table.info(), "signature": served.signature}
-            for served in self.tables.values()
+            {**queues.table.info(), "signature": queues.signature}
+            for queues in self.tables.values()
         ]
 
     def writers_state(self) -> list[list[Any]]:
@@ -268,11 +266,11 @@ class Service:
         loop = asyncio.get_running_loop()
         self._ticker = loop.call_later(_TICK, self._tick)
         before = loop.time() - _LONG_WAIT
-        for served in self.tables.values():
-            for queue in (served.samplers, served.inserters):
+        for queues in self.tables.values():
+            for queue in (queues.samplers, queues.inserters):
                 late = [s for s in queue if s.waiting_since <= before]
                 if late:
-                    text = served.waiting_text(queue)
+                    text = queues.waiting_text(queue)
                     for session in late:
                         session.waiting_since = loop.time()
                         session.send(wire.WAITING, {"message": text})

@@ -16,15 +16,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from tfrl.replay_service import errors
-from tfrl.replay_service.engine.serving import control_requests
 from tfrl.replay_service.engine.serving.requests import (
     AGAIN,
     DONE,
-    PARKED,
+    Caller,
+    Handlers,
+    Outcome,
+    Request,
 )
-from tfrl.replay_service.engine.serving.sample_requests import Sampler
 from tfrl.replay_service.engine.serving.service import Service
-from tfrl.replay_service.engine.serving.write_requests import WriterState
 from tfrl.replay_service.transport import wire
 
 _ROLES = ("control", "writer", "sampler")
@@ -60,17 +60,25 @@ class Session:
       waiting_since: The loop's time when the request at hand began to wait.
     """
 
-    def __init__(self, service: Service, sink: Sink, is_local: bool):
+    def __init__(
+        self,
+        service: Service,
+        make_handlers: Callable[[Service, Caller], Handlers],
+        sink: Sink,
+        is_local: bool,
+    ):
         """Awaits a HELLO.
 
         Args:
           service: What the session is about.
+          make_handlers: Returns the handlers of this session's messages.
           sink: Where answers go.
           is_local: Whether the client is on this host, and so knows the secret.
         """
         self.service = service
         self.shared = False
         self.waiting_since = 0.0
+        self._handlers = make_handlers(service, self)
         self._sink = sink
         self._is_local = is_local
         self._greeted = False
@@ -80,11 +88,9 @@ class Session:
         self._scheduled = False
         self._messages: collections.deque[wire.Buffer] = collections.deque()
         self._kept = 0  # Bytes in them.
-        self._request: Any = None  # The one at hand, if it is not done yet.
+        self._request: Request | None = None  # The one at hand, if it is not done yet.
         self._waits = False
-        self._queue: collections.deque[Session] | None = None  # Where this waits.
-        self._sampler: Sampler | None = None
-        self._writer: WriterState | None = None
+        self._queue: collections.deque[Caller] | None = None  # Where this waits.
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = self._loop.call_later(
             _HELLO_DEADLINE, self._no_hello
@@ -153,9 +159,7 @@ class Session:
         self._leave_queue()
         if self._request is not None:
             self._request.close()
-        for part in (self._sampler, self._writer):
-            if part is not None:
-                part.close()
+        self._handlers.close()
         self._messages.clear()
         self._sink.close()
 
@@ -190,13 +194,17 @@ class Session:
 
     def _handle(self, message: wire.Buffer) -> None:
         frame = wire.decode(message)
-        handler = _HANDLERS.get(frame.kind)
-        if handler is None:
+        is_hello = frame.kind == wire.HELLO
+        if not (is_hello or self._handlers.handles(frame.kind)):
             raise errors.ProtocolError(f"A message of the unknown kind {frame.kind}.")
-        if self._greeted == (frame.kind == wire.HELLO):
+        if self._greeted == is_hello:
             raise errors.ProtocolError("One greeting comes, and it comes first.")
+        request = None
         try:
-            request = handler(self, frame)
+            if is_hello:
+                self._hello(frame)
+            else:
+                request = self._handlers.handle(frame)
         except errors.ReverbError:
             raise
         except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
@@ -216,7 +224,7 @@ class Session:
                 if outcome is DONE:
                     self._request = None
                 elif outcome is not AGAIN:
-                    self._wait(None if outcome is PARKED else outcome)
+                    self._wait(None if isinstance(outcome, Outcome) else outcome)
                     return
             elif self._messages:
                 self._handle(self._take_kept())
@@ -226,7 +234,7 @@ class Session:
                 self._schedule()
                 return
 
-    def _wait(self, queue: collections.deque[Session] | None) -> None:
+    def _wait(self, queue: collections.deque[Caller] | None) -> None:
         """Waits in a table's queue, or, with None, for whoever calls `proceed`."""
         self._waits = True
         self._queue = queue
@@ -264,6 +272,7 @@ class Session:
     def _expired(self) -> None:
         self._timer = None
         if self._waits and not self._closed:
+            assert self._request is not None, "Only requests wait."
             self._leave_queue()
             self._request.expire()
             self._request = None
@@ -297,35 +306,5 @@ class Session:
         self._greeted = True
         self.shared = self._is_local and bool(hello.get("shared"))
         welcome = self.service.welcome(self._is_local)
-        if hello["role"] == "writer":
-            self._writer = WriterState(self, hello.get("writer_id"))
-            welcome["confirmed"] = self._writer.confirmed
+        welcome.update(self._handlers.greet(hello))
         self.send(wire.WELCOME, welcome)
-
-    def _sample(self, frame: wire.Frame) -> Any:
-        return self._sampling().request(frame.meta)
-
-    def _release(self, frame: wire.Frame) -> None:
-        self._sampling().release(frame.meta["release"])
-
-    def _write(self, frame: wire.Frame) -> Any:
-        if self._writer is None:
-            raise errors.ProtocolError("Only sessions of role 'writer' write.")
-        return self._writer.request(frame)
-
-    def _sampling(self) -> Sampler:
-        if self._sampler is None:
-            self._sampler = Sampler(self)
-        return self._sampler
-
-
-_HANDLERS: dict[int, Callable[[Session, wire.Frame], Any]] = {
-    wire.HELLO: Session._hello,
-    wire.INFO: control_requests.info,
-    wire.RESET: control_requests.reset,
-    wire.MUTATE: control_requests.mutate,
-    wire.CHECKPOINT: control_requests.checkpoint,
-    wire.SAMPLE: Session._sample,
-    wire.RELEASE: Session._release,
-    wire.WRITE: Session._write,
-}

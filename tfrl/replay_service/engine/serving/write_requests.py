@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,18 +12,17 @@ from tfrl.replay_service import errors, signatures
 from tfrl.replay_service.engine.serving.requests import (
     AGAIN,
     DONE,
+    Caller,
     Outcome,
+    Request,
     check_array,
     check_count,
     priorities_error,
 )
-from tfrl.replay_service.engine.serving.service import SLICE, ServedTable, Service
+from tfrl.replay_service.engine.serving.service import SLICE, Service, TableWaitQueues
 from tfrl.replay_service.engine.storage.sent_steps import SentSteps
 from tfrl.replay_service.engine.storage.step_store import StepStore
 from tfrl.replay_service.transport import wire
-
-if TYPE_CHECKING:
-    from tfrl.replay_service.engine.serving.sessions import Session
 
 _MAX_COLUMNS = 4000
 _MAX_KNOWN = 1024
@@ -36,12 +35,13 @@ class WriterState:
     any more, or the session ends.
 
     Attributes:
-      session: The session.
+      service: What the session shares with the others.
+      caller: The session.
       record: What is remembered of the writer beyond it.
       sent: The number that the client knows to be confirmed.
     """
 
-    def __init__(self, session: Session, writer_id: Any):
+    def __init__(self, service: Service, caller: Caller, writer_id: Any):
         """Starts without steps; ends a session that the same writer still has.
 
         Raises:
@@ -51,17 +51,18 @@ class WriterState:
             not isinstance(writer_id, str) or len(writer_id) > 64
         ):
             raise errors.ProtocolError(f"{writer_id!r} is no writer's id.")
-        self.session = session
-        self.record = session.service.writer(writer_id)
+        self.service = service
+        self.caller = caller
+        self.record = service.writer(writer_id)
         if self.record.session is not None:
             # Its connection is lost, or it would not have come again.
             self.record.session.close()
-        self.record.session = session
+        self.record.session = caller
         self.sent = self.record.confirmed
         self._schema: tuple[tuple[str, tuple[int, ...]], ...] = ()
         self._store: StepStore | None = None
         self._steps: dict[int, SentSteps] = {}  # By schema.
-        self._targets: dict[tuple[Any, ...], tuple[ServedTable, int, int]] = {}
+        self._targets: dict[tuple[Any, ...], tuple[TableWaitQueues, int, int]] = {}
 
     @property
     def confirmed(self) -> int:
@@ -92,7 +93,7 @@ class WriterState:
             )
         ]
         if problem is not None and not requests:
-            self.session.send_error(problem, confirmed=self.confirmed)
+            self.caller.send_error(problem, confirmed=self.confirmed)
         return Write(self, requests, keep)
 
     def forget(self, keep: int) -> None:
@@ -105,7 +106,7 @@ class WriterState:
         for steps in self._steps.values():
             steps.close()
         self._steps.clear()
-        if self.record.session is self.session:
+        if self.record.session is self.caller:
             self.record.session = None
 
     def _set_schema(self, schema: Any) -> None:
@@ -119,7 +120,7 @@ class WriterState:
             for column in schema
         )
         # One that is not there yet is made when there are steps for it.
-        self._store = self.session.service.stores.get(self._schema)
+        self._store = self.service.stores.get(self._schema)
         self._targets.clear()
 
     def _add_steps(
@@ -148,7 +149,7 @@ class WriterState:
         return None
 
     def _use_store(self) -> StepStore:
-        store = self.session.service.store(self._schema)
+        store = self.service.store(self._schema)
         if store is not self._store:
             # New, and maybe in the place of one that was dropped with its layouts.
             self._store = store
@@ -176,16 +177,16 @@ class WriterState:
         result.problem = problem
         if problem is None:
             try:
-                result.served, result.layout, width = self._target(group)
+                result.queues, result.layout, width = self._target(group)
                 result.slots = self._resolve(width, refs)
             except ValueError as error:
                 result.problem = error
             else:
-                name = result.served.table.name
+                name = result.queues.table.name
                 result.problem = priorities_error(name, priorities)
         return result
 
-    def _target(self, group: dict[str, Any]) -> tuple[ServedTable, int, int]:
+    def _target(self, group: dict[str, Any]) -> tuple[TableWaitQueues, int, int]:
         """Returns the table that items go to, their layout, and how many steps it has.
 
         Raises:
@@ -196,7 +197,7 @@ class WriterState:
         found = self._targets.get((table, columns, lengths))
         if found is not None:
             return found
-        service = self.session.service
+        service = self.service
         if not isinstance(table, str) or table not in service.tables:
             raise ValueError(
                 f"Unable to create item in table '{table}' since the table could not "
@@ -204,15 +205,15 @@ class WriterState:
             )
         if self._store is None:
             raise ValueError("An item refers to steps, and none of its kind were sent.")
-        served = service.tables[table]
+        queues = service.tables[table]
         try:
             layout = service.layouts.index(self._store, columns, lengths)
         except ValueError as error:
             raise errors.ProtocolError(str(error)) from error
-        _check_signature(service, served, layout)
+        _check_signature(service, queues, layout)
         if len(self._targets) >= _MAX_KNOWN:
             self._targets.clear()
-        found = self._targets[table, columns, lengths] = served, layout, sum(lengths)
+        found = self._targets[table, columns, lengths] = queues, layout, sum(lengths)
         return found
 
     def _resolve(self, width: int, refs: np.ndarray) -> np.ndarray:
@@ -232,7 +233,7 @@ class WriterState:
         return steps.slots(refs)
 
 
-class Write:
+class Write(Request):
     """A request to insert items."""
 
     def __init__(self, state: WriterState, groups: list[_Group], keep: int):
@@ -241,62 +242,55 @@ class Write:
         self._groups = collections.deque(groups)
         self._keep = keep
 
-    def advance(self, woken: bool) -> Outcome | collections.deque[Session]:
+    def advance(self, woken: bool) -> Outcome | collections.deque[Caller]:
         """Inserts what the limiters let through now, up to a limit.
 
         Args:
           woken: Whether it is this request's turn among those that wait.
         """
-        session = self._state.session
         budget = SLICE
         while self._groups:
             group = self._groups[0]
-            served = group.served
+            queues = group.queues
             if group.problem is not None:
                 self._refuse(group)
-            elif group.skip_confirmed() and served is not None:
+            elif group.skip_confirmed() and queues is not None:
                 if budget <= 0:
                     return AGAIN
-                if served.inserters and not woken:
-                    served.changed()
-                    return self._wait(served)
-                room = served.table.insertable(min(group.left, budget))
+                if queues.inserters and not woken:
+                    queues.changed()
+                    return self._wait(queues)
+                room = queues.table.insertable(min(group.left, budget))
                 if not room:
-                    return self._wait(served)
+                    return self._wait(queues)
                 budget -= room
                 try:
-                    group.insert(room, session.service)
+                    group.insert(room, self._state.service)
                 except ValueError as error:  # Such as a priority to a power too high.
                     group.problem = error
-                woken = woken and not served.inserters
+                woken = woken and not queues.inserters
                 continue
             self._groups.popleft()
         self._state.forget(self._keep)
         self._confirm(always=True)
         return DONE
 
-    def expire(self) -> None:
-        """Never called: writes wait as long as it takes."""
-
-    def close(self) -> None:
-        """The steps are the session's to let go of."""
-
-    def _wait(self, served: ServedTable) -> collections.deque[Session]:
+    def _wait(self, queues: TableWaitQueues) -> collections.deque[Caller]:
         self._confirm()
-        return served.inserters
+        return queues.inserters
 
     def _confirm(self, always: bool = False) -> None:
         state = self._state
         if always or state.confirmed != state.sent:
             state.sent = state.confirmed
-            state.session.send(wire.CONFIRMED, {"confirmed": state.sent})
+            state.caller.send(wire.CONFIRMED, {"confirmed": state.sent})
 
     def _refuse(self, group: _Group) -> None:
         """Drops a group; its items are as good as inserted, not to be sent again."""
         assert group.problem is not None
         group.drop()
         self._state.sent = self._state.confirmed
-        self._state.session.send_error(group.problem, confirmed=self._state.sent)
+        self._state.caller.send_error(group.problem, confirmed=self._state.sent)
 
 
 class _Group:
@@ -306,7 +300,7 @@ class _Group:
         self, record: Any, priorities: np.ndarray, numbers: np.ndarray, episode: int
     ):
         self.problem: Exception | None = None
-        self.served: ServedTable | None = None
+        self.queues: TableWaitQueues | None = None
         self.layout = -1
         self.slots = _NO_SLOTS
         self._record = record
@@ -329,12 +323,12 @@ class _Group:
 
     def insert(self, count: int, service: Service) -> None:
         """Inserts the next `count` items, which the table has room for."""
-        assert self.served is not None
+        assert self.queues is not None
         part = slice(self._next, self._next + count)
         payloads = service.layouts.add(self.layout, self.slots[part])
         episodes = np.full(count, self._episode, np.int64)
         try:
-            removed = self.served.table.insert(
+            removed = self.queues.table.insert(
                 self._priorities[part], payloads, episodes
             )
         except ValueError:
@@ -343,7 +337,7 @@ class _Group:
         self._next += count
         self._record.confirmed = int(self._numbers[self._next - 1])
         service.layouts.remove(removed)
-        self.served.changed()
+        self.queues.changed()
 
     def drop(self) -> None:
         """Counts all items as dealt with."""
@@ -353,13 +347,13 @@ class _Group:
 _NO_SLOTS = np.empty(0, np.int32)
 
 
-def _check_signature(service: Service, served: ServedTable, layout: int) -> None:
+def _check_signature(service: Service, queues: TableWaitQueues, layout: int) -> None:
     """Checks a layout against a table's signature.
 
     Raises:
       ValueError: If the signature is another.
     """
-    if served.leaves is None:
+    if queues.leaves is None:
         return
     definition = service.layouts.definition(layout)
     lengths = definition["lengths"]
@@ -370,8 +364,8 @@ def _check_signature(service: Service, served: ServedTable, layout: int) -> None
         time = () if column["squeezed"] else (lengths[column["range"]],)
         items.append((column["dtype"], (*time, *row)))
         steps.append((column["dtype"], row))
-    name = served.table.name
-    problem = signatures.mismatch(name, served.leaves, items)
+    name = queues.table.name
+    problem = signatures.mismatch(name, queues.leaves, items)
     # What `Client.insert` and `Client.writer` make fits signatures of single steps.
-    if problem and signatures.mismatch(name, served.leaves, steps):
+    if problem and signatures.mismatch(name, queues.leaves, steps):
         raise ValueError(problem)

@@ -12,16 +12,26 @@ import os
 import threading
 import time
 import weakref
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from tfrl.replay_service.writing.stream import WriterStream
+from typing import Protocol
 
 _PERIOD = 0.025  # Seconds.
 _AT_EXIT = 0.5  # Seconds for what has not been sent when the interpreter ends.
 
 
-class Pacemaker:
+class Stream(Protocol):
+    """A stream whose items are flushed in the background: `stream.WriterStream`."""
+
+    def tick(self) -> bool:
+        """Sends what has waited for long; returns whether to look again soon."""
+
+    def close(self, timeout: float) -> None:
+        """Sends what is left and waits for its confirmation."""
+
+    def after_fork(self) -> None:
+        """Continues, in a forked process, with a connection of its own."""
+
+
+class BackgroundFlusher:
     """Calls `tick` of the streams that have something to do.
 
     Attributes:
@@ -30,14 +40,14 @@ class Pacemaker:
 
     def __init__(self) -> None:
         self.event = threading.Event()
-        self._streams: weakref.WeakSet[WriterStream] = weakref.WeakSet()
+        self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         atexit.register(self._close_all)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._after_fork)
 
-    def add(self, stream: WriterStream) -> None:
+    def add(self, stream: Stream) -> None:
         """Looks after a stream for as long as it exists."""
         with self._lock:
             self._streams.add(stream)
@@ -56,7 +66,7 @@ class Pacemaker:
             if sum([stream.tick() for stream in self._all()]):
                 self.event.set()
 
-    def _all(self) -> list[WriterStream]:
+    def _all(self) -> list[Stream]:
         with self._lock:
             return list(self._streams)
 
@@ -78,4 +88,4 @@ class Pacemaker:
             self.add(streams[0])
 
 
-PACEMAKER = Pacemaker()
+BACKGROUND_FLUSHER = BackgroundFlusher()

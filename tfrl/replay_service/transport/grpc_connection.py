@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 
 from tfrl.replay_service import errors
-from tfrl.replay_service.transport import wire
+from tfrl.replay_service.transport import framing, wire
 
 METHOD = "/tfrl.Replay/Session"
 
@@ -68,10 +68,7 @@ class GrpcStream:
         if self._failure is not None:
             raise self._failure
         message = b"".join(buffers)
-        if len(message) > wire.MAX_FRAME:
-            raise errors.ResourceExhaustedError(
-                f"A message of {len(message)} bytes, over {wire.MAX_FRAME}."
-            )
+        framing.check_length(len(message))
         self._outgoing.put(message)
 
     def pump(self) -> bool:

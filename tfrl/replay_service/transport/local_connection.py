@@ -1,7 +1,7 @@
 """A stream of messages over a Unix socket, within one host.
 
-Each message is preceded by its length, four bytes, little-endian. Nothing here waits
-except `receive`: what the socket does not take at once is kept and sent by later calls.
+See `framing` for the bytes. Only `receive` waits: what the socket does not take is kept
+and sent by later calls.
 """
 
 from __future__ import annotations
@@ -9,16 +9,12 @@ from __future__ import annotations
 import collections
 import select
 import socket
-import struct
 import time
 from collections.abc import Sequence
 
-import numpy as np
-
 from tfrl.replay_service import errors
-from tfrl.replay_service.transport import wire
+from tfrl.replay_service.transport import framing, wire
 
-_LENGTH = struct.Struct("<I")
 _CHUNK = 1 << 16  # Bytes read at once while a message's length is not known.
 _SMALL = 1 << 12  # Buffers up to this many bytes are joined rather than listed.
 _MAX_BUFFERS = 64  # In one call of sendmsg; every system takes that many.
@@ -55,10 +51,7 @@ class LocalStream:
         self._both = select.poll()
         self._both.register(self._socket, select.POLLIN | select.POLLOUT)
         self._outgoing: collections.deque[memoryview] = collections.deque()
-        self._chunk = bytearray(_CHUNK)
-        self._start = self._end = 0  # What of the chunk is not yet used.
-        self._large: memoryview | None = None  # A large message that is coming in.
-        self._large_end = 0
+        self._reader = framing.MessageReader(_CHUNK)
         self._is_drained = True  # As far as is known: then waiting is what helps.
 
     def send(self, buffers: Sequence[wire.Buffer]) -> None:
@@ -72,21 +65,7 @@ class LocalStream:
           ConnectionLost: If the other side is gone.
           ResourceExhaustedError: If the message is larger than any may be.
         """
-        length = sum(len(buffer) for buffer in buffers)
-        if length > wire.MAX_FRAME:
-            raise errors.ResourceExhaustedError(
-                f"A message of {length} bytes, over {wire.MAX_FRAME}."
-            )
-        small = [_LENGTH.pack(length)]
-        for buffer in buffers:
-            if len(buffer) <= _SMALL:
-                small.append(bytes(buffer))
-                continue
-            self._outgoing.append(memoryview(b"".join(small)))
-            self._outgoing.append(memoryview(buffer))
-            small = []
-        if small:
-            self._outgoing.append(memoryview(b"".join(small)))
+        self._outgoing.extend(map(memoryview, framing.pack(buffers, _SMALL)))
         self.pump()
 
     def pump(self) -> bool:
@@ -152,40 +131,14 @@ class LocalStream:
         return bool(waiting.poll(milliseconds))
 
     def _next_message(self) -> wire.Buffer | None:
-        """Takes a message that is complete from what has been read."""
-        if self._large is not None:
-            if self._large_end < len(self._large):
-                return None
-            message, self._large = self._large, None
-            return message
-        available = self._end - self._start
-        if available < _LENGTH.size:
-            return None
-        (length,) = _LENGTH.unpack_from(self._chunk, self._start)
-        if length > wire.MAX_FRAME:
-            raise errors.ConnectionLost(
-                f"The server announced a message of {length} bytes, over "
-                f"{wire.MAX_FRAME}."
-            )
-        start = self._start + _LENGTH.size
-        if available - _LENGTH.size >= length:
-            self._start = start + length
-            return bytes(memoryview(self._chunk)[start : self._start])
-        if length > _CHUNK - _LENGTH.size:
-            # Read straight to where it stays; np.empty does not write zeros first.
-            self._large = memoryview(np.empty(length, np.uint8).data)
-            self._large_end = self._end - start
-            self._large[: self._large_end] = self._chunk[start : self._end]
-            self._start = self._end = 0
-        return None
+        try:
+            return self._reader.next_message()
+        except errors.ProtocolError as error:
+            raise errors.ConnectionLost(str(error)) from error
 
     def _read(self) -> bool:
         """Reads what is there; returns whether there was anything."""
-        if self._large is not None:
-            target = self._large[self._large_end :]
-        else:
-            self._make_room()
-            target = memoryview(self._chunk)[self._end :]
+        target = self._reader.space()
         try:
             count = self._socket.recv_into(target)
         except (BlockingIOError, InterruptedError):
@@ -196,19 +149,8 @@ class LocalStream:
         self._is_drained = count < len(target)
         if not count:
             raise errors.ConnectionLost("The server closed the connection.")
-        if self._large is not None:
-            self._large_end += count
-        else:
-            self._end += count
+        self._reader.received(count)
         return True
-
-    def _make_room(self) -> None:
-        if self._start == self._end:
-            self._start = self._end = 0
-        elif self._start:
-            rest = self._chunk[self._start : self._end]
-            self._chunk[: len(rest)] = rest
-            self._start, self._end = 0, len(rest)
 
 
 def _lost(error: OSError) -> errors.ConnectionLost:

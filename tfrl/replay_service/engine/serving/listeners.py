@@ -1,7 +1,4 @@
-"""The two ways by which messages come: gRPC, and a Unix socket on the same host.
-
-On the socket each message is preceded by its length, four bytes, little-endian.
-"""
+"""The two ways by which messages come: gRPC, and a Unix socket on the same host."""
 
 from __future__ import annotations
 
@@ -9,19 +6,16 @@ import asyncio
 import collections
 import contextlib
 import socket
-import struct
 from typing import Any
 
 import grpc
-import numpy as np
 
 from tfrl.replay_service import errors
 from tfrl.replay_service.engine.serving.handlers import SessionHandlers
 from tfrl.replay_service.engine.serving.service import Service
 from tfrl.replay_service.engine.serving.sessions import Session
-from tfrl.replay_service.transport import addresses, wire
+from tfrl.replay_service.transport import addresses, framing, wire
 
-_LENGTH = struct.Struct("<I")
 _CHUNK = 1 << 18  # Bytes read at once, unless a larger message is known to come.
 _AT_ONCE = 8  # Of many messages that come together, those not put off.
 _JOINED = 1 << 16  # Buffers up to this many bytes are sent in one.
@@ -48,11 +42,7 @@ class LocalProtocol(asyncio.BufferedProtocol):
     def __init__(self, service: Service):
         """Awaits the connection."""
         self._service = service
-        self._chunk = bytearray(_CHUNK)
-        self._view = memoryview(self._chunk)
-        self._start = self._end = 0  # What of the chunk is not yet used.
-        self._large: Any = None  # A large message that is coming in.
-        self._large_end = 0
+        self._reader = framing.MessageReader(_CHUNK)
         self._transport: Any = None
         self._session: Any = None
 
@@ -78,45 +68,22 @@ class LocalProtocol(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> Any:
         """Returns where to read to."""
-        if self._large is not None:
-            return self._large[self._large_end :]
-        return self._view[self._end :]
+        return self._reader.space()
 
     def buffer_updated(self, nbytes: int) -> None:
         """Hands the messages that are complete to the session."""
-        if self._large is not None:
-            self._large_end += nbytes
-            if self._large_end == len(self._large):
-                message, self._large = self._large, None
-                self._session.receive(message)
-            return
-        self._end += nbytes
+        self._reader.received(nbytes)
         count = 0
-        while self._next_message(at_once=count < _AT_ONCE):
+        while (message := self._next_message()) is not None:
+            self._session.receive(message, at_once=count < _AT_ONCE)
             count += 1
 
     def send(self, buffers: list[wire.Buffer]) -> None:
         """Sends a message; of the large arrays in it no copy is made."""
         if self._transport.is_closing():
             return  # The client is gone, which `connection_lost` will say.
-        length = sum(map(len, buffers))
-        if length > wire.MAX_FRAME:
-            raise errors.ResourceExhaustedError(
-                f"An answer of {length} bytes, over {wire.MAX_FRAME}."
-            )
-        small: list[wire.Buffer] = [_LENGTH.pack(length)]
-        if length <= _JOINED:
-            small += buffers
-        else:
-            for buffer in buffers:
-                if len(buffer) <= _JOINED:
-                    small.append(buffer)
-                    continue
-                self._transport.write(b"".join(small))
-                self._transport.write(buffer)
-                small = []
-        if small:
-            self._transport.write(b"".join(small))
+        for buffer in framing.pack(buffers, _JOINED):
+            self._transport.write(buffer)
 
     def pause_reading(self) -> None:
         """Stops reading, soon."""
@@ -132,41 +99,13 @@ class LocalProtocol(asyncio.BufferedProtocol):
         loop = asyncio.get_running_loop()
         loop.call_later(_LINGER, self._transport.abort)
 
-    def _next_message(self, at_once: bool) -> bool:
-        """Hands on one message; returns whether there may be another."""
-        start = self._start + _LENGTH.size
-        if start > self._end:
-            self._make_room()
-            return False
-        (length,) = _LENGTH.unpack_from(self._chunk, self._start)
-        if length > wire.MAX_FRAME:
-            self._session.refuse(
-                errors.ProtocolError(
-                    f"A message of {length} bytes was announced, over {wire.MAX_FRAME}."
-                )
-            )
-            self._start = self._end = 0
-            return False
-        if start + length <= self._end:
-            self._start = start + length
-            self._session.receive(bytes(self._view[start : self._start]), at_once)
-            return True
-        if length + _LENGTH.size > _CHUNK:
-            # Read to where it stays; np.empty does not write zeros there first.
-            self._large = np.empty(length, np.uint8).data
-            self._large_end = self._end - start
-            self._large[: self._large_end] = self._view[start : self._end]
-            self._start = self._end = 0
-        else:
-            self._make_room()
-        return False
-
-    def _make_room(self) -> None:
-        """Moves what is there of a message to the start of the chunk."""
-        rest = self._end - self._start
-        if self._start and rest:
-            self._view[:rest] = bytes(self._view[self._start : self._end])
-        self._start, self._end = 0, rest
+    def _next_message(self) -> wire.Buffer | None:
+        """Returns the next complete message; ends the session if it is too large."""
+        try:
+            return self._reader.next_message()
+        except errors.ProtocolError as error:
+            self._session.refuse(error)
+            return None
 
 
 class GrpcSink:
@@ -198,10 +137,7 @@ class GrpcSink:
     def send(self, buffers: list[wire.Buffer]) -> None:
         """Sends a message."""
         message = b"".join(buffers)
-        if len(message) > wire.MAX_FRAME:
-            raise errors.ResourceExhaustedError(
-                f"An answer of {len(message)} bytes, over {wire.MAX_FRAME}."
-            )
+        framing.check_length(len(message))
         self._outgoing.append(message)
         self._waiting_bytes += len(message)
         self._something.set()

@@ -1,0 +1,71 @@
+"""Messages on a stream of bytes arrive whole, however the stream is cut."""
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+from tfrl.replay_service import errors
+from tfrl.replay_service.transport import framing, wire
+
+CHUNK = 64
+
+
+def read_all(data, pieces):
+    """Feeds bytes to a reader, so many at a time; returns the messages."""
+    reader = framing.MessageReader(CHUNK)
+    messages = []
+    at = 0
+    for size in pieces:
+        while size and at < len(data):
+            space = reader.space()
+            assert len(space)
+            count = min(size, len(space), len(data) - at)
+            space[:count] = data[at : at + count]
+            reader.received(count)
+            at += count
+            size -= count
+            while (message := reader.next_message()) is not None:
+                messages.append(bytes(message))
+        if at == len(data):
+            return messages
+
+
+@pytest.mark.parametrize("piece", [1, 3, 4, 5, 63, 64, 65, 1000])
+def test_messages_of_all_sizes_arrive_whole(piece):
+    source = random.Random(piece)
+    sizes = [0, 1, CHUNK - 5, CHUNK - 4, CHUNK - 3, CHUNK, 5 * CHUNK, 0, 2, 2]
+    messages = [source.randbytes(size) for size in sizes * 3]
+    data = b"".join(itertools.chain(*(framing.pack([m], 16) for m in messages)))
+    assert read_all(data, itertools.repeat(piece)) == messages
+    assert read_all(data, iter(lambda: source.randint(1, 200), None)) == messages
+
+
+def test_small_buffers_are_joined_and_large_ones_are_not_copied():
+    large = np.arange(100, dtype=np.uint8).data
+    packed = framing.pack([b"ab", b"cd", large, b"ef", large, large, b"g"], joined=8)
+    assert packed[1] is large
+    assert packed[3] is packed[4] is large
+    lead, *small = (bytes(packed[i]) for i in (0, 2, 5))
+    assert lead == (307).to_bytes(4, "little") + b"abcd"
+    assert small == [b"ef", b"g"]
+    assert framing.pack([b"ab", b"cd"], joined=8) == [b"\4\0\0\0abcd"]
+
+
+def test_a_message_that_is_too_large_is_not_sent(monkeypatch):
+    monkeypatch.setattr(wire, "MAX_FRAME", 10)
+    assert framing.pack([b"12345", b"67890"], joined=4)
+    with pytest.raises(errors.ResourceExhaustedError, match="11 bytes, over 10"):
+        framing.pack([b"12345", b"678901"], joined=4)
+
+
+def test_a_message_that_is_too_large_is_not_read():
+    reader = framing.MessageReader(CHUNK)
+    data = b"\1\0\0\0x" + (wire.MAX_FRAME + 1).to_bytes(4, "little")
+    reader.space()[: len(data)] = data
+    reader.received(len(data))
+    assert reader.next_message() == b"x"
+    with pytest.raises(errors.ProtocolError, match="was announced, over"):
+        reader.next_message()
+    assert len(reader.space()) == CHUNK

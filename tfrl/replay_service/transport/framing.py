@@ -1,0 +1,129 @@
+"""Messages on a stream of bytes: four bytes of length, little-endian, then the message.
+
+Both ends of a Unix socket use this. Small buffers are joined before they are sent, and
+large messages are read to where they stay: no data is copied more than once.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+import numpy as np
+
+from tfrl.replay_service import errors
+from tfrl.replay_service.transport import wire
+
+_LENGTH = struct.Struct("<I")
+
+
+def check_length(length: int) -> None:
+    """Checks that a message of `length` bytes can be sent.
+
+    Raises:
+      ResourceExhaustedError: If it is larger than `wire.MAX_FRAME`.
+    """
+    if length > wire.MAX_FRAME:
+        raise errors.ResourceExhaustedError(
+            f"A message of {length} bytes, over {wire.MAX_FRAME}."
+        )
+
+
+def pack(buffers: Sequence[wire.Buffer], joined: int) -> list[wire.Buffer]:
+    """Returns what to send, in order, for the message that consists of `buffers`.
+
+    Args:
+      buffers: The message, in parts.
+      joined: Buffers of at most this many bytes are copied into one with their
+        neighbours; larger ones are returned as they are.
+
+    Raises:
+      ResourceExhaustedError: If the message is larger than `wire.MAX_FRAME`.
+    """
+    length = sum(map(len, buffers))
+    check_length(length)
+    small: list[wire.Buffer] = [_LENGTH.pack(length)]
+    if length <= joined:
+        return [b"".join([*small, *buffers])]
+    packed: list[wire.Buffer] = []
+    for buffer in buffers:
+        if len(buffer) <= joined:
+            small.append(buffer)
+            continue
+        if small:
+            packed.append(b"".join(small))
+            small = []
+        packed.append(buffer)
+    if small:
+        packed.append(b"".join(small))
+    return packed
+
+
+class MessageReader:
+    """Puts messages together from the bytes of a stream.
+
+    Read into `space()`, say with `received` how many bytes came, and call
+    `next_message` until it returns None.
+    """
+
+    def __init__(self, chunk_bytes: int):
+        """Creates a reader that has read nothing.
+
+        Args:
+          chunk_bytes: How many bytes to read together, except for a larger message
+            that is known to come.
+        """
+        self._chunk = memoryview(bytearray(chunk_bytes))
+        self._start = self._end = 0  # The part of the chunk that is not used yet.
+        self._large: memoryview | None = None  # A large message that is coming in.
+        self._large_end = 0
+
+    def space(self) -> memoryview:
+        """Returns where to put the next bytes: at least one byte."""
+        if self._large is not None:
+            return self._large[self._large_end :]
+        if self._start:
+            rest = self._end - self._start
+            if rest:
+                self._chunk[:rest] = bytes(self._chunk[self._start : self._end])
+            self._start, self._end = 0, rest
+        return self._chunk[self._end :]
+
+    def received(self, count: int) -> None:
+        """Notes that `count` bytes were put into `space()`."""
+        if self._large is not None:
+            self._large_end += count
+        else:
+            self._end += count
+
+    def next_message(self) -> wire.Buffer | None:
+        """Returns the next complete message, or None if more bytes are needed.
+
+        Raises:
+          ProtocolError: If a message is announced that is larger than
+            `wire.MAX_FRAME`. Nothing can be read after that.
+        """
+        if self._large is not None:
+            if self._large_end < len(self._large):
+                return None
+            message, self._large = self._large, None
+            return message
+        start = self._start + _LENGTH.size
+        if start > self._end:
+            return None
+        (length,) = _LENGTH.unpack_from(self._chunk, self._start)
+        if length > wire.MAX_FRAME:
+            self._start = self._end = 0
+            raise errors.ProtocolError(
+                f"A message of {length} bytes was announced, over {wire.MAX_FRAME}."
+            )
+        if start + length <= self._end:
+            self._start = start + length
+            return bytes(self._chunk[start : self._start])
+        if length + _LENGTH.size > len(self._chunk):
+            # np.empty does not write zeros first.
+            self._large = memoryview(np.empty(length, np.uint8).data)
+            self._large_end = self._end - start
+            self._large[: self._large_end] = self._chunk[start : self._end]
+            self._start = self._end = 0
+        return None

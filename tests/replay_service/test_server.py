@@ -195,10 +195,10 @@ def test_port_that_is_none_is_refused():
 
 
 def test_process_that_does_not_start_is_an_error(monkeypatch):
-    monkeypatch.setattr(server_process, "_BOOTSTRAP", "raise SystemExit(3)")
+    monkeypatch.setattr(server_process, "_CODE", "raise SystemExit(3)")
     with pytest.raises(RuntimeError, match=r"exit code 3.*tfrl\[service\]"):
         Server([make_table()])
-    monkeypatch.setattr(server_process, "_BOOTSTRAP", "import time; time.sleep(60)")
+    monkeypatch.setattr(server_process, "_CODE", "import time; time.sleep(60)")
     monkeypatch.setattr(server_process, "_START_DEADLINE", 0.2)
     with pytest.raises(RuntimeError, match="did not come up within"):
         Server([make_table()])
@@ -240,8 +240,8 @@ def test_server_process_has_no_tensorflow(served):
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_stop_ends_the_process_and_leaves_nothing(monkeypatch):
     # As where a sitecustomize prints something.
-    noisy = "print('hello'); print(3); " + server_process._BOOTSTRAP
-    monkeypatch.setattr(server_process, "_BOOTSTRAP", noisy)
+    noisy = "print('hello'); print(3); " + server_process._CODE
+    monkeypatch.setattr(server_process, "_CODE", noisy)
     table = make_table()
     server = Server([table], port=None)
     port, pid = server.port, server._process.pid

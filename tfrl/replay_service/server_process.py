@@ -13,11 +13,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tfrl.replay_service import errors
+from tfrl.system import interpreter
 
-# The child has the path of the parent before its first import; a name given by -m would
-# be looked up in the working directory first.
-_BOOTSTRAP = (
-    "import json, sys; sys.path[:] = json.loads(sys.stdin.buffer.readline()); "
+_CODE = (
     "from tfrl.replay_service.engine.serving import main; "
     "main.child_main(int(sys.argv[1]))"
 )
@@ -47,7 +45,9 @@ class ServerProcess:
         self._owner = os.getpid()
         self._stopped = False
         self._directory: str | None = None
-        self._process = _start()
+        self._process = interpreter.start(
+            _CODE, [os.getpid()], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
         self.pid = self._process.pid
         try:
             message = self._greet(config)
@@ -130,9 +130,8 @@ class ServerProcess:
 
     def _send(self, config: Mapping[str, Any]) -> None:
         assert self._process.stdin is not None
-        lines = json.dumps([str(path) for path in sys.path]), json.dumps(config), ""
         with contextlib.suppress(OSError):  # Its exit code says more.
-            self._process.stdin.write("\n".join(lines).encode())
+            self._process.stdin.write(json.dumps(config).encode() + b"\n")
             self._process.stdin.flush()
 
     def _messages(self) -> Iterator[dict[str, Any]]:
@@ -149,22 +148,6 @@ class ServerProcess:
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
-
-
-def _start() -> subprocess.Popen[bytes]:
-    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
-    # Out of the reach of Ctrl-C.
-    apart: dict[str, Any] = (
-        {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}  # type: ignore[attr-defined]
-        if os.name == "nt"
-        else {"start_new_session": True}
-    )
-    return subprocess.Popen(
-        [sys.executable, *flags, "-c", _BOOTSTRAP, str(os.getpid())],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        **apart,
-    )
 
 
 def _failure(message: Mapping[str, Any]) -> Exception:

@@ -25,14 +25,9 @@ from typing import Any
 import cloudpickle
 
 from tfrl.system import channel as channels
-from tfrl.system import child_errors, state_savers
+from tfrl.system import child_errors, interpreter, state_savers
 
-# The child has the path of the parent before its first import, and reads no file of the
-# user's; a name given by -m would be looked up in the working directory first.
-_BOOTSTRAP = (
-    "import sys; sys.path[:] = sys.argv[5:]; del sys.argv[5:]; "
-    "from tfrl.system import child_main; child_main.main(*map(int, sys.argv[1:]))"
-)
+_CODE = "from tfrl.system import child_main; child_main.main(*map(int, sys.argv[1:]))"
 _SLICE = 0.2  # Seconds between looks at whether silent children are alive.
 _MERCY = 1.0  # Seconds between asking a child to end and killing it.
 _LONGEST_STACK = 1 << 14  # Bytes.
@@ -89,7 +84,7 @@ class ChildProcess:
         self._channel = channels.Channel(ours)
         reading, self._lifeline = os.pipe()
         try:
-            self._process = _start(theirs.fileno(), reading, self._stack.fileno())
+            self._process = _start([theirs.fileno(), reading, self._stack.fileno()])
         except BaseException:
             os.close(self._lifeline)
             raise
@@ -293,15 +288,12 @@ def stop_all(children: Sequence[ChildProcess], kind: int, grace: float) -> None:
         raise error
 
 
-def _start(*inherited: int) -> subprocess.Popen[bytes]:
-    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
-    arguments = map(str, (*inherited, os.getpid()))
-    return subprocess.Popen(
-        [sys.executable, *flags, "-c", _BOOTSTRAP, *arguments, *sys.path],
+def _start(inherited: list[int]) -> subprocess.Popen[bytes]:
+    return interpreter.start(
+        _CODE,
+        [*inherited, os.getpid()],
         stdin=subprocess.DEVNULL,
         pass_fds=inherited,
-        # Out of the reach of Ctrl-C, and a group that can be killed as one.
-        start_new_session=True,
     )
 
 

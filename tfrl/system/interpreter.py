@@ -1,0 +1,69 @@
+"""Starts fresh Python interpreters: environment workers, and the replay server.
+
+A child has its parent's `sys.path` and interpreter options before its first import. It
+runs in a session of its own, so that Ctrl-C does not reach it.
+
+>>> import subprocess
+>>> from tfrl.system import interpreter
+>>> child = interpreter.start(
+...     "print(sys.argv[1:])", ["a", 1], stdin=None, stdout=subprocess.PIPE
+... )
+>>> child.communicate()[0].split()
+[b"['a',", b"'1']"]
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Collection, Sequence
+from typing import Any
+
+# A module's name given by -m would be looked up in the working directory first.
+_PREPARE = (
+    "import sys; end = 2 + int(sys.argv[1]); sys.path[:] = sys.argv[end:]; "
+    "sys.argv[1:] = sys.argv[2:end]; "
+)
+
+
+def start(
+    code: str,
+    arguments: Sequence[Any],
+    *,
+    stdin: int | None,
+    stdout: int | None = None,
+    pass_fds: Collection[int] = (),
+) -> subprocess.Popen[bytes]:
+    """Starts an interpreter that runs `code`, and does not wait for it.
+
+    Args:
+      code: Python statements on one line; `sys` is already imported.
+      arguments: What the code finds as strings in `sys.argv[1:]`.
+      stdin: As for `subprocess.Popen`.
+      stdout: As for `subprocess.Popen`.
+      pass_fds: File descriptors that the child inherits; none on Windows.
+
+    Raises:
+      OSError: If the process cannot be started.
+    """
+    own_session: dict[str, Any] = (
+        {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}  # type: ignore[attr-defined]
+        if os.name == "nt"
+        else {"start_new_session": True}
+    )
+    given = [str(len(arguments)), *map(str, arguments), *map(str, sys.path)]
+    return subprocess.Popen(
+        [sys.executable, *_options(), "-c", _PREPARE + code, *given],
+        stdin=stdin,
+        stdout=stdout,
+        pass_fds=pass_fds,
+        **own_session,
+    )
+
+
+def _options() -> list[str]:
+    """Returns the options that this interpreter was started with, such as -O."""
+    # Private to the standard library; without it children have the default options.
+    find = getattr(subprocess, "_args_from_interpreter_flags", None)
+    return [] if find is None else find()

@@ -13,10 +13,10 @@ from tfrl.replay_service import (
     item_selectors,
     rate_limiters,
     server_command,
-    specs_json,
 )
 from tfrl.replay_service.client import Client
 from tfrl.replay_service.table import Table
+from tfrl.specs import spec_json
 from tfrl.specs.array_spec import ArraySpec
 
 
@@ -73,7 +73,7 @@ def test_flag_describes_a_table(flag, table):
 
 
 def test_file_and_flags_come_together(tmp_path):
-    signature = specs_json.encode({"a": ArraySpec((None, 3), np.float32, "a")})
+    signature = spec_json.encode({"a": ArraySpec((None, 3), np.float32, "a")})
     table = Table.queue("q", 3).to_config() | {"signature": signature}
     path = tmp_path / "server.json"
     path.write_text(

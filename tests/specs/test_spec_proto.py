@@ -1,3 +1,4 @@
+import pathlib
 from collections import namedtuple
 
 import numpy as np
@@ -58,6 +59,23 @@ def test_reads_what_tf_agents_wrote():
     assert tensor_spec.from_proto(proto) == SPEC._replace(
         info={"q": SPEC.info["q"]},
     )
+
+
+def test_reads_a_file_that_was_written_before_the_traversal_was_shared():
+    # By tensor_spec.to_pbtxt_file at commit 164c8db.
+    path = pathlib.Path(__file__).with_name("data") / "policy_specs.pbtxt"
+    loaded = tensor_spec.from_pbtxt_file(str(path))
+    assert type(loaded).__name__ == "PolicyStep"
+    text = TensorSpec(None, tf.string)
+    assert loaded == SPEC._replace(
+        info={"q": SPEC.info["q"], "empty": {}, "text": text}
+    )
+
+
+def test_writes_what_it_wrote_before_the_traversal_was_shared():
+    path = pathlib.Path(__file__).with_name("data") / "policy_specs.pbtxt"
+    before = text_format.Parse(path.read_text(), struct_pb2.StructuredValue())
+    assert tensor_spec.to_proto(tensor_spec.from_proto(before)) == before
 
 
 def test_tensorflow_decodes_what_is_written():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tree
 
-from tfrl.replay_service import errors, specs_json, table_info
+from tfrl.replay_service import errors, table_info
 from tfrl.replay_service.replay_sample import ReplaySample
 from tfrl.replay_service.sampling import client_samples
 from tfrl.replay_service.trajectory_writer import TrajectoryWriter
@@ -22,6 +22,7 @@ from tfrl.replay_service.transport import wire
 from tfrl.replay_service.transport.control_connection import ControlConnection
 from tfrl.replay_service.writing import inserts as client_inserts
 from tfrl.replay_service.writing.sequence_writer import Writer
+from tfrl.specs import spec_json
 
 if TYPE_CHECKING:
     from tfrl.replay_service.structured_writer import Config, StructuredWriter
@@ -351,7 +352,7 @@ class Client:
         signature = tables[table].get("signature")
         if signature is None:
             return None
-        return specs_json.decode(signature, lambda _: None)
+        return spec_json.decode(signature, lambda _: None)
 
     def _after_fork(self) -> None:
         self._control.after_fork()

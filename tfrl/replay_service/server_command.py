@@ -12,7 +12,7 @@ table in it has the names of `--table`, or those of `Table`'s arguments:
       {"name": "experience", "max_size": 100000, "min_size": 1000,
        "signature": {"dict": {"reward": {"shape": [null], "dtype": "float32"}}}}]}
 
-Signatures are as in `tfrl.replay_service.specs_json`; a table without one takes items
+Signatures are as in `tfrl.specs.spec_json`; a table without one takes items
 of any kind.
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tfrl.replay_service.specs_json import Leaf
+from tfrl.specs.spec_json import Leaf
 
 _NAMES = {"float16": "half", "float32": "float", "float64": "double"}
 
@@ -18,7 +18,7 @@ def mismatch(
 
     Args:
       table: The table's name.
-      signature: Of the table, flat; see `specs_json.leaves`.
+      signature: Of the table, flat; see `spec_json.leaves`.
       columns: The dtype's name and the shape of each column of the item, flat.
     """
     start = (

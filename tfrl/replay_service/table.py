@@ -10,9 +10,9 @@ from typing import Any, Protocol
 from tfrl.replay_service import (
     item_selectors,
     rate_limiters,
-    specs_json,
     table_info,
 )
+from tfrl.specs import spec_json
 
 
 class TableServer(Protocol):
@@ -96,7 +96,7 @@ class Table:
         is_empty = signature is None or (
             isinstance(signature, Sized) and not len(signature)
         )
-        self._signature_json = None if is_empty else specs_json.encode(signature)
+        self._signature_json = None if is_empty else spec_json.encode(signature)
         self._server: weakref.ref[TableServer] | None = None
 
     @classmethod
@@ -242,7 +242,7 @@ class Table:
             config.get("max_times_sampled", 0),
         )
         if config.get("signature") is not None:
-            specs_json.leaves(config["signature"])  # Without TensorFlow.
+            spec_json.leaves(config["signature"])  # Without TensorFlow.
             table._signature_json = config["signature"]
         return table
 
@@ -268,7 +268,7 @@ class Table:
 
     def _decoded_signature(self) -> Any:
         if self._signature is None and self._signature_json is not None:
-            self._signature = specs_json.decode(self._signature_json)
+            self._signature = spec_json.decode(self._signature_json)
         return self._signature
 
 

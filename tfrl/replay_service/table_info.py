@@ -7,7 +7,8 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from tfrl.replay_service import rate_limiters, specs_json
+from tfrl.replay_service import rate_limiters
+from tfrl.specs import spec_json
 
 _SELECTORS = ("fifo", "uniform", "prioritized", "heap", "lifo")
 
@@ -108,7 +109,7 @@ class TableInfo:
       num_deleted_episodes: How many have gone with their last item.
       num_unique_samples: How many items have been sampled at least once.
       num_deleted_items: How many items have been deleted.
-      signature_json: See `specs_json`; None if there is no signature.
+      signature_json: See `spec_json`; None if there is no signature.
       table_worker_time: Zeros.
     """
 
@@ -154,7 +155,7 @@ class TableInfo:
         """The nest of `tf.TensorSpec`s that items match, or None."""
         if self.signature_json is None:
             return None
-        return specs_json.decode(self.signature_json)
+        return spec_json.decode(self.signature_json)
 
     @property
     def counts(self) -> rate_limiters.Counts:

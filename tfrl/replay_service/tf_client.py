@@ -10,11 +10,11 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from tfrl.replay_service import specs_json
 from tfrl.replay_service.replay_sample import ReplaySample, SampleInfo
 from tfrl.replay_service.sampling import checks as sample_checks
 from tfrl.replay_service.sampling.sampler import SampleStream
 from tfrl.replay_service.sampling.sampler_session import SamplerSession
+from tfrl.specs import spec_json
 
 if TYPE_CHECKING:
     from tfrl.replay_service.client import Client
@@ -178,7 +178,7 @@ class TFClient:
         if signature is not None:
             sample_checks.check_rows(name, signature, columns)
         expected = [
-            specs_json.Leaf(None, np.dtype(dtype.as_numpy_dtype).name, "?")
+            spec_json.Leaf(None, np.dtype(dtype.as_numpy_dtype).name, "?")
             for dtype in dtypes
         ]
         sample_checks.check_rows(name, expected, columns)

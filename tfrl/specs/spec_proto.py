@@ -8,16 +8,15 @@ that name and those fields, equal to the original for `tf.nest`.
 
 from __future__ import annotations
 
-import collections
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import tensorflow as tf
 from google.protobuf import text_format
 from tensorflow.core.protobuf import struct_pb2
 
-from tfrl.specs import array_spec
+from tfrl.specs import array_spec, nest_levels
 from tfrl.specs.bounded_tensor_spec import BoundedTensorSpec
 
 
@@ -72,22 +71,9 @@ def from_pbtxt_file(spec_path: str) -> Any:
 
 def _encode(spec: Any, value: struct_pb2.StructuredValue) -> None:
     """Writes `spec` into the empty `value`."""
-    if isinstance(spec, Mapping):
-        value.dict_value.SetInParent()
-        for key, item in spec.items():
-            _encode(item, value.dict_value.fields[key])
-    elif isinstance(spec, list):
-        value.list_value.SetInParent()
-        for item in spec:
-            _encode(item, value.list_value.values.add())
-    elif isinstance(spec, tuple) and hasattr(spec, "_fields"):
-        value.named_tuple_value.name = type(spec).__name__
-        for key, item in zip(spec._fields, spec, strict=True):
-            _encode(item, value.named_tuple_value.values.add(key=key).value)
-    elif isinstance(spec, tuple):
-        value.tuple_value.SetInParent()
-        for item in spec:
-            _encode(item, value.tuple_value.values.add())
+    taken_apart = nest_levels.split(spec)
+    if taken_apart is not None:
+        _encode_items(*taken_apart, value)
     elif isinstance(spec, tf.TensorSpec | array_spec.ArraySpec):
         _encode_leaf(spec, value)
     else:
@@ -96,6 +82,25 @@ def _encode(spec: Any, value: struct_pb2.StructuredValue) -> None:
             "TensorSpecs or ArraySpecs in lists, tuples and mappings; describe an "
             "array with ArraySpec.from_array."
         )
+
+
+def _encode_items(
+    level: nest_levels.Level, items: Sequence[Any], value: struct_pb2.StructuredValue
+) -> None:
+    if level.kind == "namedtuple":
+        value.named_tuple_value.name = level.name.rpartition(".")[2]
+        for key, item in zip(level.keys, items, strict=True):
+            _encode(item, value.named_tuple_value.values.add(key=key).value)
+        return
+    if level.kind in ("list", "tuple"):
+        proto = getattr(value, f"{level.kind}_value")
+        proto.SetInParent()
+        for item in items:
+            _encode(item, proto.values.add())
+        return
+    value.dict_value.SetInParent()
+    for key, item in zip(level.keys, items, strict=True):
+        _encode(item, value.dict_value.fields[key])
 
 
 def _encode_leaf(spec: Any, value: struct_pb2.StructuredValue) -> None:
@@ -109,21 +114,27 @@ def _encode_leaf(spec: Any, value: struct_pb2.StructuredValue) -> None:
         proto.maximum.CopyFrom(tf.make_tensor_proto(spec.maximum))
 
 
-def _decode_list(proto: Any) -> list[Any]:
-    return [from_proto(item) for item in proto.values]
+def _decode_list(proto: Any) -> Any:
+    return _join("list", proto.values)
 
 
-def _decode_tuple(proto: Any) -> tuple[Any, ...]:
-    return tuple(_decode_list(proto))
+def _decode_tuple(proto: Any) -> Any:
+    return _join("tuple", proto.values)
 
 
-def _decode_dict(proto: Any) -> dict[str, Any]:
-    return {key: from_proto(item) for key, item in proto.fields.items()}
+def _decode_dict(proto: Any) -> Any:
+    return _join("dict", proto.fields.values(), keys=tuple(proto.fields))
 
 
 def _decode_named_tuple(proto: Any) -> Any:
-    kind = collections.namedtuple(proto.name, [pair.key for pair in proto.values])  # type: ignore[misc]
-    return kind(*[from_proto(pair.value) for pair in proto.values])
+    keys = tuple(pair.key for pair in proto.values)
+    values = [pair.value for pair in proto.values]
+    return _join("namedtuple", values, keys=keys, name=proto.name)
+
+
+def _join(kind: str, values: Iterable[Any], **level: Any) -> Any:
+    items = [from_proto(value) for value in values]
+    return nest_levels.join(nest_levels.Level(kind, **level), items)
 
 
 def _decode_tensor_spec(proto: Any) -> tf.TensorSpec:

@@ -5,10 +5,11 @@ import threading
 import numpy as np
 import pytest
 
-from tfrl.replay_service import errors, item_selectors, rate_limiters, specs_json
+from tfrl.replay_service import errors, item_selectors, rate_limiters
 from tfrl.replay_service.sampling.sampler import Exhausted, SampleStream
 from tfrl.replay_service.table import Table
 from tfrl.replay_service.transport import arena_view
+from tfrl.specs import spec_json
 from tfrl.specs.array_spec import ArraySpec
 
 KEY, PROBABILITY, SIZE, PRIORITY, TIMES = range(5)
@@ -242,7 +243,7 @@ def test_waiting_ends_when_another_thread_closes_the_stream(open_stream):
 
 def test_specs_are_checked_against_the_signature(open_stream):
     for dtype, shape in (("float64", (2, 3)), ("float32", (2, None, 1))):
-        stream = open_stream("signed", specs=[specs_json.Leaf(shape, dtype)])
+        stream = open_stream("signed", specs=[spec_json.Leaf(shape, dtype)])
         with pytest.raises(
             ValueError,
             match=r"^Requested incompatible tensor at flattened index 0 from table "
@@ -254,12 +255,12 @@ def test_specs_are_checked_against_the_signature(open_stream):
     stream = open_stream("signed", specs=[])
     with pytest.raises(ValueError, match="Requested 0 tensors, but table signature"):
         stream.next_batch(1)
-    stream = open_stream("signed", specs=[specs_json.Leaf((None, 3), "float32")])
+    stream = open_stream("signed", specs=[spec_json.Leaf((None, 3), "float32")])
     assert len(stream.next_batch(2)[0]) == 2
 
 
 def test_specs_are_checked_against_samples(open_stream):
-    leaf = specs_json.Leaf((2, 3), "float32")
+    leaf = spec_json.Leaf((2, 3), "float32")
     stream = open_stream("pairs", specs=[leaf, leaf])
     with pytest.raises(
         ValueError,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tfrl.replay_service import signatures
 from tfrl.replay_service.sampling.rows import RowSpec
-from tfrl.replay_service.specs_json import Leaf
+from tfrl.specs.spec_json import Leaf
 
 Shape = tuple[int | None, ...] | None
 

@@ -10,7 +10,7 @@ import tree
 
 from tfrl.replay_service.replay_sample import ReplaySample, SampleInfo
 from tfrl.replay_service.sampling import generator as sample_generator
-from tfrl.replay_service.transport import wire
+from tfrl.specs import dtype_names
 
 
 class SamplingDataset(tf.data.Dataset):
@@ -264,7 +264,7 @@ def _encode_specs(nest: Any) -> list[Any]:
     return [
         (
             None if spec.shape.rank is None else spec.shape.as_list(),
-            wire.dtype_name(spec.dtype.as_numpy_dtype),
+            dtype_names.dtype_name(spec.dtype.as_numpy_dtype),
             "/".join(map(str, path)),
         )
         for path, spec in tree.flatten_with_path(nest)

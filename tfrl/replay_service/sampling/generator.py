@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrl.replay_service import specs_json
 from tfrl.replay_service.sampling.sampler import Exhausted, SampleStream
+from tfrl.specs import spec_json
 
 _SLICE = 0.1  # Seconds that a call waits for the server.
 _MOST_TAKEN_APART = 256  # Rows that come at once to be handed out one by one.
@@ -188,7 +188,7 @@ def _open(
     options = json.loads(config)
     certificates = options.pop("tls_root_certificates")
     specs = [
-        specs_json.Leaf(None if shape is None else tuple(shape), dtype, name)
+        spec_json.Leaf(None if shape is None else tuple(shape), dtype, name)
         for shape, dtype, name in options.pop("specs")
     ]
     stream = SampleStream(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tfrl.replay_service.replay_sample import SampleInfo
-from tfrl.replay_service.transport import wire
+from tfrl.specs import dtype_names
 
 if TYPE_CHECKING:
     from tfrl.replay_service.transport.arena_view import ArenaView
@@ -64,7 +64,7 @@ class Layout:
         self.item_rows = _count_timesteps(columns, lengths) if timesteps else 1
         self.specs: tuple[RowSpec, ...] = tuple(
             (
-                wire.dtype_from_name(column["dtype"]),
+                dtype_names.dtype_from_name(column["dtype"]),
                 (
                     *(() if self._is_flat(column) else (lengths[column["range"]],)),
                     *column["shape"],

@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from tfrl.replay_service import errors, specs_json
+from tfrl.replay_service import errors
 from tfrl.replay_service.replay_sample import SampleInfo
 from tfrl.replay_service.sampling import checks as sample_checks
 from tfrl.replay_service.sampling.rows import Batches, Layout, Rows, RowSpec
 from tfrl.replay_service.sampling.sampler_session import Connector, SamplerSession
 from tfrl.replay_service.transport import wire
+from tfrl.specs import spec_json
 
 _LOGGER = logging.getLogger("tfrl.replay_service")
 _MOST_REQUESTED = 256  # Samples in one request.
@@ -54,7 +55,7 @@ class SampleStream:
         max_samples: int = -1,
         max_samples_per_stream: int = -1,
         timesteps: bool = False,
-        specs: Sequence[specs_json.Leaf] | None = None,
+        specs: Sequence[spec_json.Leaf] | None = None,
         reuse_memory: bool = False,
         session: SamplerSession | None = None,
         token: str | None = None,
@@ -94,7 +95,7 @@ class SampleStream:
         )
         self._session = session
         self._is_checked = False
-        self._signature: list[specs_json.Leaf] | None = None
+        self._signature: list[spec_json.Leaf] | None = None
         self._layouts: dict[int, Layout] = {}
         self._rows: collections.deque[Rows] = collections.deque()
         self._outstanding: collections.deque[list[int]] = collections.deque()
@@ -110,7 +111,7 @@ class SampleStream:
         self._lock = threading.Lock()
 
     @property
-    def signature(self) -> list[specs_json.Leaf] | None:
+    def signature(self) -> list[spec_json.Leaf] | None:
         """The table's, flat, once there have been samples; None if it has none."""
         return self._signature
 
@@ -382,7 +383,7 @@ class SampleStream:
                 f"{self._address} has {', '.join(sorted(tables)) or 'none'}."
             )
         signature = tables[self._table].get("signature")
-        self._signature = None if signature is None else specs_json.leaves(signature)
+        self._signature = None if signature is None else spec_json.leaves(signature)
         if self._specs is not None and self._signature is not None:
             sample_checks.check_signature(self._table, self._specs, self._signature)
         self._is_checked = True

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrl.replay_service.transport import wire
+from tfrl.specs import dtype_names
 
 _TIMEOUT = 10.0  # Seconds for the server to answer.
 _MOST_REPLY = 16 << 20  # Bytes; a column takes about 60 of them.
@@ -138,7 +138,7 @@ def _place(
     column: dict[str, Any], rows: int, size: int
 ) -> tuple[np.dtype, tuple[int, ...], int]:
     """Returns a column's dtype, shape and offset, once they fit in `size` bytes."""
-    dtype = wire.dtype_from_name(column["dtype"])
+    dtype = dtype_names.dtype_from_name(column["dtype"])
     shape = (rows, *(int(length) for length in column["shape"]))
     offset = int(column["offset"])
     end = offset + math.prod(shape) * dtype.itemsize

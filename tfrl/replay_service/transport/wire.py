@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrl.replay_service import errors
+from tfrl.specs.dtype_names import dtype_from_name, dtype_name
 
 HELLO, WELCOME, OK, ERROR, WAITING = 1, 2, 3, 4, 5
 INFO, INFO_REPLY, RESET, MUTATE, CHECKPOINT = 10, 11, 12, 13, 14
@@ -36,7 +37,6 @@ _MAX_RANK = 32
 _MAX_ARRAYS = 4096
 _ALIGNMENT = 8
 
-_PLAIN = {np.dtype(code).name: np.dtype(code) for code in "?bhilqBHILQefdgFDG"}
 _DIMENSIONS = [struct.Struct(f"<{rank}Q") for rank in range(_MAX_RANK + 1)]
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -135,50 +135,6 @@ def decode(buffer: Buffer) -> Frame:
     return Frame(kind, meta, arrays)
 
 
-def dtype_name(dtype: Any) -> str:
-    """Returns the name by which a dtype of numbers travels.
-
-    Raises:
-      ValueError: If its values are not numbers of a fixed size.
-    """
-    return _dtype_name(np.dtype(dtype))
-
-
-@functools.lru_cache(maxsize=256)
-def dtype_from_name(name: str) -> np.dtype:
-    """Returns the dtype that `dtype_name` has named.
-
-    Raises:
-      ValueError: If there is none of this name.
-    """
-    # Not np.dtype(name), which would evaluate what others have sent.
-    dtype = _PLAIN.get(name)
-    if dtype is None:
-        # TensorFlow's own types, such as bfloat16; it brings this package.
-        import ml_dtypes
-
-        kind = getattr(ml_dtypes, name, None)
-        if not isinstance(kind, type):
-            raise ValueError(f"There is no dtype {name!r}.")
-        dtype = np.dtype(kind)
-        if _dtype_name(dtype) != name:
-            raise ValueError(f"There is no dtype {name!r}; is it {dtype.name!r}?")
-    return dtype
-
-
-@functools.lru_cache(maxsize=256)
-def _dtype_name(dtype: np.dtype) -> str:
-    is_plain = dtype.kind in "biufc" and dtype.isnative
-    # The types of ml_dtypes present themselves as raw bytes or as floats.
-    is_extension = dtype.isbuiltin == 2 and dtype.itemsize in (1, 2)
-    if not (is_plain or is_extension):
-        raise ValueError(
-            f"Values of dtype {dtype} cannot be replayed, only numbers and booleans of "
-            "a fixed size in the machine's byte order. Encode text as uint8."
-        )
-    return dtype.name
-
-
 def _describe(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
     name = _encoded_name(dtype)
     rank = len(shape)
@@ -189,7 +145,7 @@ def _describe(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
 
 @functools.lru_cache(maxsize=256)
 def _encoded_name(dtype: np.dtype) -> bytes:
-    name = _dtype_name(dtype).encode()
+    name = dtype_name(dtype).encode()
     return bytes([len(name)]) + name
 
 

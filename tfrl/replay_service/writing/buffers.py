@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import tree
 
-from tfrl.replay_service.transport import wire
 from tfrl.replay_service.writing.column import Column
 from tfrl.replay_service.writing.history import ColumnHistory
 from tfrl.replay_service.writing.structure import Path, Plan, Structure
+from tfrl.specs import dtype_names
 
 _BLOCK_BYTES = 2 << 20
 _MAX_ROWS, _MIN_ROWS = 256, 4
@@ -158,7 +158,7 @@ class StepBuffers:
     def schema_description(self) -> list[Any]:
         """Returns the columns as a message names them."""
         return [
-            [wire.dtype_name(c.dtype), list(c.shape), "/".join(map(str, c.path))]
+            [dtype_names.dtype_name(c.dtype), list(c.shape), "/".join(map(str, c.path))]
             for c in self.schema
         ]
 
@@ -319,7 +319,7 @@ def _as_array(value: Any) -> np.ndarray:
     array = np.asarray(to_numpy() if callable(to_numpy) else value)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    wire.dtype_name(array.dtype)
+    dtype_names.dtype_name(array.dtype)
     return array
 
 

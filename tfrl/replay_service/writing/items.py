@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrl.replay_service import signatures, specs_json
+from tfrl.replay_service import signatures
 from tfrl.replay_service.writing.history import TrajectoryColumn
+from tfrl.specs import spec_json
 
 _MAX_LAYOUTS = 1024
 
@@ -186,7 +187,7 @@ class Layouts:
         """
         self._validates = validates
         self._by_steps = by_steps
-        self._tables: dict[str, list[specs_json.Leaf] | None] = {}
+        self._tables: dict[str, list[spec_json.Leaf] | None] = {}
         self._layouts: dict[Key, Layout] = {}
 
     def set_tables(self, tables: Mapping[str, Any]) -> None:
@@ -195,7 +196,7 @@ class Layouts:
         self._tables = {}
         for name, table in tables.items():
             signature = table.get("signature")
-            leaves = None if signature is None else specs_json.leaves(signature)
+            leaves = None if signature is None else spec_json.leaves(signature)
             self._tables[name] = leaves
 
     def get(self, key: Key, table: str, columns: Sequence[TrajectoryColumn]) -> Layout:

@@ -21,6 +21,7 @@ from tfrl.replay_service.engine.serving.requests import (
 from tfrl.replay_service.engine.serving.service import SLICE, Service, TableWaitQueues
 from tfrl.replay_service.engine.storage.step_store import StepStore
 from tfrl.replay_service.transport import wire
+from tfrl.specs import dtype_names
 
 _LARGE = 32 << 20  # Bytes of data after which samples go into another message.
 _MAX_PINS = 4096
@@ -242,7 +243,7 @@ def _size_of(definition: Mapping[str, Any]) -> int:
     size = sum(
         definition["lengths"][column["range"]]
         * math.prod(column["shape"])
-        * wire.dtype_from_name(column["dtype"]).itemsize
+        * dtype_names.dtype_from_name(column["dtype"]).itemsize
         for column in definition["columns"]
     )
     if size > wire.MAX_FRAME - (1 << 16):

@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from tfrl.replay_service import checkpointers, errors, specs_json
+from tfrl.replay_service import checkpointers, errors
 from tfrl.replay_service.engine.checkpoints import server_checkpoint
 from tfrl.replay_service.engine.serving.requests import Caller
 from tfrl.replay_service.engine.storage.layouts import Layouts
 from tfrl.replay_service.engine.storage.step_store import StepStore
 from tfrl.replay_service.engine.tables.engine_table import EngineTable
 from tfrl.replay_service.transport import wire
+from tfrl.specs import spec_json
 
 SLICE = 256  # Items that one session gets done before another has its turn.
 _TICK = 1.0  # Seconds between looks at who waits for long.
@@ -43,7 +44,7 @@ class TableWaitQueues:
         """Makes it from the table and its signature's JSON."""
         self.table = table
         self.signature = signature
-        self.leaves = None if signature is None else specs_json.leaves(signature)
+        self.leaves = None if signature is None else spec_json.leaves(signature)
         self.samplers: collections.deque[Caller] = collections.deque()
         self.inserters: collections.deque[Caller] = collections.deque()
         self._wakes = False

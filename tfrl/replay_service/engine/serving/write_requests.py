@@ -23,6 +23,7 @@ from tfrl.replay_service.engine.serving.service import SLICE, Service, TableWait
 from tfrl.replay_service.engine.storage.sent_steps import SentSteps
 from tfrl.replay_service.engine.storage.step_store import StepStore
 from tfrl.replay_service.transport import wire
+from tfrl.specs import dtype_names
 
 _MAX_COLUMNS = 4000
 _MAX_KNOWN = 1024
@@ -114,7 +115,7 @@ class WriterState:
             raise errors.ProtocolError(f"{len(schema)} columns, over {_MAX_COLUMNS}.")
         self._schema = tuple(
             (
-                wire.dtype_name(wire.dtype_from_name(str(column[0]))),
+                dtype_names.dtype_name(dtype_names.dtype_from_name(str(column[0]))),
                 tuple(check_count(size, "a dimension") for size in column[1]),
             )
             for column in schema
@@ -129,7 +130,9 @@ class WriterState:
         """Stores steps; returns what came in the way, if anything did."""
         check_array(numbers, np.int64, (None,))
         for array, (dtype, shape) in zip(arrays, self._schema, strict=True):
-            check_array(array, wire.dtype_from_name(dtype), (len(numbers), *shape))
+            check_array(
+                array, dtype_names.dtype_from_name(dtype), (len(numbers), *shape)
+            )
         if not len(numbers):
             return None
         if numbers[0] < 0 or not (numbers[1:] > numbers[:-1]).all():

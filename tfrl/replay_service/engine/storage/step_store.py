@@ -14,7 +14,7 @@ import numpy as np
 
 from tfrl.replay_service.engine.storage import arena as arena_lib
 from tfrl.replay_service.engine.storage import row_pool
-from tfrl.replay_service.transport import wire
+from tfrl.specs import dtype_names
 
 # Of the counts' own dtype and indexed by intp: then NumPy counts 100 slots in a
 # microsecond, and in ten otherwise.
@@ -43,7 +43,7 @@ class StepStore:
         self.columns = [
             (str(name), tuple(int(size) for size in shape)) for name, shape in columns
         ]
-        self._dtypes = [wire.dtype_from_name(name) for name, _ in self.columns]
+        self._dtypes = [dtype_names.dtype_from_name(name) for name, _ in self.columns]
         self.row_bytes = tuple(
             dtype.itemsize * math.prod(shape)
             for dtype, (_, shape) in zip(self._dtypes, self.columns, strict=True)

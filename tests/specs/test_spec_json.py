@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl.replay_service import specs_json
-from tfrl.specs import array_spec, tensor_spec
+from tfrl.specs import array_spec, spec_json, tensor_spec
 
 
 class Step(NamedTuple):
@@ -21,7 +20,7 @@ class Step(NamedTuple):
 
 
 def round_trip(nest):
-    return specs_json.decode(json.loads(json.dumps(specs_json.encode(nest))))
+    return spec_json.decode(json.loads(json.dumps(spec_json.encode(nest))))
 
 
 @pytest.mark.parametrize(
@@ -73,7 +72,7 @@ def test_float_limits_come_back_exactly():
 
 def test_bounds_of_bfloat16_are_numbers():
     spec = array_spec.BoundedArraySpec((), ml_dtypes.bfloat16, -1.5, 2)
-    assert specs_json.encode(spec)["minimum"] == -1.5
+    assert spec_json.encode(spec)["minimum"] == -1.5
 
 
 def test_array_specs_become_tensor_specs():
@@ -85,13 +84,13 @@ def test_bounds_of_images_are_not_written_pixel_by_pixel():
     spec = array_spec.BoundedArraySpec(
         (84, 84, 4), np.uint8, np.zeros((84, 84, 4)), np.full((84, 84, 4), 255)
     )
-    assert len(json.dumps(specs_json.encode(spec))) < 200
+    assert len(json.dumps(spec_json.encode(spec))) < 200
 
 
 def test_named_tuple_of_an_unknown_module_is_made_anew_and_once():
-    encoded = specs_json.encode(Step(tf.TensorSpec([], tf.int32), ()))
+    encoded = spec_json.encode(Step(tf.TensorSpec([], tf.int32), ()))
     encoded["module"] = "antigravity"  # Importing it would open a browser.
-    first, second = specs_json.decode(encoded), specs_json.decode(encoded)
+    first, second = spec_json.decode(encoded), spec_json.decode(encoded)
     assert "antigravity" not in sys.modules
     assert type(first) is type(second) is not Step
     assert type(first).__name__ == "Step"
@@ -99,9 +98,9 @@ def test_named_tuple_of_an_unknown_module_is_made_anew_and_once():
 
 
 def test_class_with_other_fields_is_not_taken_for_the_named_tuple():
-    encoded = specs_json.encode(Step((), ()))
+    encoded = spec_json.encode(Step((), ()))
     encoded["fields"] = ["observation", "other"]
-    assert specs_json.decode(encoded)._fields == ("observation", "other")
+    assert spec_json.decode(encoded)._fields == ("observation", "other")
 
 
 @pytest.mark.parametrize("target", ["os.system", "subprocess.Popen", "Step.__init__"])
@@ -109,7 +108,7 @@ def test_only_named_tuple_classes_are_found(target):
     module, _, name = target.rpartition(".")
     encoded = {"namedtuple": name, "module": module, "fields": ["a"]}
     encoded["values"] = [{"list": []}]
-    decoded = specs_json.decode(encoded)
+    decoded = spec_json.decode(encoded)
     assert isinstance(decoded, tuple)
     assert decoded.a == []
 
@@ -121,7 +120,7 @@ def test_leaves_are_in_the_order_of_tf_nest():
             y=tf.TensorSpec([3], tf.int32), b=tf.TensorSpec(None, tf.int32)
         ),
     }
-    leaves = specs_json.leaves(specs_json.encode(nest))
+    leaves = spec_json.leaves(spec_json.encode(nest))
     expected = [spec.shape for spec in tf.nest.flatten(nest)]
     assert [tf.TensorShape(leaf.shape) for leaf in leaves[1:]] == expected[1:]
     assert leaves[0].shape is None
@@ -135,7 +134,7 @@ def test_leaves_are_in_the_order_of_tf_nest():
 )
 def test_leaf_that_is_no_spec_of_numbers_is_refused(leaf):
     with pytest.raises(ValueError, match=r"Unsupported signature spec.*'a', 0"):
-        specs_json.encode({"a": [leaf]})
+        spec_json.encode({"a": [leaf]})
 
 
 @pytest.mark.parametrize(
@@ -157,16 +156,23 @@ def test_leaf_that_is_no_spec_of_numbers_is_refused(leaf):
 )
 def test_broken_json_is_refused(value):
     with pytest.raises(ValueError, match=r"dtype|signature"):
-        specs_json.leaves(value)
+        spec_json.leaves(value)
 
 
 def test_encoding_and_leaves_need_no_tensorflow():
     code = (
         "import sys, numpy as np\n"
-        "from tfrl.replay_service import specs_json\n"
+        "from tfrl.specs import spec_json\n"
         "from tfrl.specs.array_spec import ArraySpec\n"
-        "value = specs_json.encode([ArraySpec((None, 3), np.float32)])\n"
-        "assert specs_json.leaves(value)[0].shape == (None, 3)\n"
+        "value = spec_json.encode([ArraySpec((None, 3), np.float32)])\n"
+        "assert spec_json.leaves(value)[0].shape == (None, 3)\n"
         "assert 'tensorflow' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_the_old_path_works_and_says_that_it_is_old():
+    with pytest.warns(DeprecationWarning, match=r"moved to tfrl\.specs\.spec_json"):
+        from tfrl.replay_service import specs_json
+    assert specs_json.encode is spec_json.encode
+    assert specs_json.Leaf is spec_json.Leaf

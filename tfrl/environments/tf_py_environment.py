@@ -16,10 +16,9 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from tfrl.compilation import host_calls, python_threads
+from tfrl.compilation import host_calls, python_threads, words
 from tfrl.environments import (
     batched_py_environment,
-    packing,
     py_environment,
     tf_environment,
 )
@@ -88,13 +87,11 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         ]
         flat_specs = tf.nest.flatten(self._time_step_spec)
         self._is_flat = not any(map(tf.nest.is_nested, self._time_step_spec))
-        self._packing = packing.Packing(
-            [[self._batch_size, *spec.shape] for spec in flat_specs],
-            [spec.dtype for spec in flat_specs],
-        )
         self._flat_batched_specs = tensor_spec.add_outer_dim(
             flat_specs, self._batch_size
         )
+        # Each output of a tf.numpy_function takes as long as a small environment's step.
+        self._layout = words.WordLayout(self._flat_batched_specs, pads=True)
         self._flat_time_step: list[np.ndarray] | None = None
         self._num_steps = 0
         self._lock = threading.Lock()
@@ -231,10 +228,14 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
 
             def call(*arguments: np.ndarray) -> list[np.ndarray]:
                 python_threads.keep_thread_state()
-                return self._packing.pack(function(*arguments))
+                return self._layout.arrays_to_words(function(*arguments))
 
-            outputs = tf.numpy_function(call, inputs, self._packing.dtypes, name=name)
-            outputs = self._packing.unpack(outputs)
+            specs = self._layout.stored_specs
+            dtypes = [spec.dtype for spec in specs]
+            stored = tf.numpy_function(call, inputs, dtypes, name=name)
+            for tensor, spec in zip(stored, specs, strict=True):
+                tensor.set_shape(spec.shape)
+            outputs = self._layout.from_words(stored)
         if self._is_flat:
             return ts.TimeStep(*outputs)
         return tf.nest.pack_sequence_as(self._time_step_spec, outputs)

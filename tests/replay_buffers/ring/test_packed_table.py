@@ -152,7 +152,7 @@ def test_small_numbers_share_a_variable_and_large_ones_do_not():
         (tf.float32, [5, 1025]),
         (tf.uint8, [5, 3]),
         (tf.bool, [5]),
-        (tf.int32, [5, 1024 + 2 * 2]),
+        (tf.uint32, [5, 1024 + 2 * 2]),
     ]
     assert not any(v.trainable for v in variables)
 

@@ -1,0 +1,111 @@
+"""Runs whose checkpoints hold a replay buffer's words as int32 go on.
+
+The words were int32 up to commit 164c8db, which wrote the data of these tests:
+
+    cd CHECKOUT_OF_164c8db
+    PYTHONPATH=. python THIS_FILE FOLDER_OF_THIS_FILE/int32_words
+"""
+
+import pathlib
+import shutil
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfrl.agents.dqn import dqn_agent
+from tfrl.environments import native
+from tfrl.networks import q_network
+from tfrl.replay_buffers import tf_prioritized_replay_buffer, tf_uniform_replay_buffer
+from tfrl.train import off_policy_loop, run, run_directory
+
+DATA = pathlib.Path(__file__).parent / "int32_words"
+BUFFERS = {
+    "uniform": tf_uniform_replay_buffer.TFUniformReplayBuffer,
+    "prioritized": tf_prioritized_replay_buffer.TFPrioritizedReplayBuffer,
+}
+# Iterations up to the checkpoint, and to the end.
+MIDDLE, END = 15, 40
+
+
+def make_run(path, num_iterations, jit_compile, replay="uniform"):
+    environment = native.load("CartPole-v1", 2, seed=5)
+    specs = environment.observation_spec(), environment.action_spec()
+    agent = dqn_agent.DqnAgent(
+        environment.time_step_spec(),
+        environment.action_spec(),
+        q_network=q_network.QNetwork(*specs, fc_layer_params=(4,), seed=3),
+        optimizer=keras.optimizers.Adam(1e-2),
+        epsilon_greedy=0.3,
+        target_update_period=7,
+        seed=3,
+    )
+    agent.initialize()
+    buffer = BUFFERS[replay](
+        agent.collect_data_spec, batch_size=2, max_length=20, seed=7
+    )
+    loop = off_policy_loop.OffPolicyLoop(
+        environment,
+        agent,
+        buffer,
+        initial_collect_steps=8,
+        sample_batch_size=8,
+        seed=4,
+        jit_compile=jit_compile,
+    )
+    directory = run_directory.RunDirectory(path, {})
+    return run.Run(loop, directory, num_iterations=num_iterations), loop, buffer
+
+
+def words(buffer):
+    """The variable of words, whatever its dtype."""
+    return buffer._table.variables()[-1].numpy().view(np.uint32)
+
+
+def write(folder):
+    """Writes a run up to MIDDLE, and where it is at END."""
+    ends = {}
+    for replay in BUFFERS:
+        path = folder / replay
+        shutil.rmtree(path, ignore_errors=True)
+        driven, _, buffer = make_run(path, MIDDLE, False, replay)
+        driven.run()
+        ends[f"{replay}_middle_words"] = words(buffer)
+        for jit_compile in (False, True):
+            name = f"{replay}_{'compiled' if jit_compile else 'plain'}"
+            shutil.copytree(path, folder / "copy")
+            driven, loop, buffer = make_run(folder / "copy", END, jit_compile, replay)
+            driven.run()
+            shutil.rmtree(folder / "copy")
+            ends[f"{name}_words"] = words(buffer)
+            for i, weights in enumerate(loop.agent.policy.variables()):
+                ends[f"{name}_weights_{i}"] = weights.numpy()
+        for output in path.iterdir():
+            if output.name not in ("checkpoints", "config.json"):
+                output.unlink() if output.is_file() else shutil.rmtree(output)
+    np.savez_compressed(folder / "ends.npz", **ends)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True], ids=["plain", "compiled"])
+@pytest.mark.parametrize("replay", list(BUFFERS))
+def test_a_run_goes_on_as_it_would_have(replay, jit_compile, tmp_path):
+    ends = np.load(DATA / "ends.npz")
+    name = f"{replay}_{'compiled' if jit_compile else 'plain'}"
+    shutil.copytree(DATA / replay, tmp_path / "run")
+    driven, loop, buffer = make_run(tmp_path / "run", END, jit_compile, replay)
+    assert loop.iteration == MIDDLE
+    assert buffer._table.variables()[-1].dtype == tf.uint32
+    np.testing.assert_array_equal(words(buffer), ends[f"{replay}_middle_words"])
+    assert driven.run().resumed_at == MIDDLE
+    # Another processor may round otherwise: the last bits of floats are not compared.
+    frames = words(buffer).view(np.float32), ends[f"{name}_words"].view(np.float32)
+    np.testing.assert_allclose(*frames, rtol=1e-4, atol=1e-6)
+    weights = loop.agent.policy.variables()
+    for i, value in enumerate(weights):
+        np.testing.assert_allclose(value, ends[f"{name}_weights_{i}"], rtol=1e-4)
+
+
+if __name__ == "__main__":
+    write(pathlib.Path(sys.argv[1]))

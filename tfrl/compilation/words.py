@@ -1,0 +1,174 @@
+"""Many small tensors as one tensor of 32-bit words.
+
+A tensor costs more than its bytes: another output of a `tf.numpy_function`, another
+variable to write, another cache miss to read it. So small ones travel side by side as
+words. They carry bits, not values, so nothing is rounded. The words are uint32, for
+which TensorFlow has GPU kernels to gather and scatter (int32 has none).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+WORD = tf.uint32
+_WORD_BYTES = 4
+_LARGEST_PACKED = 4096  # Bytes; copying more costs more than another tensor.
+
+
+class WordLayout:
+    """Says where in a row of words each of several tensors lies.
+
+    Numbers that are not large are packed. The others (large tensors, text, complex
+    numbers) are stored as they are.
+    """
+
+    def __init__(
+        self,
+        specs: Sequence[tf.TensorSpec],
+        *,
+        pads: bool = False,
+        fewest: int = 1,
+    ) -> None:
+        """Plans the layout.
+
+        Args:
+          specs: The shape and dtype of each tensor; shapes are fully defined.
+          pads: Whether tensors of 1 or 2 bytes an element are packed, too, each of them
+            filled up with zeros to whole words.
+          fewest: The number of packable tensors below which none is packed.
+        """
+        leaves = [_Leaf(spec, pads) for spec in specs]
+        packs = sum(leaf.is_packable for leaf in leaves) >= fewest
+        self._leaves = leaves
+        self._packed = [i for i, x in enumerate(leaves) if x.is_packable and packs]
+        self._separate = [i for i in range(len(leaves)) if i not in self._packed]
+        self._words = [leaves[i].words for i in self._packed]
+
+    @property
+    def has_words(self) -> bool:
+        """Whether any tensor is packed."""
+        return bool(self._packed)
+
+    @property
+    def stored_specs(self) -> list[tf.TensorSpec]:
+        """What is stored: the separate tensors in order, then the words, if any."""
+        specs = [self._leaves[i].spec for i in self._separate]
+        if self._packed:
+            specs.append(tf.TensorSpec([sum(self._words)], WORD))
+        return specs
+
+    def to_words(self, values: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        """Packs tensors.
+
+        Args:
+          values: A tensor `[..., *shape]` for each spec.
+
+        Returns:
+          A tensor `[..., *shape]` for each of `stored_specs`.
+        """
+        stored = [values[i] for i in self._separate]
+        if self._packed:
+            words = [self._leaves[i].to_words(values[i]) for i in self._packed]
+            stored.append(tf.concat(words, axis=-1))
+        return stored
+
+    def arrays_to_words(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Packs NumPy arrays.
+
+        Args:
+          arrays: An array of each spec's shape and dtype.
+
+        Returns:
+          An array for each of `stored_specs`.
+        """
+        stored = [arrays[i] for i in self._separate]
+        if self._packed:
+            parts = []
+            for i in self._packed:
+                parts.append(arrays[i].tobytes())
+                parts.append(self._leaves[i].padding)
+            stored.append(np.frombuffer(b"".join(parts), np.uint32))
+        return stored
+
+    def from_words(self, stored: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        """Unpacks tensors.
+
+        Args:
+          stored: A tensor `[..., *shape]` for each of `stored_specs`.
+
+        Returns:
+          A tensor `[..., *shape]` for each spec.
+        """
+        values: dict[int, tf.Tensor] = dict(zip(self._separate, stored, strict=False))
+        if self._packed:
+            parts = tf.split(stored[-1], self._words, axis=-1)
+            for i, words in zip(self._packed, parts, strict=True):
+                values[i] = self._leaves[i].from_words(words)
+        return [values[i] for i in range(len(self._leaves))]
+
+
+class _Leaf:
+    """How one tensor is laid out."""
+
+    def __init__(self, spec: tf.TensorSpec, pads: bool) -> None:
+        self.spec = spec
+        dtype = spec.dtype
+        self._size = math.prod(spec.shape)
+        num_bytes = self._size * dtype.size
+        is_number = dtype.is_floating or dtype.is_integer or dtype.is_bool
+        self.is_packable = (
+            is_number
+            and not dtype.is_quantized
+            and (pads or dtype.size >= _WORD_BYTES)
+            and 0 < num_bytes <= _LARGEST_PACKED
+        )
+        self.words = -(-num_bytes // _WORD_BYTES)
+        self.padding = b"\0" * (-num_bytes % _WORD_BYTES)
+        # A bool has no bits of its own to TensorFlow.
+        self._carrier = tf.uint8 if dtype.is_bool else dtype
+
+    def to_words(self, value: tf.Tensor) -> tf.Tensor:
+        """Returns `[..., words]` for a value `[..., *shape]`."""
+        outer_rank = value.shape.rank - self.spec.shape.rank
+        value = tf.cast(value, self._carrier)
+        per_word = _WORD_BYTES // self._carrier.size
+        if per_word > 1:
+            value = _reshape_inner(value, outer_rank, [self._size])
+            padding = self.words * per_word - self._size
+            value = tf.pad(value, [*[[0, 0]] * outer_rank, [0, padding]])
+            value = _reshape_inner(value, outer_rank, [self.words, per_word])
+        if value.dtype != WORD:
+            value = tf.bitcast(value, WORD)
+        return _reshape_inner(value, outer_rank, [self.words])
+
+    def from_words(self, words: tf.Tensor) -> tf.Tensor:
+        """Returns a value `[..., *shape]` for words `[..., words]`."""
+        outer_rank = words.shape.rank - 1
+        per_element = self._carrier.size // _WORD_BYTES
+        if per_element > 1:
+            inner = [self.words // per_element, per_element]
+            words = _reshape_inner(words, outer_rank, inner)
+        value = words if self._carrier == WORD else tf.bitcast(words, self._carrier)
+        if not per_element:
+            per_word = _WORD_BYTES // self._carrier.size
+            value = _reshape_inner(value, outer_rank, [self.words * per_word])
+            value = value[..., : self._size]
+        value = tf.cast(value, self.spec.dtype)
+        return _reshape_inner(value, outer_rank, self.spec.shape)
+
+
+def _reshape_inner(tensor: tf.Tensor, outer_rank: int, shape: Any) -> tf.Tensor:
+    """Gives the dimensions of `tensor` after the first `outer_rank` another shape."""
+    shape = list(shape)
+    outer, inner = tensor.shape[:outer_rank], tensor.shape[outer_rank:]
+    if inner == shape:
+        return tensor
+    if outer.is_fully_defined():
+        return tf.reshape(tensor, [*outer, *shape])
+    outer = tf.shape(tensor)[:outer_rank]
+    return tf.reshape(tensor, tf.concat([outer, shape], axis=0))

@@ -1,3 +1,5 @@
+import pathlib
+
 import keras
 import numpy as np
 import pytest
@@ -77,6 +79,13 @@ def test_frames_come_back_in_order(tmp_path):
     assert numbers_in(dataset) == [0, 1, 2, 3, 4]
     first = next(iter(load_tfrecord_dataset([path], add_batch_dim=False)))
     np.testing.assert_array_equal(first["x"], [0, 0])
+
+
+def test_a_recording_made_by_an_earlier_release_is_read():
+    # Commit 164c8db wrote it by `record(PATH, [3, 1, 4])`.
+    path = str(pathlib.Path(__file__).parent / "recorded_before" / "frames.tfrecord")
+    assert parse_encoded_spec_from_file(path + ".spec") == SPEC
+    assert numbers_in(load_tfrecord_dataset(path)) == [3, 1, 4]
 
 
 def test_pairs_are_of_one_file_and_files_take_turns(tmp_path):

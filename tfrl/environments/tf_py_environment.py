@@ -90,7 +90,7 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         self._flat_batched_specs = tensor_spec.add_outer_dim(
             flat_specs, self._batch_size
         )
-        # Each output of a tf.numpy_function takes as long as a small environment's step.
+        # An output of a tf.numpy_function takes as long as a small environment's step.
         self._layout = words.WordLayout(self._flat_batched_specs, pads=True)
         self._flat_time_step: list[np.ndarray] | None = None
         self._num_steps = 0

@@ -27,6 +27,10 @@ _MOVES = {
         "headless": "headless",
         "vector_autoreset": "autoreset",
     },
+    ("tfrl.environments.wrappers", "tfrl.environments.wrappers"): {
+        "action_forms": "actions",
+        "action_values": "actions",
+    },
     ("tfrl.environments", "tfrl.environments.workers"): {
         "process_arrays": "process_arrays",
         "process_py_environment": "process_py_environment",

@@ -274,7 +274,7 @@ def test_nests_of_actions_and_observations(stepping):
     action = environment.actions[0]
     assert (action["a"], action["b"][0].tolist()) == (1, [0.5, -0.5])
     with pytest.raises(
-        ValueError, match=r"action: got the structure .*pack the actions"
+        ValueError, match=r"action: got .*expected the structure .*pack the actions"
     ):
         environment.step({"a": tf.constant([1])})
     with pytest.raises(

@@ -22,7 +22,11 @@ from tfrl.environments import (
     py_environment,
     tf_environment,
 )
-from tfrl.environments.boundary import action_arrays, time_step_checker
+from tfrl.environments.boundary import (
+    action_arrays,
+    action_tensors,
+    time_step_checker,
+)
 from tfrl.specs import array_spec, tensor_spec
 from tfrl.trajectories import time_step as ts
 
@@ -297,55 +301,20 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
                 self._lock.release()
 
     def _flatten_action(self, action: Any) -> list[Any]:
-        """Returns the flat actions, checked and of the specs' dtypes.
-
-        Arrays if eager, else tensors.
-        """
-        spec = self._py_action_spec
-        if self._has_single_action:
-            return [self._as_action("action", spec, action)]
-        try:
-            leaves = tree.flatten_up_to(spec, action)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"action: got the structure {tree.map_structure(type, action)}, "
-                f"expected that of the action spec {spec} ({error}); pack the actions "
-                "like the spec."
-            ) from None
-        return [
-            self._as_action("/".join(("action", *map(str, path))), leaf_spec, leaf)
-            for (path, leaf_spec), leaf in zip(
-                tree.flatten_with_path(spec), leaves, strict=True
-            )
-        ]
-
-    def _as_action(self, where: str, spec: array_spec.ArraySpec, value: Any) -> Any:
-        expected = (self._batch_size, *spec.shape)
+        """Returns the flat actions: arrays if eager, else tensors."""
         if tf.executing_eagerly():
-            value = np.asarray(value)
-            dtype, shape = value.dtype, value.shape
-            fits = shape == expected
-        else:
-            value = tf.convert_to_tensor(value)
-            dtype, shape = np.dtype(value.dtype.as_numpy_dtype), value.shape
-            fits = shape.is_compatible_with(expected)
-        if not fits:
-            raise ValueError(_wrong_action_shape(where, tuple(shape), expected))
-        if dtype == spec.dtype:
-            return value
-        if not action_arrays.can_cast(dtype, spec.dtype):
-            raise TypeError(
-                f"{where}: got dtype {dtype}, expected {spec.dtype}; cast the action."
-            )
-        if tf.executing_eagerly():
-            return value.astype(spec.dtype)
-        return tf.cast(value, spec.dtype)
+            outer_shape = (self._batch_size,)
+            return action_arrays.flatten(action, self._py_action_spec, outer_shape)
+        return action_tensors.flatten(action, self._action_spec, self._batch_size)
 
     def _unflatten_action(self, flat: tuple[np.ndarray, ...]) -> Any:
         for array, shape in zip(flat, self._action_shapes, strict=True):
             if array.shape != shape:
                 # Only a graph that did not know the shape gets here.
-                raise ValueError(_wrong_action_shape("action", array.shape, shape))
+                raise ValueError(
+                    f"action: got shape {array.shape}, expected {shape}; take actions "
+                    "that follow the action spec, with the batch in front."
+                )
         # Copies: the arrays may be TensorFlow's memory, and the environment's to keep.
         if self._batch_of_one is None:
             actions = [np.array(x) for x in flat]
@@ -391,10 +360,3 @@ def _make_pool(isolation: Any) -> tuple[pool.Pool | None, bool]:
             "or a multiprocessing pool."
         )
     return (pool.ThreadPool(int(isolation)), True) if isolation else (None, False)
-
-
-def _wrong_action_shape(where: str, got: Any, expected: Any) -> str:
-    return (
-        f"{where}: got shape {got}, expected {expected}, the batch of {expected[0]} in "
-        "front of the spec's shape; add or mend the batch dimension."
-    )

@@ -10,8 +10,7 @@ import tensorflow as tf
 import tree
 
 from tfrl.environments import tf_environment
-from tfrl.environments.boundary import action_tensors
-from tfrl.environments.wrappers import action_forms
+from tfrl.environments.boundary import action_specs, action_tensors
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 
@@ -145,4 +144,4 @@ def _one_hot_spec(path: tuple[Any, ...], spec: Any) -> Any:
     if not tensor_spec.is_discrete(spec):
         return spec
     array_spec = tensor_spec.to_array_spec(spec)
-    return tensor_spec.from_spec(action_forms.one_hot_spec(path, array_spec))
+    return tensor_spec.from_spec(action_specs.one_hot_spec(path, array_spec))

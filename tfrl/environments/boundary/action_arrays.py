@@ -24,6 +24,8 @@ def flatten(
       ValueError: If the structure or a shape differs.
       TypeError: If a dtype is of another kind, such as floats for integers.
     """
+    if isinstance(spec, array_spec.ArraySpec):
+        return [_as_array("action", action, spec, outer_shape)]
     return [
         _as_array("/".join(("action", *map(str, path))), leaf, leaf_spec, outer_shape)
         for (path, leaf_spec), leaf in zip(
@@ -64,8 +66,10 @@ def _as_array(
             f"{where}: got shape {array.shape}, expected {expected}; take actions that "
             f"follow {spec}{', with the batch in front' if outer_shape else ''}."
         )
+    if array.dtype == spec.dtype:
+        return array
     if not can_cast(array.dtype, spec.dtype):
         raise TypeError(
             f"{where}: got dtype {array.dtype}, expected {spec.dtype}; cast the action."
         )
-    return array.astype(spec.dtype, copy=False)
+    return array.astype(spec.dtype)

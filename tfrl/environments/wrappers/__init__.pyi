@@ -1,5 +1,4 @@
-from . import action_forms as action_forms
-from . import action_values as action_values
+from . import actions as actions
 from . import base as base
 from . import episodes as episodes
 from . import goal_replay as goal_replay
@@ -7,12 +6,12 @@ from . import history as history
 from . import monitoring as monitoring
 from . import numpy_state as numpy_state
 from . import observations as observations
-from .action_forms import ExtraDisabledActionsWrapper as ExtraDisabledActionsWrapper
-from .action_forms import FlattenActionWrapper as FlattenActionWrapper
-from .action_forms import OneHotActionWrapper as OneHotActionWrapper
-from .action_values import ActionClipWrapper as ActionClipWrapper
-from .action_values import ActionDiscretizeWrapper as ActionDiscretizeWrapper
-from .action_values import ActionOffsetWrapper as ActionOffsetWrapper
+from .actions import ActionClipWrapper as ActionClipWrapper
+from .actions import ActionDiscretizeWrapper as ActionDiscretizeWrapper
+from .actions import ActionOffsetWrapper as ActionOffsetWrapper
+from .actions import ExtraDisabledActionsWrapper as ExtraDisabledActionsWrapper
+from .actions import FlattenActionWrapper as FlattenActionWrapper
+from .actions import OneHotActionWrapper as OneHotActionWrapper
 from .base import PyEnvironmentBaseWrapper as PyEnvironmentBaseWrapper
 from .episodes import ActionRepeat as ActionRepeat
 from .episodes import FixedLength as FixedLength

@@ -1,0 +1,362 @@
+"""Wrappers that change actions: their values, their form, or how many there are."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import tree
+
+from tfrl.environments import py_environment
+from tfrl.environments.boundary import action_arrays
+from tfrl.environments.boundary.action_specs import flat_bounds, flat_spec, one_hot_spec
+from tfrl.environments.wrappers import base
+from tfrl.specs import array_spec
+from tfrl.trajectories import time_step as ts
+
+
+class ActionClipWrapper(base.PyEnvironmentBaseWrapper):
+    """Clips actions to the bounds of their specs before it applies them."""
+
+    def _step(self, action: Any) -> ts.TimeStep:
+        spec = self._env.action_spec()
+        clipped = [
+            _clip(leaf_spec, leaf)
+            for leaf_spec, leaf in zip(
+                tree.flatten(spec), action_arrays.leaves(action, spec), strict=True
+            )
+        ]
+        return self._env.step(tree.unflatten_as(spec, clipped))
+
+
+class _ActionConverter(base.PyEnvironmentBaseWrapper):
+    """Checks actions against a spec of its own and converts them for `env`.
+
+    Subclasses set `_outer_spec`, a nest, and write `_convert`.
+    """
+
+    _outer_spec: Any
+
+    def __init__(self, env: py_environment.PyEnvironment, handle_auto_reset: bool):
+        super().__init__(env, handle_auto_reset)
+        self._inner_specs = tree.flatten(env.action_spec())
+        self._outer_shape = base.outer_shape(env)
+
+    def action_spec(self) -> Any:
+        """The nest of specs of the actions that this wrapper takes."""
+        return self._outer_spec
+
+    def _step(self, action: Any) -> ts.TimeStep:
+        flat = action_arrays.flatten(action, self._outer_spec, self._outer_shape)
+        inner = self._convert(flat)
+        return self._env.step(tree.unflatten_as(self._env.action_spec(), inner))
+
+    def _convert(self, flat: list[np.ndarray]) -> list[np.ndarray]:
+        """Returns the arrays for `env`, given those for `_outer_spec`, flat."""
+        raise NotImplementedError
+
+
+class ActionDiscretizeWrapper(_ActionConverter):
+    """Offers a number of evenly spaced values for each element of a continuous action.
+
+    The discrete action is int32 and has the shape of the continuous one, except that a
+    continuous action of shape `(1,)` becomes a scalar.
+    """
+
+    def __init__(
+        self,
+        env: py_environment.PyEnvironment,
+        num_actions: Any,
+        handle_auto_reset: bool = True,
+    ):
+        """Wraps `env`, whose actions are a single array with finite bounds.
+
+        Args:
+          env: The environment.
+          num_actions: How many values each element gets, at least 2: one number, or an
+            array that broadcasts to the shape of the action.
+          handle_auto_reset: See `PyEnvironment`.
+
+        Raises:
+          ValueError: If `env` has other actions, or `num_actions` is below 2, not an
+            integer or of a shape that does not broadcast.
+        """
+        super().__init__(env, handle_auto_reset)
+        self._continuous_spec = _single_bounded_float_spec(env.action_spec())
+        shape = self._continuous_spec.shape
+        counts = _broadcast_counts(num_actions, shape)
+        low, high = flat_bounds(self._continuous_spec)
+        self._values = [
+            np.linspace(*limits).astype(self._continuous_spec.dtype)
+            for limits in zip(low, high, counts.ravel(), strict=True)
+        ]
+        equal = counts.size > 0 and np.all(counts == counts.flat[0])
+        self._outer_spec = array_spec.BoundedArraySpec(
+            () if shape == (1,) else shape,
+            np.int32,
+            minimum=0,
+            maximum=(counts.flat[0] if equal else counts) - 1,
+            name=self._continuous_spec.name,
+        )
+
+    def _convert(self, flat: list[np.ndarray]) -> list[np.ndarray]:
+        (action,), spec = flat, self._outer_spec
+        if np.any(action < spec.minimum) or np.any(action > spec.maximum):
+            raise ValueError(
+                f"action: got {action}, expected integers from {spec.minimum} to "
+                f"{spec.maximum}; take actions that follow the action spec."
+            )
+        indices = action.reshape(*self._outer_shape, len(self._values))
+        columns = [values[indices[..., i]] for i, values in enumerate(self._values)]
+        shape = self._outer_shape + self._continuous_spec.shape
+        return [np.stack(columns, -1).reshape(shape)]
+
+
+class ActionOffsetWrapper(base.PyEnvironmentBaseWrapper):
+    """Shifts discrete actions so that they start at 0, as a Q-network numbers them."""
+
+    def __init__(
+        self, env: py_environment.PyEnvironment, handle_auto_reset: bool = True
+    ):
+        """Wraps `env`, whose actions are a single array of bounded integers.
+
+        Args:
+          env: The environment.
+          handle_auto_reset: See `PyEnvironment`.
+
+        Raises:
+          ValueError: If `env` has other actions.
+        """
+        super().__init__(env, handle_auto_reset)
+        spec = env.action_spec()
+        if not _is_bounded_discrete(spec):
+            raise _wrong_action_spec(
+                spec,
+                "a single BoundedArraySpec of integers, because other specs have no "
+                "first action; leave ActionOffsetWrapper out",
+            )
+        self._offset = spec.minimum
+        # The difference of two int64 numbers always fits into a uint64.
+        span = spec.maximum.astype(np.uint64) - spec.minimum.astype(np.uint64)
+        if np.any(span > np.uint64(np.iinfo(spec.dtype).max)):
+            raise _wrong_action_spec(
+                spec,
+                f"no more values than {spec.dtype} can count from 0; give the actions "
+                "a wider dtype, or bounds",
+            )
+        self._zero_based_spec = array_spec.BoundedArraySpec(
+            spec.shape,
+            spec.dtype,
+            minimum=np.zeros_like(spec.minimum),
+            maximum=span.astype(spec.dtype),
+            name=spec.name,
+        )
+
+    def action_spec(self) -> array_spec.BoundedArraySpec:
+        """The spec of the actions, from 0."""
+        return self._zero_based_spec
+
+    def _step(self, action: Any) -> ts.TimeStep:
+        return self._env.step(np.asarray(action + self._offset, self._offset.dtype))
+
+
+class FlattenActionWrapper(_ActionConverter):
+    """Takes one flat vector `[N]` in place of a nest of actions of any shapes.
+
+    The elements follow the nest's order (dicts by sorted key), each array row by row.
+    """
+
+    def __init__(
+        self,
+        env: py_environment.PyEnvironment,
+        flat_dtype: Any = None,
+        handle_auto_reset: bool = True,
+    ):
+        """Wraps `env`; the flat spec has bounds if all of its action specs have.
+
+        Args:
+          env: The environment.
+          flat_dtype: The dtype of the vector, required if the dtypes of the actions
+            differ. Elements of other dtypes are cast, floats to integers by
+            truncation.
+          handle_auto_reset: See `PyEnvironment`.
+
+        Raises:
+          ValueError: If there are no actions, their dtypes differ and `flat_dtype` is
+            not given, or `flat_dtype` cannot hold their bounds.
+        """
+        super().__init__(env, handle_auto_reset)
+        specs = self._inner_specs
+        self._splits = np.cumsum([math.prod(spec.shape) for spec in specs])[:-1]
+        self._outer_spec = flat_spec(specs, flat_dtype)
+
+    def _convert(self, flat: list[np.ndarray]) -> list[np.ndarray]:
+        parts = np.split(flat[0], self._splits, axis=-1)
+        return [
+            part.reshape(self._outer_shape + spec.shape).astype(spec.dtype)
+            for spec, part in zip(self._inner_specs, parts, strict=True)
+        ]
+
+
+class OneHotActionWrapper(_ActionConverter):
+    """Takes one-hot vectors in place of discrete actions; other actions stay.
+
+    The largest element of a vector chooses the action, the first of them on a tie.
+    """
+
+    def __init__(
+        self, env: py_environment.PyEnvironment, handle_auto_reset: bool = True
+    ):
+        """Wraps `env`, whose actions are any nest.
+
+        Args:
+          env: The environment.
+          handle_auto_reset: See `PyEnvironment`.
+
+        Raises:
+          ValueError: If a discrete action has more than one dimension, no bounds, or
+            elements with different numbers of values.
+        """
+        super().__init__(env, handle_auto_reset)
+        self._outer_spec = tree.map_structure_with_path(one_hot_spec, env.action_spec())
+
+    def _convert(self, flat: list[np.ndarray]) -> list[np.ndarray]:
+        return [
+            (np.argmax(array, -1) + spec.minimum.astype(np.int64)).astype(spec.dtype)
+            if array_spec.is_discrete(spec)
+            else array
+            for spec, array in zip(self._inner_specs, flat, strict=True)
+        ]
+
+
+class ExtraDisabledActionsWrapper(base.PyEnvironmentBaseWrapper):
+    """Adds actions that are never allowed, and a mask that says so.
+
+    An observation becomes `(observation, mask)`, where the int64 mask, `[n + extra]` or
+    `[B, n + extra]`, is 1 for the environment's own `n` actions and 0 for the others.
+    Taking an extra action raises an error, which tests that an agent keeps to its mask.
+    """
+
+    def __init__(
+        self,
+        env: py_environment.PyEnvironment,
+        num_extra_actions: int,
+        handle_auto_reset: bool = True,
+    ):
+        """Wraps `env`, whose action is one bounded integer.
+
+        Args:
+          env: The environment.
+          num_extra_actions: How many disabled actions follow those of `env`.
+          handle_auto_reset: See `PyEnvironment`.
+
+        Raises:
+          TypeError: If `num_extra_actions` is not an integer.
+          ValueError: If `env` has other actions, or `num_extra_actions` is negative or
+            more than the actions' dtype can count.
+        """
+        super().__init__(env, handle_auto_reset)
+        spec = env.action_spec()
+        if not (_is_bounded_discrete(spec) and spec.shape == ()):
+            raise _wrong_action_spec(
+                spec,
+                "a BoundedArraySpec of one integer, to which actions can be added; "
+                "flatten or discretize the actions first",
+            )
+        num_extra = base.check_count(
+            "num_extra_actions", num_extra_actions, 0, "actions cannot be taken away"
+        )
+        room = int(np.iinfo(spec.dtype).max) - int(spec.maximum)
+        if num_extra > room:
+            raise ValueError(
+                f"num_extra_actions: got {num_extra}, expected at most {room}, so that "
+                f"{spec.dtype} can number the actions; lower it, or widen the dtype."
+            )
+        self._allowed_spec = spec
+        self._action_spec = spec.replace(maximum=int(spec.maximum) + num_extra)
+        mask = np.repeat([1, 0], [int(spec.num_values), num_extra])
+        self._mask_spec = array_spec.BoundedArraySpec(
+            mask.shape, np.int64, 0, 1, name="mask"
+        )
+        # Read-only, because all observations share it.
+        self._mask = np.broadcast_to(
+            mask.astype(np.int64), base.outer_shape(env) + mask.shape
+        )
+
+    def action_spec(self) -> array_spec.BoundedArraySpec:
+        """The spec of the actions, the extra ones included."""
+        return self._action_spec
+
+    def observation_spec(self) -> Any:
+        """The specs of the observation and the mask, a tuple."""
+        return self._env.observation_spec(), self._mask_spec
+
+    def _reset(self) -> ts.TimeStep:
+        return self._add_mask(self._env.reset())
+
+    def _step(self, action: Any) -> ts.TimeStep:
+        if np.any(np.asarray(action) > self._allowed_spec.maximum):
+            raise ValueError(
+                f"action: got {action}, expected at most {self._allowed_spec.maximum}, "
+                "because the actions above are disabled; give the agent an "
+                "observation_and_action_constraint_splitter that takes the mask out "
+                "of the observation."
+            )
+        return self._add_mask(self._env.step(action))
+
+    def _add_mask(self, time_step: ts.TimeStep) -> ts.TimeStep:
+        return time_step._replace(observation=(time_step.observation, self._mask))
+
+
+def _clip(spec: Any, value: Any) -> Any:
+    if not array_spec.is_bounded(spec):
+        return value
+    array = np.asarray(value)
+    clipped = np.clip(array, spec.minimum, spec.maximum)
+    # An action of another integer or floating dtype gets the dtype of the spec.
+    castable = action_arrays.can_cast(array.dtype, spec.dtype)
+    return clipped.astype(spec.dtype) if castable else clipped
+
+
+def _is_bounded_discrete(spec: Any) -> bool:
+    return array_spec.is_bounded(spec) and array_spec.is_discrete(spec)
+
+
+def _wrong_action_spec(spec: Any, expected: str) -> ValueError:
+    return ValueError(f"env: got the action spec {spec}, expected {expected}.")
+
+
+def _single_bounded_float_spec(action_spec: Any) -> array_spec.BoundedArraySpec:
+    specs = tree.flatten(action_spec)
+    if len(specs) == 1 and array_spec.is_bounded(specs[0]):
+        spec = specs[0]
+        limit = np.finfo(spec.dtype) if array_spec.is_continuous(spec) else None
+        if (
+            limit
+            and np.all(spec.minimum > limit.min)
+            and np.all(spec.maximum < limit.max)
+        ):
+            return spec
+    raise _wrong_action_spec(
+        action_spec,
+        "a single BoundedArraySpec of floats with finite bounds, which "
+        "ActionDiscretizeWrapper can divide; flatten or bound the actions first",
+    )
+
+
+def _broadcast_counts(num_actions: Any, shape: tuple[int, ...]) -> np.ndarray:
+    counts = np.asarray(num_actions)
+    try:
+        counts = np.broadcast_to(counts, shape)
+    except ValueError as error:
+        raise ValueError(
+            f"num_actions: got shape {counts.shape}, expected one that broadcasts to "
+            f"the action's shape {shape}; give one number for all elements ({error})."
+        ) from error
+    if not np.issubdtype(counts.dtype, np.integer) or not np.all(counts >= 2):
+        raise ValueError(
+            f"num_actions: got {num_actions}, expected at least 2 values for each "
+            "element, an integer; raise it."
+        )
+    return counts

@@ -1,3 +1,4 @@
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -149,16 +150,27 @@ def test_sync_in_every_mode_holds_no_ghost_transition(mode, copy, reference):
     assert_same_history(assert_no_ghosts(environment), reference)
 
 
-@pytest.mark.parametrize("mode", AutoresetMode)
 @pytest.mark.parametrize("shared_memory", [True, False])
-def test_async_in_every_mode_holds_no_ghost_transition(mode, shared_memory, reference):
-    vector_env = async_(mode, shared_memory=shared_memory)
+def test_async_holds_no_ghost_transition(shared_memory, reference):
+    vector_env = async_(shared_memory=shared_memory)
     with VectorPyEnvironment(vector_env, discount=0.9) as environment:
         assert_same_history(assert_no_ghosts(environment), reference)
         # An explicit reset, right after some members have ended, is not undone.
         while not environment.current_time_step().is_last().any():
             environment.step(np.zeros(3, np.int64))
         assert_same_history(assert_no_ghosts(environment), reference)
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.DISABLED])
+@pytest.mark.parametrize("shared_memory", [True, False])
+def test_async_in_another_mode_is_refused_with_the_remedy(mode, shared_memory):
+    vector_env = async_(mode, num_envs=1, shared_memory=shared_memory)
+    remedy = r"vector_kwargs=\{'autoreset_mode': AutoresetMode.NEXT_STEP\}"
+    with pytest.raises(
+        ValueError, match=rf"vector_env: got .*{mode.name}, .*make_vec.*{remedy}"
+    ):
+        VectorPyEnvironment(vector_env)
+    vector_env.close()
 
 
 def test_single_step_episodes_alternate():
@@ -325,6 +337,20 @@ def test_load_refuses_what_there_is_not():
         vector_py_environment.load("CartPole-v1", 0)
     with pytest.raises(ValueError, match=r"vectorization_mode: got 'threads'.*sync"):
         vector_py_environment.load("CartPole-v1", 2, "threads")
+
+
+def test_load_ends_the_workers_of_a_mode_that_is_refused():
+    with pytest.raises(ValueError, match=r"vector_env: got .*SAME_STEP") as refusal:
+        vector_py_environment.load(
+            "CartPole-v1",
+            1,
+            "async",
+            vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP},
+        )
+    # The traceback keeps the vector environment from being collected, and so closed.
+    assert refusal.traceback
+    workers = multiprocessing.active_children()
+    assert not any(worker.name.startswith("Worker<Async") for worker in workers)
 
 
 def test_actions_of_another_batch_are_refused():

@@ -20,12 +20,12 @@ from tfrl.trajectories import time_step as ts
 
 
 class VectorPyEnvironment(py_environment.PyEnvironment):
-    """A `gymnasium.vector.VectorEnv` of any autoreset mode, batched `[B, ...]`.
+    """A `gymnasium.vector.VectorEnv` as one batched environment, `[B, ...]`.
 
-    The members are at different step types at once. The step after a member's LAST
-    ignores that member's action and returns its FIRST, while the others go on: a reset
-    is a boundary, never a transition. `terminated` becomes a LAST step with discount 0,
-    `truncated` alone one that keeps its discount.
+    Each member has its own step type. The step after a member's LAST ignores that
+    member's action and returns its FIRST, while the others go on: a reset is a
+    boundary, never a transition. `terminated` becomes a LAST step with discount 0;
+    `truncated` alone becomes a LAST step that keeps its discount.
     """
 
     def __init__(
@@ -39,19 +39,18 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
         """Wraps `vector_env`, which is ours from here on.
 
         Args:
-          vector_env: The vector environment. A plain `SyncVectorEnv` or
-            `AsyncVectorEnv` may be in any autoreset mode; what is wrapped or custom
-            must be in NEXT_STEP.
+          vector_env: The vector environment. A plain `SyncVectorEnv` may be in any
+            autoreset mode; any other must be in `AutoresetMode.NEXT_STEP`, and declare
+            another mode in `metadata["autoreset_mode"]`.
           discount: The discount of every step but the first and a termination.
           spec_dtype_map: From classes of spaces to the dtypes their specs get.
           simplify_box_bounds: Whether equal bounds of a Box become one number.
-          drop_first_transitions: Whether a wrapped or custom `vector_env` may be in
-            another mode at the price of the first transition of every episode but the
-            first: episodes then begin at their second observation, without their first
-            reward.
+          drop_first_transitions: Whether another mode is accepted at the price of the
+            first transition of every episode but the first: these episodes then begin
+            at their second observation, without their first reward.
 
         Raises:
-          ValueError: If a space has no spec, or the autoreset mode does not do.
+          ValueError: If a space has no spec, or the autoreset mode is not accepted.
         """
         super().__init__(handle_auto_reset=False)
         self._vector_env = vector_env
@@ -151,7 +150,7 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
     def _reset(self) -> ts.TimeStep:
         seed, self._next_seed = self._next_seed, None
         with self._naming_dead_workers():
-            observation, self._info = self._stepper.reset(seed)
+            observation, self._info = self._stepper.reset(seed, self._ended)
         self._ended = np.zeros(self._batch_size, np.bool_)
         return ts.restart(self._to_spec(observation), batch_size=self._batch_size)
 
@@ -256,7 +255,8 @@ def load(
 
     Raises:
       ValueError: If no environment of that name is registered, there is no such mode,
-        or `num_envs` is not positive.
+        `num_envs` is not positive, or `vector_kwargs` asks for an autoreset mode that
+        `VectorPyEnvironment` refuses.
     """
     if num_envs < 1:
         raise ValueError(f"num_envs: got {num_envs}, expected at least 1; raise it.")
@@ -278,7 +278,11 @@ def load(
             wrappers=cast(Any, list(gym_env_wrappers)),
             **kwargs,
         )
-    return VectorPyEnvironment(vector_env, discount, spec_dtype_map)
+    try:
+        return VectorPyEnvironment(vector_env, discount, spec_dtype_map)
+    except BaseException:
+        vector_env.close()
+        raise
 
 
 def _as_mode(name: str | None, spec: Any) -> gymnasium.VectorizeMode:

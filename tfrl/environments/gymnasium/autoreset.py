@@ -1,31 +1,29 @@
-"""One meaning of time for every Gymnasium vector environment.
+"""Steps every Gymnasium vector environment with one meaning of time.
 
-Here the call after a member's episode has ended resets that member, while the others
-step: Gymnasium's `AutoresetMode.NEXT_STEP`. The other two modes are brought to it, for
-a transition must never join a state and an action that was chosen for another one:
+The call after a member's episode has ended resets that member, while the others step:
+Gymnasium's `AutoresetMode.NEXT_STEP`. In the other two modes a member that was reset
+cannot wait while the others step, so its next action applies to a state that the policy
+never saw. A transition must not join a state and an action chosen for another state.
+Therefore:
 
-- A plain `SyncVectorEnv` is switched to NEXT_STEP; it asks for its mode at every step.
-- The workers of a plain `AsyncVectorEnv` keep their mode, but each listens to a pipe of
-  its own, so the member that has to wait is sent a reset, or nothing to do.
-- Any other vector environment steps all its members or none, so after a reset of one
-  (SAME_STEP has done it already, DISABLED has to be asked) its next action applies to a
-  state that nobody saw. That hidden transition can only be dropped: the episode then
-  begins one step late, at its second observation, without its first reward. Whoever
-  wants that says so.
+- A plain `SyncVectorEnv` is switched to NEXT_STEP; it reads its mode at every step.
+- Any other vector environment, `AsyncVectorEnv` among them, must be in NEXT_STEP.
+- On request, an environment in another mode is accepted and the hidden transition is
+  dropped: each episode but the first then begins one step late, at its second
+  observation, without its first reward.
 """
 
 from __future__ import annotations
 
 import abc
-from multiprocessing.connection import Connection
-from typing import Any, cast
+from typing import Any
 
 import gymnasium
 import numpy as np
 import tree
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
-# What the step of a vector environment returns.
+# What `VectorEnv.step` returns: observation, reward, terminated, truncated, infos.
 VectorStep = tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]
 
 
@@ -35,15 +33,25 @@ class Stepper(abc.ABC):
     def __init__(self, vector_env: gymnasium.vector.VectorEnv):
         self._vector_env = vector_env
 
-    def reset(self, seed: int | None) -> tuple[Any, dict[str, Any]]:
-        """Resets every member, member `i` with `seed + i`."""
+    def reset(self, seed: int | None, ended: np.ndarray) -> tuple[Any, dict[str, Any]]:
+        """Resets every member, member `i` with `seed + i`.
+
+        Args:
+          seed: The seed, or None.
+          ended: Which members' episodes have just ended, bool `[B]`.
+        """
+        del ended
         return self._vector_env.reset(seed=seed)
 
     @abc.abstractmethod
     def step(self, actions: Any, ended: np.ndarray) -> VectorStep:
-        """Steps the members, but resets those whose episode has `ended`, bool `[B]`.
+        """Steps the members, but resets those whose episode has ended.
 
-        Their entries in reward, terminated and truncated mean nothing.
+        The reward, terminated and truncated of a member that is reset are meaningless.
+
+        Args:
+          actions: The members' actions, `[B, ...]`.
+          ended: Which members' episodes have just ended, bool `[B]`.
         """
 
 
@@ -52,26 +60,19 @@ def make_stepper(
 ) -> Stepper:
     """Returns the stepper for the autoreset mode that `vector_env` declares.
 
+    Args:
+      vector_env: The vector environment.
+      drop_first_transitions: Whether modes other than NEXT_STEP are accepted at the
+        price of the first transition of each episode.
+
     Raises:
-      ValueError: If a member cannot be held back and no transition may be dropped.
+      ValueError: If the mode is not NEXT_STEP, `vector_env` is not a plain
+        `SyncVectorEnv`, and no transition may be dropped.
     """
     mode = autoreset_mode(vector_env)
     if type(vector_env) is SyncVectorEnv:
         vector_env.autoreset_mode = AutoresetMode.NEXT_STEP
         vector_env.metadata["autoreset_mode"] = AutoresetMode.NEXT_STEP
-        return _NextStepStepper(vector_env)
-    if type(vector_env) is AsyncVectorEnv and vector_env.worker is None:
-        vector_env.parent_pipes = [
-            cast(
-                Connection,
-                _ResettingPipe(
-                    pipe, mode, clear_autoreset=not vector_env.shared_memory
-                ),
-            )
-            for pipe in vector_env.parent_pipes
-        ]
-        if mode == AutoresetMode.SAME_STEP:
-            return _HeldSameStepStepper(vector_env)
         return _NextStepStepper(vector_env)
     if mode == AutoresetMode.NEXT_STEP:
         return _NextStepStepper(vector_env)
@@ -80,17 +81,18 @@ def make_stepper(
     raise ValueError(
         f"vector_env: got {vector_env} with AutoresetMode.{mode.name}, in which a "
         "member that was reset cannot wait while the others step, expected "
-        "AutoresetMode.NEXT_STEP; make it with autoreset_mode=AutoresetMode.NEXT_STEP, "
-        "or pass drop_first_transitions=True to lose the first transition of every "
-        "episode, its reward included."
+        "AutoresetMode.NEXT_STEP; make it with gymnasium.make_vec(..., "
+        "vector_kwargs={'autoreset_mode': AutoresetMode.NEXT_STEP}), or pass "
+        "drop_first_transitions=True to lose the first transition of every episode, "
+        "its reward included."
     )
 
 
 def autoreset_mode(vector_env: gymnasium.vector.VectorEnv) -> AutoresetMode:
-    """Returns the declared mode; like Gymnasium, NEXT_STEP if none is.
+    """Returns the declared mode, or NEXT_STEP, Gymnasium's default.
 
     Raises:
-      ValueError: If what is declared is no autoreset mode.
+      ValueError: If the declared value is not an autoreset mode.
     """
     declared = (vector_env.metadata or {}).get(
         "autoreset_mode", AutoresetMode.NEXT_STEP
@@ -106,29 +108,35 @@ def autoreset_mode(vector_env: gymnasium.vector.VectorEnv) -> AutoresetMode:
 
 
 class _NextStepStepper(Stepper):
-    """A vector environment that resets a member in the call after its end."""
+    """Steps an environment that resets a member in the call after its end."""
+
+    _actions: Any = None
+
+    def reset(self, seed: int | None, ended: np.ndarray) -> tuple[Any, dict[str, Any]]:
+        inner = self._vector_env.unwrapped
+        if isinstance(inner, AsyncVectorEnv) and not inner.shared_memory:
+            # An explicit reset does not cancel the autoreset that is pending in such a
+            # worker; its next step would reset it a second time. A step cancels it.
+            while ended.any():
+                step = self._vector_env.step(self._actions)
+                ended = step[2] | step[3]
+        return self._vector_env.reset(seed=seed)
 
     def step(self, actions: Any, ended: np.ndarray) -> VectorStep:
+        self._actions = actions
         step = self._vector_env.step(actions)
         if "final_obs" in step[4]:
             raise RuntimeError(
-                f"infos: got 'final_obs' from {self._vector_env}, which says that it "
-                "resets in the same step, expected none in AutoresetMode.NEXT_STEP; "
-                "declare the right mode in its metadata['autoreset_mode']."
+                f"infos: got 'final_obs' from {self._vector_env}, which shows that it "
+                "resets in the same step, expected no such key in "
+                "AutoresetMode.NEXT_STEP; declare the right mode in its "
+                "metadata['autoreset_mode']."
             )
         return step
 
 
-class _HeldSameStepStepper(Stepper):
-    """SAME_STEP workers that stay at their reset while the others step."""
-
-    def step(self, actions: Any, ended: np.ndarray) -> VectorStep:
-        step = self._vector_env.step(actions)
-        return _with_final_observations(step, ~ended & (step[2] | step[3]))
-
-
 class _DroppingStepper(Stepper):
-    """Drops the transition that a member makes before its reset was shown."""
+    """Drops the transition that a member makes before its reset is shown."""
 
     def __init__(self, vector_env: gymnasium.vector.VectorEnv, mode: AutoresetMode):
         super().__init__(vector_env)
@@ -171,65 +179,3 @@ def _with_final_observations(step: VectorStep, mask: np.ndarray) -> VectorStep:
         for row, value in zip(tree.flatten(observation), final, strict=True):
             row[member] = value
     return observation, *step[1:]
-
-
-class _ResettingPipe:
-    """A worker's pipe that sends a reset in place of the step after an episode's end.
-
-    To `AsyncVectorEnv` it is the pipe, and the answer looks like that of a step.
-    """
-
-    def __init__(self, pipe: Connection, mode: AutoresetMode, clear_autoreset: bool):
-        """Wraps `pipe` to a worker in `mode`.
-
-        With `clear_autoreset` a pending NEXT_STEP reset is done before an explicit one:
-        workers without shared memory do not forget it by themselves, and would reset a
-        second time.
-        """
-        self._pipe = pipe
-        self._mode = mode
-        self._clear_autoreset = clear_autoreset
-        self._ended = False
-        self._sent = ""
-
-    def send(self, message: tuple[str, Any]) -> None:
-        command, _ = message
-        if command == "reset" and self._ended and self._clear_autoreset:
-            self._finish_autoreset()
-        if command == "step" and self._ended:
-            command = "reset for step"
-            if self._mode == AutoresetMode.DISABLED:
-                message = ("reset", {"seed": None, "options": None})
-            elif self._mode == AutoresetMode.SAME_STEP:
-                # It was reset already; this asks for where it stands.
-                message = ("reset-noop", None)
-            else:
-                command = "step"
-        self._sent = command
-        self._pipe.send(message)
-
-    def recv(self) -> tuple[Any, bool]:
-        answer, success = self._pipe.recv()
-        if success and self._sent == "step":
-            self._ended = bool(answer[2] or answer[3])
-        elif self._sent in ("reset", "reset for step"):
-            self._ended = False
-            if success and self._sent == "reset for step":
-                observation, info = answer
-                answer = observation, 0.0, False, False, info
-        return answer, success
-
-    def poll(self, timeout: float | None = 0.0) -> bool:
-        return self._pipe.poll(timeout)
-
-    def close(self) -> None:
-        self._pipe.close()
-
-    @property
-    def closed(self) -> bool:
-        return self._pipe.closed
-
-    def _finish_autoreset(self) -> None:
-        if self._mode == AutoresetMode.NEXT_STEP:
-            self._pipe.send(("step", None))
-            self._pipe.recv()

@@ -1,3 +1,5 @@
+import inspect
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -24,6 +26,22 @@ def _fill_in_graph(buffer, frames):
             buffer.add_batch(offsets + i)
 
     fill()
+
+
+def test_the_constructor_takes_tf_agents_arguments_in_their_order():
+    assert list(inspect.signature(TFUniformReplayBuffer).parameters) == [
+        "data_spec",
+        "batch_size",
+        "max_length",
+        "scope",
+        "device",
+        "table_fn",
+        "dataset_drop_remainder",
+        "dataset_window_shift",
+        "stateful_dataset",
+        "seed",
+    ]
+    assert _filled().scope == "TFUniformReplayBuffer"
 
 
 # Writing

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
 from tfrl.replay_buffers import replay_buffer
-from tfrl.replay_buffers.ring import packed_table, ring_replay_buffer
+from tfrl.replay_buffers.ring import ring_replay_buffer
 from tfrl.utils import seeds
 
 BufferInfo = replay_buffer.BufferInfo
@@ -26,52 +25,6 @@ class TFUniformReplayBuffer(ring_replay_buffer.RingReplayBuffer):
     One writer and any number of samplers may work at the same time; several writers
     must take turns.
     """
-
-    def __init__(
-        self,
-        data_spec: Any,
-        batch_size: int,
-        max_length: int = 1000,
-        scope: str = "TFUniformReplayBuffer",
-        device: str | None = None,
-        table_fn: Callable[..., Any] = packed_table.PackedTable,
-        dataset_drop_remainder: bool = False,
-        dataset_window_shift: int | None = None,
-        stateful_dataset: bool = False,
-        *,
-        seed: int | None = None,
-    ) -> None:
-        """Creates the storage.
-
-        Args:
-          data_spec: A nest of `tf.TensorSpec`s of one frame, without batch and time.
-          batch_size: How many environments are written at once (`B`).
-          max_length: How many frames of each environment are kept (`L`).
-          scope: What the variables' names begin with.
-          device: Where the variables live; None leaves it to TensorFlow.
-          table_fn: Makes the storage: `table_fn(data_spec, number_of_rows)`.
-          dataset_drop_remainder: Whether a deterministic pass drops batches and windows
-            that are not full.
-          dataset_window_shift: How far a deterministic pass moves from one window to
-            the next; None is `num_steps`, so that windows do not overlap.
-          stateful_dataset: Kept for its property; datasets read variables in any case.
-          seed: Of the sampling; None follows `tf.random.set_seed`.
-
-        Raises:
-          ValueError: If a size is not positive, or a spec cannot be stored.
-        """
-        super().__init__(
-            data_spec,
-            batch_size,
-            max_length,
-            scope,
-            device,
-            table_fn,
-            dataset_drop_remainder,
-            dataset_window_shift,
-            stateful_dataset,
-            seed=seed,
-        )
 
     def gather_first(self, num_frames: int) -> Any:
         """Returns the first frames that were added to each environment since `clear`.

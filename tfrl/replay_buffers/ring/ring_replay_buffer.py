@@ -46,7 +46,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         data_spec: Any,
         batch_size: int,
         max_length: int = 1000,
-        scope: str = "RingReplayBuffer",
+        scope: str | None = None,
         device: str | None = None,
         table_fn: Callable[..., Any] = packed_table.PackedTable,
         dataset_drop_remainder: bool = False,
@@ -61,7 +61,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
           data_spec: A nest of `tf.TensorSpec`s of one frame, without batch and time.
           batch_size: How many environments are written at once (`B`).
           max_length: How many frames of each environment are kept (`L`).
-          scope: What the variables' names begin with.
+          scope: What the variables' names begin with; None is the class's name.
           device: Where the variables live; None leaves it to TensorFlow.
           table_fn: Makes the storage: `table_fn(data_spec, number_of_rows)`.
           dataset_drop_remainder: Whether a deterministic pass drops batches and windows
@@ -81,12 +81,12 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         self._batch_size = int(batch_size)
         self._max_length = int(max_length)
         self._ring = self._max_length + 1
-        self._scope = scope
+        self._scope = type(self).__name__ if scope is None else scope
         self._device = device
         self._table_fn = table_fn
         self._drop_remainder = dataset_drop_remainder
         self._window_shift = dataset_window_shift
-        with self._placed(), tf.name_scope(scope):
+        with self._placed(), tf.name_scope(self._scope):
             self._table = table_fn(data_spec, self._batch_size * self._ring)
             # The number of the newest frame.
             self._last_id = tf.Variable(

@@ -15,9 +15,11 @@ from tfrl.policies import (
     greedy_policy,
     py_tf_eager_policy,
     q_policy,
+    tf_policy,
     traced_action,
 )
 from tfrl.specs import tensor_spec
+from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 
 OBSERVATION = tf.TensorSpec([4], tf.float32)
@@ -129,6 +131,27 @@ def test_a_subclass_of_the_users_runs_at_each_action(network):
     for time_step in steps():
         policy.action(time_step)
     assert len(calls) == MANY
+
+
+@pytest.mark.parametrize("is_pure", [False, True])
+def test_a_subclass_says_whether_it_may_be_traced(is_pure):
+    python_calls = []
+
+    class Mine(tf_policy.TFPolicy):
+        def _is_pure_tensorflow(self):
+            return is_pure
+
+        def _action(self, time_step, policy_state, seed):
+            python_calls.append(seed)
+            action = tf.argmax(time_step.observation, axis=-1, output_type=tf.int32)
+            return policy_step.PolicyStep(tf.minimum(action, 2), policy_state, ())
+
+    policy = Mine(TIME_STEP, ACTION)
+    for time_step in steps():
+        expected = np.minimum(np.argmax(time_step.observation, axis=-1), 2)
+        np.testing.assert_array_equal(policy.action(time_step).action, expected)
+    traced = traced_action._EAGER_CALLS + 1
+    assert len(python_calls) == (traced if is_pure else MANY)
 
 
 def test_running_functions_eagerly_runs_the_policy_eagerly(network):

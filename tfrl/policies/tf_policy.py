@@ -28,7 +28,8 @@ class TFPolicy(tf.Module):
 
     A subclass writes `_distribution`, or `_action` where it has no distribution; and
     `_variables`, if not all that it holds decides how it acts. Inside them `seed` is an
-    integer tensor of shape `[2]`.
+    integer tensor of shape `[2]`. It may also override `_greedy_action`, where the mode
+    is cheaper to find, and `_is_pure_tensorflow`, so that eager calls are traced.
 
     Args:
       time_step_spec: a `TimeStep` of specs.
@@ -305,7 +306,15 @@ class TFPolicy(tf.Module):
         )
 
     def _is_pure_tensorflow(self) -> bool:
-        """Whether `_action` calls no Python that may act otherwise the next time."""
+        """Whether `_action` may be traced once and its trace used from then on.
+
+        A hook of subclasses. Return True if `_action` and `_distribution` run
+        TensorFlow operations alone and read whatever changes from variables: then a
+        policy that is called eagerly again and again acts by a trace, which is several
+        times faster. False, as here, runs their Python at each eager call. Where
+        subclasses in turn may add Python of their own, ask for the exact type, too:
+        `return type(self) is MyPolicy`.
+        """
         return False
 
     def _greedy_action(

@@ -1,8 +1,10 @@
+import numpy as np
 import pytest
 import tensorflow as tf
 
 from tfrl import environments
-from tfrl.environments import tf_environment
+from tfrl.environments import tf_environment, tf_wrappers
+from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
 
 
@@ -34,6 +36,19 @@ def test_specs_come_from_the_time_step_spec():
     assert environment.reward_spec().dtype == tf.float32
     assert environment.action_spec() == tf.TensorSpec([], tf.int32)
     assert (environment.batched, environment.batch_size) == (True, 3)
+
+
+def test_it_calls_no_python_unless_it_says_so():
+    assert not Constant().calls_python
+    python = environments.TFPyEnvironment(
+        environments.RandomPyEnvironment(
+            array_spec.BoundedArraySpec((), np.float32, 0, 1),
+            array_spec.BoundedArraySpec((), np.int32, 0, 1),
+        )
+    )
+    assert python.calls_python
+    assert tf_wrappers.TFEnvironmentBaseWrapper(python).calls_python
+    assert not tf_wrappers.TFEnvironmentBaseWrapper(Constant()).calls_python
 
 
 def test_what_a_tensor_environment_has_not():

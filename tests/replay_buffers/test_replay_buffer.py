@@ -1,7 +1,16 @@
+import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl.replay_buffers import BufferInfo, ReplayBuffer
+from tfrl.replay_buffers import (
+    BufferInfo,
+    EpisodicReplayBuffer,
+    PyUniformReplayBuffer,
+    ReplayBuffer,
+    TFPrioritizedReplayBuffer,
+    TFUniformReplayBuffer,
+)
+from tfrl.specs import array_spec
 
 
 class _Counting(ReplayBuffer):
@@ -46,6 +55,52 @@ def test_lists_in_the_data_spec_are_refused():
         _buffer({"x": [tf.TensorSpec([])]}).as_dataset()
 
 
+def test_a_plain_buffer_promises_nothing():
+    buffer = _buffer()
+    assert not buffer.supports_xla
+    assert not buffer.is_prioritized
+    assert (buffer.batch_size, buffer.max_length) == (None, None)
+    buffer.check_fits(10**9)
+
+
+def test_a_buffer_works_in_graphs_if_it_has_variables():
+    buffer = _buffer()
+    assert not buffer.works_in_graph
+    buffer.storage = tf.Variable(0)
+    assert buffer.works_in_graph
+
+
+def test_max_length_bounds_the_windows():
+    class Bounded(_Counting):
+        max_length = 3
+
+    buffer = Bounded(tf.TensorSpec([], tf.int64), capacity=3)
+    buffer.check_fits(3)
+    buffer.check_fits(None)
+    with pytest.raises(ValueError, match="num_steps: got 4, but the buffer keeps only"):
+        buffer.check_fits(4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (TFUniformReplayBuffer, (True, True, False)),
+        (TFPrioritizedReplayBuffer, (True, True, True)),
+        (PyUniformReplayBuffer, (False, False, False)),
+        (EpisodicReplayBuffer, (False, True, False)),
+    ],
+)
+def test_what_our_buffers_can_do(kind, expected):
+    in_python = kind is PyUniformReplayBuffer
+    spec = array_spec.ArraySpec if in_python else tf.TensorSpec
+    buffer = kind(spec([], np.int64), 1)
+    assert (
+        buffer.supports_xla,
+        buffer.works_in_graph,
+        buffer.is_prioritized,
+    ) == expected
+
+
 @pytest.mark.parametrize(
     ("method", "arguments"),
     [
@@ -53,6 +108,8 @@ def test_lists_in_the_data_spec_are_refused():
         ("add_batch", (0,)),
         ("get_next", ()),
         ("gather_all", ()),
+        ("gather_first", (1,)),
+        ("update_priorities", ([0], [1.0])),
         ("clear", ()),
     ],
 )

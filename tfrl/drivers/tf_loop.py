@@ -170,8 +170,7 @@ def count_resets(traj: trajectory.Trajectory) -> tf.Tensor:
 
 def _works_in_graph(observer: driver.Observer) -> bool:
     owner = getattr(observer, "__self__", None)
-    # A buffer without variables stores in Python.
-    in_variables = isinstance(owner, replay_buffer.ReplayBuffer) and owner.variables
-    return bool(in_variables) or isinstance(
+    in_buffer = isinstance(owner, replay_buffer.ReplayBuffer) and owner.works_in_graph
+    return in_buffer or isinstance(
         observer, tf_metric.TFStepMetric | tf.types.experimental.PolymorphicFunction
     )

@@ -61,6 +61,15 @@ class TFEnvironment(abc.ABC):
         """How many members step at once."""
         return self._batch_size
 
+    @property
+    def calls_python(self) -> bool:
+        """Whether its calls run Python code on the host, outside of TensorFlow's graph.
+
+        A loop that XLA compiles then needs a way from its program to Python. False
+        unless a subclass says otherwise.
+        """
+        return False
+
     def current_time_step(self) -> ts.TimeStep:
         """Returns the current time step; resets before if there is none."""
         return self._current_time_step()

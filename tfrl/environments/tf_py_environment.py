@@ -108,6 +108,11 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         return getattr(self._env, name)
 
     @property
+    def calls_python(self) -> bool:
+        """Whether its calls run Python code: always."""
+        return True
+
+    @property
     def pyenv(self) -> py_environment.PyEnvironment:
         """The Python environment, batched: a single one is `pyenv.envs[0]`."""
         return self._batch_of_one or self._env

@@ -66,6 +66,11 @@ class TFEnvironmentBaseWrapper(tf_environment.TFEnvironment):
         """The batch size of the environment inside."""
         return self._env.batch_size
 
+    @property
+    def calls_python(self) -> bool:
+        """Whether the environment inside calls Python."""
+        return self._env.calls_python
+
     def render(self, mode: str = "rgb_array") -> Any:
         """Renders the environment inside."""
         return self._env.render(mode)

@@ -30,7 +30,12 @@ class ReplayBuffer(tf.Module):
     """Stores nests of tensors and gives them back, one by one or in sequences.
 
     Subclasses write `_num_frames`, `_add_batch`, `_get_next`, `_as_dataset`,
-    `_single_deterministic_pass_dataset`, `_gather_all` and `_clear`.
+    `_single_deterministic_pass_dataset`, `_gather_all` and `_clear`, as many of them as
+    they support.
+
+    A loop of `tfrl.train` asks a buffer what it can do: `supports_xla`,
+    `is_prioritized`, `works_in_graph`, `batch_size`, `max_length` and `check_fits`. The
+    answers here are those of a plain buffer; subclasses override what differs.
     """
 
     def __init__(
@@ -64,12 +69,66 @@ class ReplayBuffer(tf.Module):
         """Whether the buffer's datasets run operations that have state."""
         return self._stateful_dataset
 
+    @property
+    def supports_xla(self) -> bool:
+        """Whether XLA can compile `add_batch`, `get_next`, `num_frames` and `clear`.
+
+        A loop with `jit_compile` needs it; an `EpisodicLoop` also needs `gather_first`.
+        False unless a subclass says otherwise.
+        """
+        return False
+
+    @property
+    def works_in_graph(self) -> bool:
+        """Whether a `tf.function` may trace `add_batch`.
+
+        By default, whether the buffer holds variables: one without any stores its items
+        in Python, where a traced call would write only once.
+        """
+        found: Any = self.variables  # Some subclasses have a method of that name.
+        return bool(found() if callable(found) else found)
+
+    @property
+    def is_prioritized(self) -> bool:
+        """Whether trainers set priorities by `update_priorities` after each update.
+
+        The info of a sample then has `keys` and `weights`, as `PrioritizedBufferInfo`
+        describes them. False unless a subclass says otherwise.
+        """
+        return False
+
+    @property
+    def batch_size(self) -> int | None:
+        """How many items `add_batch` takes at once; None if any number."""
+        return None
+
+    @property
+    def max_length(self) -> int | None:
+        """How many frames of each environment are kept; None if nothing limits them."""
+        return None
+
+    def check_fits(self, num_steps: int | None) -> None:
+        """Raises a ValueError if windows of `num_steps` frames can never be sampled."""
+        max_length = self.max_length
+        if num_steps is None or max_length is None:
+            return
+        if num_steps > max_length:
+            raise ValueError(
+                f"num_steps: got {num_steps}, but the buffer keeps only max_length="
+                f"{max_length} frames of each environment, so no window can be "
+                f"sampled. Make it with max_length >= {num_steps}."
+            )
+
     def num_frames(self) -> Any:
         """Returns how many items the buffer holds now."""
         return self._num_frames()
 
     def add_batch(self, items: Any) -> Any:
-        """Adds a batch of items, each leaf `[B, *spec shape]`."""
+        """Adds a batch of items, each leaf `[B, *spec shape]`.
+
+        Returns:
+          In a graph, a tensor or operation that is done once the items are written.
+        """
         return self._add_batch(items)
 
     def get_next(
@@ -165,6 +224,29 @@ class ReplayBuffer(tf.Module):
     def gather_all(self) -> Any:
         """Returns all items in the buffer, `[B, T, ...]`, the oldest first."""
         return self._gather_all()
+
+    def gather_first(self, num_frames: int) -> Any:
+        """Returns the first frames that were added to each environment since `clear`.
+
+        Like `gather_all`, but of a fixed shape, which XLA needs.
+
+        Args:
+          num_frames: How many frames of each environment.
+
+        Returns:
+          A nest like the spec of tensors `[B, num_frames, ...]`; frames that the buffer
+          does not hold are all zeros.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.gather_first")
+
+    def update_priorities(self, keys: Any, priorities: Any) -> Any:
+        """Sets the priorities of sampled items, `[N]`; see `is_prioritized`.
+
+        Args:
+          keys: The `keys` of a sample's info, `[N]`.
+          priorities: The new priorities, floats `[N]`.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.update_priorities")
 
     def clear(self) -> Any:
         """Empties the buffer."""

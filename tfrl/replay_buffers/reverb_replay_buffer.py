@@ -161,6 +161,11 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
         return self._local_server
 
     @property
+    def works_in_graph(self) -> bool:
+        """Whether a `tf.function` may trace `add_batch`: always."""
+        return True
+
+    @property
     def batch_size(self) -> int:
         """How many rows the batches of `add_batch` have."""
         return self._batch_size

@@ -137,6 +137,11 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
             )
 
     @property
+    def is_prioritized(self) -> bool:
+        """Whether trainers set the priorities: always."""
+        return True
+
+    @property
     def priority_exponent(self) -> float:
         """The exponent of the priorities, alpha."""
         return self._alpha

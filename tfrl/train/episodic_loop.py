@@ -11,7 +11,7 @@ from tfrl.agents import tf_agent
 from tfrl.agents.reinforce import episodes
 from tfrl.compilation import host_calls
 from tfrl.environments import tf_environment
-from tfrl.replay_buffers import reverb_replay_buffer, tf_uniform_replay_buffer
+from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.replay_buffers.ring import ring_replay_buffer
 from tfrl.train import loop
 from tfrl.trajectories import time_step as ts
@@ -37,9 +37,10 @@ class EpisodicLoop(loop.Loop):
     Args:
       environment: see `Loop`.
       agent: see `Loop`.
-      replay_buffer: a `TFUniformReplayBuffer` whose `max_length` holds the longest
-        episodes of one member in an iteration; or a `ReverbReplayBuffer` of a queue,
-        that has observers of episodes.
+      replay_buffer: any `ReplayBuffer` that gives back what it holds by `gather_all`,
+        such as a `TFUniformReplayBuffer` whose `max_length` holds the longest episodes
+        of one member in an iteration, or a `ReverbReplayBuffer` of a queue with
+        observers of episodes.
       observers: see `Loop`.
       collect_episodes_per_iteration: a multiple of the environment's batch size.
       seed: see `Loop`.
@@ -54,10 +55,7 @@ class EpisodicLoop(loop.Loop):
         self,
         environment: tf_environment.TFEnvironment,
         agent: tf_agent.TFAgent,
-        replay_buffer: (
-            tf_uniform_replay_buffer.TFUniformReplayBuffer
-            | reverb_replay_buffer.ReverbReplayBuffer
-        ),
+        replay_buffer: replay_buffer_lib.ReplayBuffer,
         observers: Sequence[Callable[[Any], Any]] = (),
         *,
         collect_episodes_per_iteration: int = 1,
@@ -76,8 +74,8 @@ class EpisodicLoop(loop.Loop):
                 "gives the same number of episodes."
             )
         self._episodes_per_member = episodes // batch_size
-        # A queue has no room to run out of.
-        self._max_length = getattr(replay_buffer, "max_length", tf.int64.max)
+        # A queue, for one, has no limit.
+        self._max_length = replay_buffer.max_length or tf.int64.max
         # Whether an iteration of a compiled call did not fit into the buffer.
         self._overflowed = tf.Variable(False, trainable=False, name="overflowed")
 
@@ -124,7 +122,7 @@ class EpisodicLoop(loop.Loop):
             del added
             frame, *reached = self._take_step(policy, time_step, policy_state)
             finished += tf.cast(frame.is_episode_end(), tf.int32)
-            return finished, *reached, self._replay_buffer.add_batch(frame)
+            return finished, *reached, self._add(frame)
 
         finished, time_step, policy_state, _ = tf.while_loop(
             goes_on,

@@ -19,11 +19,10 @@ import tensorflow as tf
 
 from tfrl.agents import tf_agent
 from tfrl.compilation import host_calls
-from tfrl.environments import tf_environment, tf_py_environment
+from tfrl.environments import tf_environment
 from tfrl.metrics import tf_metrics
 from tfrl.policies import tf_policy
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
-from tfrl.replay_buffers import reverb_replay_buffer
 from tfrl.train import control
 from tfrl.trajectories import trajectory
 from tfrl.utils import nest_utils, seeds, variables
@@ -265,6 +264,18 @@ class Loop(tf.Module, abc.ABC):
             observer(frame)
         return frame, next_time_step, action_step.state
 
+    def _add(self, frame: trajectory.Trajectory) -> tf.Tensor:
+        """Adds `frame` to the buffer; returns an int64 scalar that is there once done.
+
+        It is the buffer's own answer where that is such a scalar.
+        """
+        done = self._replay_buffer.add_batch(frame)
+        if tf.is_tensor(done) and (done.shape.rank, done.dtype) == (0, tf.int64):
+            return done
+        pending = [part for part in tf.nest.flatten(done) if part is not None]
+        with tf.control_dependencies(pending):
+            return tf.identity(tf.cast(self._replay_buffer.num_frames(), tf.int64))
+
     def _step_seed(self) -> tf.Tensor:
         """The stateless seed of the current step, int64 `[2]`; advances the step."""
         step = self._step.assign_add(1, read_value=True)
@@ -360,8 +371,8 @@ def _check_specs(
                 f"{name}: does not match the agent: {difference}; build the agent from "
                 "the environment's specs and the buffer from agent.collect_data_spec."
             )
-    buffer_batch_size = getattr(replay_buffer, "batch_size", environment.batch_size)
-    if buffer_batch_size != environment.batch_size:
+    buffer_batch_size = replay_buffer.batch_size
+    if buffer_batch_size not in (None, environment.batch_size):
         raise ValueError(
             f"replay_buffer: expected batch_size={environment.batch_size}, the "
             f"environment's, got {buffer_batch_size}; build it with "
@@ -375,12 +386,13 @@ def _obstacle_to_compilation(
     replay_buffer: replay_buffer_lib.ReplayBuffer,
 ) -> str | None:
     """What keeps a loop from being compiled, and how to mend it; None if nothing."""
-    if isinstance(replay_buffer, reverb_replay_buffer.ReverbReplayBuffer):
+    if not replay_buffer.supports_xla:
         return (
-            "a ReverbReplayBuffer, expected a buffer in variables, since a compiled "
-            "program cannot call a server; leave jit_compile=False."
+            f"a {type(replay_buffer).__name__}, expected a buffer whose supports_xla "
+            "is True, such as one in variables, since a compiled program cannot call "
+            "a server or Python; leave jit_compile=False."
         )
-    if not isinstance(environment, tf_py_environment.TFPyEnvironment):
+    if not environment.calls_python:
         return None
     found = variables.as_tf_variables(agent.variables())
     devices = {v.device for v in found if "GPU" in v.device}

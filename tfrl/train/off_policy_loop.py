@@ -11,8 +11,7 @@ from tfrl.agents import tf_agent
 from tfrl.compilation import fast_dataset
 from tfrl.environments import tf_environment
 from tfrl.policies import random_tf_policy, tf_policy
-from tfrl.replay_buffers import reverb_replay_buffer, tf_prioritized_replay_buffer
-from tfrl.replay_buffers.ring import ring_replay_buffer
+from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.train import loop
 
 
@@ -34,9 +33,9 @@ class OffPolicyLoop(loop.Loop):
       environment: see `Loop`.
       agent: see `Loop`. For a prioritized buffer, one whose `train` takes weights for
         the examples and gives `td_error` or `td_loss` in `LossInfo.extra`.
-      replay_buffer: a `TFUniformReplayBuffer` or `TFPrioritizedReplayBuffer`; or a
-        `ReverbReplayBuffer` that has observers, whose items are as long as an example,
-        and whose contents count in items.
+      replay_buffer: any `ReplayBuffer`, such as a `TFUniformReplayBuffer` or a
+        `TFPrioritizedReplayBuffer`; a `ReverbReplayBuffer` needs observers and items as
+        long as an example, and its contents count in items.
       observers: see `Loop`.
       collect_steps_per_iteration: steps of the batched environment; each is
         `environment.batch_size` environment steps.
@@ -66,10 +65,7 @@ class OffPolicyLoop(loop.Loop):
         self,
         environment: tf_environment.TFEnvironment,
         agent: tf_agent.TFAgent,
-        replay_buffer: (
-            ring_replay_buffer.RingReplayBuffer
-            | reverb_replay_buffer.ReverbReplayBuffer
-        ),
+        replay_buffer: replay_buffer_lib.ReplayBuffer,
         observers: Sequence[Callable[[Any], Any]] = (),
         *,
         collect_steps_per_iteration: int = 1,
@@ -106,9 +102,7 @@ class OffPolicyLoop(loop.Loop):
         self._initial_policy = initial_collect_policy or _random_policy(
             environment, agent.collect_policy
         )
-        self._prioritized = isinstance(
-            replay_buffer, tf_prioritized_replay_buffer.TFPrioritizedReplayBuffer
-        )
+        self._prioritized = replay_buffer.is_prioritized
         self._drawn_at_once = (
             sample_batch_size
             if self._prioritized
@@ -191,7 +185,7 @@ class OffPolicyLoop(loop.Loop):
         ) -> tuple[Any, ...]:
             del i, added
             frame, *reached = self._take_step(policy, time_step, policy_state)
-            return *reached, self._replay_buffer.add_batch(frame)
+            return *reached, self._add(frame)
 
         added = self._control.lift(tf.constant(-1, tf.int64))
         return self._control.repeat(num_steps, step, (time_step, policy_state, added))
@@ -246,7 +240,7 @@ class OffPolicyLoop(loop.Loop):
     def _sample(self, done: tf.Tensor) -> Any:
         """Draws items and their info after `done`, and so all before it, is there."""
         if self._iterator is None:
-            return self._replay_buffer.sample(self._drawn_at_once, self._num_steps)
+            return self._replay_buffer.get_next(self._drawn_at_once, self._num_steps)
         # The pipeline reads the buffer's variables out of this graph's sight, so it is
         # told explicitly to wait for the last write.
         with tf.control_dependencies([done]):
@@ -261,8 +255,8 @@ def _priorities(loss_info: tf_agent.LossInfo, agent: tf_agent.TFAgent) -> tf.Ten
             sizes = tf.abs(errors)
             return tf.reduce_max(sizes, axis=list(range(1, errors.shape.rank)))
     raise ValueError(
-        f"replay_buffer: got a TFPrioritizedReplayBuffer, but {type(agent).__name__} "
-        "gives neither td_error nor td_loss for each example in LossInfo.extra, "
+        f"replay_buffer: got a prioritized one, but {type(agent).__name__} gives "
+        "neither td_error nor td_loss for each example in LossInfo.extra, "
         "expected one of them to set priorities by. Use a TFUniformReplayBuffer."
     )
 

@@ -22,6 +22,7 @@ from tfrl.policies import policy_saver
 from tfrl.savers import checkpointing
 from tfrl.train import learning_curve, progress, run_directory, video
 from tfrl.train import loop as loop_lib
+from tfrl.utils import variables
 
 _LARGEST_BUFFER_TO_SAVE = 10**9  # Bytes.
 _SECONDS_PER_CALL = 0.5
@@ -338,7 +339,8 @@ def _interrupt_flag() -> Iterator[Callable[[], bool]]:
 
 
 def _bytes_of(replay_buffer: Any) -> int:
-    return sum(v.shape.num_elements() * v.dtype.size for v in replay_buffer.variables())
+    held = variables.tracked_variables(replay_buffer)
+    return sum(v.shape.num_elements() * v.dtype.size for v in held)
 
 
 def _replace_directory(new: pathlib.Path, target: pathlib.Path) -> None:

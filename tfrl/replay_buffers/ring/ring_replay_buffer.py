@@ -106,6 +106,11 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         return [*self._table.variables(), self._last_id, self._generator.state]
 
     @property
+    def supports_xla(self) -> bool:
+        """Whether XLA can compile the calls: always, since all is in variables."""
+        return True
+
+    @property
     def batch_size(self) -> int:
         """How many environments are written at once."""
         return self._batch_size
@@ -425,15 +430,6 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         """Returns the first id at which a window may start, and how many there are."""
         first = tf.maximum(head + 1 - self._max_length, 0)
         return first, tf.maximum(head + 2 - num_steps - first, 0)
-
-    def check_fits(self, num_steps: int | None) -> None:
-        """Raises a ValueError if windows of `num_steps` frames can never be sampled."""
-        if num_steps is not None and num_steps > self._max_length:
-            raise ValueError(
-                f"num_steps: got {num_steps}, but the buffer keeps only max_length="
-                f"{self._max_length} frames of each environment, so no window can be "
-                f"sampled. Make it with max_length >= {num_steps}."
-            )
 
     def _assert_enough(
         self, head: tf.Tensor, count: tf.Tensor, num_steps: int

@@ -10,6 +10,7 @@ import tensorflow as tf
 from tfrl.agents.dqn import dqn_agent
 from tfrl.environments import py_environment, tf_py_environment
 from tfrl.eval import evaluate
+from tfrl.loggers import filters, in_memory, terminal
 from tfrl.networks import q_network
 from tfrl.replay_buffers import tf_uniform_replay_buffer
 from tfrl.savers import checkpointing
@@ -291,3 +292,58 @@ def test_a_replaced_policy_that_was_cut_short_is_recovered(tmp_path):
 def test_a_number_below_one_is_an_error(tmp_path, name):
     with pytest.raises(ValueError, match=f"{name}: expected at least 1, got 0"):
         make_run(tmp_path, **{name: 0})
+
+
+class Diary:
+    """A user's own logger: what was written, and whether it was closed."""
+
+    def __init__(self):
+        self.entries = []
+        self.times_closed = 0
+
+    def write(self, values):
+        self.entries.append(dict(values))
+
+    def close(self):
+        self.times_closed += 1
+
+
+def test_loggers_get_the_rows_of_the_metrics_without_the_empty_ones(tmp_path):
+    memory, diary = in_memory.InMemoryLogger(), Diary()
+    this, _ = make_run(tmp_path, loggers=[memory, diary])
+    this.run()
+    assert memory.data == diary.entries
+    written = [{k: v for k, v in row.items() if v} for row in rows(tmp_path)]
+    assert [{k: str(v) for k, v in row.items()} for row in memory.data] == written
+    assert memory.data[0]["evaluation_return"] == 0.0
+    assert "loss" not in memory.data[0]
+    assert "evaluation_return" not in memory.data[1]
+    assert diary.times_closed == 1
+    assert (tmp_path / "tensorboard").exists()
+
+
+def test_a_filter_may_stand_before_a_logger(tmp_path):
+    lines = []
+    shown = terminal.TerminalLogger("cartpole", print_fn=lines.append)
+    keys = ["iteration", "evaluation_return"]
+    make_run(tmp_path, loggers=[filters.KeyFilter(shown, keep=keys)])[0].run()
+    assert lines[:2] == [
+        "[Cartpole] Iteration = 0 | Evaluation Return = 0.000",
+        "[Cartpole] Iteration = 5",
+    ]
+
+
+def test_loggers_are_closed_when_a_run_fails_or_has_nothing_to_do(tmp_path):
+    failed, idle = Diary(), Diary()
+    this, _ = make_run(tmp_path / "failing", Countdown(fails_at=16), loggers=[failed])
+    with pytest.raises(RuntimeError, match="the clock stopped"):
+        this.run()
+    assert failed.times_closed == 1
+    make_run(tmp_path / "finished")[0].run()
+    make_run(tmp_path / "finished", loggers=[idle])[0].run()
+    assert (idle.entries, idle.times_closed) == ([], 1)
+
+
+def test_a_logger_that_cannot_write_is_refused(tmp_path):
+    with pytest.raises(TypeError, match=r"loggers\[1\]: got a str, expected an object"):
+        make_run(tmp_path, loggers=[in_memory.InMemoryLogger(), "metrics.csv"])

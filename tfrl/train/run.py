@@ -10,14 +10,14 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from tfrl.environments import tf_environment
 from tfrl.eval import evaluate as evaluate_lib
-from tfrl.loggers import aggregators, csv, tf_summary
+from tfrl.loggers import aggregators, base, csv, filters, tf_summary
 from tfrl.policies import policy_saver
 from tfrl.savers import checkpointing
 from tfrl.train import learning_curve, progress, run_directory, video
@@ -72,9 +72,14 @@ class Run:
         yes up to 1 GB. Without it, a resumed run collects initial experience anew.
       video_environment: an unbatched environment to film the saved policy in.
       title: the title of the learning curve.
+      loggers: `tfrl.loggers.Logger`s that get each row of metrics.csv too, without the
+        values that were not measured; `[loggers.TerminalLogger()]`, say. The run writes
+        metrics.csv and TensorBoard's files in any case. It closes the loggers when it
+        ends, in whatever way.
 
     Raises:
       ValueError: an interval or number that is not positive.
+      TypeError: one of `loggers` has no `write` and `close`.
     """
 
     def __init__(
@@ -90,6 +95,7 @@ class Run:
         checkpoint_replay_buffer: bool | None = None,
         video_environment: tf_environment.TFEnvironment | None = None,
         title: str = "",
+        loggers: Sequence[base.Logger] = (),
     ) -> None:
         for name, value in (
             ("num_iterations", num_iterations),
@@ -99,6 +105,12 @@ class Run:
         ):
             if value < 1:
                 raise ValueError(f"{name}: expected at least 1, got {value}.")
+        for i, logger in enumerate(loggers):
+            if not isinstance(logger, base.Logger):
+                raise TypeError(
+                    f"loggers[{i}]: got a {type(logger).__name__}, expected an object "
+                    "with write(values) and close(); see tfrl.loggers."
+                )
         self._loop = loop
         self._directory = directory
         self._num_iterations = num_iterations
@@ -108,6 +120,7 @@ class Run:
         self._checkpoint_interval = checkpoint_interval
         self._video_environment = video_environment
         self._title = title
+        self._loggers = tuple(loggers)
         self._best_return = tf.Variable(float("-inf"), trainable=False)
         self._seconds = tf.Variable(0.0, dtype=tf.float64, trainable=False)
         self._last_return: float | None = None
@@ -138,7 +151,9 @@ class Run:
         _recover_directory(self._directory.policy)
         _recover_directory(self._directory.final_policy)
         bar = progress.Progress(first, self._num_iterations)
-        try:
+        with contextlib.ExitStack() as stack:
+            for closed in (*self._loggers, bar):
+                stack.callback(closed.close)
             if first >= self._num_iterations:
                 bar.note(
                     f"This run is finished: {first:,} iterations done. Its outputs are "
@@ -153,13 +168,11 @@ class Run:
                     f"{self._checkpointer.restored_path}."
                 )
             return self._train(bar, resumed_at)
-        finally:
-            bar.close()
 
     def _train(self, bar: progress.Progress, resumed_at: int | None) -> RunResult:
         first = self._loop.iteration
         self._directory.forget_after(-1 if resumed_at is None else first)
-        logger = aggregators.Dispatcher(
+        files = aggregators.Dispatcher(
             [
                 csv.CSVLogger(self._directory.metrics_csv),
                 tf_summary.TFSummaryLogger(
@@ -167,8 +180,11 @@ class Run:
                 ),
             ]
         )
+        logger = aggregators.Dispatcher(
+            [files, *map(filters.NoneFilter, self._loggers)]
+        )
         training_seconds, loss = 0.0, _Mean()
-        with contextlib.closing(logger), _interrupt_flag() as interrupted:
+        with contextlib.closing(files), _interrupt_flag() as interrupted:
             if resumed_at is None:
                 self._at_stop(bar, logger, loss)
             speed = _Speed()
@@ -229,7 +245,7 @@ class Run:
     def _row(
         self, loss: _Mean, result: evaluate_lib.EvaluationResult | None
     ) -> dict[str, Any]:
-        """The values of one row of metrics.csv; what was not measured is empty."""
+        """The values of one row of metrics.csv; None where nothing was measured."""
         info = self._loop.info()
         return {
             "iteration": info.iteration,
@@ -238,10 +254,10 @@ class Run:
             "episodes": info.episodes,
             "training_seconds": round(float(self._seconds), 3),
             "loss": loss.take(),
-            "average_return": _rounded(info.average_return) if info.episodes else "",
-            "evaluation_return": "" if result is None else _rounded(result.mean),
-            "evaluation_return_std": "" if result is None else _rounded(result.std),
-            "evaluation_length": ""
+            "average_return": _rounded(info.average_return) if info.episodes else None,
+            "evaluation_return": None if result is None else _rounded(result.mean),
+            "evaluation_return_std": None if result is None else _rounded(result.std),
+            "evaluation_length": None
             if result is None
             else _rounded(result.lengths.mean()),
         }
@@ -283,7 +299,7 @@ def _rounded(value: float) -> float:
 
 
 class _Mean:
-    """A weighted mean that starts anew each time it is taken; empty text if of none."""
+    """A weighted mean that starts again each time it is taken; None without values."""
 
     def __init__(self) -> None:
         self._sum = self._weight = 0.0
@@ -292,8 +308,8 @@ class _Mean:
         self._sum += value * weight
         self._weight += weight
 
-    def take(self) -> float | str:
-        mean = _rounded(self._sum / self._weight) if self._weight else ""
+    def take(self) -> float | None:
+        mean = _rounded(self._sum / self._weight) if self._weight else None
         self._sum = self._weight = 0.0
         return mean
 

@@ -28,6 +28,34 @@ def test_double_q_learning_values_the_action_the_selector_chose():
     np.testing.assert_allclose(error, [1 + 0.5 * 4 - 5, 2 - 2])
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int32, np.int64])
+def test_action_value_picks_one_entry_whatever_the_others_are(dtype):
+    q = tf.constant([[1.0, np.nan], [np.inf, 3.0]])
+    with tf.GradientTape() as tape:
+        tape.watch(q)
+        values = losses.action_value(q, tf.constant([0, 1], dtype))
+    np.testing.assert_array_equal(values, [1, 3])
+    np.testing.assert_array_equal(tape.gradient(values, q), np.eye(2))
+
+
+@pytest.mark.parametrize("outer", [[2], [2, 1], [1, 2]])
+def test_action_value_of_several_numbers_an_action(outer):
+    q = tf.reshape(tf.range(12.0), [*outer, 3, 2])
+    picked = losses.action_value(q, tf.reshape([2, 0], outer))
+    np.testing.assert_array_equal(tf.reshape(picked, [2, 2]), [[4, 5], [6, 7]])
+
+
+def test_best_action_is_that_of_the_selector_if_there_is_one():
+    np.testing.assert_array_equal(losses.best_action_value(Q_T), [8, 7])
+    selector = [[9.0, 1.0], [0.0, 1.0]]
+    np.testing.assert_array_equal(losses.best_action_value(Q_T, selector), [4, 6])
+
+
+def test_a_discount_of_zero_removes_a_value_that_is_not_finite():
+    target = losses.td_target(R_T, [0.0, 0.5], [np.nan, 4.0])
+    np.testing.assert_array_equal(target, [1, 4])
+
+
 def test_sequences_are_each_step_for_itself():
     def in_time(x):
         return tf.constant(x)[tf.newaxis]
@@ -51,3 +79,7 @@ def test_nothing_is_broadcast():
         losses.td_target(R_T, DISCOUNT_T, [1.0])
     with pytest.raises(ValueError, match=r"v_t: got rank 3 .* expected rank 1 or 2"):
         losses.td_target(R_T, DISCOUNT_T, [[[1.0]]])
+    with pytest.raises(ValueError, match=r"actions: got shape \(1,\), expected \(2,\)"):
+        losses.action_value(Q_T, [0])
+    with pytest.raises(ValueError, match=r"q_t_selector: got shape \(1, 2\), expected"):
+        losses.best_action_value(Q_T, Q_T[:1])

@@ -88,68 +88,6 @@ def test_body_has_to_be_callable():
         common.Periodically(3, 1)
 
 
-# --- Aggregated losses.
-
-LOSSES = np.array([[1.0, 2], [3, 6]], np.float32)
-
-
-def aggregate(losses, **kwargs):
-    return common.aggregate_losses(tf.constant(losses), **kwargs)
-
-
-def test_mean_over_all_dimensions():
-    for losses in (LOSSES[:, 0], LOSSES, LOSSES[..., None]):
-        result = aggregate(losses)
-        np.testing.assert_allclose(result.total_loss, losses.mean())
-        np.testing.assert_allclose(result.weighted, losses.mean())
-        assert result.regularization is None
-
-
-@pytest.mark.parametrize(
-    ("weight", "expected"),
-    [
-        (2.0, 6.0),
-        ([1.0, 0.0], 3 / 4),
-        ([[1.0, 0.0], [0.0, 0.5]], (1 + 3) / 4),
-    ],
-)
-def test_weights_are_expanded_on_the_right(weight, expected):
-    np.testing.assert_allclose(aggregate(LOSSES, sample_weight=weight)[0], expected)
-
-
-def test_weight_of_zero_removes_what_is_not_a_number():
-    result = aggregate([1.0, np.nan], sample_weight=[1.0, 0.0])
-    np.testing.assert_allclose(result.total_loss, 0.5)
-
-
-def test_global_batch_size_divides():
-    np.testing.assert_allclose(aggregate([1.0, 2.0], global_batch_size=8)[0], 3 / 8)
-
-
-def test_regularization_is_added():
-    result = aggregate([1.0, 2.0], regularization_loss=[tf.constant(1.0), 2.0])
-    np.testing.assert_allclose(result, [4.5, 1.5, 3.0])
-    alone = common.aggregate_losses(regularization_loss=[tf.constant(1.0)])
-    assert (float(alone.total_loss), alone.weighted) == (1.0, None)
-
-
-def test_nothing_to_aggregate():
-    assert common.aggregate_losses(regularization_loss=[]) == (None, None, None)
-
-
-def test_scalar_loss_is_an_error():
-    with pytest.raises(ValueError, match="per_example_loss: expected one loss per exa"):
-        aggregate(1.0)
-
-
-@pytest.mark.parametrize("shape", [[3], [2, 1, 1], [1, 2], [2, 3]])
-def test_weights_that_would_be_broadcast(shape):
-    with pytest.raises(
-        ValueError, match=r"weights: expected a scalar or a shape that begins \(2, 2\)"
-    ):
-        aggregate(LOSSES, sample_weight=tf.ones(shape))
-
-
 # --- Shapes.
 
 

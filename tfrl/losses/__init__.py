@@ -3,8 +3,9 @@
 Names carry time as in rlax: `v_tm1` is the value of the state at `t - 1`, `r_t` and
 `discount_t` are received on the way to the state at `t`, and `v_t` is that one's value.
 The discount is an input at each step (gamma times the environment's), so termination is
-decided upstream, once. Shapes are `[B]` or, time-major, `[T, B]`; nothing is reduced
-over the batch.
+decided upstream, once. Shapes are `[B]` or, time-major, `[T, B]`. Only
+`aggregate_losses` reduces over the batch; `discounting` has TF-Agents' helpers for rows
+`[B, T]`.
 
 >>> import tensorflow as tf
 >>> from tfrl import losses

@@ -1,7 +1,7 @@
 """One-step temporal differences.
 
-Every function returns the TD error `target - prediction`, elementwise; a loss is a
-function of it, such as `huber_loss`. Gradients flow into the prediction alone.
+A TD error is `target - prediction`, elementwise; a loss is a function of it, such as
+`huber_loss`. Gradients flow into the prediction alone.
 """
 
 from __future__ import annotations
@@ -14,52 +14,102 @@ from tfrl.losses.shapes import check_ranks, check_same_shape
 
 
 def td_target(r_t: Any, discount_t: Any, v_t: Any) -> tf.Tensor:
-    """`r_t + discount_t v_t`, without gradient.
+    """Returns `r_t + discount_t v_t`, without gradient.
 
     Sutton and Barto, "Reinforcement Learning: An Introduction", 2018, equation 6.2.
 
     Args:
-      r_t: rewards, `[B]` or `[T, B]`.
-      discount_t: discounts like `r_t`, 0 where the next state is terminal.
-      v_t: values of the next states, like `r_t`.
+      r_t: Rewards, `[B]` or `[T, B]`.
+      discount_t: Discounts like `r_t`, 0 where the next state is terminal. There `v_t`
+        does not matter, even if it is not finite.
+      v_t: Values of the next states, like `r_t`.
+
+    Raises:
+      ValueError: The shapes differ, or are of another rank.
     """
     r_t, discount_t, v_t = map(tf.convert_to_tensor, (r_t, discount_t, v_t))
     check_ranks((1, 2), r_t=r_t, discount_t=discount_t, v_t=v_t)
     check_same_shape(r_t=r_t, discount_t=discount_t, v_t=v_t)
-    return tf.stop_gradient(r_t + discount_t * v_t)
+    return tf.stop_gradient(r_t + tf.math.multiply_no_nan(v_t, discount_t))
 
 
 def td_error(v_tm1: Any, r_t: Any, discount_t: Any, v_t: Any) -> tf.Tensor:
-    """`r_t + discount_t v_t - v_tm1`: TD(0), Sutton and Barto 2018, equation 6.5.
+    """Returns `r_t + discount_t v_t - v_tm1`, the error of TD(0).
+
+    Sutton and Barto 2018, equation 6.5.
 
     Args:
-      v_tm1: predicted values, `[B]` or `[T, B]`.
-      r_t: rewards, like `v_tm1`.
-      discount_t: discounts, like `v_tm1`.
-      v_t: values of the next states, like `v_tm1`; no gradient flows into them.
+      v_tm1: Predicted values, `[B]` or `[T, B]`.
+      r_t: Rewards, like `v_tm1`.
+      discount_t: Discounts, like `v_tm1`.
+      v_t: Values of the next states, like `v_tm1`; no gradient flows into them.
     """
     v_tm1, target = tf.convert_to_tensor(v_tm1), td_target(r_t, discount_t, v_t)
     check_same_shape(r_t=target, v_tm1=v_tm1)
     return target - v_tm1
 
 
+def action_value(q: Any, a: Any) -> tf.Tensor:
+    """Returns `q(a)`, the value of one action for each entry.
+
+    Args:
+      q: Action values, `[B, A]` or `[T, B, A]`; or more of each, `[..., A, N]`, such as
+        the quantiles of each action's return.
+      a: 0-based integers, `[B]` or `[T, B]`.
+
+    Returns:
+      Values, like `a`, or `[..., N]`.
+    """
+    q, a = tf.convert_to_tensor(q), tf.convert_to_tensor(a)
+    if a.dtype not in (tf.int32, tf.int64):
+        # TensorFlow refuses other types of indices, here or in the gradient.
+        a = tf.cast(a, tf.int32)
+    rank = a.shape.rank
+    check_same_shape(
+        action_values_without_actions=q[(..., *[0] * (q.shape.rank - rank))], actions=a
+    )
+    # There are few actions: a product takes a third of the operations of a batched
+    # gather and its gradient.
+    chosen = tf.one_hot(a, q.shape[rank], True, False)
+    chosen = chosen[(..., *[tf.newaxis] * (q.shape.rank - rank - 1))]
+    return tf.reduce_sum(tf.where(chosen, q, 0), axis=rank)
+
+
+def best_action_value(q_t: Any, q_t_selector: Any = None) -> tf.Tensor:
+    """Returns the value of the best action: `max_a q_t(a)`.
+
+    With a selector that is `q_t(argmax_a q_t_selector(a))`, as in double Q-learning, or
+    where some actions are not possible.
+
+    Args:
+      q_t: Action values, `[B, A]` or `[T, B, A]`.
+      q_t_selector: The action values that choose the action, like `q_t`; `q_t` itself
+        if None.
+    """
+    q_t = tf.convert_to_tensor(q_t)
+    check_ranks((2, 3), q_t=q_t)
+    if q_t_selector is None:
+        return tf.reduce_max(q_t, axis=-1)
+    check_same_shape(q_t=q_t, q_t_selector=tf.convert_to_tensor(q_t_selector))
+    best = tf.argmax(q_t_selector, axis=-1, output_type=tf.int32)
+    return action_value(q_t, best)
+
+
 def q_learning(
     q_tm1: Any, a_tm1: Any, r_t: Any, discount_t: Any, q_t: Any
 ) -> tf.Tensor:
-    """`r_t + discount_t max_a q_t(a) - q_tm1(a_tm1)`.
+    """Returns `r_t + discount_t max_a q_t(a) - q_tm1(a_tm1)`.
 
     Watkins and Dayan, "Q-learning", 1992; Sutton and Barto 2018, equation 6.8.
 
     Args:
-      q_tm1: predicted action values, `[B, A]` or `[T, B, A]`.
-      a_tm1: actions taken, 0-based integers `[B]` or `[T, B]`.
-      r_t: rewards, like `a_tm1`.
-      discount_t: discounts, like `a_tm1`.
-      q_t: action values of the next states (the target network's), like `q_tm1`.
+      q_tm1: Predicted action values, `[B, A]` or `[T, B, A]`.
+      a_tm1: Actions taken, 0-based integers `[B]` or `[T, B]`.
+      r_t: Rewards, like `a_tm1`.
+      discount_t: Discounts, like `a_tm1`.
+      q_t: Action values of the next states (the target network's), like `q_tm1`.
     """
-    q_t = tf.convert_to_tensor(q_t)
-    check_ranks((2, 3), q_t=q_t)
-    return td_error(_taken(q_tm1, a_tm1), r_t, discount_t, tf.reduce_max(q_t, axis=-1))
+    return td_error(action_value(q_tm1, a_tm1), r_t, discount_t, best_action_value(q_t))
 
 
 def double_q_learning(
@@ -70,28 +120,20 @@ def double_q_learning(
     q_t_value: Any,
     q_t_selector: Any,
 ) -> tf.Tensor:
-    """`r_t + discount_t q_t_value(argmax_a q_t_selector(a)) - q_tm1(a_tm1)`.
+    """Returns `r_t + discount_t q_t_value(argmax_a q_t_selector(a)) - q_tm1(a_tm1)`.
 
     Van Hasselt, Guez and Silver, "Deep Reinforcement Learning with Double Q-learning",
     2016, equation 4.
 
     Args:
-      q_tm1: predicted action values, `[B, A]` or `[T, B, A]`.
-      a_tm1: actions taken, 0-based integers `[B]` or `[T, B]`.
-      r_t: rewards, like `a_tm1`.
-      discount_t: discounts, like `a_tm1`.
-      q_t_value: action values of the next states, which value the action (the target
+      q_tm1: Predicted action values, `[B, A]` or `[T, B, A]`.
+      a_tm1: Actions taken, 0-based integers `[B]` or `[T, B]`.
+      r_t: Rewards, like `a_tm1`.
+      discount_t: Discounts, like `a_tm1`.
+      q_t_value: Action values of the next states that value the action (the target
         network's), like `q_tm1`.
-      q_t_selector: action values of the next states, which choose it (the online
+      q_t_selector: Action values of the next states that choose it (the online
         network's), like `q_tm1`.
     """
-    best = tf.argmax(q_t_selector, axis=-1, output_type=tf.int32)
-    return td_error(_taken(q_tm1, a_tm1), r_t, discount_t, _taken(q_t_value, best))
-
-
-def _taken(q: Any, a: Any) -> tf.Tensor:
-    """The values `[..., A]` of the actions `[...]`."""
-    q, a = tf.convert_to_tensor(q), tf.convert_to_tensor(a)
-    check_ranks((2, 3), action_values=q)
-    check_same_shape(action_values_without_actions=q[..., 0], actions=a)
-    return tf.gather(q, a, axis=-1, batch_dims=a.shape.rank)
+    v_t = best_action_value(q_t_value, q_t_selector)
+    return td_error(action_value(q_tm1, a_tm1), r_t, discount_t, v_t)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfrl.losses import td
 from tfrl.utils import nest_utils
 
 
@@ -56,23 +57,20 @@ def index_with_actions(
     Raises:
       ValueError: the outer dimensions of the two do not agree.
     """
-    if actions.dtype not in (tf.int32, tf.int64):
-        # Indices of other types are refused, here or in the gradient.
-        actions = tf.cast(actions, tf.int32)
-    if not multi_dim_actions:
-        if actions.shape.rank is not None and actions.shape.rank + 1 != (
-            q_values.shape.rank
-        ):
-            raise ValueError(
-                "actions: expected one dimension less than q_values of shape "
-                f"{q_values.shape}, got shape {actions.shape}; index the last "
-                "dimension of q_values with one action per outer entry."
-            )
-        # Few values an action: a product takes a third of the operations of a batched
-        # gather and its gradient.
-        chosen = tf.one_hot(actions, q_values.shape[-1], True, False)
-        return tf.reduce_sum(tf.where(chosen, q_values, 0), axis=-1)
-    return tf.gather_nd(q_values, actions, batch_dims=actions.shape.rank - 1)
+    if multi_dim_actions:
+        if actions.dtype not in (tf.int32, tf.int64):
+            # TensorFlow refuses indices of other types, here or in the gradient.
+            actions = tf.cast(actions, tf.int32)
+        return tf.gather_nd(q_values, actions, batch_dims=actions.shape.rank - 1)
+    if actions.shape.rank is None:
+        actions = tf.ensure_shape(actions, q_values.shape[:-1])
+    if actions.shape.rank + 1 != q_values.shape.rank:
+        raise ValueError(
+            "actions: expected one dimension less than q_values of shape "
+            f"{q_values.shape}, got shape {actions.shape}; index the last "
+            "dimension of q_values with one action per outer entry."
+        )
+    return td.action_value(q_values, actions)
 
 
 def log_probability(distributions: Any, actions: Any, action_spec: Any) -> tf.Tensor:

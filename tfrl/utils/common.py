@@ -1,8 +1,8 @@
 """TF-Agents' `common`: the helpers that users' code calls by this module's name.
 
-What belongs together lives in a module of its own (`actions`, `checkpointing`,
-`discounting`, `loss_aggregation`, `summaries`, `variables` and others) and is
-re-exported here.
+Each group of helpers has a module of its own (`losses.aggregation`,
+`losses.discounting`, `utils.actions`, `utils.variables` and others) and is re-exported
+here.
 """
 
 from __future__ import annotations
@@ -16,6 +16,16 @@ import tensorflow as tf
 
 from tfrl.compilation import variable_substitution
 from tfrl.compilation.fast_function import fast_function
+from tfrl.losses.aggregation import (
+    AggregatedLosses,
+    aggregate_losses,
+    expand_weights,
+)
+from tfrl.losses.discounting import (
+    discounted_future_sum,
+    discounted_future_sum_masked,
+    shift_values,
+)
 from tfrl.losses.huber import huber_loss, squared_loss
 from tfrl.savers.checkpointing import Checkpointer
 from tfrl.specs.files import load_spec, save_spec
@@ -26,16 +36,6 @@ from tfrl.utils.actions import (
     log_probability,
     scale_to_spec,
     spec_means_and_magnitudes,
-)
-from tfrl.utils.discounting import (
-    discounted_future_sum,
-    discounted_future_sum_masked,
-    shift_values,
-)
-from tfrl.utils.loss_aggregation import (
-    AggregatedLosses,
-    aggregate_losses,
-    expand_weights,
 )
 from tfrl.utils.nests.structure import safe_has_state
 from tfrl.utils.ou_process import OUProcess, ornstein_uhlenbeck_process

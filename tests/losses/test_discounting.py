@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl.utils import common
+from tfrl import losses
 
 VALUES = np.array([[5.0, 6.0, 7.0], [1.0, -2.0, 0.5]], np.float32)
 
@@ -24,7 +24,7 @@ def future_sum(values, gamma, num_steps):
 @pytest.mark.parametrize("gamma", [0.9, 1.0, 0.0])
 def test_discounted_future_sum(num_steps, gamma):
     np.testing.assert_allclose(
-        common.discounted_future_sum(VALUES, gamma, num_steps),
+        losses.discounted_future_sum(VALUES, gamma, num_steps),
         future_sum(VALUES, gamma, num_steps),
         rtol=1e-6,
     )
@@ -33,13 +33,13 @@ def test_discounted_future_sum(num_steps, gamma):
 def test_values_after_an_episode_count_as_zero_whatever_they_are():
     values = VALUES.copy()
     values[1, 2] = np.nan
-    sums = common.discounted_future_sum_masked(values, 0.9, 3, [2, 1])
+    sums = losses.discounted_future_sum_masked(values, 0.9, 3, [2, 1])
     # 5 + 0.9 * 6; then 6, and nothing.
     np.testing.assert_allclose(sums, [[10.4, 6, 0], [1, 0, 0]], rtol=1e-6)
 
 
 def test_shift_values():
-    shifted = common.shift_values(VALUES, 0.5, 2, final_values=[8.0, 16.0])
+    shifted = losses.shift_values(VALUES, 0.5, 2, final_values=[8.0, 16.0])
     # g^2 v_2, then g^2 and g^1 times the final value.
     np.testing.assert_allclose(shifted, [[1.75, 2, 4], [0.125, 4, 8]])
 
@@ -49,14 +49,14 @@ def test_shift_values():
     [(0, VALUES), (1, [[3, 3.5, 0], [-1, 0.25, 0]]), (9, np.zeros([2, 3]))],
 )
 def test_without_final_values_nothing_follows(num_steps, expected):
-    np.testing.assert_allclose(common.shift_values(VALUES, 0.5, num_steps), expected)
+    np.testing.assert_allclose(losses.shift_values(VALUES, 0.5, num_steps), expected)
 
 
 def test_n_step_returns_are_a_sum_and_a_shift():
     gamma, num_steps, final = 0.9, 2, np.float32([3.0, 4.0])
     rewards, values = VALUES, VALUES[:, ::-1]
-    returns = common.discounted_future_sum(rewards, gamma, num_steps)
-    returns += common.shift_values(values, gamma, num_steps, final)
+    returns = losses.discounted_future_sum(rewards, gamma, num_steps)
+    returns += losses.shift_values(values, gamma, num_steps, final)
     bootstrapped = np.concatenate([values, final[:, np.newaxis]], axis=1)
     expected = [
         [
@@ -78,8 +78,8 @@ def test_unknown_shapes_and_tensors_of_steps_trace_once():
     )
     def both(values, num_steps):
         return (
-            common.discounted_future_sum(values, 0.9, num_steps),
-            common.shift_values(values, 0.9, num_steps),
+            losses.discounted_future_sum(values, 0.9, num_steps),
+            losses.shift_values(values, 0.9, num_steps),
         )
 
     for shape in ((2, 3), (4, 5)):
@@ -93,9 +93,9 @@ def test_unknown_shapes_and_tensors_of_steps_trace_once():
 @pytest.mark.parametrize(
     "call",
     [
-        lambda x: common.discounted_future_sum(x, 0.9, 1),
-        lambda x: common.discounted_future_sum_masked(x, 0.9, 1, [1]),
-        lambda x: common.shift_values(x, 0.9, 1),
+        lambda x: losses.discounted_future_sum(x, 0.9, 1),
+        lambda x: losses.discounted_future_sum_masked(x, 0.9, 1, [1]),
+        lambda x: losses.shift_values(x, 0.9, 1),
     ],
 )
 def test_values_without_a_batch_are_an_error(call):
@@ -105,6 +105,6 @@ def test_values_without_a_batch_are_an_error(call):
 
 def test_impossible_numbers_of_steps_are_errors():
     with pytest.raises(ValueError, match=r"num_steps: got 0, .*at least 1"):
-        common.discounted_future_sum(VALUES, 0.9, 0)
+        losses.discounted_future_sum(VALUES, 0.9, 0)
     with pytest.raises(ValueError, match=r"num_steps: got -1, .*at least 0"):
-        common.shift_values(VALUES, 0.9, -1)
+        losses.shift_values(VALUES, 0.9, -1)

@@ -1,0 +1,90 @@
+"""From losses per example and regularisation losses to one scalar."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+
+class AggregatedLosses(NamedTuple):
+    """Scalar losses: their total, the weighted mean and the regularisation part."""
+
+    total_loss: tf.Tensor | None
+    weighted: tf.Tensor | None
+    regularization: tf.Tensor | None
+
+
+def aggregate_losses(
+    per_example_loss: tf.Tensor | None = None,
+    sample_weight: Any = None,
+    global_batch_size: Any = None,
+    regularization_loss: Any = None,
+) -> AggregatedLosses:
+    """Reduces losses per example and regularisation losses to one scalar.
+
+    Args:
+      per_example_loss: `[B]` or `[B, T, ...]`; the mean is taken over all dimensions.
+      sample_weight: a scalar, `[B]` or `[B, T, ...]`, expanded on the right. A weight
+        of zero removes its example even where the loss is not finite.
+      global_batch_size: what to divide by instead of `B` times the replicas.
+      regularization_loss: a scalar or a list, divided by the number of replicas.
+
+    Raises:
+      ValueError: `per_example_loss` is a scalar, or the shape of `sample_weight` is not
+        the beginning of its shape.
+    """
+    weighted = regularization = None
+    if per_example_loss is not None:
+        if per_example_loss.shape.rank == 0:
+            raise ValueError(
+                "per_example_loss: expected one loss per example, shape [B] or "
+                "[B, T, ...], got a scalar; use an element-wise loss function such as "
+                "tf.math.squared_difference."
+            )
+        if sample_weight is not None:
+            weight = expand_weights(sample_weight, per_example_loss)
+            per_example_loss = tf.math.multiply_no_nan(per_example_loss, weight)
+        per_example_loss = tf.reduce_mean(
+            per_example_loss, axis=list(range(1, per_example_loss.shape.rank))
+        )
+        if global_batch_size is None:
+            replicas = tf.distribute.get_strategy().num_replicas_in_sync
+            weighted = tf.reduce_mean(per_example_loss) / replicas
+        else:
+            weighted = tf.nn.compute_average_loss(
+                per_example_loss, global_batch_size=global_batch_size
+            )
+    if regularization_loss is not None and not _is_empty(regularization_loss):
+        regularization = tf.nn.scale_regularization_loss(regularization_loss)
+    parts = [loss for loss in (weighted, regularization) if loss is not None]
+    return AggregatedLosses(
+        tf.add_n(parts) if parts else None, weighted, regularization
+    )
+
+
+def _is_empty(losses: Any) -> bool:
+    return isinstance(losses, list | tuple) and not losses
+
+
+def expand_weights(weights: Any, like: tf.Tensor) -> tf.Tensor:
+    """Returns `weights` in the dtype and, unless a scalar, with the rank of `like`.
+
+    Args:
+      weights: a scalar, `[B]`, `[B, T]` and so on.
+      like: `[B, T, ...]`.
+
+    Raises:
+      ValueError: the shape of `weights` is not the beginning of that of `like`, so that
+        the two would be broadcast against each other.
+    """
+    weights = tf.cast(weights, like.dtype)
+    rank = weights.shape.rank
+    if rank > like.shape.rank or not weights.shape.is_compatible_with(
+        like.shape[:rank]
+    ):
+        raise ValueError(
+            f"weights: expected a scalar or a shape that begins {like.shape}, got "
+            f"{weights.shape}; give one weight for each example, [B]."
+        )
+    return weights[(..., *[tf.newaxis] * (like.shape.rank - rank))] if rank else weights

@@ -1,0 +1,116 @@
+"""Sums and shifts of values along time, for rows `[B, T]` of one episode each.
+
+Nothing here knows of episodes' ends but `discounted_future_sum_masked`; returns that do
+are in `tfrl.losses.returns`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+
+def discounted_future_sum(values: Any, gamma: Any, num_steps: Any) -> tf.Tensor:
+    """Sums the `num_steps` values from each on, those after the last being 0.
+
+    The sum is `v_t + g v_(t+1) + ... + g^(n-1) v_(t+n-1)`.
+
+    Args:
+      values: floats `[B, T]`.
+      gamma: a scalar.
+      num_steps: a positive integer, or integer tensor, `n`.
+
+    Returns:
+      The sums `[B, T]`.
+
+    Raises:
+      ValueError: if `values` is not of rank 2, or `num_steps` is a number below 1.
+    """
+    values = _batch_major(values)
+    _check_at_least("num_steps", num_steps, 1)
+    num_steps = tf.minimum(num_steps, tf.shape(values)[1])
+    weights = _powers(gamma, tf.range(num_steps), values.dtype)
+    padded = tf.pad(values, [[0, 0], [0, num_steps - 1]])
+    # A convolution in TensorFlow's sense does not turn the filter round.
+    sums = tf.nn.conv1d(
+        padded[..., tf.newaxis],
+        weights[:, tf.newaxis, tf.newaxis],
+        stride=1,
+        padding="VALID",
+    )
+    return tf.ensure_shape(tf.squeeze(sums, -1), values.shape)
+
+
+def discounted_future_sum_masked(
+    values: Any, gamma: Any, num_steps: Any, episode_lengths: Any
+) -> tf.Tensor:
+    """As `discounted_future_sum`, with values after the end of each row's episode 0.
+
+    Args:
+      values: floats `[B, T]`.
+      gamma: a scalar.
+      num_steps: a positive integer, or integer tensor.
+      episode_lengths: integers `[B]`.
+
+    Returns:
+      The sums `[B, T]`.
+
+    Raises:
+      ValueError: as `discounted_future_sum`.
+    """
+    values = _batch_major(values)
+    inside = tf.sequence_mask(episode_lengths, tf.shape(values)[1])
+    # Selected, not multiplied: what follows an episode may be anything, NaN too.
+    return discounted_future_sum(tf.where(inside, values, 0), gamma, num_steps)
+
+
+def shift_values(
+    values: Any, gamma: Any, num_steps: Any, final_values: Any = None
+) -> tf.Tensor:
+    """Discounted values some steps ahead: `g^n v_(t+n)`, as for n-step bootstrapping.
+
+    Args:
+      values: floats `[B, T]`.
+      gamma: a scalar.
+      num_steps: an integer, or integer tensor, `n`, of at least 0.
+      final_values: floats `[B]`, the values after step T - 1; 0 if None.
+
+    Returns:
+      `[B, T]`: `g^n v_(t+n)` where `t + n < T`, and `g^(T-t) final_value` elsewhere.
+
+    Raises:
+      ValueError: if `values` is not of rank 2, or `num_steps` is a number below 0.
+    """
+    values = _batch_major(values)
+    _check_at_least("num_steps", num_steps, 0)
+    num_steps = tf.minimum(num_steps, tf.shape(values)[1])
+    if final_values is None:
+        final_values = tf.zeros_like(values[:, 0])
+    final_values = tf.cast(final_values, values.dtype)
+    steps_left = tf.range(num_steps, 0, -1)
+    ends = final_values[:, tf.newaxis] * _powers(gamma, steps_left, values.dtype)
+    shifted = _powers(gamma, num_steps, values.dtype) * values[:, num_steps:]
+    return tf.ensure_shape(tf.concat([shifted, ends], axis=1), values.shape)
+
+
+def _powers(gamma: Any, exponents: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    return tf.pow(tf.cast(gamma, dtype), tf.cast(exponents, dtype))
+
+
+def _batch_major(values: Any) -> tf.Tensor:
+    values = tf.convert_to_tensor(values)
+    if values.shape.rank != 2:
+        raise ValueError(
+            f"values: got rank {values.shape.rank} (shape {values.shape}), expected "
+            "floats [B, T]; add a batch dimension with values[tf.newaxis]."
+        )
+    return values
+
+
+def _check_at_least(name: str, value: Any, minimum: int) -> None:
+    if not tf.is_tensor(value) and value < minimum:
+        raise ValueError(
+            f"{name}: got {value}, expected a number of steps of at least {minimum}; "
+            "steps are counted towards the future."
+        )

@@ -43,7 +43,7 @@ def assert_n_step(transition, reward, discount, observation, step_type):
 
 
 def assert_masked(transition):
-    """`transition` is none: LAST marks it, nothing of it is NaN where a loss looks."""
+    """LAST marks `transition`, and nothing of it is NaN where a loss looks."""
     assert transition.time_step.is_last()[0]
     np.testing.assert_array_equal(transition.next_time_step.reward, [0])
     np.testing.assert_array_equal(transition.next_time_step.discount, [0])
@@ -203,12 +203,15 @@ def test_garbage_after_the_episode_does_not_leak():
     assert_n_step(trajectory.to_n_step_transition(frames, GAMMA), 1, 0, 11, LAST)
 
 
-def test_first_time_step_has_nan_reward_and_discount():
-    step = trajectory.to_n_step_transition(
-        sequence([MID] * 2, [MID] * 2), GAMMA
-    ).time_step
-    assert np.isnan(step.reward).all()
-    assert np.isnan(step.discount).all()
+@pytest.mark.parametrize("num_frames", [2, 3])
+def test_reward_and_discount_of_the_first_time_step_are_zeros(num_frames):
+    frames = sequence([MID] * num_frames, [MID] * num_frames)
+    for step in (
+        trajectory.to_transition(frames).time_step,
+        trajectory.to_n_step_transition(frames, GAMMA).time_step,
+    ):
+        np.testing.assert_array_equal(step.reward, np.zeros_like(step.reward))
+        np.testing.assert_array_equal(step.discount, np.zeros_like(step.discount))
 
 
 def test_n_step_equals_a_loop_over_random_episodes():

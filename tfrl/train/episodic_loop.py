@@ -8,14 +8,12 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
-from tfrl.agents.reinforce import episodes
 from tfrl.compilation import host_calls
 from tfrl.environments import tf_environment
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.replay_buffers.ring import ring_replay_buffer
 from tfrl.train import loop
-from tfrl.trajectories import time_step as ts
-from tfrl.trajectories import trajectory
+from tfrl.trajectories import episodes, trajectory
 
 # Frames, or fewer, that a compiled loop trains on at one length alone.
 _SHORT = 256
@@ -66,14 +64,14 @@ class EpisodicLoop(loop.Loop):
             environment, agent, replay_buffer, observers, seed, jit_compile
         )
         batch_size = environment.batch_size
-        episodes = collect_episodes_per_iteration
-        if episodes < 1 or episodes % batch_size:
+        num_episodes = collect_episodes_per_iteration
+        if num_episodes < 1 or num_episodes % batch_size:
             raise ValueError(
                 "collect_episodes_per_iteration: expected a multiple of the "
-                f"environment's batch size {batch_size}, got {episodes}; each member "
-                "gives the same number of episodes."
+                f"environment's batch size {batch_size}, got {num_episodes}; each "
+                "member gives the same number of episodes."
             )
-        self._episodes_per_member = episodes // batch_size
+        self._episodes_per_member = num_episodes // batch_size
         # A queue, for one, has no limit.
         self._max_length = replay_buffer.max_length or tf.int64.max
         # Whether an iteration of a compiled call did not fit into the buffer.
@@ -138,7 +136,7 @@ class EpisodicLoop(loop.Loop):
 
     def _train(self, frames: trajectory.Trajectory) -> tf.Tensor:
         """Updates the agent with the members' shares of `frames`; returns the loss."""
-        shares = _keep_first_episodes(frames, self._episodes_per_member)
+        shares = episodes.keep_first(frames, self._episodes_per_member)
         return self._agent.train(shares).loss
 
     def _train_at_fixed_length(self, is_complete: tf.Tensor) -> tf.Tensor:
@@ -175,19 +173,3 @@ class EpisodicLoop(loop.Loop):
             f"max_length={self._max_length} frames of an environment; "
             "make it larger, or limit the episodes with a TimeLimit."
         )
-
-
-def _keep_first_episodes(
-    frames: trajectory.Trajectory, num_episodes: int
-) -> trajectory.Trajectory:
-    """Makes what follows each row's first `num_episodes` episodes an unfinished one.
-
-    Agents mask unfinished episodes. Frames of zeros stay what they are: padding.
-    """
-    finished_before = tf.cumsum(
-        tf.cast(frames.is_episode_end(), tf.int32), axis=1, exclusive=True
-    )
-    kept = (finished_before < num_episodes) | episodes.is_padding(frames)
-    return frames._replace(
-        next_step_type=tf.where(kept, frames.next_step_type, ts.StepType.MID)
-    )

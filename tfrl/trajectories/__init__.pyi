@@ -1,3 +1,4 @@
+from . import episodes as episodes
 from . import policy_step as policy_step
 from . import time_step as time_step
 from . import trajectory as trajectory

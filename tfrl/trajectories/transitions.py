@@ -1,21 +1,27 @@
-"""From frames to the transitions that agents learn from, masked at boundaries and cuts.
+"""Makes the transitions that agents learn from; marks those at boundaries and cuts.
 
 Frame `t` holds the reward, discount and step type of the step its action led to, but
 that step's observation is in frame `t + 1`, and only if the two belong together:
 `next_step_type[t] == step_type[t + 1]`. Elsewhere the sequence is *cut* (a resumed run,
 a reset in mid-episode). A frame whose `step_type` is LAST is a *boundary*: the
 environment's reset, which carries no learning signal. Every loss masks the transitions
-whose `time_step` is LAST, so the converters mark those that cross a cut likewise.
+whose `time_step` is LAST, so the converters set LAST there for a transition that
+crosses a cut, too.
+
+What the frames do not tell is the reward and discount of a transition's first time
+step: those are zeros. NaN would say more clearly that they are unknown, but it would
+trip `tf.debugging.enable_check_numerics()`, and it would get through every mask that
+multiplies.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 import tensorflow as tf
 
-from tfrl.trajectories import policy_step
+from tfrl.losses import returns
+from tfrl.trajectories import episodes, policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import composite
 
@@ -30,12 +36,12 @@ class Transition(NamedTuple):
 
     `next_time_step` holds the reward and discount on the way from `s` to `s'`, which
     may be n steps; see `to_n_step_transition`. A transition whose
-    `time_step.step_type` is LAST is none, and losses mask it.
+    `time_step.step_type` is LAST is not a valid transition, and losses mask it.
 
     Attributes:
-      time_step: the first `TimeStep`; its reward and discount are not known.
-      action_step: the `PolicyStep` taken there, its state usually `()`.
-      next_time_step: the `TimeStep` reached.
+      time_step: The first `TimeStep`; its reward and discount are not known.
+      action_step: The `PolicyStep` taken there, its state usually `()`.
+      next_time_step: The `TimeStep` reached.
     """
 
     time_step: Any
@@ -56,20 +62,20 @@ def to_transition(
     """Pairs each frame with the next one's observation.
 
     Two frames that do not belong together (`next_step_type[t] != step_type[t + 1]`)
-    make no transition: its `time_step.step_type` is LAST, as that of a boundary is, so
-    that every loss masks both with `~transition.time_step.is_last()`.
+    make no valid transition: its `time_step.step_type` is LAST, as that of a boundary
+    is, so that every loss masks both with `~transition.time_step.is_last()`.
 
     Args:
-      trajectory: `[B, T, ...]` if `next_trajectory` is None, which pairs
+      trajectory: Frames `[B, T, ...]` if `next_trajectory` is None, which pairs
         `trajectory[:, :-1]` with `trajectory[:, 1:]`; else `[B, ...]` or `[B, T, ...]`.
-      next_trajectory: the frames that follow those of `trajectory`, of the same shape.
+      next_trajectory: The frames that follow those of `trajectory`, of the same shape.
 
     Returns:
       A `Transition` of tensors, `[B, T - 1, ...]`, or of the given shape when
       `next_trajectory` is. Reward and discount of `time_step` are not known: zeros.
 
     Raises:
-      ValueError: if `discount` is not of rank 1 or 2 (2 without `next_trajectory`).
+      ValueError: `discount` is not of rank 1 or 2 (2 without `next_trajectory`).
     """
     _check_rank("trajectory.discount", trajectory.discount, (1, 2))
     if next_trajectory is None:
@@ -116,20 +122,20 @@ def to_n_step_transition(trajectory: Trajectory, gamma: Any) -> Transition:
       discount is 0; at a truncation the value of the last observation is bootstrapped;
     - less where the sequence is cut before frame `t + 1`: `k = t`, the last frame whose
       observation is known to follow, and the reward of frame `t` is left out;
-    - 0 where frame 0 is a boundary or is cut off at once: there is no transition.
+    - 0 where frame 0 is a boundary or nothing follows it: there is no transition.
       `time_step.step_type` is then LAST, which every loss masks, reward and discount
       are 0, and the next observation is that of either frame.
 
     Args:
-      trajectory: `[B, T, ...]` with `T >= 2` and one reward, `[B, T]`.
-      gamma: a scalar, the agent's own discount.
+      trajectory: Frames `[B, T, ...]` with `T >= 2` and one reward, `[B, T]`.
+      gamma: A scalar, the agent's own discount.
 
     Returns:
       A `Transition` `[B, ...]` without the time dimension. Reward and discount of
-      `time_step` are not known: NaN.
+      `time_step` are not known: zeros.
 
     Raises:
-      ValueError: if `discount` or `reward` is not of rank 2, or `T < 2`.
+      ValueError: `discount` or `reward` is not of rank 2, or `T < 2`.
     """
     _check_rank("trajectory.discount", trajectory.discount, (2,))
     _check_one_reward(trajectory.reward)
@@ -161,8 +167,8 @@ def to_n_step_transition(trajectory: Trajectory, gamma: Any) -> Transition:
     return Transition(
         time_step=ts.TimeStep(
             step_type=tf.where(exists, frame.step_type, _StepType.LAST),
-            reward=tf.fill(tf.shape(reward), tf.constant(np.nan, reward.dtype)),
-            discount=tf.fill(tf.shape(discount), tf.constant(np.nan, discount.dtype)),
+            reward=tf.zeros_like(reward),
+            discount=tf.zeros_like(discount),
             observation=frame.observation,
         ),
         action_step=policy_step.PolicyStep(
@@ -207,29 +213,29 @@ def experience_to_transitions(
 
 
 def _inside_episode(trajectory: Trajectory) -> tf.Tensor:
-    """Bool `[B, T - 1]`: whether step `t` is taken in the episode of frame 0.
+    """Returns whether step `t` is taken in the episode of frame 0, bool `[B, T - 1]`.
 
     True from the left, up to the first boundary or cut.
     """
-    follows = tf.equal(trajectory.next_step_type[:, :-1], trajectory.step_type[:, 1:])
-    goes_on = follows & ~trajectory.is_boundary()[:, :-1]
+    goes_on = episodes.follows(trajectory) & ~trajectory.is_boundary()[:, :-1]
     return tf.cast(tf.math.cumprod(tf.cast(goes_on, tf.int32), axis=1), tf.bool)
 
 
 def _n_step_reward_and_discount(
     trajectory: Trajectory, gamma: Any, inside: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The two sums of `to_n_step_transition`, over the steps that are `inside`."""
+    """Returns the reward and discount over the steps that are `inside`, each `[B]`."""
     discounts = tf.where(inside, trajectory.discount[:, :-1], 1)
     gammas = tf.where(inside, tf.cast(gamma, discounts.dtype), 1)
-    # g^t d_0 ... d_(t-1): what the reward of step t is worth at step 0.
-    worth = tf.math.cumprod(gammas * discounts, axis=1, exclusive=True)
     rewards = tf.where(inside, trajectory.reward[:, :-1], 0)
-    reward = tf.reduce_sum(worth * tf.cast(rewards, worth.dtype), axis=1)
+    reward = returns.discounted_return(
+        tf.transpose(tf.cast(rewards, discounts.dtype)),
+        tf.transpose(gammas * discounts),
+    )
     # One gamma short: the product leaves out the first.
     discount = tf.reduce_prod(gammas[:, 1:], axis=1) * tf.reduce_prod(discounts, axis=1)
     discount = tf.where(inside[:, 0], discount, 0)
-    return tf.stop_gradient(reward), tf.stop_gradient(discount)
+    return reward, tf.stop_gradient(discount)
 
 
 def _slice_time(trajectory: Trajectory, start: int | None, end: int | None) -> Any:

@@ -17,14 +17,13 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tfrl import losses
 from tfrl.agents import data_converter, tf_agent
-from tfrl.agents.reinforce import episodes
-from tfrl.losses import returns as returns_lib
 from tfrl.networks import network as network_lib
 from tfrl.policies import actor_policy, greedy_policy
 from tfrl.specs import tensor_spec
+from tfrl.trajectories import episodes, trajectory
 from tfrl.trajectories import time_step as ts
-from tfrl.trajectories import trajectory
 from tfrl.utils import common, nest_utils, optimizers, summaries, variables
 
 AdvantageFnType = Callable[[tf.Tensor, tf.Tensor | None], tf.Tensor]
@@ -178,7 +177,7 @@ class ReinforceAgent(tf_agent.TFAgent):
         if self._value_network is not None:
             rewards += discounts * self._values_at_truncations(frames)
         goes_on = tf.cast(~frames.is_last() & ~episodes.is_cut(frames), tf.float32)
-        returns = returns_lib.discounted_returns(
+        returns = losses.discounted_returns(
             common.transpose_batch_time(rewards),
             common.transpose_batch_time(goes_on * discounts),
         )
@@ -192,8 +191,7 @@ class ReinforceAgent(tf_agent.TFAgent):
         """
         values = self._values(frames)
         next_values = tf.pad(values[:, 1:], [[0, 0], [0, 1]])
-        followed = tf.pad(frames.is_boundary()[:, 1:], [[0, 0], [0, 1]])
-        return tf.where(frames.is_last() & followed, next_values, 0.0)
+        return tf.where(episodes.last_observation_follows(frames), next_values, 0.0)
 
     def total_loss(
         self,
@@ -207,7 +205,7 @@ class ReinforceAgent(tf_agent.TFAgent):
         Raises:
           tf.errors.InvalidArgumentError: no episode in it is complete.
         """
-        num_episodes = episodes.count(experience)
+        num_episodes = _count_episodes(experience)
         valid = episodes.in_complete_episode(experience)
         if weights is None:
             weights = valid
@@ -227,7 +225,7 @@ class ReinforceAgent(tf_agent.TFAgent):
             }
         )
         if self._normalize_returns:
-            advantages = episodes.normalize(advantages, valid)
+            advantages = losses.standardize(advantages, valid)
             baseline = "returns" if values is None else "advantages"
             self._summarize_histograms({f"normalized_{baseline}": advantages})
         distribution = self._distribution(experience)
@@ -243,7 +241,7 @@ class ReinforceAgent(tf_agent.TFAgent):
             tf.cast(~episodes.is_padding(experience), tf.float32)
         )
         zero = tf.constant(0.0)
-        losses = ReinforceAgentLossInfo(
+        parts = ReinforceAgentLossInfo(
             policy_gradient_loss=policy_gradient_loss,
             policy_network_regularization_loss=_regularization(self._actor_network),
             entropy_regularization_loss=self.entropy_regularization_loss(
@@ -256,12 +254,12 @@ class ReinforceAgent(tf_agent.TFAgent):
             if values is None
             else _regularization(self._value_network),
         )
-        total = tf.add_n(list(losses))
+        total = tf.add_n(list(parts))
         if self.summaries_enabled:
             summaries.summarize_scalar_dict(
-                {**losses._asdict(), "total_loss": total}, step=self.train_step_counter
+                {**parts._asdict(), "total_loss": total}, step=self.train_step_counter
             )
-        return tf_agent.LossInfo(total, losses)
+        return tf_agent.LossInfo(total, parts)
 
     def _values(
         self, frames: trajectory.Trajectory, training: bool = False
@@ -363,6 +361,21 @@ class ReinforceAgent(tf_agent.TFAgent):
             summaries.summarize_histogram_dict(tensors, self.train_step_counter)
 
 
+def _count_episodes(frames: trajectory.Trajectory) -> tf.Tensor:
+    """Returns how many episodes end in the frames, and checks that one does."""
+    num_episodes = episodes.count(frames)
+    tf.debugging.assert_greater(
+        num_episodes,
+        0.0,
+        message=(
+            "experience: REINFORCE learns from whole episodes, and none of this "
+            "experience is complete (no next_step_type is LAST); collect until an "
+            "episode ends, in a buffer that holds all of it."
+        ),
+    )
+    return num_episodes
+
+
 def _subtract_values(returns: tf.Tensor, values: tf.Tensor | None) -> tf.Tensor:
     return returns - values
 
@@ -372,5 +385,5 @@ def _keep_returns(returns: tf.Tensor, values: tf.Tensor | None) -> tf.Tensor:
 
 
 def _regularization(network: Any) -> tf.Tensor:
-    losses = network.losses
-    return tf.nn.scale_regularization_loss(losses) if losses else tf.constant(0.0)
+    penalties = network.losses
+    return tf.nn.scale_regularization_loss(penalties) if penalties else tf.constant(0.0)

@@ -1,0 +1,95 @@
+"""Where the episodes begin and end in rows of frames, `[B, T, ...]`.
+
+A row may hold several episodes. Frame `t + 1` follows frame `t` only if
+`next_step_type[t] == step_type[t + 1]`; elsewhere the row is *cut*, by a resumed run or
+by a reset in mid-episode.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import tensorflow as tf
+
+from tfrl.trajectories import time_step as ts
+
+if TYPE_CHECKING:
+    from tfrl.trajectories.trajectory import Trajectory
+
+
+def follows(frames: Trajectory) -> tf.Tensor:
+    """Returns whether frame `t + 1` follows frame `t`, bool `[B, T - 1]`."""
+    return tf.equal(frames.next_step_type[:, :-1], frames.step_type[:, 1:])
+
+
+def is_cut(frames: Trajectory) -> tf.Tensor:
+    """Returns whether the row is cut after each frame, bool `[B, T]`.
+
+    The row's end is not a cut.
+    """
+    return tf.pad(~follows(frames), [[0, 0], [0, 1]])
+
+
+def in_complete_episode(frames: Trajectory) -> tf.Tensor:
+    """Returns 1.0 for each frame whose episode reaches its end, float32 `[B, T]`.
+
+    Each row is divided into segments, which end at an episode's last frame and at every
+    cut; a segment counts if its last frame ends an episode.
+    """
+    ends_episode = frames.is_last()
+    ends_segment = tf.cast(ends_episode | is_cut(frames), tf.int32)
+    segment = tf.cumsum(ends_segment, axis=1, exclusive=True)
+    batch_size, length = tf.unstack(tf.shape(segment))
+    segment += tf.range(batch_size)[:, tf.newaxis] * length
+    complete = tf.math.unsorted_segment_max(
+        tf.cast(ends_episode, tf.int32), segment, batch_size * length
+    )
+    inside = tf.cast(tf.gather(complete, segment), tf.bool)
+    return tf.cast(inside & ~frames.is_boundary(), tf.float32)
+
+
+def is_padding(frames: Trajectory) -> tf.Tensor:
+    """Returns whether each frame only fills up its row, bool `[B, T]`.
+
+    No step of an environment leads from FIRST to FIRST, as in frames of zeros, or from
+    LAST to LAST, as after the end of an episode of fixed length.
+    """
+    return (frames.step_type == frames.next_step_type) & ~(
+        frames.step_type == ts.StepType.MID
+    )
+
+
+def count(frames: Trajectory) -> tf.Tensor:
+    """Returns how many episodes end in the frames, float32 `[]`."""
+    return tf.reduce_sum(tf.cast(frames.is_episode_end(), tf.float32))
+
+
+def last_observation_follows(frames: Trajectory) -> tf.Tensor:
+    """Returns whether each frame ends an episode whose last observation is known.
+
+    That observation is in the boundary frame that follows. At a truncation its value is
+    bootstrapped.
+
+    Returns:
+      Bool `[B, T]`; False at the row's last frame, which nothing follows.
+    """
+    followed = tf.pad(frames.is_boundary()[:, 1:], [[0, 0], [0, 1]])
+    return frames.is_last() & followed
+
+
+def keep_first(frames: Trajectory, num_episodes: int) -> Trajectory:
+    """Returns the frames with all but each row's first episodes left unfinished.
+
+    Agents that learn from whole episodes mask unfinished ones. Padding stays padding.
+
+    Args:
+      frames: `[B, T, ...]`.
+      num_episodes: How many episodes of each row stay as they are.
+    """
+    finished_before = tf.cumsum(
+        tf.cast(frames.is_episode_end(), tf.int32), axis=1, exclusive=True
+    )
+    kept = (finished_before < num_episodes) | is_padding(frames)
+    return frames._replace(
+        next_step_type=tf.where(kept, frames.next_step_type, ts.StepType.MID)
+    )

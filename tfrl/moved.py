@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 # By old and new package, the modules' old and new names.
 _MOVES = {
+    ("tfrl.agents.reinforce", "tfrl.trajectories"): {"episodes": "episodes"},
     ("tfrl.environments", "tfrl.environments.boundary"): {
         "action_arrays": "action_arrays",
         "action_tensors": "action_tensors",
@@ -58,6 +59,11 @@ _MOVES = {
         "reverb_dataset": "reverb_dataset",
         "reverb_observer": "reverb_observer",
         "reverb_rows": "reverb_rows",
+    },
+    ("tfrl.replay_service", "tfrl.specs"): {"specs_json": "spec_json"},
+    ("tfrl.utils", "tfrl.losses"): {
+        "discounting": "discounting",
+        "loss_aggregation": "aggregation",
     },
     ("tfrl.utils", "tfrl.savers"): {
         "checkpointing": "checkpointing",

@@ -14,7 +14,7 @@ def checkpoint_as_int32(variable: tf.Variable) -> None:
     Checkpoints of replay buffers have always held int32; so they can be restored by
     this release and by those before it.
     """
-    variable.__class__ = _int32_in_checkpoints(type(variable))
+    variable.__class__ = _int32_in_checkpoints(variable.__class__)
 
 
 @functools.cache

@@ -152,8 +152,9 @@ class Run:
         _recover_directory(self._directory.final_policy)
         bar = progress.Progress(first, self._num_iterations)
         with contextlib.ExitStack() as stack:
-            for closed in (*self._loggers, bar):
-                stack.callback(closed.close)
+            stack.callback(bar.close)
+            for logger in self._loggers:
+                stack.callback(logger.close)
             if first >= self._num_iterations:
                 bar.note(
                     f"This run is finished: {first:,} iterations done. Its outputs are "

@@ -1,7 +1,7 @@
 """Nests of tensors and their specs, in one place.
 
-`nest_structure` compares and names structures, `nest_checks` compares tensors with
-specs, and `nest_batching` adds and removes outer dimensions.
+`nests.structure` compares and names structures, `nests.checks` compares tensors with
+specs, and `nests.batching` adds and removes outer dimensions.
 """
 
 from tfrl.utils.nests.batching import (

@@ -5,6 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from tfrl.system import quiet
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -85,3 +89,39 @@ def test_log_level_of_the_user_is_kept(tmp_path):
     code = "from tfrl.system import quiet\nquiet.quieten_tensorflow()\n"
     assert run(code, tmp_path).stdout == "2\n"
     assert run(code, tmp_path, TF_CPP_MIN_LOG_LEVEL="0").stdout == "0\n"
+
+
+@pytest.fixture
+def machine_with_a_gpu(tmp_path, monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    (tmp_path / "proc/driver/nvidia/gpus/0000:01:00.0").mkdir(parents=True)
+    return str(tmp_path)
+
+
+def test_a_gpu_is_known_by_its_driver(machine_with_a_gpu, tmp_path):
+    assert quiet.has_visible_gpu(machine_with_a_gpu)
+    assert not quiet.has_visible_gpu(str(tmp_path / "elsewhere"))
+
+
+@pytest.mark.parametrize("hidden", ["", "-1"])
+def test_a_gpu_that_the_user_hides_does_not_count(
+    machine_with_a_gpu, monkeypatch, hidden
+):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
+    assert not quiet.has_visible_gpu(machine_with_a_gpu)
+
+
+QUIETEN_WITH_GPUS = """
+from tfrl.system import quiet
+quiet.has_visible_gpu = lambda: {present}
+quiet.quieten_tensorflow()
+"""
+
+
+def test_one_line_says_that_tensorflow_cannot_use_the_gpu():
+    result = run(QUIETEN_WITH_GPUS.format(present=True), CUDA_VISIBLE_DEVICES="-1")
+    (line,) = result.stderr.splitlines()
+    assert "NVIDIA GPU, but TensorFlow cannot use it" in line
+    assert "pip install 'tfrl[gpu]'" in line
+    without = run(QUIETEN_WITH_GPUS.format(present=False), CUDA_VISIBLE_DEVICES="-1")
+    assert without.stderr == ""

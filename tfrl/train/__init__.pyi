@@ -2,6 +2,7 @@ from . import episodic_loop as episodic_loop
 from . import learning_curve as learning_curve
 from . import loop as loop
 from . import off_policy_loop as off_policy_loop
+from . import placement as placement
 from . import progress as progress
 from . import run as run
 from . import run_directory as run_directory
@@ -12,6 +13,7 @@ from .episodic_loop import EpisodicLoop as EpisodicLoop
 from .loop import IterationInfo as IterationInfo
 from .loop import Loop as Loop
 from .off_policy_loop import OffPolicyLoop as OffPolicyLoop
+from .placement import device_scope as device_scope
 from .run import Run as Run
 from .run import RunResult as RunResult
 from .run_directory import RunDirectory as RunDirectory

@@ -8,7 +8,6 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
-from tfrl.compilation import host_calls
 from tfrl.environments import tf_environment
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.replay_buffers.ring import ring_replay_buffer
@@ -71,18 +70,24 @@ class EpisodicLoop(loop.Loop):
                 f"environment's batch size {batch_size}, got {num_episodes}; each "
                 "member gives the same number of episodes."
             )
+        self._placement.check_collects_into("replay_buffer", replay_buffer.variables())
         self._episodes_per_member = num_episodes // batch_size
         # A queue, for one, has no limit.
         self._max_length = replay_buffer.max_length or tf.int64.max
         # Whether an iteration of a compiled call did not fit into the buffer.
-        self._overflowed = tf.Variable(False, trainable=False, name="overflowed")
+        with tf.device(self._placement.collecting_device):
+            self._overflowed = tf.Variable(False, trainable=False, name="overflowed")
+        self._collect_on_host = self._placement.on_host(
+            self._collect, self._copied_weights
+        )
+        self._train_on_device = self._placement.on_device(self._train)
 
     def iterate(self, time_step: Any, policy_state: Any) -> tuple[Any, Any, tf.Tensor]:
         del time_step, policy_state
         # An iteration that failed has left its frames behind.
         self._replay_buffer.clear()
-        time_step, policy_state, is_complete = self._collect()
-        if host_calls.in_xla_graph():
+        time_step, policy_state, is_complete = self._collect_on_host()
+        if self._jit_compile:
             # XLA has no assertions; `_check_call` raises in its place.
             self._overflowed.assign(tf.logical_not(is_complete))
             loss = self._train_at_fixed_length(is_complete)
@@ -91,7 +96,7 @@ class EpisodicLoop(loop.Loop):
                 is_complete, [self._overflow_message()]
             )
             with tf.control_dependencies([check]):
-                loss = self._train(self._replay_buffer.gather_all())
+                loss = self._train_on_device(self._replay_buffer.gather_all())
         self._replay_buffer.clear()
         return time_step, policy_state, loss
 
@@ -105,7 +110,7 @@ class EpisodicLoop(loop.Loop):
         policy = self._agent.collect_policy
         batch_size = self._environment.batch_size
         max_length = self._max_length
-        has_failed = host_calls.in_xla_graph() and self._overflowed.read_value()
+        has_failed = self._jit_compile and self._overflowed.read_value()
 
         def is_unfinished(finished: tf.Tensor) -> tf.Tensor:
             return tf.reduce_any(finished < self._episodes_per_member)
@@ -152,7 +157,9 @@ class EpisodicLoop(loop.Loop):
             lengths = [max_length]
 
         def train(length: int) -> Callable[[], tf.Tensor]:
-            return lambda: self._train(self._replay_buffer.gather_first(length))
+            return lambda: self._train_on_device(
+                self._replay_buffer.gather_first(length)
+            )
 
         added = self._replay_buffer.num_frames() // self._environment.batch_size
         too_short = tf.cast(added > tf.constant(lengths, added.dtype), tf.int32)

@@ -23,9 +23,9 @@ from tfrl.environments import tf_environment
 from tfrl.metrics import tf_metrics
 from tfrl.policies import tf_policy
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
-from tfrl.train import control
+from tfrl.train import control, placement
 from tfrl.trajectories import trajectory
-from tfrl.utils import nest_utils, seeds, variables
+from tfrl.utils import nest_utils, seeds
 
 
 class IterationInfo(NamedTuple):
@@ -94,29 +94,44 @@ class Loop(tf.Module, abc.ABC):
         self._environment = environment
         self._agent = agent
         self._replay_buffer = replay_buffer
-        self._average_return = tf_metrics.AverageReturnMetric(
-            batch_size=environment.batch_size
+        self._placement = placement.placement_of(
+            agent.variables(),
+            environment.calls_python,
+            jit_compile,
         )
-        self._episodes = tf_metrics.NumberOfEpisodes()
-        self._environment_steps = tf_metrics.EnvironmentSteps()
+        if not environment.calls_python:
+            native = getattr(environment, "variables", ())
+            self._placement.check_collects_into("environment", native)
+        if seed is None:
+            seed = int(seeds.next_seed(seeds.make_generator())[0])
+        with tf.device(self._placement.collecting_device):
+            self._make_variables(seed)
         self._observers: list[Callable[[Any], Any]] = [
             self._average_return,
             self._episodes,
             self._environment_steps,
             *observers,
         ]
-        if seed is None:
-            seed = int(seeds.next_seed(seeds.make_generator())[0])
-        self._seed = tf.Variable(seed, dtype=tf.int64, trainable=False, name="seed")
-        self._iteration = tf.Variable(0, dtype=tf.int64, trainable=False)
-        # Steps of the batched environment, from which the random numbers derive.
-        self._step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
         self._position = _Position(self)
         self._control = control.Control()
         self._jit_compile = jit_compile
         self._call: Any = tf.function(
-            self._iterations, autograph=False, jit_compile=jit_compile or None
+            self._iterations,
+            autograph=False,
+            jit_compile=self._placement.compiles_whole or None,
         )
+
+    def _make_variables(self, seed: int) -> None:
+        """Makes the metrics, the counters and the seed."""
+        self._average_return = tf_metrics.AverageReturnMetric(
+            batch_size=self._environment.batch_size
+        )
+        self._episodes = tf_metrics.NumberOfEpisodes()
+        self._environment_steps = tf_metrics.EnvironmentSteps()
+        self._seed = tf.Variable(seed, dtype=tf.int64, trainable=False, name="seed")
+        self._iteration = tf.Variable(0, dtype=tf.int64, trainable=False)
+        # Steps of the batched environment, from which the random numbers derive.
+        self._step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
 
     @property
     def agent(self) -> tf_agent.TFAgent:
@@ -165,7 +180,8 @@ class Loop(tf.Module, abc.ABC):
             loss being finite. In a compiled loop the agent's weights are not finite
             any more then; restore a checkpoint.
         """
-        with _short_assertions(), self._environment.reraise():
+        device = tf.device(self._placement.collecting_device)
+        with _short_assertions(), self._environment.reraise(), device:
             self._start()
             time_step, policy_state, loss = self._call(
                 *self._position.leave(), tf.constant(num_iterations, tf.int64)
@@ -245,6 +261,10 @@ class Loop(tf.Module, abc.ABC):
             (zero[0], time_step, policy_state, zero[1]),
         )
         return time_step, policy_state, loss_sum / tf.cast(num_iterations, tf.float64)
+
+    def _copied_weights(self) -> list[Any]:
+        """The variables that a program of the host may copy from the device."""
+        return [*self._agent.variables(), *self._agent.collect_policy.variables()]
 
     @abc.abstractmethod
     def iterate(self, time_step: Any, policy_state: Any) -> tuple[Any, Any, tf.Tensor]:
@@ -394,15 +414,6 @@ def _obstacle_to_compilation(
         )
     if not environment.calls_python:
         return None
-    found = variables.as_tf_variables(agent.variables())
-    devices = {v.device for v in found if "GPU" in v.device}
-    if devices:
-        return (
-            f"a Python environment and an agent on {sorted(devices)}, expected an "
-            "agent on the CPU, where a compiled program can call Python; build the "
-            "agent and the buffer inside of tf.device('CPU'), or leave "
-            "jit_compile=False."
-        )
     if not host_calls.is_supported():
         return (
             f"a Python environment, expected a native one with TensorFlow "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -12,7 +13,7 @@ from tfrl.compilation import fast_dataset
 from tfrl.environments import tf_environment
 from tfrl.policies import random_tf_policy, tf_policy
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
-from tfrl.train import loop
+from tfrl.train import loop, placement
 
 
 class OffPolicyLoop(loop.Loop):
@@ -47,7 +48,7 @@ class OffPolicyLoop(loop.Loop):
       sampling: "dataset" takes the batches from the buffer's `as_dataset` pipeline;
         "variables" gathers them from the buffer's variables in the loop itself, which
         is faster and draws from the same distribution, and is what a compiled loop
-        does. None chooses by `jit_compile`.
+        does, and a loop whose buffer is not on the CPU. None chooses by these.
       sequence_length: frames of an example, for an agent that learns from sequences of
         any length, such as one with a recurrent network; None takes what the agent
         asks for.
@@ -89,7 +90,11 @@ class OffPolicyLoop(loop.Loop):
         ):
             if value < 1:
                 raise ValueError(f"{name}: expected at least 1, got {value}.")
-        from_dataset = _is_from_dataset(sampling, self._jit_compile)
+        self._replay_device = placement.device_of(replay_buffer.variables())
+        self._placement.check_trains_from("replay_buffer", replay_buffer.variables())
+        from_dataset = _is_from_dataset(
+            sampling, self._jit_compile, self._replay_device
+        )
         self._num_steps = _check_sequence_length(sequence_length, agent)
         replay_buffer.check_fits(self._num_steps)
         self._initial_steps = -(-initial_collect_steps // environment.batch_size)
@@ -108,6 +113,10 @@ class OffPolicyLoop(loop.Loop):
             if self._prioritized
             else sample_batch_size * train_steps_per_iteration
         )
+        self._collect_on_host = self._placement.on_host(
+            self._collect_frames, self._copied_weights
+        )
+        self._learn_on_device = self._placement.on_device(self._learn)
         self._iterator = None
         if from_dataset:
             self._iterator = iter(
@@ -162,6 +171,11 @@ class OffPolicyLoop(loop.Loop):
         )
 
     def iterate(self, time_step: Any, policy_state: Any) -> tuple[Any, Any, tf.Tensor]:
+        if self._placement.is_split:
+            time_step, policy_state, frames = self._collect_on_host(
+                time_step, policy_state
+            )
+            return time_step, policy_state, self._learn_on_device(frames)
         time_step, policy_state, added = self._collect(
             self._agent.collect_policy, time_step, policy_state, self._collect_steps
         )
@@ -189,6 +203,58 @@ class OffPolicyLoop(loop.Loop):
 
         added = self._control.lift(tf.constant(-1, tf.int64))
         return self._control.repeat(num_steps, step, (time_step, policy_state, added))
+
+    def _collect_frames(self, time_step: Any, policy_state: Any) -> tuple[Any, ...]:
+        """Takes an iteration's steps, and adds nothing.
+
+        Returns the time step and policy state reached, and frames `[steps, B, ...]`.
+        """
+        steps, spec = self._collect_steps, self._replay_buffer.data_spec
+        batch_size = self._environment.batch_size
+
+        def step(
+            i: tf.Tensor, time_step: Any, policy_state: Any, arrays: list[Any]
+        ) -> tuple[Any, ...]:
+            frame, *reached = self._take_step(
+                self._agent.collect_policy, time_step, policy_state
+            )
+            written = [
+                array.write(tf.cast(i, tf.int32), leaf)
+                for array, leaf in zip(arrays, tf.nest.flatten(frame), strict=True)
+            ]
+            return *reached, written
+
+        arrays = [
+            tf.TensorArray(leaf.dtype, steps, element_shape=[batch_size, *leaf.shape])
+            for leaf in tf.nest.flatten(spec)
+        ]
+        time_step, policy_state, arrays = self._control.repeat(
+            steps, step, (time_step, policy_state, arrays)
+        )
+        frames = tf.nest.pack_sequence_as(spec, [array.stack() for array in arrays])
+        return time_step, policy_state, frames
+
+    def _learn(self, frames: Any) -> tf.Tensor:
+        """Adds the frames `[steps, B, ...]` and trains; returns the mean loss."""
+
+        def add(i: tf.Tensor, added: tf.Tensor) -> tuple[tf.Tensor]:
+            del added
+            return (self._add(tf.nest.map_structure(lambda t: t[i], frames)),)
+
+        start = self._control.lift(tf.constant(-1, tf.int64))
+        (added,) = self._control.repeat(self._collect_steps, add, (start,))
+        return self._train(added)
+
+    def _add(self, frame: Any) -> tf.Tensor:
+        """Adds a batched frame; returns a tensor that is there once it is added."""
+        with self._at_replay_buffer():
+            return self._replay_buffer.add_batch(frame)
+
+    def _at_replay_buffer(self) -> Any:
+        """The device scope of the buffer's variables."""
+        if self._placement.is_split:
+            return tf.device(self._replay_device)
+        return contextlib.nullcontext()
 
     def _train(self, added: tf.Tensor) -> tf.Tensor:
         """Updates the agent with freshly drawn batches; returns the mean loss."""
@@ -232,7 +298,8 @@ class OffPolicyLoop(loop.Loop):
         loss_info = self._agent.train(experience, weights=info.weights)
         priorities = _priorities(loss_info, self._agent)
         # The next draw may read the train step, too: for an exponent that is annealed.
-        with tf.control_dependencies([self._agent.train_step_counter.read_value()]):
+        counted = tf.control_dependencies([self._agent.train_step_counter.read_value()])
+        with counted, self._at_replay_buffer():
             updated = self._replay_buffer.update_priorities(info.keys, priorities)
         with tf.control_dependencies([updated]):
             return loss_sum + loss_info.loss, tf.identity(done)
@@ -240,10 +307,13 @@ class OffPolicyLoop(loop.Loop):
     def _sample(self, done: tf.Tensor) -> Any:
         """Draws items and their info after `done`, and so all before it, is there."""
         if self._iterator is None:
-            return self._replay_buffer.get_next(self._drawn_at_once, self._num_steps)
+            with self._at_replay_buffer():
+                return self._replay_buffer.get_next(
+                    self._drawn_at_once, self._num_steps
+                )
         # The pipeline reads the buffer's variables out of this graph's sight, so it is
         # told explicitly to wait for the last write.
-        with tf.control_dependencies([done]):
+        with tf.control_dependencies([done]), self._at_replay_buffer():
             return fast_dataset.next_in_graph(self._iterator)
 
 
@@ -261,10 +331,13 @@ def _priorities(loss_info: tf_agent.LossInfo, agent: tf_agent.TFAgent) -> tf.Ten
     )
 
 
-def _is_from_dataset(sampling: str | None, jit_compile: bool) -> bool:
+def _is_from_dataset(
+    sampling: str | None, jit_compile: bool, replay_device: str
+) -> bool:
     """Whether the batches come from the buffer's `as_dataset` pipeline."""
+    on_host = replay_device == placement.host()
     if sampling is None:
-        return not jit_compile
+        return on_host and not jit_compile
     if sampling not in ("dataset", "variables"):
         raise ValueError(
             f"sampling: expected 'dataset' or 'variables', got {sampling!r}."
@@ -273,6 +346,13 @@ def _is_from_dataset(sampling: str | None, jit_compile: bool) -> bool:
         raise ValueError(
             "sampling: got 'dataset' with jit_compile=True, expected 'variables', "
             "since XLA cannot compile a tf.data pipeline; leave sampling out."
+        )
+    if sampling == "dataset" and not on_host:
+        raise ValueError(
+            f"sampling: got 'dataset' with a replay buffer on {replay_device}, "
+            "expected 'variables', since a tf.data pipeline runs on the CPU and reads "
+            "no variables of another device; leave sampling out, or make the buffer "
+            "inside of tf.device('CPU:0')."
         )
     return sampling == "dataset"
 

@@ -1,0 +1,219 @@
+"""Trains on two logical CPU devices and prints the results as JSON.
+
+Python environments are called on CPU:0; agents live on CPU:1, or on CPU:0 for
+comparison. The logical devices of a process cannot be changed later, so this is a
+script. With the argument "placement" it trains once, plain, while TensorFlow writes to
+standard error where it places each operation.
+"""
+
+import json
+import pathlib
+import sys
+import tempfile
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+LOGS_PLACEMENT = sys.argv[1:] == ["placement"]
+tf.debugging.set_log_device_placement(LOGS_PLACEMENT)
+(CPU,) = tf.config.list_physical_devices("CPU")
+tf.config.set_logical_device_configuration(
+    CPU, [tf.config.LogicalDeviceConfiguration()] * 2
+)
+
+from tfrl import train  # noqa: E402
+from tfrl.agents import DqnAgent, ReinforceAgent  # noqa: E402
+from tfrl.environments import native, suite_gym, tf_py_environment  # noqa: E402
+from tfrl.metrics import tf_metrics  # noqa: E402
+from tfrl.networks import ActorDistributionNetwork, QNetwork  # noqa: E402
+from tfrl.replay_buffers import (  # noqa: E402
+    TFPrioritizedReplayBuffer,
+    TFUniformReplayBuffer,
+)
+
+# An operation that cannot run on the device it is put on is an error.
+tf.config.set_soft_device_placement(False)
+
+
+def gymnasium_cart_pole():
+    environment = suite_gym.load("CartPole-v1")
+    environment.seed(3)
+    return tf_py_environment.TFPyEnvironment(environment)
+
+
+def dqn_loop(device, buffer=TFUniformReplayBuffer, buffer_device=None, **kwargs):
+    environment = kwargs.pop("environment", None) or gymnasium_cart_pole()
+    with train.device_scope(device):
+        agent = DqnAgent(
+            environment.time_step_spec(),
+            environment.action_spec(),
+            q_network=QNetwork(
+                environment.observation_spec(),
+                environment.action_spec(),
+                fc_layer_params=(16,),
+                seed=1,
+            ),
+            optimizer=keras.optimizers.Adam(1e-3),
+            seed=2,
+        )
+        agent.initialize()
+    with train.device_scope(buffer_device or device):
+        replay_buffer = buffer(
+            agent.collect_data_spec,
+            batch_size=environment.batch_size,
+            max_length=500,
+            seed=4,
+        )
+    return train.OffPolicyLoop(
+        environment,
+        agent,
+        replay_buffer,
+        seed=0,
+        **{
+            "initial_collect_steps": 40,
+            "sample_batch_size": 16,
+            "collect_steps_per_iteration": 2,
+            **kwargs,
+        },
+    )
+
+
+def reinforce_loop(device, jit_compile):
+    environment = gymnasium_cart_pole()
+    with train.device_scope(device):
+        agent = ReinforceAgent(
+            environment.time_step_spec(),
+            environment.action_spec(),
+            actor_network=ActorDistributionNetwork(
+                environment.observation_spec(),
+                environment.action_spec(),
+                fc_layer_params=(16,),
+                seed=1,
+            ),
+            optimizer=keras.optimizers.Adam(1e-3),
+            seed=2,
+        )
+        agent.initialize()
+    with train.device_scope("CPU:0"):
+        replay_buffer = TFUniformReplayBuffer(
+            agent.collect_data_spec, batch_size=1, max_length=600, seed=4
+        )
+    return train.EpisodicLoop(
+        environment,
+        agent,
+        replay_buffer,
+        collect_episodes_per_iteration=2,
+        seed=0,
+        jit_compile=jit_compile,
+    )
+
+
+def weights(loop):
+    return [variable.numpy() for variable in loop.agent.variables()]
+
+
+def difference(loop, other):
+    pairs = zip(weights(loop), weights(other), strict=True)
+    return max(float(np.max(np.abs(a - b))) for a, b in pairs)
+
+
+def compared(make, *calls):
+    """Runs the same loop on both devices."""
+    there, here = make("CPU:1"), make("CPU:0")
+    for loop in (there, here):
+        for iterations in calls:
+            info = loop.run(iterations)
+    return {
+        "difference": difference(there, here),
+        "same_counts": there.info()[1:4] == here.info()[1:4],
+        "train_steps": info.train_steps,
+        "traces": there.trace_count(),
+        "agent_devices": devices(there.agent.variables()),
+        "buffer_devices": devices(there._replay_buffer.variables()),
+        "loop_devices": devices([there._step, *there._episodes.variables]),
+    }
+
+
+def devices(variables):
+    return sorted({variable.device[-5:] for variable in variables})
+
+
+def resumed(jit_compile):
+    """How far a loop that was saved and restored is from one that went on."""
+    loop, fresh = (dqn_loop("CPU:1", jit_compile=jit_compile) for _ in range(2))
+    loop.run(10)
+    with tempfile.TemporaryDirectory() as directory:
+        path = str(pathlib.Path(directory, "saved"))
+        saved = tf.train.Checkpoint(**loop.checkpoint_items()).write(path)
+        tf.train.Checkpoint(**fresh.checkpoint_items()).read(saved)
+    # Gymnasium's CartPole gives no state, so both begin a new episode.
+    for each in (loop, fresh):
+        each.environment.seed(11)
+        each._position.set(None, None)
+        each.run(10)
+    return difference(loop, fresh)
+
+
+def error(make):
+    try:
+        make().run(1)
+    except ValueError as raised:
+        return str(raised)
+    return None
+
+
+def observed(**kwargs):
+    with tf.device("CPU:1"):
+        metric = tf_metrics.EnvironmentSteps()
+    return dqn_loop("CPU:1", observers=[metric], **kwargs)
+
+
+def native_cart_pole(device):
+    with train.device_scope(device):
+        return native.load("CartPole-v1", batch_size=4, seed=3)
+
+
+def main():
+    results = {
+        "dqn plain": compared(lambda d: dqn_loop(d, sampling="variables"), 10, 10),
+        "dqn compiled": compared(lambda d: dqn_loop(d, jit_compile=True), 10, 10),
+        "dqn auto": compared(lambda d: dqn_loop(d, jit_compile="auto"), 20),
+        "dqn prioritized": compared(
+            lambda d: dqn_loop(d, TFPrioritizedReplayBuffer, jit_compile=True), 20
+        ),
+        "dqn dataset on the host": compared(
+            lambda d: dqn_loop(d, buffer_device="CPU:0", sampling="dataset"), 20
+        ),
+        "dqn native": compared(
+            lambda d: dqn_loop(d, environment=native_cart_pole(d), jit_compile=True), 20
+        ),
+        "reinforce plain": compared(lambda d: reinforce_loop(d, False), 2, 2),
+        "reinforce compiled": compared(lambda d: reinforce_loop(d, True), 2, 2),
+        "resumed plain": resumed(False),
+        "resumed compiled": resumed(True),
+        "errors": {
+            "unknown device": error(lambda: dqn_loop("GPU:7")),
+            "dataset": error(lambda: dqn_loop("CPU:1", sampling="dataset")),
+            "buffer": error(
+                lambda: dqn_loop("CPU:1", buffer_device="CPU:0", jit_compile=True)
+            ),
+            "environment": error(
+                lambda: dqn_loop(
+                    "CPU:1", environment=native_cart_pole("CPU:0"), jit_compile=True
+                )
+            ),
+            "observer": error(lambda: observed(jit_compile=True)),
+            "observer, plain": error(observed),
+        },
+    }
+    print(json.dumps(results))
+
+
+if LOGS_PLACEMENT:
+    traced = dqn_loop("CPU:1", sampling="variables")
+    traced._start()
+    print("The initial collection is done.", file=sys.stderr, flush=True)
+    traced.run(3)
+else:
+    main()

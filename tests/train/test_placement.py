@@ -1,0 +1,122 @@
+"""Loops whose agent is on another device than the CPU that calls Python."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+import tensorflow as tf
+
+from tfrl import train
+from tfrl.train import placement
+
+SCRIPT = pathlib.Path(__file__).parent / "scripts" / "two_devices.py"
+ROOT = SCRIPT.parents[3]
+# These hand values on, from wherever they are, and compute nothing.
+CONTROL_FLOW = {"Enter", "Exit", "Identity", "Merge", "NextIteration", "Switch"}
+SPLIT = [
+    "dqn plain",
+    "dqn compiled",
+    "dqn auto",
+    "dqn prioritized",
+    "dqn dataset on the host",
+    "reinforce plain",
+    "reinforce compiled",
+]
+
+
+def run_script(*arguments, **environment):
+    result = subprocess.run(
+        [sys.executable, str(SCRIPT), *arguments],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    return result
+
+
+@pytest.fixture(scope="module")
+def results():
+    return json.loads(run_script().stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("case", [*SPLIT, "dqn native"])
+def test_results_are_those_of_one_device(results, case):
+    assert results[case]["difference"] == 0.0
+    assert results[case]["same_counts"]
+    assert results[case]["train_steps"] > 0
+
+
+@pytest.mark.parametrize("case", [*SPLIT, "dqn native"])
+def test_a_loop_is_traced_once(results, case):
+    assert results[case]["traces"] == 1
+
+
+@pytest.mark.parametrize("case", SPLIT)
+def test_the_agents_variables_are_on_its_device_and_the_loops_on_the_host(
+    results, case
+):
+    assert results[case]["agent_devices"] == ["CPU:1"]
+    assert results[case]["loop_devices"] == ["CPU:0"]
+
+
+def test_a_native_environment_and_its_loop_are_on_the_agents_device(results):
+    native = results["dqn native"]
+    assert native["agent_devices"] == native["loop_devices"] == ["CPU:1"]
+
+
+@pytest.mark.parametrize("kind", ["plain", "compiled"])
+def test_a_restored_loop_goes_on_bit_for_bit(results, kind):
+    assert results[f"resumed {kind}"] == 0.0
+
+
+def test_every_operation_runs_on_the_device_of_its_program():
+    # Calls of the host's and of the device's program in the body of the call's loop.
+    line = re.compile(
+        r"while/body/_\d+/while/(StatefulPartitionedCall(?:_1)?)/(\S+): "
+        r"\((\w+)\): \S+/device:(CPU:\d)"
+    )
+    logged = run_script("placement", TF_CPP_MIN_LOG_LEVEL="0").stderr
+    _, logged = logged.split("The initial collection is done.")
+    placed = {"StatefulPartitionedCall": {}, "StatefulPartitionedCall_1": {}}
+    for program, _, kind, device in line.findall(logged):
+        if kind not in CONTROL_FLOW:
+            placed[program].setdefault(kind, set()).add(device)
+    host, device = placed.values()
+    assert {"PyFunc", "MatMul"} <= set(host)
+    assert {"ResourceApplyAdam", "ResourceScatterUpdate", "MatMul"} <= set(device)
+    assert {place for places in host.values() for place in places} == {"CPU:0"}
+    assert {place for places in device.values() for place in places} == {"CPU:1"}
+
+
+@pytest.mark.parametrize(
+    ("case", "text"),
+    [
+        ("unknown device", "device: got 'GPU:7', expected one of ['/device:CPU:0'"),
+        ("dataset", "sampling: got 'dataset' with a replay buffer on /device:CPU:1"),
+        ("buffer", "replay_buffer: got variables on /device:CPU:0, expected"),
+        ("environment", "environment: got variables on /device:CPU:0, expected"),
+        ("observer", "uses environment_steps:0 on /device:CPU:1, expected variables"),
+    ],
+)
+def test_what_cannot_be_reached_is_an_error(results, case, text):
+    assert text in results["errors"][case]
+
+
+def test_a_plain_loop_takes_observers_on_any_device(results):
+    assert results["errors"]["observer, plain"] is None
+
+
+def test_the_scope_of_no_device_leaves_the_choice_to_tensorflow():
+    with train.device_scope(""):
+        chosen = tf.Variable(1.0)
+    assert chosen.device == tf.Variable(1.0).device
+
+
+def test_the_device_of_no_variables_is_the_host():
+    assert placement.device_of([]) == placement.host() == "/device:CPU:0"

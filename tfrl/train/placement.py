@@ -1,0 +1,239 @@
+"""Where the parts of a training loop run.
+
+Python can be called on the CPU only. So a loop whose environment is in Python and whose
+agent is on an accelerator is two programs, both called from one `tf.function`:
+
+    on the host:    copy the weights, collect a block of frames with the copies
+    on the device:  add the block to the replay buffer, sample, train
+
+Every other loop is one program, on the agent's device.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.compilation import variable_substitution
+from tfrl.utils import variables
+
+
+def device_scope(name: str) -> Any:
+    """Returns a context in which networks, agents and buffers are put on a device.
+
+    Args:
+      name: The device, such as "GPU:0"; "" leaves the choice to TensorFlow.
+
+    Raises:
+      ValueError: There is no such device. (TensorFlow itself would use the CPU.)
+    """
+    if not name:
+        return tf.device(None)
+    known = [device.name for device in tf.config.list_logical_devices()]
+    wanted = tf.DeviceSpec.from_string(name if ":" in name else f"{name}:0")
+    if f"/device:{wanted.device_type}:{wanted.device_index or 0}" not in known:
+        raise ValueError(
+            f"device: got {name!r}, expected one of {known}, or '' for TensorFlow's "
+            "choice; a GPU needs CUDA's libraries, pip install 'tfrl[gpu]'."
+        )
+    return tf.device(name)
+
+
+def host() -> str:
+    """The full name of the CPU that calls Python."""
+    return tf.config.list_logical_devices("CPU")[0].name
+
+
+def device_of(values: Iterable[Any]) -> str:
+    """The short name ("/device:GPU:0") of the device of the first variable.
+
+    Args:
+      values: `tf.Variable`s or Keras variables; the host if there are none.
+    """
+    for variable in variables.as_tf_variables(list(values)):
+        spec = tf.DeviceSpec.from_string(variable.device)
+        return f"/device:{spec.device_type}:{spec.device_index}"
+    return host()
+
+
+def placement_of(
+    weights: Iterable[Any], calls_python: bool, jit_compile: bool
+) -> Placement:
+    """Returns where a loop runs.
+
+    Args:
+      weights: The agent's variables.
+      calls_python: Whether a step of the environment calls Python.
+      jit_compile: Whether XLA compiles the loop.
+    """
+    device = device_of(weights)
+    return Placement(device, calls_python and device != host(), jit_compile)
+
+
+@dataclasses.dataclass(frozen=True)
+class Placement:
+    """Where a loop runs, and in how many programs.
+
+    Attributes:
+      device: The device of the agent's weights.
+      is_split: Whether the host collects and the device trains, in two programs.
+      jit_compile: Whether XLA compiles the programs.
+    """
+
+    device: str
+    is_split: bool
+    jit_compile: bool
+
+    @property
+    def collecting_device(self) -> str:
+        """The device that collects: of the metrics, counters and random numbers."""
+        return host() if self.is_split else self.device
+
+    @property
+    def compiles_whole(self) -> bool:
+        """Whether one compiled program does all iterations of a call."""
+        return self.jit_compile and not self.is_split
+
+    def check_trains_from(self, name: str, values: Iterable[Any]) -> None:
+        """Raises a ValueError if a compiled program could not train from the variables.
+
+        Args:
+          name: The argument that they belong to.
+          values: Variables that the program which trains uses.
+        """
+        self._check_device(name, values, self.device)
+
+    def check_collects_into(self, name: str, values: Iterable[Any]) -> None:
+        """Raises a ValueError if a compiled program could not collect into them.
+
+        Args:
+          name: The argument that they belong to.
+          values: Variables that the program which collects uses.
+        """
+        self._check_device(name, values, self.collecting_device)
+
+    def _check_device(self, name: str, values: Iterable[Any], expected: str) -> None:
+        values = list(values)
+        found = device_of(values)
+        if values and self.jit_compile and found != expected:
+            raise ValueError(
+                f"{name}: got variables on {found}, expected {expected}, since the "
+                "compiled program that uses them runs there and reaches no other "
+                f"device; make it inside of tf.device({expected!r}), or leave "
+                "jit_compile=False."
+            )
+
+    def on_host(
+        self, function: Callable[..., Any], weights: Callable[[], Iterable[Any]]
+    ) -> Callable[..., Any]:
+        """Returns `function`, as a program of the host if the loop is split.
+
+        Args:
+          function: Takes and returns nests of tensors.
+          weights: Returns the variables that the program may copy to the host.
+        """
+        if not self.is_split:
+            return function
+        return HostProgram(function, weights, self.jit_compile)
+
+    def on_device(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Returns `function`, as a program of the device if the loop is split."""
+        if not self.is_split:
+            return function
+        return DeviceProgram(function, self.device, self.jit_compile)
+
+
+class HostProgram:
+    """A function that runs on the host, with copies of weights on another device.
+
+    Call it in a graph. The first call finds the weights that the function reads, and
+    each call copies those to the host.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        weights: Callable[[], Iterable[Any]],
+        jit_compile: bool,
+    ) -> None:
+        """Wraps the function.
+
+        Args:
+          function: Takes and returns nests of tensors; reads weights, but assigns to
+            none of them.
+          weights: Returns the variables that may be copied.
+          jit_compile: Whether XLA compiles the function.
+        """
+        self._function = function
+        self._weights = weights
+        self._jit_compile = jit_compile
+        self._copied: list[tf.Variable] | None = None
+        self._program = tf.function(
+            self._run_with_copies, autograph=False, jit_compile=jit_compile or None
+        )
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Returns `function(*inputs)`, computed on the host.
+
+        Raises:
+          ValueError: The program is compiled, and uses a variable on another device
+            that is not among the weights.
+        """
+        if self._copied is None:
+            self._copied = self._find_weights(inputs)
+        with tf.device(host()):
+            copies = [tf.identity(variable) for variable in self._copied]
+            return self._program(copies, *inputs)
+
+    def _run_with_copies(self, copies: list[tf.Tensor], *inputs: Any) -> Any:
+        assert self._copied is not None
+        with variable_substitution.substituted(self._copied, copies):
+            return self._function(*inputs)
+
+    def _find_weights(self, inputs: Any) -> list[tf.Variable]:
+        """Returns the weights that the function reads from another device."""
+        specs = tf.nest.map_structure(
+            lambda tensor: tf.TensorSpec(tensor.shape, tensor.dtype), inputs
+        )
+        # Traced for the list of variables only; this trace never runs.
+        with tf.init_scope(), tf.device(host()):
+            probe = tf.function(self._function, autograph=False)
+            used = probe.get_concrete_function(*specs).graph.variables
+        remote = [variable for variable in used if device_of([variable]) != host()]
+        weights = {id(v) for v in variables.as_tf_variables(list(self._weights()))}
+        others = [variable for variable in remote if id(variable) not in weights]
+        if others and self._jit_compile:
+            raise ValueError(
+                f"jit_compile: the program that collects on {host()} uses "
+                f"{', '.join(f'{v.name} on {device_of([v])}' for v in others)}, "
+                "expected variables on the host, apart from the agent's; make the "
+                "observers and schedules that hold them inside of tf.device('CPU:0')."
+            )
+        return [variable for variable in remote if id(variable) in weights]
+
+
+class DeviceProgram:
+    """A function that runs on one device; call it in a graph."""
+
+    def __init__(
+        self, function: Callable[..., Any], device: str, jit_compile: bool
+    ) -> None:
+        """Wraps the function.
+
+        Args:
+          function: Takes and returns nests of tensors.
+          device: Where it runs.
+          jit_compile: Whether XLA compiles it.
+        """
+        self._device = device
+        self._program = tf.function(
+            function, autograph=False, jit_compile=jit_compile or None
+        )
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Returns `function(*inputs)`."""
+        with tf.device(self._device):
+            return self._program(*inputs)

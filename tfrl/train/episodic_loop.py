@@ -13,6 +13,7 @@ from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.replay_buffers.ring import ring_replay_buffer
 from tfrl.train import loop
 from tfrl.trajectories import episodes, trajectory
+from tfrl.utils import variables
 
 # Frames, or fewer, that a compiled loop trains on at one length alone.
 _SHORT = 256
@@ -70,7 +71,8 @@ class EpisodicLoop(loop.Loop):
                 f"environment's batch size {batch_size}, got {num_episodes}; each "
                 "member gives the same number of episodes."
             )
-        self._placement.check_collects_into("replay_buffer", replay_buffer.variables())
+        stored = variables.tracked_variables(replay_buffer)
+        self._placement.check_collects_into("replay_buffer", stored)
         self._episodes_per_member = num_episodes // batch_size
         # A queue, for one, has no limit.
         self._max_length = replay_buffer.max_length or tf.int64.max

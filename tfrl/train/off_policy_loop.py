@@ -14,6 +14,7 @@ from tfrl.environments import tf_environment
 from tfrl.policies import random_tf_policy, tf_policy
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.train import loop, placement
+from tfrl.utils import variables
 
 
 class OffPolicyLoop(loop.Loop):
@@ -90,8 +91,9 @@ class OffPolicyLoop(loop.Loop):
         ):
             if value < 1:
                 raise ValueError(f"{name}: expected at least 1, got {value}.")
-        self._replay_device = placement.device_of(replay_buffer.variables())
-        self._placement.check_trains_from("replay_buffer", replay_buffer.variables())
+        stored = variables.tracked_variables(replay_buffer)
+        self._replay_device = placement.device_of(stored)
+        self._placement.check_trains_from("replay_buffer", stored)
         from_dataset = _is_from_dataset(
             sampling, self._jit_compile, self._replay_device
         )

@@ -106,7 +106,9 @@ class WordLayout:
         """
         values: dict[int, tf.Tensor] = dict(zip(self._separate, stored, strict=False))
         if self._packed:
-            parts = tf.split(stored[-1], self._words, axis=-1)
+            # TensorFlow splits float32 on a GPU, but not uint32; bits move unchanged.
+            words = tf.bitcast(stored[-1], tf.float32)
+            parts = tf.split(words, self._words, axis=-1)
             for i, words in zip(self._packed, parts, strict=True):
                 values[i] = self._leaves[i].from_words(words)
         return [values[i] for i in range(len(self._leaves))]
@@ -147,13 +149,15 @@ class _Leaf:
         return _reshape_inner(value, outer_rank, [self.words])
 
     def from_words(self, words: tf.Tensor) -> tf.Tensor:
-        """Returns a value `[..., *shape]` for words `[..., words]`."""
+        """Returns a value `[..., *shape]` for words `[..., words]`, as float32."""
         outer_rank = words.shape.rank - 1
         per_element = self._carrier.size // _WORD_BYTES
         if per_element > 1:
             inner = [self.words // per_element, per_element]
             words = _reshape_inner(words, outer_rank, inner)
-        value = words if self._carrier == WORD else tf.bitcast(words, self._carrier)
+        value = words
+        if self._carrier != tf.float32:
+            value = tf.bitcast(words, self._carrier)
         if not per_element:
             per_word = _WORD_BYTES // self._carrier.size
             value = _reshape_inner(value, outer_rank, [self.words * per_word])

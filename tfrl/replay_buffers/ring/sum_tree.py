@@ -158,8 +158,9 @@ def _pick(values: tf.Tensor, rest: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.
     positive = values > 0
     passed = positive & (ends > rest[:, None])
     # By rounding none may have passed: then the last positive one it is.
-    rank = tf.range(1, values.shape[1] + 1, dtype=tf.int64)
-    size = tf.constant(2 * values.shape[1], tf.int64)
+    # Floats, since a GPU finds no largest integer.
+    rank = tf.range(1, values.shape[1] + 1, dtype=tf.float32)
+    size = tf.constant(2 * values.shape[1], tf.float32)
     score = tf.where(passed, size - rank, tf.where(positive, rank - size, -size))
     child = tf.argmax(score, axis=1)
     value = tf.gather(values, child, batch_dims=1)

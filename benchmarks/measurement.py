@@ -136,9 +136,7 @@ class Session:
                 entry = self._prepare(contender, group.count, entries, notes)
                 entries += [entry] if entry else []
             for i in range(self.rounds):
-                # The order alternates, so that being first favours neither checkout.
-                backwards = self.against is not None and i % 2 == 1
-                for entry in reversed(entries) if backwards else entries:
+                for entry in _in_turn(entries, i):
                     _measure_once(entry, notes)
             for unit in group.units:
                 self.add(self._result(benchmark, group, unit, entries, notes))
@@ -198,6 +196,20 @@ class Session:
             group.references,
             notes=[f"{'; '.join(labels)}: {what}" for what, labels in notes.items()],
         )
+
+
+def _in_turn(entries: Iterable[_Entry], number: int) -> list[_Entry]:
+    """The contenders in the order of a round.
+
+    The two checkouts' contenders of one label change places every other round: the
+    second finds the processor's caches warm with the libraries' code. A lone pair
+    keeps its places, since there either comes after the other.
+    """
+    places: dict[str, list[_Entry]] = {}
+    for entry in entries:
+        places.setdefault(comparison.this(entry.contender.label), []).append(entry)
+    step = -1 if number % 2 and len(places) > 1 else 1
+    return [entry for place in places.values() for entry in place[::step]]
 
 
 def _measure_once(entry: _Entry, notes: _Notes) -> None:

@@ -32,7 +32,7 @@ def compiled(envs: int, capacity: int) -> serving.Task:
     """The whole loop as one XLA program, on the native CartPole."""
     from tfrl.environments import native
 
-    environment = native.load("CartPole-v1", batch_size=envs)
+    environment = native.load("CartPole-v1", batch_size=envs, seed=0)
     return _off_policy(environment, capacity, jit_compile=True)
 
 
@@ -83,7 +83,7 @@ def reinforce(native: bool = False, jit_compile: bool = False) -> serving.Task:
     if native:
         from tfrl.environments import native as native_environments
 
-        environment: Any = native_environments.load(config.env)
+        environment: Any = native_environments.load(config.env, seed=0)
     else:
         environment = cli.make_environment(config.env, 1, 0)
     agent = train_reinforce.make_agent(config, environment)

@@ -130,11 +130,19 @@ def _against(names, speeds, rounds=2, **options):
 def test_another_checkouts_contenders_are_measured_in_the_same_rounds():
     speeds = {"tfrl": 1000, "tfrl@/other": 500}
     session, lines = _against(["tfrl"], speeds, rounds=3)
-    first, second = ("tfrl", 1000), ("tfrl@/other", 1000)
-    assert session.pool.order[-6:] == [first, second, second, first, first, second]
+    assert session.pool.order[-6:] == 3 * [("tfrl", 1000), ("tfrl@/other", 1000)]
     (result,) = session.results
     assert [series.label for series in result.series] == ["tfrl", "other: tfrl"]
     assert "2.000" in lines[0]
+
+
+def test_the_checkouts_change_places_where_others_come_between():
+    names = ("tfrl", "replay_unix")
+    speeds = {name + where: 100 for name in names for where in ("", "@/other")}
+    session, _ = _against(names, speeds, count=8)
+    a, other_a, b, other_b = [(name, 8) for name in speeds]
+    assert session.pool.order[-8:-4] == [a, other_a, b, other_b]
+    assert session.pool.order[-4:] == [other_a, a, other_b, b]
 
 
 def test_another_checkout_does_just_what_ours_does():

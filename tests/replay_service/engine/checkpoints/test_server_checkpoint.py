@@ -294,7 +294,7 @@ def test_a_first_one_that_was_never_finished_is_no_error(tmp_path, caplog):
     (tmp_path / ".2100-01-01T00-00-00.000000.writing").mkdir()
     with caplog.at_level(logging.WARNING, "tfrl.replay_service"):
         assert server_checkpoint.restore_latest(make_service(tmp_path)) is None
-    assert "ended while it wrote it" in caplog.text
+    assert "ended while writing it" in caplog.text
 
 
 def test_a_full_disk_leaves_the_one_before(filled, tmp_path, monkeypatch):
@@ -370,7 +370,7 @@ def test_contents_that_do_not_fit_are_told(filled, tmp_path):
     with checkpoint_files.Writer(tmp_path) as writer:
         writer.add_array("slots", np.zeros(1, np.int32))
         writer.finish(meta)
-    with pytest.raises(ValueError, match="not what this version writes"):
+    with pytest.raises(ValueError, match="not of this version's form"):
         server_checkpoint.restore_latest(make_service(tmp_path))
 
 

@@ -154,5 +154,5 @@ def test_only_zeros_are_all_alike():
 def test_priorities_whose_powers_cannot_be_added_up_are_refused(exponent, priority):
     items = Items(lambda columns: selectors_lib.PrioritizedSelector(columns, exponent))
     items.selector.check(np.array([0.0, 1e100, 1e-100]))
-    with pytest.raises(ValueError, match=r"priorities: .* to the power .*Scale"):
+    with pytest.raises(ValueError, match=r"priorities: .* to the power .*scale"):
         items.selector.check(np.array([1.0, priority]))

@@ -1,8 +1,9 @@
-"""Checkpoints as directories of files, none of which is ever unpickled.
+"""Checkpoints as directories of files. Nothing in them is ever unpickled.
 
-A directory is written under a temporary name. Its last file, DONE, has the size and the
-checksum of every other one; then it gets its name, the time (UTC). So a directory with
-a name is whole, unless something has happened to it since, which shows.
+A directory is written under a temporary name. Its last file, DONE, holds the size and
+the checksum of every other file. Then the directory is renamed to the time (UTC). So a
+directory with a final name is complete, unless it was damaged later, which the
+checksums show.
 """
 
 from __future__ import annotations
@@ -25,24 +26,24 @@ FORMAT = 1
 
 _LOGGER = logging.getLogger("tfrl.replay_service")
 _DONE, _META = "DONE", "meta.json"
-_TIME = "%Y-%m-%dT%H-%M-%S.%f"  # No colons, which Windows has no names with.
+_TIME = "%Y-%m-%dT%H-%M-%S.%f"  # Without colons, which Windows does not allow in names.
 _NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{6}")
 _UNFINISHED = ".writing"
-_STALE = 3600.0  # Seconds after which nobody is still writing.
+_STALE = 3600.0  # Seconds after which an unfinished checkpoint is deleted.
 _CHUNK = 4 << 20
 
 
 class Writer:
-    """Writes one checkpoint; a context manager, which cleans up if it fails."""
+    """Writes one checkpoint: a context manager that cleans up after a failure."""
 
     def __init__(self, path: str | os.PathLike[str]):
-        """Makes the directory.
+        """Creates the checkpoint's directory.
 
         Args:
-          path: The directory that holds the checkpoints; made if need be.
+          path: The directory that holds the checkpoints. It is created if necessary.
 
         Raises:
-          OSError: If this cannot be written to.
+          OSError: If the directory cannot be written to.
         """
         self._root = Path(os.path.abspath(path))
         self._root.mkdir(parents=True, exist_ok=True)
@@ -53,10 +54,12 @@ class Writer:
         self._files: dict[str, tuple[int, int]] = {}
 
     def __enter__(self) -> Writer:
+        """Returns the writer."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self._directory, ignore_errors=True)  # Renamed if all is well.
+        """Deletes the directory unless it was renamed."""
+        shutil.rmtree(self._directory, ignore_errors=True)
 
     def add_array(self, name: str, array: np.ndarray) -> None:
         """Writes an array of numbers."""
@@ -67,7 +70,13 @@ class Writer:
     def add_rows(
         self, name: str, shape: tuple[int, int], chunks: Iterable[np.ndarray]
     ) -> None:
-        """Writes an array of bytes, uint8 of `shape`, whose rows come in pieces."""
+        """Writes an array of bytes in chunks.
+
+        Args:
+          name: The name of the array.
+          shape: The shape of the whole array.
+          chunks: Its rows in order, uint8 `[n, shape[1]]` each.
+        """
         header = {"descr": "|u1", "fortran_order": False, "shape": shape}
         with _SummedFile(self._directory / f"{name}.npy") as file:
             np.lib.format.write_array_header_1_0(file, header)
@@ -76,10 +85,13 @@ class Writer:
         self._files[f"{name}.npy"] = file.sums
 
     def finish(self, meta: dict[str, Any]) -> str:
-        """Writes the rest and names the checkpoint; deletes those before it.
+        """Writes `meta`, renames the checkpoint and deletes earlier ones.
+
+        Args:
+          meta: A JSON object, which `read_meta` will return.
 
         Returns:
-          Its absolute path.
+          The absolute path of the checkpoint.
         """
         self._add_json(_META, {"format": FORMAT, **meta})
         self._add_json(_DONE, {"files": self._files})
@@ -99,7 +111,7 @@ class Writer:
 
 
 class _SummedFile:
-    """A file that is being written, with its size and checksum so far."""
+    """A file that is being written, with its current size and checksum."""
 
     def __init__(self, path: Path):
         self._file: BinaryIO = open(path, "xb")  # noqa: SIM115
@@ -129,12 +141,15 @@ class _SummedFile:
 
 
 def latest(path: str | os.PathLike[str]) -> Path | None:
-    """Returns the newest whole checkpoint in a directory; None if none was ever there.
+    """Returns the newest complete checkpoint in a directory; None without checkpoints.
 
-    Those that are newer and not whole are warned of.
+    Logs a warning for each newer checkpoint that is not complete.
+
+    Args:
+      path: The directory that holds the checkpoints.
 
     Raises:
-      ValueError: If there are checkpoints, none of which is whole.
+      ValueError: If there are checkpoints but none is complete.
     """
     root = Path(os.path.abspath(path))
     if not root.is_dir():
@@ -151,7 +166,7 @@ def latest(path: str | os.PathLike[str]) -> Path | None:
             refused[directory] = problem
         elif directory.name.endswith(_UNFINISHED):
             _LOGGER.warning(
-                "The checkpoint %s is not used: its server ended while it wrote it.",
+                "The checkpoint %s is not used: its server ended while writing it.",
                 directory,
             )
     if refused and found is None:
@@ -159,7 +174,7 @@ def latest(path: str | os.PathLike[str]) -> Path | None:
     for directory, problem in refused.items():
         _LOGGER.warning(
             "The checkpoint %s is refused: %s. The one before it is used instead, %s; "
-            "what came between the two is lost.",
+            "later changes are lost.",
             directory,
             problem,
             found,
@@ -168,10 +183,10 @@ def latest(path: str | os.PathLike[str]) -> Path | None:
 
 
 def verified(path: str | os.PathLike[str]) -> Path:
-    """Returns the path of one checkpoint, once it has turned out to be whole.
+    """Returns the path of a checkpoint after checking that it is complete.
 
     Raises:
-      ValueError: If it is not.
+      ValueError: If the checkpoint is not complete.
     """
     directory = Path(os.path.abspath(path))
     problem = _problem(directory)
@@ -181,10 +196,10 @@ def verified(path: str | os.PathLike[str]) -> Path:
 
 
 def read_meta(directory: Path) -> dict[str, Any]:
-    """Returns what `Writer.finish` was given.
+    """Returns the JSON object that was passed to `Writer.finish`.
 
     Raises:
-      ValueError: If another version has written it.
+      ValueError: If the checkpoint has another format.
     """
     meta = json.loads((directory / _META).read_bytes())
     if meta["format"] != FORMAT:
@@ -196,14 +211,14 @@ def read_meta(directory: Path) -> dict[str, Any]:
 
 
 def read_array(directory: Path, name: str) -> np.ndarray:
-    """Returns an array of a checkpoint; its bytes are read when they are used."""
+    """Returns an array of a checkpoint, which is read from disk on access."""
     path = directory / f"{name}.npy"
     array = np.load(path, mmap_mode="r", allow_pickle=False)
     return array.view(np.ndarray)
 
 
 def _problem(directory: Path) -> str | None:
-    """Returns what is wrong with a checkpoint, None if nothing is."""
+    """Returns why a checkpoint is not complete, or None if it is."""
     try:
         sums = json.loads((directory / _DONE).read_bytes())["files"]
         expected = {str(name): (int(s[0]), int(s[1])) for name, s in sums.items()}
@@ -218,7 +233,7 @@ def _problem(directory: Path) -> str | None:
                 if there != size:
                     return f"its file {name} has {there} bytes, expected {size}"
                 if _checksum(file) != checksum:
-                    return f"its file {name} has other contents than were written"
+                    return f"its file {name} has a wrong checksum"
         except OSError as error:
             return f"its file {name} cannot be read ({error.strerror})"
     return None
@@ -236,13 +251,13 @@ def _no_whole_one(refused: dict[Path, str]) -> str:
         f"{directory}: {problem}" for directory, problem in refused.items()
     )
     return (
-        f"checkpointer: no checkpoint to start from is whole. {reasons}. Put back a "
+        f"checkpointer: no checkpoint to start from is complete. {reasons}. Restore a "
         "copy of one, or move these directories away to start with empty tables."
     )
 
 
 def _is_stale(directory: Path) -> bool:
-    """Whether a directory is what a server that ended left unfinished."""
+    """Returns whether a directory is an old unfinished checkpoint."""
     if not directory.name.endswith(_UNFINISHED):
         return False
     try:

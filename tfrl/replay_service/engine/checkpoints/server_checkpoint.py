@@ -1,11 +1,11 @@
-"""A server's state on disk.
+"""Checkpoints of a server's whole state.
 
-`snapshot` takes the state between two requests, quickly: the steps stay where they are,
-and are kept from being reused. `write` writes it while the server goes on serving.
-`restore_latest` starts a server from it.
+`snapshot` captures the state between two requests. This is fast, because it copies no
+steps, but only keeps references to them. `write` writes a snapshot to disk while the
+server continues. `restore_latest` restores a server from it.
 
-In a checkpoint items refer to steps, and tables to items, by their positions in its
-files, so that nothing depends on where things were in memory.
+In a checkpoint, items refer to steps, and tables refer to items, by their positions in
+the files. So nothing depends on addresses in memory.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from tfrl.replay_service.engine.checkpoints import checkpoint_files
 from tfrl.replay_service.engine.storage import layouts, step_store
 
 _LOGGER = logging.getLogger("tfrl.replay_service")
-_CHUNK = 4 << 20  # Bytes of steps that are copied at a time.
-_SLOTS = "slots"  # Of all items, layout after layout.
+_CHUNK = 4 << 20  # Bytes of steps that are copied together.
+_SLOTS = "slots"  # The slots of all items, layout after layout.
 _OPTIONS = (
     "max_size",
     "max_times_sampled",
@@ -36,9 +36,9 @@ _OPTIONS = (
 
 
 class Service(Protocol):
-    """What is checkpointed: `engine.serving.service.Service`."""
+    """The state that is checkpointed: `engine.serving.service.Service`."""
 
-    tables: Mapping[str, Any]  # Each with its `EngineTable` as `table`.
+    tables: Mapping[str, Any]  # Each has its `EngineTable` as `table`.
     layouts: layouts.Layouts
     checkpointer: checkpointers.DefaultCheckpointer
 
@@ -55,9 +55,9 @@ class LayoutItems(NamedTuple):
     """The items of one layout, in a snapshot.
 
     Attributes:
-      definition: The layout's.
-      store: Of their steps, each of which the snapshot refers to.
-      slots: int32 `[n, W]`.
+      definition: The definition of the layout.
+      store: The store of the steps, to which the snapshot holds references.
+      slots: int32 `[n, W]`, the slots of each item.
     """
 
     definition: dict[str, Any]
@@ -66,13 +66,14 @@ class LayoutItems(NamedTuple):
 
 
 class TableState(NamedTuple):
-    """A table, in a snapshot.
+    """The state of one table, in a snapshot.
 
     Attributes:
-      name: The table's.
-      options: Likewise.
-      meta: What `EngineTable.state` returned first.
-      arrays: And second, with `payloads` [layout, item] by position in the snapshot.
+      name: The name of the table.
+      options: The options of the table.
+      meta: The JSON dictionary of `EngineTable.state`.
+      arrays: The arrays of `EngineTable.state`, except that `payloads` are positions
+        (layout, item) in the snapshot.
     """
 
     name: str
@@ -82,12 +83,12 @@ class TableState(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """A server's state at one time, which has to be released.
+    """A server's state at one time. It must be released after use.
 
     Attributes:
-      tables: Their states.
-      items: By layout.
-      writers: What the server remembers of them.
+      tables: The state of each table.
+      items: The items of each layout.
+      writers: The server's records of its writers.
     """
 
     tables: list[TableState]
@@ -95,13 +96,13 @@ class Snapshot(NamedTuple):
     writers: Sequence[Any]
 
     def release(self) -> None:
-        """Lets go of the steps; in the thread of the server's loop."""
+        """Releases the steps. Call this in the thread of the server's loop."""
         for items in self.items:
             items.store.release(items.slots)
 
 
 def snapshot(service: Service) -> Snapshot:
-    """Returns the state of a server, in the thread of its loop."""
+    """Captures the state of a server. Call this in the thread of its loop."""
     tables = []
     for name, queues in service.tables.items():
         meta, arrays = queues.table.state()
@@ -126,19 +127,18 @@ def snapshot(service: Service) -> Snapshot:
 
 
 def write(taken: Snapshot, path: str) -> str:
-    """Writes a snapshot, and deletes the checkpoints before it; in any thread.
+    """Writes a snapshot and deletes earlier checkpoints. Can run in any thread.
 
     Args:
-      taken: The snapshot, which is not released.
+      taken: The snapshot. It is not released.
       path: The directory that holds the checkpoints.
 
     Returns:
       The absolute path of the new checkpoint.
 
     Raises:
-      ResourceExhaustedError: If the disk is full.
-      OSError: If it cannot be written otherwise. In either case the checkpoint before
-        it is still there.
+      ResourceExhaustedError: If the disk is full. Earlier checkpoints are kept.
+      OSError: If writing fails for another reason. Earlier checkpoints are kept.
     """
     try:
         with checkpoint_files.Writer(path) as writer:
@@ -150,25 +150,25 @@ def write(taken: Snapshot, path: str) -> str:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise errors.ResourceExhaustedError(
-                f"There is no room for a checkpoint in {path}: {error}. Make room, or "
-                "give the server another directory."
+                f"There is no room for a checkpoint in {path}: {error}. Free some "
+                "space, or give the server another directory."
             ) from error
         raise
 
 
 def restore_latest(service: Service) -> str | None:
-    """Puts the newest whole checkpoint into a server that is still empty.
+    """Restores the newest complete checkpoint into a server without items.
 
     Args:
-      service: The server, whose checkpointer says where to look.
+      service: The server. Its checkpointer names the directory.
 
     Returns:
       The checkpoint's path; None if there is none.
 
     Raises:
-      ValueError: If there are checkpoints and none is whole, or if the one there is
+      ValueError: If there are checkpoints but none is complete, or if the checkpoint
         does not fit the server's tables.
-      ResourceExhaustedError: If memory is lacking.
+      ResourceExhaustedError: If there is not enough memory.
     """
     checkpointer = service.checkpointer
     found = checkpoint_files.latest(checkpointer.path)
@@ -180,9 +180,9 @@ def restore_latest(service: Service) -> str | None:
         _restore(service, found)
     except (LookupError, TypeError, AssertionError, OSError) as error:
         raise ValueError(
-            f"The checkpoint {found} is not what this version writes ({error!r}). "
-            "Start the server with the version of tfrl that wrote it, or move the "
-            "directory away to start with empty tables."
+            f"The checkpoint {found} is not of this version's form ({error!r}). Start "
+            "the server with the version of tfrl that wrote it, or move the directory "
+            "away to start with empty tables."
         ) from error
     return str(found)
 
@@ -190,7 +190,7 @@ def restore_latest(service: Service) -> str | None:
 def _write_items(
     writer: checkpoint_files.Writer, items: Sequence[LayoutItems]
 ) -> dict[step_store.StepStore, int]:
-    """Writes the steps and which of them items have; returns the steps by store."""
+    """Writes all steps, and the steps of each item; returns each store's step count."""
     slots: list[np.ndarray] = [np.empty(0, np.int32)] * len(items)
     stores: dict[step_store.StepStore, int] = {}
     for store in dict.fromkeys(of_layout.store for of_layout in items):
@@ -291,7 +291,7 @@ def _check_table(service: Service, saved: Mapping[str, Any]) -> None:
     for option in _OPTIONS:
         if now.get(option) != before.get(option):
             _LOGGER.warning(
-                "Table %r had %s=%s in the checkpoint and has %s=%s now, which counts.",
+                "Table %r had %s=%s in the checkpoint. It has %s=%s now.",
                 name,
                 option,
                 before.get(option),
@@ -303,13 +303,13 @@ def _check_table(service: Service, saved: Mapping[str, Any]) -> None:
 def _restore_steps(
     service: Service, directory: Path, index: int, saved: Mapping[str, Any]
 ) -> tuple[step_store.StepStore, np.ndarray]:
-    """Returns the store of some steps, and their slots in it."""
+    """Restores the steps of one store; returns the store and their slots."""
     schema = tuple((name, tuple(shape)) for name, shape in saved["columns"])
     store = service.store(schema)
     slots = store.allocate(saved["rows"])
     for column, size in enumerate(store.row_bytes):
         data = checkpoint_files.read_array(directory, _column_name(index, column))
-        assert data.shape == (len(slots), size), "Not as many steps as expected."
+        assert data.shape == (len(slots), size), "A column misses steps."
         for start, stop in _chunks(len(slots), size):
             store.write_bytes(column, slots[start:stop], data[start:stop])
     return store, slots
@@ -321,7 +321,7 @@ def _restore_items(
     saved: Sequence[Mapping[str, Any]],
     steps: Sequence[tuple[step_store.StepStore, np.ndarray]],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the payloads of all items, and where those of each layout start."""
+    """Returns the payloads of all items, and the start of each layout's payloads."""
     numbers = checkpoint_files.read_array(directory, _SLOTS)
     payloads = [np.empty((0, 2), np.int32)]
     begin = 0
@@ -338,7 +338,7 @@ def _restore_items(
 
 
 def _chunks(rows: int, size: int) -> Iterator[tuple[int, int]]:
-    """Yields the bounds of pieces of so many rows of `size` bytes."""
+    """Yields the bounds of the chunks of `rows` rows of `size` bytes."""
     step = max(1, _CHUNK // size) if size else rows
     for start in range(0, rows, max(step, 1)):
         yield start, min(start + step, rows)

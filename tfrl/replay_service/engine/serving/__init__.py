@@ -11,5 +11,5 @@
 ...     requests.check_count(0, "num", 1)
 ... except errors.ProtocolError as error:
 ...     print(error)
-num is 0, expected at least 1.
+num: got 0, expected an integer of at least 1.
 """

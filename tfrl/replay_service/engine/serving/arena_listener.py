@@ -1,7 +1,8 @@
-"""Hands the files that hold a server's steps to processes of the same host.
+"""Gives the files that hold a server's steps to processes of the same host.
 
-A client of the Unix socket sends one line of JSON, {"secret": ..., "schema": ...}, and
-gets one back, `StepStore.description` with the file's descriptor, or {"error": ...}.
+A client of the Unix socket sends one line of JSON, {"secret": ..., "schema": ...}. It
+receives one line of JSON: either `StepStore.description`, together with the file's
+descriptor, or {"error": ...}.
 """
 
 from __future__ import annotations
@@ -16,24 +17,14 @@ from typing import Any
 
 from tfrl.replay_service.engine.storage import step_store
 
-_PATIENCE = 5.0  # Seconds that a client may take for all of it.
+_PATIENCE = 5.0  # Seconds for a client's whole request.
 _MOST_REQUEST = 4096  # Bytes.
-_MOST_CLIENTS = 64  # At a time; others wait in the socket's queue.
+_MOST_CLIENTS = 64  # Served concurrently; others wait in the socket's queue.
 _QUEUE = 1024
 
 
 class ArenaListener:
-    """Listens on a Unix socket, in the running asyncio loop.
-
-    Args:
-      path: Of the socket, which is made; in a directory that only this user can enter.
-      secret: What clients have to know.
-      find: Returns the store of a schema's id; None if there is none. The id is what
-        JSON can hold, from anybody.
-
-    Raises:
-      OSError: If the system has no such socket, or the path is taken or too long.
-    """
+    """Listens on a Unix socket, in the running asyncio loop."""
 
     def __init__(
         self,
@@ -41,6 +32,18 @@ class ArenaListener:
         secret: str,
         find: Callable[[Any], step_store.StepStore | None],
     ):
+        """Creates the socket and starts to listen.
+
+        Args:
+          path: The path of the new socket, in a directory that only this user can
+            enter.
+          secret: The secret that clients have to know.
+          find: Returns the store of a schema's id, or None. The id can be any JSON
+            value, because it comes from the client.
+
+        Raises:
+          OSError: If the system has no Unix sockets, or the path is in use or too long.
+        """
         if not (hasattr(socket, "AF_UNIX") and hasattr(socket, "send_fds")):
             raise OSError("This system cannot pass memory from one process to another.")
         self._secret = secret.encode()
@@ -56,11 +59,11 @@ class ArenaListener:
             self._socket.close()
             raise
         self._accepting = asyncio.get_running_loop().create_task(self._accept())
-        # Not before the loop has let go of it.
+        # Close it only after the loop has stopped using it.
         self._accepting.add_done_callback(lambda _: self._socket.close())
 
     def close(self) -> None:
-        """Stops listening and drops whoever is being served."""
+        """Stops listening and drops the current clients."""
         self._accepting.cancel()
         for client in self._clients:
             client.cancel()
@@ -71,7 +74,7 @@ class ArenaListener:
             await self._room.acquire()
             try:
                 connection, _ = await loop.sock_accept(self._socket)
-            except OSError:  # For instance too many open files.
+            except OSError:  # For example, too many open files.
                 self._room.release()
                 await asyncio.sleep(0.1)
                 continue
@@ -85,7 +88,7 @@ class ArenaListener:
 
     async def _serve(self, connection: socket.socket) -> None:
         loop = asyncio.get_running_loop()
-        # A client that is silent, slow or gone is dropped.
+        # Silent, slow and disconnected clients are dropped.
         with connection, contextlib.suppress(OSError, TimeoutError):
             connection.setblocking(False)
             async with asyncio.timeout(_PATIENCE):
@@ -101,7 +104,7 @@ class ArenaListener:
                 await loop.sock_sendall(connection, data[sent:])
 
     def _answer(self, request: bytes) -> tuple[int | None, dict[str, Any]]:
-        """Returns what a client gets: a descriptor or None, and the JSON."""
+        """Returns the answer to a request: a descriptor or None, and a JSON object."""
         try:
             wanted = json.loads(request)
             secret = str(wanted["secret"]).encode()

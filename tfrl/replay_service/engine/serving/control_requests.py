@@ -1,4 +1,4 @@
-"""What a session answers at once: of tables as a whole, and of single items."""
+"""Handlers of requests about whole tables and about single items."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tfrl.replay_service.transport import wire
 
 
 def info(service: Service, caller: Caller, frame: wire.Frame) -> None:
-    """Tells of all tables."""
+    """Replies with every table's TableInfo."""
     caller.send(wire.INFO_REPLY, {"tables": service.info()})
 
 
 def reset(service: Service, caller: Caller, frame: wire.Frame) -> None:
-    """Empties a table."""
+    """Removes all items of a table."""
     queues = _find(service, caller, frame)
     if queues is not None:
         service.layouts.remove(queues.table.reset())
@@ -35,7 +35,7 @@ def reset(service: Service, caller: Caller, frame: wire.Frame) -> None:
 
 
 def mutate(service: Service, caller: Caller, frame: wire.Frame) -> None:
-    """Deletes items of a table, and sets priorities of others."""
+    """Deletes items of a table and updates priorities of others."""
     queues = _find(service, caller, frame)
     if queues is None:
         return
@@ -47,7 +47,7 @@ def mutate(service: Service, caller: Caller, frame: wire.Frame) -> None:
     if error is None:
         try:
             removed = queues.table.mutate(keys, priorities, deleted)
-        except ValueError as raised:  # Such as a priority to a power too high.
+        except ValueError as raised:  # For example, a priority to a too large power.
             error = raised
     if error is not None:
         caller.send_error(error)
@@ -59,7 +59,7 @@ def mutate(service: Service, caller: Caller, frame: wire.Frame) -> None:
 
 
 def checkpoint(service: Service, caller: Caller, frame: wire.Frame) -> Checkpoint:
-    """Has a checkpoint written."""
+    """Starts to write a checkpoint."""
     return Checkpoint(service, caller)
 
 
@@ -67,13 +67,18 @@ class Checkpoint(Request):
     """A request for a checkpoint."""
 
     def __init__(self, service: Service, caller: Caller):
-        """Starts to write it."""
+        """Starts to write the checkpoint.
+
+        Args:
+          service: The state to write.
+          caller: The session that gets the answer.
+        """
         self._caller = caller
         self._task = asyncio.create_task(service.checkpoint())
         self._task.add_done_callback(lambda _: caller.proceed())
 
     def advance(self, woken: bool) -> Outcome:
-        """Answers if the checkpoint has been written."""
+        """Answers when the checkpoint is written."""
         if not self._task.done():
             return PARKED
         error = self._task.exception()
@@ -88,7 +93,7 @@ class Checkpoint(Request):
 def _find(
     service: Service, caller: Caller, frame: wire.Frame
 ) -> TableWaitQueues | None:
-    """Returns the table that a request names, or answers that there is none."""
+    """Returns the requested table with its queues, or replies with an error."""
     try:
         return service.queues_of(frame.meta["table"])
     except RuntimeError as error:

@@ -1,4 +1,4 @@
-"""Which function handles which kind of message, and a session's state between them."""
+"""The handlers of a session's messages, and their state between messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SessionHandlers:
     """Handles one session's messages, except for its greeting."""
 
     def __init__(self, service: Service, caller: Caller):
-        """Prepares for a session that has not been greeted.
+        """Creates the handlers of a session without a greeting.
 
         Args:
           service: What all sessions share.
@@ -50,7 +50,7 @@ class SessionHandlers:
         """Prepares for a client of the role in `hello`; returns more of the welcome.
 
         Raises:
-          ProtocolError: If a writer's id is invalid.
+          ProtocolError: If the writer's id is invalid.
         """
         if hello["role"] != "writer":
             return {}
@@ -85,7 +85,7 @@ class SessionHandlers:
 
     def _write(self, frame: wire.Frame) -> Request | None:
         if self._writer is None:
-            raise errors.ProtocolError("Only sessions of role 'writer' write.")
+            raise errors.ProtocolError("Only sessions of role 'writer' can write.")
         return self._writer.request(frame)
 
     def _sampling(self) -> Sampler:

@@ -1,4 +1,4 @@
-"""The two ways by which messages come: gRPC, and a Unix socket on the same host."""
+"""The two transports of the server: gRPC, and a Unix socket on the same host."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from tfrl.replay_service.engine.serving.service import Service
 from tfrl.replay_service.engine.serving.sessions import Session
 from tfrl.replay_service.transport import addresses, framing, wire
 
-_CHUNK = 1 << 18  # Bytes read at once, unless a larger message is known to come.
-_AT_ONCE = 8  # Of many messages that come together, those not put off.
-_JOINED = 1 << 16  # Buffers up to this many bytes are sent in one.
+_CHUNK = 1 << 18  # Bytes read in one call, except within a larger message.
+_AT_ONCE = 8  # Messages of one read that may be answered immediately.
+_JOINED = 1 << 16  # Buffers up to this size are joined before sending.
 _SOCKET_BUFFER = 1 << 20
-_LINGER = 5.0  # Seconds for a client to take the last of what it was sent.
-_HIGH_WATER = 8 << 20  # Bytes not yet taken after which a session pauses.
+_LINGER = 5.0  # Seconds for a client to receive the last messages.
+_HIGH_WATER = 8 << 20  # Unsent bytes at which a session pauses.
 
 _OPTIONS = (
     ("grpc.so_reuseport", 0),
     ("grpc.max_send_message_length", wire.MAX_FRAME),
     ("grpc.max_receive_message_length", wire.MAX_FRAME),
-    # Peers that are gone without a word are noticed, and clients may ask likewise.
+    # Detects clients that have vanished, and lets clients send pings, too.
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.keepalive_permit_without_calls", 1),
@@ -40,7 +40,11 @@ class LocalProtocol(asyncio.BufferedProtocol):
     """A client's connection on the Unix socket."""
 
     def __init__(self, service: Service):
-        """Awaits the connection."""
+        """Prepares for a connection.
+
+        Args:
+          service: What all sessions share.
+        """
         self._service = service
         self._reader = framing.MessageReader(_CHUNK)
         self._transport: Any = None
@@ -59,19 +63,19 @@ class LocalProtocol(asyncio.BufferedProtocol):
         self._session.close()
 
     def pause_writing(self) -> None:
-        """The client is slow."""
+        """Pauses the session: the client reads too slowly."""
         self._session.pause()
 
     def resume_writing(self) -> None:
-        """The client has caught up."""
+        """Resumes the session: the client has caught up."""
         self._session.resume()
 
     def get_buffer(self, sizehint: int) -> Any:
-        """Returns where to read to."""
+        """Returns the buffer to read into."""
         return self._reader.space()
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Hands the messages that are complete to the session."""
+        """Passes complete messages to the session."""
         self._reader.received(nbytes)
         count = 0
         while (message := self._next_message()) is not None:
@@ -79,22 +83,22 @@ class LocalProtocol(asyncio.BufferedProtocol):
             count += 1
 
     def send(self, buffers: list[wire.Buffer]) -> None:
-        """Sends a message; of the large arrays in it no copy is made."""
+        """Sends a message without copying its large arrays."""
         if self._transport.is_closing():
-            return  # The client is gone, which `connection_lost` will say.
+            return  # The client is gone: `connection_lost` will follow.
         for buffer in framing.pack(buffers, _JOINED):
             self._transport.write(buffer)
 
     def pause_reading(self) -> None:
-        """Stops reading, soon."""
+        """Stops reading soon."""
         self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Takes it up again."""
+        """Resumes reading."""
         self._transport.resume_reading()
 
     def close(self) -> None:
-        """Closes the connection when everything has been sent, or time is up."""
+        """Closes the connection when everything is sent, or after a time limit."""
         self._transport.close()
         loop = asyncio.get_running_loop()
         loop.call_later(_LINGER, self._transport.abort)
@@ -109,10 +113,15 @@ class LocalProtocol(asyncio.BufferedProtocol):
 
 
 class GrpcSink:
-    """A client's call over gRPC."""
+    """A client's gRPC call."""
 
     def __init__(self, service: Service, context: Any):
-        """Starts a session; `run` is what the call runs."""
+        """Starts a session; the call then has to run `run`.
+
+        Args:
+          service: What all sessions share.
+          context: The gRPC context of the call.
+        """
         self._context = context
         self._outgoing: collections.deque[bytes] = collections.deque()
         self._waiting_bytes = 0
@@ -150,7 +159,7 @@ class GrpcSink:
         self._may_read.clear()
 
     def resume_reading(self) -> None:
-        """Takes it up again."""
+        """Resumes reading."""
         self._may_read.set()
 
     def close(self) -> None:
@@ -190,25 +199,25 @@ async def listen_to_grpc(
     """Starts a gRPC server.
 
     Args:
-      service: What it serves.
-      host: The interface's name or address.
-      port: 0 for a free one.
-      tls: The certificate chain and the private key, in PEM form.
+      service: What all sessions share.
+      host: The name or address of the interface.
+      port: The port; 0 for a free one.
+      tls: The certificate chain and the private key, in PEM form; None for none.
 
     Returns:
       The server and its port.
 
     Raises:
-      RuntimeError: If the port cannot be had.
+      RuntimeError: If the port is not available.
     """
 
     async def session(_: Any, context: Any) -> None:
-        # Before memory is spent on the messages of a stranger.
+        # Checked before memory is spent on the messages of strangers.
         if not service.admits(dict(context.invocation_metadata()).get(wire.TOKEN)):
             await context.abort(
                 grpc.StatusCode.UNAUTHENTICATED,
-                "The server wants another token than it was given: pass token=... or "
-                "set TFRL_REPLAY_TOKEN.",
+                "The server expects another token: pass token=... or set "
+                "TFRL_REPLAY_TOKEN.",
             )
         await GrpcSink(service, context).run()
 

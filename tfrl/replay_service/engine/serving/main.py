@@ -1,8 +1,8 @@
 """The server process.
 
-`run` serves until it is told to stop. `child_main` is what `tfrl.replay_service.Server`
-starts: it gets its configuration on stdin, says on stdout where it listens, and ends
-when stdin does, at the latest when its parent is gone.
+`run` serves until it is told to stop. `child_main` is the main function of the process
+that `tfrl.replay_service.Server` starts. It reads its configuration from stdin and
+prints its port to stdout. It ends when stdin is closed, or its parent has ended.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from tfrl.replay_service.engine.serving.arena_listener import ArenaListener
 from tfrl.replay_service.engine.serving.service import Service
 from tfrl.replay_service.engine.storage import arena
 
-_GRACE = 1.5  # Seconds to end in good order.
-_POLL = 1.0  # Seconds between looks at whether the parent is alive.
+_GRACE = 1.5  # Seconds for an orderly end.
+_POLL = 1.0  # Seconds between checks whether the parent is alive.
 _LOOPBACK = "127.0.0.1"
 
-# The socket's directory, for whoever ends the process in a hurry.
+# The directory of the sockets, which is deleted before a forced exit.
 _directory: str | None = None
 
 
@@ -46,15 +46,15 @@ async def run(
     """Serves until `stop` is set.
 
     Args:
-      config: "tables", a list of options, and as needed "host", "port", "token", "tls"
+      config: "tables", a list of options, and optionally "host", "port", "token", "tls"
         (certificate chain and private key, PEM), "seed" and "checkpointer".
-      announce: Called with the port, and with the directory of the Unix socket if there
-        is one, when clients can come.
-      stop: The event.
+      announce: Called when clients can connect, with the port and the directory of the
+        Unix sockets, or None.
+      stop: The event that ends serving.
 
     Raises:
-      OSError: If the port cannot be had.
-      ValueError: If an option, or the checkpoint to start from, is wrong.
+      OSError: If the port is not available.
+      ValueError: If an option, or the checkpoint to start from, is invalid.
     """
     service = Service(
         config["tables"],
@@ -71,7 +71,7 @@ async def run(
         stack.push_async_callback(server.stop, _GRACE / 2)
         stack.callback(service.stop)
         service.start()
-        # Nothing of what there is now becomes garbage, nor need it be looked at.
+        # The objects made so far live on: the collector need not visit them.
         gc.collect()
         gc.freeze()
         announce(port, directory)
@@ -88,41 +88,45 @@ def serve(
 
     Args:
       config: As for `run`.
-      announce: Likewise.
-      signals: Whether SIGINT and SIGTERM tell it.
-      on_start: Called with a function that tells it, from any thread.
+      announce: As for `run`.
+      signals: Whether SIGINT and SIGTERM end serving.
+      on_start: Called with a function that ends serving, from any thread.
 
     Raises:
-      Exception: As `run`.
+      Exception: The same as `run`.
     """
 
     async def _serve() -> None:
         loop = asyncio.get_running_loop()
         stop = asyncio.Event()
 
-        def tell(*_: Any) -> None:
-            with contextlib.suppress(RuntimeError):  # The loop has ended already.
+        def end(*_: Any) -> None:
+            with contextlib.suppress(RuntimeError):  # The loop may have ended already.
                 loop.call_soon_threadsafe(stop.set)
 
         if signals:
             for name in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(name, tell)
+                signal.signal(name, end)
         if on_start is not None:
-            on_start(tell)
+            on_start(end)
         await run(config, announce, stop)
 
-    # On Windows other loops do not get along with gRPC.
+    # On Windows, gRPC does not work with the default loop.
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
         runner.run(_serve())
 
 
 def child_main(parent: int) -> None:
-    """Serves as a child of the process `parent`, by the configuration on stdin."""
-    # The parent decides what an interrupt means.
+    """Serves as a child process, with the configuration from stdin.
+
+    Args:
+      parent: The process id of the parent.
+    """
+    # The parent handles interrupts.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     config = json.loads(sys.stdin.buffer.readline())
     out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # What else is printed is not for the parent to read.
+    os.dup2(2, 1)  # Other output must not reach the parent's pipe.
 
     def tell_parent(**message: Any) -> None:
         with contextlib.suppress(OSError):
@@ -132,10 +136,10 @@ def child_main(parent: int) -> None:
         tell_parent(port=port, directory=directory)
         out.close()
 
-    tell_parent(restoring=True)  # If there is something to restore.
+    tell_parent(restoring=True)  # Which may take long.
 
     def tidy() -> None:
-        # What the parent would have deleted, had it not been killed.
+        # Delete what a killed parent could not delete.
         if config.get("temporary") and os.getppid() != parent:
             shutil.rmtree(config["temporary"], ignore_errors=True)
 
@@ -150,12 +154,12 @@ def child_main(parent: int) -> None:
 
 
 def _end_with(parent: int, stop: Callable[[], None], tidy: Callable[[], None]) -> None:
-    """Ends this process when stdin ends, or when another than `parent` adopts it."""
+    """Ends this process when stdin is closed, or `parent` is no longer its parent."""
 
     def end() -> None:
         stop()
         time.sleep(_GRACE)
-        # The loop is busy: no time is left for it.
+        # The loop did not end in time.
         if _directory is not None:
             shutil.rmtree(_directory, ignore_errors=True)
         tidy()
@@ -168,7 +172,7 @@ def _end_with(parent: int, stop: Callable[[], None], tidy: Callable[[], None]) -
         end()
 
     def poll() -> None:
-        # A fork of the parent would keep stdin open.
+        # Needed because a fork of the parent would keep stdin open.
         while os.getppid() == parent:
             time.sleep(_POLL)
         end()
@@ -179,7 +183,7 @@ def _end_with(parent: int, stop: Callable[[], None], tidy: Callable[[], None]) -
 
 
 def _can_share() -> bool:
-    """Whether other processes of this host can map memory of this one."""
+    """Returns whether other processes of this host can map memory of this one."""
     probe = arena.make_arena([1], shared=True)
     shared = probe.fd is not None
     probe.close()
@@ -189,13 +193,13 @@ def _can_share() -> bool:
 async def _listen_locally(
     service: Service, stack: contextlib.AsyncExitStack
 ) -> str | None:
-    """Listens on Unix sockets in a directory of this user, if the system has them."""
+    """Listens on Unix sockets in a private directory, if the system has them."""
     global _directory
     if not hasattr(socket, "AF_UNIX") or os.name == "nt":
         return None
     loop = asyncio.get_running_loop()
     try:
-        _directory = tempfile.mkdtemp(prefix="tfrl-replay-")  # Of mode 0700.
+        _directory = tempfile.mkdtemp(prefix="tfrl-replay-")  # Its mode is 0700.
         stack.callback(shutil.rmtree, _directory, ignore_errors=True)
         path = os.path.join(_directory, "s")
         server = await loop.create_unix_server(
@@ -220,12 +224,12 @@ async def _listen_to_grpc(
     """Listens for gRPC; see `listeners.listen_to_grpc`.
 
     Raises:
-      OSError: If the port cannot be had.
+      OSError: If the port is not available.
     """
     port = int(config.get("port") or 0)
     tls = config.get("tls")
     credentials = None if tls is None else (tls[0].encode(), tls[1].encode())
-    # IPv6's loopback has ports of its own, and "localhost" may be either.
+    # "localhost" may be IPv4 or IPv6, which have separate ports.
     address = _LOOPBACK if host == "localhost" else host
     _check_port(address, port)
     try:
@@ -238,21 +242,23 @@ async def _listen_to_grpc(
 
 
 def _check_port(host: str, port: int) -> None:
-    """Checks that a port can be had; gRPC would not say why not.
+    """Checks that a port is available, since gRPC does not report why one is not.
 
     Raises:
-      OSError: If it cannot.
-      ValueError: If there is no such port.
+      OSError: If the port is not available.
+      ValueError: If the port is out of range.
     """
     if not 0 <= port <= 65535:
-        raise ValueError(f"port: got {port}, expected one from 0 to 65535, or None.")
+        raise ValueError(
+            f"port: got {port}, expected a number from 0 to 65535, or None."
+        )
     try:
         family, kind, _, _, address = socket.getaddrinfo(
             host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         with socket.socket(family, kind) as probe:
             if os.name == "posix":
-                # As gRPC: what was just given back may be taken.
+                # As gRPC does: ports that were just released can be used.
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
     except OSError as error:

@@ -1,7 +1,8 @@
-"""What a session and its requests know of each other, and checks of requests.
+"""The interfaces between a session and its requests, and checks of requests.
 
-A session makes a `Request` of each message by a handler, and calls its `advance` until
-it is done. A request sees the session as its `Caller`.
+A session passes each message to its `Handlers`. A message that cannot be answered
+immediately becomes a `Request`, and the session calls its `advance` until it is done. A
+request sees its session as a `Caller`.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ class Outcome(enum.Enum):
     """How a session continues after `Request.advance`."""
 
     DONE = "done"
-    AGAIN = "again"  # There is more to do at once.
-    PARKED = "parked"  # Until someone calls the session's `proceed`.
+    AGAIN = "again"  # There is more to do now.
+    PARKED = "parked"  # Until something calls the session's `proceed`.
 
 
 DONE, AGAIN, PARKED = Outcome.DONE, Outcome.AGAIN, Outcome.PARKED
@@ -66,7 +67,7 @@ class Request(abc.ABC):
 
     @abc.abstractmethod
     def advance(self, woken: bool) -> Outcome | collections.deque[Caller]:
-        """Does what can be done now, and returns how to continue.
+        """Does as much as possible now.
 
         Args:
           woken: Whether it is this request's turn among those that wait.
@@ -76,7 +77,7 @@ class Request(abc.ABC):
         """
 
     def expire(self) -> None:
-        """Ends the request because it has waited for its time limit."""
+        """Ends the request because its time limit is over."""
         # Most requests have no time limit.
         return
 
@@ -103,10 +104,15 @@ class Handlers(Protocol):
 
 
 def check_array(array: np.ndarray, dtype: Any, shape: tuple[int | None, ...]) -> None:
-    """Checks an array of a message; None in `shape` stands for any size.
+    """Checks the dtype and shape of an array in a message.
+
+    Args:
+      array: The array.
+      dtype: The expected dtype.
+      shape: The expected shape; None stands for any size.
 
     Raises:
-      ProtocolError: If it is another.
+      ProtocolError: If the dtype or the shape differs.
     """
     if array.dtype != dtype or not (
         array.shape == shape
@@ -119,25 +125,32 @@ def check_array(array: np.ndarray, dtype: Any, shape: tuple[int | None, ...]) ->
         )
     ):
         raise errors.ProtocolError(
-            f"An array of {array.dtype.name} {array.shape} came, expected "
+            f"Got an array of {array.dtype.name} {array.shape}, expected "
             f"{np.dtype(dtype).name} {shape}."
         )
 
 
 def check_count(value: Any, what: str, least: int = 0) -> int:
-    """Returns `value`, which is to be a whole number from `least` to what int64 holds.
+    """Returns `value` after checking that it is an int64 of at least `least`.
+
+    Args:
+      value: The value to check.
+      what: The name of the value in error messages.
+      least: The smallest valid value.
 
     Raises:
       ProtocolError: If it is not.
     """
     if type(value) is not int or not least <= value < 2**63:
-        raise errors.ProtocolError(f"{what} is {value!r}, expected at least {least}.")
+        raise errors.ProtocolError(
+            f"{what}: got {value!r}, expected an integer of at least {least}."
+        )
     return value
 
 
 def priorities_error(table: str, priorities: np.ndarray) -> ValueError | None:
-    """Returns what is wrong with the priorities `[n]` of items, or None."""
-    # NaN is neither.
+    """Returns an error for the priorities `[n]` of items, or None if they are valid."""
+    # Both comparisons are false for NaN.
     if not len(priorities) or (priorities.min() >= 0 and priorities.max() < np.inf):
         return None
     (bad,) = np.nonzero(~((priorities >= 0) & (priorities < np.inf)))

@@ -1,4 +1,4 @@
-"""What a session does for those who sample."""
+"""Requests for samples."""
 
 from __future__ import annotations
 
@@ -23,23 +23,28 @@ from tfrl.replay_service.engine.storage.step_store import StepStore
 from tfrl.replay_service.transport import wire
 from tfrl.specs import dtype_names
 
-_LARGE = 32 << 20  # Bytes of data after which samples go into another message.
+_LARGE = 32 << 20  # Maximum bytes of data in one message, unless one item is larger.
 _MAX_PINS = 4096
-_MAX_DEFINITIONS = 1024  # That the client is taken to know; it keeps twice as many.
+_MAX_DEFINITIONS = 1024  # Assumed to be known to the client, which keeps twice as many.
 
 
 class Sampler:
-    """What a session remembers for its samples.
+    """A session's state for its samples.
 
     Attributes:
-      service: What the session shares with the others.
+      service: What all sessions share.
       caller: The session.
-      pins: The slots of the messages that the client, who reads them from the server's
-        memory, has not released yet; oldest first.
+      pins: The slots of each message that the client reads from the server's memory and
+        has not released yet, oldest first.
     """
 
     def __init__(self, service: Service, caller: Caller):
-        """Starts with nothing pinned."""
+        """Creates the state of a session without samples.
+
+        Args:
+          service: As the attribute.
+          caller: As the attribute.
+        """
         self.service = service
         self.caller = caller
         self.pins: collections.deque[tuple[StepStore, np.ndarray]] = collections.deque()
@@ -47,7 +52,7 @@ class Sampler:
         self._item_bytes: dict[int, int] = {}
 
     def request(self, meta: Mapping[str, Any]) -> Sample | None:
-        """Returns the request that a message makes, None if it has been answered."""
+        """Returns the request in a message, or None if it has been answered already."""
         self.release(meta.get("release", 0))
         try:
             queues = self.service.queues_of(meta["table"])
@@ -57,21 +62,21 @@ class Sampler:
         return Sample(self, queues, meta)
 
     def release(self, count: Any) -> None:
-        """Lets go of what the `count` oldest messages hold.
+        """Releases the slots of the `count` oldest messages.
 
         Raises:
-          ProtocolError: If there are not as many.
+          ProtocolError: If there are fewer messages.
         """
         if check_count(count, "release") > len(self.pins):
             raise errors.ProtocolError(
-                f"{count} messages were released, of {len(self.pins)}."
+                f"Got a release of {count} messages, expected at most {len(self.pins)}."
             )
         for _ in range(count):
             store, slots = self.pins.popleft()
             store.release(slots)
 
     def definition(self, layout: int) -> dict[str, Any] | None:
-        """Returns what the client has to be told of a layout, the first time."""
+        """Returns a layout's definition, or None if the client knows it already."""
         if layout in self._definitions:
             return None
         found = self.service.layouts.definition(layout)
@@ -82,10 +87,10 @@ class Sampler:
         return found
 
     def items_per_message(self, layout: int) -> int:
-        """Returns how many items go into one message.
+        """Returns the number of items in one message.
 
         Raises:
-          ResourceExhaustedError: If one alone is too large.
+          ResourceExhaustedError: If one item is too large for a message.
         """
         if self.caller.shared:
             return SLICE
@@ -96,12 +101,12 @@ class Sampler:
         return max(1, _LARGE // max(size, 1))
 
     def close(self) -> None:
-        """Lets go of everything."""
+        """Releases the slots of all messages."""
         self.release(len(self.pins))
 
 
 class _Piece(NamedTuple):
-    """Samples of one layout that make a message."""
+    """Samples of one layout that fit into one message."""
 
     layout: int
     slots: np.ndarray
@@ -114,10 +119,15 @@ class Sample(Request):
     def __init__(
         self, sampler: Sampler, queues: TableWaitQueues, meta: Mapping[str, Any]
     ):
-        """Takes the request up; see SAMPLE.
+        """Creates a request from a SAMPLE message.
+
+        Args:
+          sampler: The session's state.
+          queues: The table, with its queues.
+          meta: The JSON object of the message.
 
         Raises:
-          ProtocolError: If it is not as it should be.
+          ProtocolError: If the message is malformed.
         """
         self._sampler = sampler
         self._caller = sampler.caller
@@ -131,7 +141,7 @@ class Sample(Request):
         self._pieces: collections.deque[_Piece] = collections.deque()
 
     def advance(self, woken: bool) -> Outcome | collections.deque[Caller]:
-        """Sends what there is to send now, at most one message.
+        """Draws samples if the table allows it, and sends at most one message.
 
         Args:
           woken: Whether it is this request's turn among those that wait.
@@ -155,13 +165,13 @@ class Sample(Request):
         return AGAIN if self._pieces or self._left else DONE
 
     def expire(self) -> None:
-        """Ends the request: it has waited long enough."""
+        """Ends the request because its time limit is over."""
         self._caller.send(
             wire.SAMPLES, {"request": self._request, "done": True, "end": "timeout"}
         )
 
     def close(self) -> None:
-        """Lets go of what has not been sent."""
+        """Releases the slots of samples that were not sent."""
         for piece in self._pieces:
             self._layouts.store(piece.layout).release(piece.slots)
         self._pieces.clear()
@@ -178,7 +188,7 @@ class Sample(Request):
         return self._queues.samplers
 
     def _take(self, drawn: Any) -> None:
-        """Holds the steps of what was drawn, some of which the table has removed."""
+        """Keeps references to the steps of drawn items; they may be deleted already."""
         info = (
             drawn.keys,
             drawn.probabilities,
@@ -216,7 +226,7 @@ class Sample(Request):
             if len(pins) >= _MAX_PINS:
                 store.release(piece.slots)
                 raise errors.ProtocolError(
-                    f"{_MAX_PINS} messages with samples have not been released."
+                    f"The client has not released {_MAX_PINS} messages with samples."
                 )
             pins.append((store, piece.slots))
             data = [piece.slots]
@@ -227,7 +237,7 @@ class Sample(Request):
 
 
 def _runs(layouts: np.ndarray) -> list[tuple[int, int]]:
-    """Returns where runs of equal numbers start and stop."""
+    """Returns the bounds of the runs of equal numbers."""
     if (layouts == layouts[0]).all():
         return [(0, len(layouts))]
     changes = (np.flatnonzero(layouts[1:] != layouts[:-1]) + 1).tolist()
@@ -235,10 +245,10 @@ def _runs(layouts: np.ndarray) -> list[tuple[int, int]]:
 
 
 def _size_of(definition: Mapping[str, Any]) -> int:
-    """Returns the bytes of an item of a layout.
+    """Returns the size of an item of a layout in bytes.
 
     Raises:
-      ResourceExhaustedError: If no message could hold them.
+      ResourceExhaustedError: If the item is too large for a message.
     """
     size = sum(
         definition["lengths"][column["range"]]
@@ -248,7 +258,7 @@ def _size_of(definition: Mapping[str, Any]) -> int:
     )
     if size > wire.MAX_FRAME - (1 << 16):
         raise errors.ResourceExhaustedError(
-            f"An item of {size} bytes is too large for a message, which holds "
+            f"An item of {size} bytes is too large for a message of at most "
             f"{wire.MAX_FRAME}: insert shorter trajectories, or sample on the server's "
             "host, where the data is not sent."
         )

@@ -1,6 +1,6 @@
-"""What all sessions of a server share: tables, stores of steps, and who waits for what.
+"""The state that all sessions of a server share: tables, steps, and wait queues.
 
-Everything here runs in one thread, that of the asyncio loop.
+Everything here runs in the thread of the asyncio loop.
 """
 
 from __future__ import annotations
@@ -23,25 +23,31 @@ from tfrl.replay_service.engine.tables.engine_table import EngineTable
 from tfrl.replay_service.transport import wire
 from tfrl.specs import spec_json
 
-SLICE = 256  # Items that one session gets done before another has its turn.
-_TICK = 1.0  # Seconds between looks at who waits for long.
-_LONG_WAIT = 10.0  # Seconds after which a client is told what it waits for.
-_MAX_WRITERS = 10_000  # Whose last numbers are remembered.
+SLICE = 256  # Items processed for one session before another has its turn.
+_TICK = 1.0  # Seconds between checks for long waits.
+_LONG_WAIT = 10.0  # Seconds after which a client is told why it waits.
+_MAX_WRITERS = 10_000  # Maximum number of writers with a record.
 _MAX_SCHEMAS = 256
 
 
 class TableWaitQueues:
-    """A table, and the sessions that wait for its limiter.
+    """A table, and the queues of the sessions that wait for its rate limiter.
 
     Attributes:
-      table: The table itself.
-      leaves: Of its signature, flat; None if it has none.
-      samplers: Sessions that wait to sample, in the order of their coming.
-      inserters: Sessions that wait to insert.
+      table: The table.
+      signature: The JSON of its signature; None without one.
+      leaves: The flat signature; None without one.
+      samplers: Sessions that wait to sample, in order of arrival.
+      inserters: Sessions that wait to insert, in order of arrival.
     """
 
     def __init__(self, table: EngineTable, signature: Any):
-        """Makes it from the table and its signature's JSON."""
+        """Creates empty queues.
+
+        Args:
+          table: The table.
+          signature: The JSON of its signature; None without one.
+        """
         self.table = table
         self.signature = signature
         self.leaves = None if signature is None else spec_json.leaves(signature)
@@ -50,13 +56,13 @@ class TableWaitQueues:
         self._wakes = False
 
     def changed(self) -> None:
-        """Wakes those for whom a change of the table may have made room, soon."""
+        """Wakes the sessions that can continue after a change of the table, soon."""
         if (self.samplers or self.inserters) and not self._wakes:
             self._wakes = True
             asyncio.get_running_loop().call_soon(self._wake)
 
     def waiting_text(self, queue: collections.deque[Caller]) -> str:
-        """Returns what those in `queue`, one of the two, wait for."""
+        """Returns a sentence that says why the sessions in `queue` have to wait."""
         if queue is self.inserters:
             return self.table.waiting_to_insert()
         return self.table.waiting_to_sample()
@@ -67,7 +73,7 @@ class TableWaitQueues:
             (self.inserters, self.table.insertable),
             (self.samplers, self.table.sampleable),
         ):
-            # Those that come back to the queue have had their turn.
+            # Sessions that return to the queue have had their turn.
             for _ in range(len(queue)):
                 if not queue or not possible(1):
                     break
@@ -75,25 +81,30 @@ class TableWaitQueues:
 
 
 class Writer:
-    """What is remembered of a writer beyond its sessions.
+    """The record of a writer, which outlives its sessions.
 
     Attributes:
-      index: By which its episodes are told from those of others.
-      confirmed: The number of its last item that has been inserted.
-      session: The one that it has, if any.
+      index: A number that distinguishes the writer's episodes from those of others.
+      confirmed: The number of its last inserted item.
+      session: Its current session, or None.
     """
 
     __slots__ = ("confirmed", "index", "session")
 
     def __init__(self, index: int, confirmed: int = 0):
-        """Starts without a session."""
+        """Creates the record of a writer without a session.
+
+        Args:
+          index: As the attribute.
+          confirmed: As the attribute.
+        """
         self.index = index
         self.confirmed = confirmed
         self.session: Caller | None = None
 
 
 class Service:
-    """A server's state."""
+    """The state of a server."""
 
     def __init__(
         self,
@@ -104,14 +115,14 @@ class Service:
         shared: bool = True,
         checkpointer: checkpointers.DefaultCheckpointer | None = None,
     ):
-        """Makes the tables, empty.
+        """Creates empty tables.
 
         Args:
-          tables: The options of each.
-          seed: For all random choices; None for another one each time.
-          token: What clients have to know, if anything.
-          shared: Whether steps are in memory that other processes can map.
-          checkpointer: Where checkpoints go; by default to a temporary directory.
+          tables: The options of each table.
+          seed: The seed of all random choices; None for a random seed.
+          token: The token that clients have to know; None for none.
+          shared: Whether steps are stored in memory that other processes can map.
+          checkpointer: Where checkpoints are written; by default a temporary directory.
         """
         seeds = np.random.SeedSequence(seed).generate_state(len(tables))
         self.tables: Mapping[str, Any] = {
@@ -123,7 +134,7 @@ class Service:
         }
         self.server_id = secrets.token_hex(8)
         self.secret = secrets.token_hex(16)
-        self.local: dict[str, Any] | None = None  # Where it listens on this host.
+        self.local: dict[str, Any] | None = None  # The addresses of the Unix sockets.
         self.sessions: set[Caller] = set()
         self.layouts = Layouts()
         self.shared = shared
@@ -137,7 +148,7 @@ class Service:
         self._ticker: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Begins to tell clients that wait for long what they wait for."""
+        """Starts to tell clients that wait for long why they wait."""
         self._ticker = asyncio.get_running_loop().call_later(_TICK, self._tick)
 
     def stop(self) -> None:
@@ -148,10 +159,10 @@ class Service:
             session.close()
 
     def queues_of(self, name: Any) -> TableWaitQueues:
-        """Returns the table of this name.
+        """Returns the table of this name with its queues.
 
         Raises:
-          RuntimeError: If there is none.
+          RuntimeError: If there is no such table.
         """
         try:
             return self.tables[name]
@@ -159,10 +170,13 @@ class Service:
             raise RuntimeError(f"Priority table {name} was not found") from None
 
     def store(self, schema: tuple[tuple[str, tuple[int, ...]], ...]) -> StepStore:
-        """Returns where steps of these columns, dtype and shape of each, are kept.
+        """Returns the store of the steps of one schema, and creates it if it is new.
+
+        Args:
+          schema: The dtype's name and the shape of each column.
 
         Raises:
-          ResourceExhaustedError: If clients have come with too many such schemas.
+          ResourceExhaustedError: If there are too many schemas.
         """
         found = self.stores.get(schema)
         if found is None:
@@ -170,8 +184,8 @@ class Service:
                 self._drop_unused_stores()
             if len(self.stores) >= _MAX_SCHEMAS:
                 raise errors.ResourceExhaustedError(
-                    f"Steps of {_MAX_SCHEMAS} different sets of dtypes and shapes have "
-                    "come: give the steps of a server's writers the same columns."
+                    f"Got steps of more than {_MAX_SCHEMAS} sets of dtypes and shapes: "
+                    "give the steps of a server's writers the same columns."
                 )
             found = StepStore(self._next_schema, list(schema), self.shared)
             self._next_schema += 1
@@ -179,7 +193,7 @@ class Service:
         return found
 
     async def checkpoint(self) -> str:
-        """Writes a checkpoint, after those asked for before; returns its path.
+        """Writes a checkpoint, after those requested before; returns its path.
 
         Raises:
           OSError: If it cannot be written.
@@ -194,14 +208,14 @@ class Service:
                 taken.release()
 
     def find_store(self, schema_id: Any) -> StepStore | None:
-        """Returns the store of this id, None if there is none."""
+        """Returns the store of this schema, or None."""
         for store in self.stores.values():
             if store.schema_id == schema_id:
                 return store
         return None
 
     def writer(self, writer_id: str | None) -> Writer:
-        """Returns what is remembered of a writer, making room by forgetting others."""
+        """Returns the record of a writer. Creating one may drop old records."""
         if writer_id is not None and writer_id in self.writers:
             self.writers.move_to_end(writer_id)
             return self.writers[writer_id]
@@ -213,15 +227,15 @@ class Service:
         return writer
 
     def admits(self, token: Any) -> bool:
-        """Whether a client from anywhere may come in, by the token it has, in bytes."""
+        """Returns whether a client with this token, in bytes, may connect over gRPC."""
         return self._token is None or _same(token, self._token)
 
     def admits_locally(self, secret: Any) -> bool:
-        """Whether a client of this host may come in, by the secret it was told."""
+        """Returns whether a client with this secret may connect on this host."""
         return isinstance(secret, str) and _same(secret.encode(), self.secret.encode())
 
     def welcome(self, is_local: bool) -> dict[str, Any]:
-        """Returns what a client is told first."""
+        """Returns the server's answer to a greeting."""
         return {
             "server_id": self.server_id,
             "tables": {
@@ -239,11 +253,11 @@ class Service:
         ]
 
     def writers_state(self) -> list[list[Any]]:
-        """Returns what a checkpoint keeps of the writers."""
+        """Returns the records of writers for a checkpoint."""
         return [[id, w.index, w.confirmed] for id, w in self.writers.items()]
 
     def restore_writers(self, state: Sequence[Sequence[Any]]) -> None:
-        """Takes over what `writers_state` has returned."""
+        """Restores the records that `writers_state` returned."""
         for writer_id, index, confirmed in state:
             self.writers[str(writer_id)] = Writer(int(index), int(confirmed))
             self._next_writer = max(self._next_writer, int(index) + 1)

@@ -1,8 +1,8 @@
-"""A client's session: messages come in, and are answered in order.
+"""A client's session, which answers the client's messages in order.
 
-A transport hands each message to `Session.receive`. What can be done at once is done
-there and then; what has to wait, for a limiter or for the client to take what it was
-sent, goes on when `proceed` is called, and messages that come meanwhile are kept.
+A transport passes each message to `Session.receive`, which answers it immediately if it
+can. A request that has to wait, for a rate limiter or for a slow client, continues when
+`proceed` or `resume` is called. Messages that arrive meanwhile are kept.
 """
 
 from __future__ import annotations
@@ -29,35 +29,35 @@ from tfrl.replay_service.transport import wire
 
 _ROLES = ("control", "writer", "sampler")
 _HELLO_DEADLINE = 10.0  # Seconds.
-_READ_AHEAD = 16 << 20  # Bytes of messages kept before reading stops.
+_READ_AHEAD = 16 << 20  # Bytes of kept messages at which reading stops.
 _MESSAGES_AHEAD = 1024
-_TURN = 0.001  # Seconds after which others have their turn.
-_LONGEST_WAIT = 10 * 365 * 86400.0  # Seconds; loops take no infinity.
+_TURN = 0.001  # Seconds after which other sessions have their turn.
+_LONGEST_WAIT = 10 * 365 * 86400.0  # Seconds; event loops do not accept infinity.
 
 
 class Sink(Protocol):
     """The transport below a session."""
 
     def send(self, buffers: list[wire.Buffer]) -> None:
-        """Sends a message; calls the session's `pause` if it should stop."""
+        """Sends a message; calls the session's `pause` if the client is slow."""
 
     def pause_reading(self) -> None:
-        """Stops calls of the session's `receive`, soon."""
+        """Stops calling the session's `receive` soon."""
 
     def resume_reading(self) -> None:
-        """Takes them up again."""
+        """Resumes calling the session's `receive`."""
 
     def close(self) -> None:
-        """Closes the connection after what has been sent."""
+        """Closes the connection after the messages sent so far."""
 
 
 class Session:
     """One client's stream of messages.
 
     Attributes:
-      service: What it shares with the others.
+      service: What all sessions share.
       shared: Whether the client reads steps from the server's memory.
-      waiting_since: The loop's time when the request at hand began to wait.
+      waiting_since: The loop's time when the current request began to wait.
     """
 
     def __init__(
@@ -67,13 +67,13 @@ class Session:
         sink: Sink,
         is_local: bool,
     ):
-        """Awaits a HELLO.
+        """Creates a session that waits for its client's greeting.
 
         Args:
-          service: What the session is about.
+          service: What all sessions share.
           make_handlers: Returns the handlers of this session's messages.
-          sink: Where answers go.
-          is_local: Whether the client is on this host, and so knows the secret.
+          sink: The transport for answers.
+          is_local: Whether the client is on this host and must know the secret.
         """
         self.service = service
         self.shared = False
@@ -87,10 +87,12 @@ class Session:
         self._reading = True
         self._scheduled = False
         self._messages: collections.deque[wire.Buffer] = collections.deque()
-        self._kept = 0  # Bytes in them.
-        self._request: Request | None = None  # The one at hand, if it is not done yet.
+        self._kept = 0  # Bytes in the kept messages.
+        self._request: Request | None = None  # The current request.
         self._waits = False
-        self._queue: collections.deque[Caller] | None = None  # Where this waits.
+        self._queue: collections.deque[Caller] | None = (
+            None  # The queue that it waits in.
+        )
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = self._loop.call_later(
             _HELLO_DEADLINE, self._no_hello
@@ -98,12 +100,12 @@ class Session:
         service.sessions.add(self)
 
     def receive(self, message: wire.Buffer, at_once: bool = True) -> None:
-        """Takes a message.
+        """Receives a message.
 
         Args:
-          message: Its bytes, which do not change any more.
-          at_once: Whether to answer it now, if nothing has to wait, or else when others
-            have had their turn.
+          message: The bytes of the message, which must not change later.
+          at_once: Whether the message may be answered immediately; if not, it is
+            answered after other sessions have had their turn.
         """
         if self._closed:
             return
@@ -111,7 +113,7 @@ class Session:
         if is_idle and at_once:
             self._guarded(self._answer, message)
         elif len(message) > 3 and message[3] == wire.RELEASE:
-            # It frees memory, whatever it is that those before it wait for.
+            # It frees memory, so it must not wait for earlier messages.
             self._guarded(self._handle, message)
         else:
             self._keep(message)
@@ -119,7 +121,7 @@ class Session:
                 self._schedule()
 
     def proceed(self) -> None:
-        """Goes on with what was waiting."""
+        """Continues with the request that was waiting."""
         if self._closed:
             return
         self._waits = False
@@ -128,11 +130,11 @@ class Session:
         self._guarded(self._work, True)
 
     def pause(self) -> None:
-        """Stops sending, until `resume`: the client is slow to take it."""
+        """Stops sending until `resume`, because the client reads too slowly."""
         self._paused = True
 
     def resume(self) -> None:
-        """Takes sending up again."""
+        """Resumes sending."""
         self._paused = False
         if not self._waits:
             self._schedule()
@@ -140,17 +142,17 @@ class Session:
     def send(
         self, kind: int, meta: Mapping[str, Any], arrays: Sequence[np.ndarray] = ()
     ) -> None:
-        """Sends a message."""
+        """Sends a message to the client."""
         if not self._closed:
             self._sink.send(wire.encode(kind, meta, arrays))
 
     def send_error(self, error: Exception, **more: Any) -> None:
-        """Sends an ERROR message."""
+        """Sends an ERROR message to the client."""
         code = errors.code_of(error)
         self.send(wire.ERROR, {"code": code, "message": str(error), **more})
 
     def close(self) -> None:
-        """Ends the session, from either side, and frees all that it holds."""
+        """Ends the session and releases everything that it holds."""
         if self._closed:
             return
         self._closed = True
@@ -168,7 +170,7 @@ class Session:
         return self._loop.time()
 
     def wait_until(self, delay: float) -> None:
-        """Has the request at hand's `expire` called if it still waits after `delay`."""
+        """Calls the current request's `expire` if it still waits after `delay`."""
         self._cancel_timer()
         self._timer = self._loop.call_later(min(delay, _LONGEST_WAIT), self._expired)
 
@@ -178,7 +180,7 @@ class Session:
         except errors.ReverbError as error:
             self.refuse(error)
         except Exception as error:
-            # One client's misfortune is not the others'.
+            # A failure in one session must not affect the others.
             traceback.print_exc()
             self.refuse(errors.ReverbError(f"The server failed: {error!r}."))
 
@@ -196,9 +198,13 @@ class Session:
         frame = wire.decode(message)
         is_hello = frame.kind == wire.HELLO
         if not (is_hello or self._handlers.handles(frame.kind)):
-            raise errors.ProtocolError(f"A message of the unknown kind {frame.kind}.")
+            raise errors.ProtocolError(
+                f"Got a message of the unknown kind {frame.kind}."
+            )
         if self._greeted == is_hello:
-            raise errors.ProtocolError("One greeting comes, and it comes first.")
+            raise errors.ProtocolError(
+                "A client has to send one greeting, as its first message."
+            )
         request = None
         try:
             if is_hello:
@@ -209,13 +215,13 @@ class Session:
             raise
         except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
             raise errors.ProtocolError(
-                f"A message of kind {frame.kind} is not as it should be: {error!r}."
+                f"Got a malformed message of kind {frame.kind}: {error!r}."
             ) from error
         if request is not None:
             self._request = request
 
     def _work(self, woken: bool) -> None:
-        """Does what can be done now, for as long as it is this session's turn."""
+        """Processes requests until one has to wait or this session's turn is over."""
         end = self._loop.time() + _TURN
         while not (self._paused or self._closed):
             if self._request is not None:
@@ -235,7 +241,7 @@ class Session:
                 return
 
     def _wait(self, queue: collections.deque[Caller] | None) -> None:
-        """Waits in a table's queue, or, with None, for whoever calls `proceed`."""
+        """Waits in a queue, or with None, until something else calls `proceed`."""
         self._waits = True
         self._queue = queue
         if queue is not None:
@@ -291,7 +297,9 @@ class Session:
 
     def _no_hello(self) -> None:
         self._timer = None
-        self.refuse(errors.ProtocolError(f"No greeting within {_HELLO_DEADLINE} s."))
+        self.refuse(
+            errors.ProtocolError(f"Got no greeting within {_HELLO_DEADLINE} s.")
+        )
 
     def _hello(self, frame: wire.Frame) -> None:
         hello = frame.meta
@@ -302,7 +310,7 @@ class Session:
                 f"{hello.get('role')!r}, expected {wire.PROTOCOL} and one of {_ROLES}."
             )
         if self._is_local and not self.service.admits_locally(hello.get("secret")):
-            raise errors.AuthenticationError("The secret is that of another server.")
+            raise errors.AuthenticationError("The secret belongs to another server.")
         self._greeted = True
         self.shared = self._is_local and bool(hello.get("shared"))
         welcome = self.service.welcome(self._is_local)

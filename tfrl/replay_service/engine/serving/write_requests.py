@@ -1,4 +1,4 @@
-"""What a session does for those who write."""
+"""Requests to insert items."""
 
 from __future__ import annotations
 
@@ -30,33 +30,41 @@ _MAX_KNOWN = 1024
 
 
 class WriterState:
-    """What a session remembers of what it has been sent.
+    """A session's state for its writer.
 
-    Each step that was sent is held until the client says that it will not refer to it
-    any more, or the session ends.
+    Each step is kept until the client releases it or the session ends.
 
     Attributes:
-      service: What the session shares with the others.
+      service: What all sessions share.
       caller: The session.
-      record: What is remembered of the writer beyond it.
-      sent: The number that the client knows to be confirmed.
+      record: The record of the writer, which outlives the session.
+      sent: The last number that was confirmed to the client.
     """
 
     def __init__(self, service: Service, caller: Caller, writer_id: Any):
-        """Starts without steps; ends a session that the same writer still has.
+        """Creates the state without steps, and ends the writer's earlier session.
+
+        Args:
+          service: As the attribute.
+          caller: As the attribute.
+          writer_id: The id of the writer; None for one without a record.
 
         Raises:
-          ProtocolError: If `writer_id` is neither a string nor None.
+          ProtocolError: If `writer_id` is neither None nor a string of 64 characters
+            or fewer.
         """
         if writer_id is not None and (
             not isinstance(writer_id, str) or len(writer_id) > 64
         ):
-            raise errors.ProtocolError(f"{writer_id!r} is no writer's id.")
+            raise errors.ProtocolError(
+                f"writer_id: got {writer_id!r}, expected a string of 64 characters or "
+                "fewer."
+            )
         self.service = service
         self.caller = caller
         self.record = service.writer(writer_id)
         if self.record.session is not None:
-            # Its connection is lost, or it would not have come again.
+            # The writer connects again, so its earlier connection is lost.
             self.record.session.close()
         self.record.session = caller
         self.sent = self.record.confirmed
@@ -67,14 +75,14 @@ class WriterState:
 
     @property
     def confirmed(self) -> int:
-        """The number of the writer's last item that has been inserted."""
+        """The number of the writer's last inserted item."""
         return self.record.confirmed
 
     def request(self, frame: wire.Frame) -> Write:
-        """Keeps the steps that a message brings, and returns what it asks for.
+        """Stores the steps in a WRITE message; returns the request for its items.
 
         Raises:
-          ProtocolError: If the message is not as it should be.
+          ProtocolError: If the message is malformed.
         """
         meta, arrays = frame.meta, frame.arrays
         if "schema" in meta:
@@ -83,7 +91,7 @@ class WriterState:
         groups = meta["groups"]
         if len(arrays) != 1 + count + 3 * len(groups):
             raise errors.ProtocolError(
-                f"{len(arrays)} arrays for {count} columns and {len(groups)} groups."
+                f"Got {len(arrays)} arrays for {count} columns, {len(groups)} groups."
             )
         keep = check_count(meta["keep"], "keep")
         problem = self._add_steps(arrays[0], arrays[1 : 1 + count])
@@ -98,12 +106,12 @@ class WriterState:
         return Write(self, requests, keep)
 
     def forget(self, keep: int) -> None:
-        """Lets go of the steps before number `keep`."""
+        """Releases the steps numbered below `keep`."""
         for steps in self._steps.values():
             steps.forget(keep)
 
     def close(self) -> None:
-        """Lets go of all steps."""
+        """Releases all steps."""
         for steps in self._steps.values():
             steps.close()
         self._steps.clear()
@@ -112,7 +120,9 @@ class WriterState:
 
     def _set_schema(self, schema: Any) -> None:
         if len(schema) > _MAX_COLUMNS:
-            raise errors.ProtocolError(f"{len(schema)} columns, over {_MAX_COLUMNS}.")
+            raise errors.ProtocolError(
+                f"Got {len(schema)} columns, expected at most {_MAX_COLUMNS}."
+            )
         self._schema = tuple(
             (
                 dtype_names.dtype_name(dtype_names.dtype_from_name(str(column[0]))),
@@ -120,14 +130,14 @@ class WriterState:
             )
             for column in schema
         )
-        # One that is not there yet is made when there are steps for it.
+        # A new store is created when its first steps arrive.
         self._store = self.service.stores.get(self._schema)
         self._targets.clear()
 
     def _add_steps(
         self, numbers: np.ndarray, arrays: Sequence[np.ndarray]
     ) -> Exception | None:
-        """Stores steps; returns what came in the way, if anything did."""
+        """Stores steps; returns an error if memory is lacking, else None."""
         check_array(numbers, np.int64, (None,))
         for array, (dtype, shape) in zip(arrays, self._schema, strict=True):
             check_array(
@@ -136,9 +146,9 @@ class WriterState:
         if not len(numbers):
             return None
         if numbers[0] < 0 or not (numbers[1:] > numbers[:-1]).all():
-            raise errors.ProtocolError("The numbers of steps do not increase.")
+            raise errors.ProtocolError("The numbers of the steps do not increase.")
         if not arrays:
-            raise errors.ProtocolError("Steps came before a schema.")
+            raise errors.ProtocolError("Got steps before a schema.")
         try:
             store = self._use_store()
             slots = store.allocate(len(numbers))
@@ -154,7 +164,7 @@ class WriterState:
     def _use_store(self) -> StepStore:
         store = self.service.store(self._schema)
         if store is not self._store:
-            # New, and maybe in the place of one that was dropped with its layouts.
+            # The store is new. An earlier one may have been dropped with its layouts.
             self._store = store
             self._targets.clear()
             self._steps = {id: steps for id, steps in self._steps.items() if len(steps)}
@@ -173,7 +183,9 @@ class WriterState:
         check_array(priorities, np.float64, (count,))
         check_array(refs, np.int64, (count, None))
         if not count or numbers[0] < 1 or not (numbers[1:] > numbers[:-1]).all():
-            raise errors.ProtocolError("The numbers of items do not increase from 1.")
+            raise errors.ProtocolError(
+                "The numbers of the items do not increase from 1."
+            )
         episode = check_count(group["episode"], "episode") & 0xFFFFFFFF
         episode |= self.record.index << 32
         result = _Group(self.record, priorities, numbers, episode)
@@ -190,10 +202,10 @@ class WriterState:
         return result
 
     def _target(self, group: dict[str, Any]) -> tuple[TableWaitQueues, int, int]:
-        """Returns the table that items go to, their layout, and how many steps it has.
+        """Returns a group's table, its layout, and the layout's number of steps.
 
         Raises:
-          ValueError: If there is no such table, or its signature is another.
+          ValueError: If there is no such table, or its signature does not match.
         """
         table, lengths = group["table"], tuple(group["lengths"])
         columns = tuple(map(tuple, group["columns"]))
@@ -207,7 +219,7 @@ class WriterState:
                 "be found."
             )
         if self._store is None:
-            raise ValueError("An item refers to steps, and none of its kind were sent.")
+            raise ValueError("An item refers to steps that were never sent.")
         queues = service.tables[table]
         try:
             layout = service.layouts.index(self._store, columns, lengths)
@@ -223,16 +235,18 @@ class WriterState:
         """Returns the slots of the steps that items refer to, int32 `[n, W]`.
 
         Raises:
-          ValueError: If one of them is not there.
+          ValueError: If one of the steps is not available.
         """
         if refs.shape[1] != width:
             raise errors.ProtocolError(
-                f"Items refer to {refs.shape[1]} steps, and consist of {width}."
+                f"Got items that refer to {refs.shape[1]} steps, expected {width}."
             )
         assert self._store is not None, "A layout has a store."
         steps = self._steps.get(self._store.schema_id)
         if steps is None:
-            raise ValueError(f"An item refers to step {refs.flat[0]}, never sent.")
+            raise ValueError(
+                f"An item refers to step {refs.flat[0]}, which was never sent."
+            )
         return steps.slots(refs)
 
 
@@ -240,13 +254,19 @@ class Write(Request):
     """A request to insert items."""
 
     def __init__(self, state: WriterState, groups: list[_Group], keep: int):
-        """Takes it up; the steps are there already."""
+        """Creates a request whose steps are stored already.
+
+        Args:
+          state: The session's state.
+          groups: The items to insert, in order.
+          keep: The steps numbered below this one are released afterwards.
+        """
         self._state = state
         self._groups = collections.deque(groups)
         self._keep = keep
 
     def advance(self, woken: bool) -> Outcome | collections.deque[Caller]:
-        """Inserts what the limiters let through now, up to a limit.
+        """Inserts as many items as the rate limiters allow now, up to a limit.
 
         Args:
           woken: Whether it is this request's turn among those that wait.
@@ -269,7 +289,9 @@ class Write(Request):
                 budget -= room
                 try:
                     group.insert(room, self._state.service)
-                except ValueError as error:  # Such as a priority to a power too high.
+                except (
+                    ValueError
+                ) as error:  # For example, a priority to a too large power.
                     group.problem = error
                 woken = woken and not queues.inserters
                 continue
@@ -289,7 +311,7 @@ class Write(Request):
             state.caller.send(wire.CONFIRMED, {"confirmed": state.sent})
 
     def _refuse(self, group: _Group) -> None:
-        """Drops a group; its items are as good as inserted, not to be sent again."""
+        """Drops a group; its items are confirmed, so that they are not sent again."""
         assert group.problem is not None
         group.drop()
         self._state.sent = self._state.confirmed
@@ -297,7 +319,7 @@ class Write(Request):
 
 
 class _Group:
-    """Items of one layout on their way to one table."""
+    """Items of one layout that are to be inserted into one table."""
 
     def __init__(
         self, record: Any, priorities: np.ndarray, numbers: np.ndarray, episode: int
@@ -317,7 +339,7 @@ class _Group:
         return len(self._numbers) - self._next
 
     def skip_confirmed(self) -> int:
-        """Passes over what was inserted in an earlier session; returns what is left."""
+        """Skips items that an earlier session inserted; returns how many are left."""
         if self.left and self._numbers[self._next] <= self._record.confirmed:
             self._next = int(
                 self._numbers.searchsorted(self._record.confirmed, "right")
@@ -325,7 +347,7 @@ class _Group:
         return self.left
 
     def insert(self, count: int, service: Service) -> None:
-        """Inserts the next `count` items, which the table has room for."""
+        """Inserts the next `count` items, which the rate limiter allows."""
         assert self.queues is not None
         part = slice(self._next, self._next + count)
         payloads = service.layouts.add(self.layout, self.slots[part])
@@ -343,7 +365,7 @@ class _Group:
         self.queues.changed()
 
     def drop(self) -> None:
-        """Counts all items as dealt with."""
+        """Confirms all items."""
         self._record.confirmed = max(self._record.confirmed, int(self._numbers[-1]))
 
 
@@ -354,7 +376,7 @@ def _check_signature(service: Service, queues: TableWaitQueues, layout: int) -> 
     """Checks a layout against a table's signature.
 
     Raises:
-      ValueError: If the signature is another.
+      ValueError: If the layout does not match the signature.
     """
     if queues.leaves is None:
         return
@@ -369,6 +391,6 @@ def _check_signature(service: Service, queues: TableWaitQueues, layout: int) -> 
         steps.append((column["dtype"], row))
     name = queues.table.name
     problem = signatures.mismatch(name, queues.leaves, items)
-    # What `Client.insert` and `Client.writer` make fits signatures of single steps.
+    # Items of `Client.insert` and `Client.writer` match signatures of single steps.
     if problem and signatures.mismatch(name, queues.leaves, steps):
         raise ValueError(problem)

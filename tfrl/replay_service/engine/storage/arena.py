@@ -1,11 +1,11 @@
-"""Memory for rows of columns, which other processes can map.
+"""Memory for columns of rows, which other processes can map.
 
-A column is an array of rows of so many raw bytes each; all columns have as many rows.
-A mapped arena is one file without a name (in memory on Linux), mapped once at a size
-about that of the machine's memory. A column's place in it never changes, so growing
-copies nothing and what readers have mapped stays right. What is backed by memory is
-allocated explicitly in small steps: when there is no more, growing is an error, where
-touching a page that cannot be had would end the process.
+A column is an array of rows of raw bytes. All columns have the same number of rows. A
+mapped arena is one unnamed file (in memory on Linux), which is mapped once, at about
+the size of the machine's memory. A column never moves within the file, so growing
+copies nothing and the mappings of readers stay valid. Memory behind the mapping is
+allocated explicitly, in small steps. So running out of memory raises an error, whereas
+touching a page without memory behind it would kill the process.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from tfrl.replay_service.engine.storage import memory
 MAX_ROWS = 2**31 - 1  # Rows are numbered by int32.
 
 _LEAST_SIZE = 16 << 20
-_MADV_POPULATE_WRITE = 23  # Python has no name for it.
+_MADV_POPULATE_WRITE = 23  # The mmap module does not define it.
 _LEAST_STEP = 96 << 10
-_MOST_STEP = 8 << 20  # A few milliseconds of the kernel's time.
+_MOST_STEP = 8 << 20  # The kernel takes a few milliseconds for it.
 _PAGE = mmap.PAGESIZE
 
 
@@ -36,14 +36,14 @@ class Arena(Protocol):
     """Columns of rows of raw bytes.
 
     Attributes:
-      columns: For each column its rows, of a void dtype, `[at least rows]`; of length 0
-        if its rows have no bytes. May be replaced when the arena grows.
-      rows: How many rows may be used.
-      nbytes: The memory that is taken up.
-      fd: A descriptor of the file, for readers; None if there is none.
-      offsets: Where in the file each column starts.
-      capacity: How many rows there can ever be.
-      size: Of the file, in bytes.
+      columns: One array of a void dtype per column, with at least `rows` rows, or none
+        if the rows have no bytes. May be replaced when the arena grows.
+      rows: The number of rows that may be used.
+      nbytes: The memory used, in bytes.
+      fd: A descriptor of the file, for readers; None without a file.
+      offsets: The offset of each column in the file.
+      capacity: The maximum number of rows.
+      size: The size of the file, in bytes.
     """
 
     columns: list[np.ndarray]
@@ -57,42 +57,43 @@ class Arena(Protocol):
     def nbytes(self) -> int: ...
 
     def reserve(self, rows: int) -> None:
-        """Makes `rows` rows usable in all.
+        """Grows the arena to at least `rows` usable rows.
 
         Raises:
-          ResourceExhaustedError: If memory is lacking; what was usable stays so.
+          ResourceExhaustedError: If there is not enough memory. The arena is unchanged.
         """
 
     def close(self) -> None:
-        """Closes the file; the columns stay readable while they are referred to."""
+        """Closes the file. The columns stay readable while they are referenced."""
 
 
 def make_arena(row_bytes: Sequence[int], shared: bool) -> Arena:
-    """Returns an arena of columns, mapped if `shared` and the system can do so.
+    """Returns an arena, which is mapped if `shared` and the system supports it.
 
     Args:
-      row_bytes: The size of a row of each column.
-      shared: Whether other processes of this host are to read it.
+      row_bytes: The size of a row, for each column.
+      shared: Whether other processes of this host should be able to read it.
     """
     if shared and os.name == "posix":
-        # A sandbox may refuse files or mappings: then the rows travel over the socket.
+        # A sandbox may refuse files or mappings; rows then travel over the socket.
         with contextlib.suppress(OSError, ValueError):
             return MappedArena(row_bytes, memory.total())
     return HeapArena(row_bytes)
 
 
 class MappedArena:
-    """An arena that other processes can map.
-
-    Args:
-      row_bytes: The size of a row of each column.
-      size: How many bytes there can ever be, about; less if the system refuses this.
-
-    Raises:
-      OSError: If the system has no file or no mapping for it.
-    """
+    """An arena that other processes can map."""
 
     def __init__(self, row_bytes: Sequence[int], size: int):
+        """Creates the file and maps it.
+
+        Args:
+          row_bytes: The size of a row, for each column.
+          size: The approximate maximum size in bytes; less if the system refuses it.
+
+        Raises:
+          OSError: If the system provides no file or no mapping.
+        """
         self._row_bytes = tuple(row_bytes)
         self._bytes_of_all = sum(row_bytes)
         self._writable: int | None
@@ -107,7 +108,7 @@ class MappedArena:
             raise
         self.rows = 0
         self.offsets = self._place()
-        self._ends = list(self.offsets)  # Of what is backed by memory.
+        self._ends = list(self.offsets)  # Where the allocated part of each column ends.
         self.columns = [
             np.frombuffer(self._mapping, f"V{size}", self.capacity, offset)
             if size
@@ -117,16 +118,22 @@ class MappedArena:
 
     @property
     def nbytes(self) -> int:
+        """The memory used, in bytes."""
         return sum(self._ends) - sum(self.offsets)
 
     def reserve(self, rows: int) -> None:
+        """Grows the arena to at least `rows` usable rows.
+
+        Raises:
+          ResourceExhaustedError: If there is not enough memory. The arena is unchanged.
+        """
         if rows <= self.rows:
             return
         if rows > self.capacity:
             raise errors.ResourceExhaustedError(
                 f"{rows} steps of {self._bytes_of_all} bytes are more than the "
-                f"{self.capacity} that there is room for on this machine. Give the "
-                "tables a smaller max_size."
+                f"{self.capacity} that fit into this machine's memory. Give the tables "
+                "a smaller max_size."
             )
         held = self.rows * self._bytes_of_all
         step = min(max(held // 16, _LEAST_STEP), _MOST_STEP)
@@ -134,6 +141,7 @@ class MappedArena:
         self._back(min(max(rows, further), self.capacity))
 
     def close(self) -> None:
+        """Closes the file. The columns stay readable while they are referenced."""
         if self._writable is not None:
             os.close(self._writable)
         if self.fd is not None and self.fd != self._writable:
@@ -171,18 +179,14 @@ class MappedArena:
         self.rows = rows
 
     def _populate(self, start: int, end: int) -> None:
-        """Maps pages all at once, which takes half the time of one by one."""
+        """Maps all pages together, which takes half as long as one by one."""
         if sys.platform == "linux":
-            with contextlib.suppress(OSError):  # Before Linux 5.14.
+            with contextlib.suppress(OSError):  # Not available before Linux 5.14.
                 self._mapping.madvise(_MADV_POPULATE_WRITE, start, end - start)
 
 
 class HeapArena:
-    """An arena of this process alone, for systems without shared mappings.
-
-    Args:
-      row_bytes: The size of a row of each column.
-    """
+    """An arena in this process's own memory, for systems without shared mappings."""
 
     fd: int | None = None
     offsets: tuple[int, ...] = ()
@@ -190,20 +194,32 @@ class HeapArena:
     size = 0
 
     def __init__(self, row_bytes: Sequence[int]):
+        """Creates an empty arena.
+
+        Args:
+          row_bytes: The size of a row, for each column.
+        """
         self.columns = [np.empty(0, f"V{max(size, 1)}") for size in row_bytes]
         self.rows = 0
         self._row_bytes = tuple(row_bytes)
 
     @property
     def nbytes(self) -> int:
+        """The memory used, in bytes."""
         return sum(column.nbytes for column in self.columns)
 
     def reserve(self, rows: int) -> None:
+        """Grows the arena to at least `rows` usable rows.
+
+        Raises:
+          ResourceExhaustedError: If there is not enough memory. The arena is unchanged.
+        """
         if rows <= self.rows:
             return
         further = self.rows + min(self.rows // 8, _MOST_STEP)
         rows = max(rows, further, 16)
-        memory.check(rows * sum(self._row_bytes))  # The old columns go only afterwards.
+        # The old columns are freed only afterwards.
+        memory.check(rows * sum(self._row_bytes))
         try:
             columns = [
                 self._longer(column, rows if size else 0)
@@ -211,13 +227,13 @@ class HeapArena:
             ]
         except MemoryError:
             raise errors.ResourceExhaustedError(
-                f"There is no memory for {rows} steps of {sum(self._row_bytes)} bytes. "
-                "Give the tables a smaller max_size."
+                f"There is not enough memory for {rows} steps of "
+                f"{sum(self._row_bytes)} bytes. Give the tables a smaller max_size."
             ) from None
         self.columns, self.rows = columns, rows
 
     def close(self) -> None:
-        pass
+        """Does nothing: there is no file."""
 
     def _longer(self, column: np.ndarray, rows: int) -> np.ndarray:
         longer = np.empty(rows, column.dtype)
@@ -230,9 +246,9 @@ def _whole_pages(size: int) -> int:
 
 
 def _open_file() -> tuple[int, int]:
-    """Returns two descriptors of a new file without a name: ours and the readers'."""
+    """Returns two descriptors of a new unnamed file: ours and the readers'."""
     if sys.platform == "linux":
-        # Not a file of /dev/shm, which is small in a container.
+        # A file in /dev/shm would not do: it is small in containers.
         with contextlib.suppress(OSError):
             flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
             fd = os.memfd_create("tfrl-replay", flags)
@@ -254,7 +270,7 @@ def _map(fd: int, size: int) -> tuple[mmap.mmap, int]:
     while True:
         try:
             os.ftruncate(fd, size)
-            # What a limit leaves is not all for this one.
+            # After a refusal, half of what is possible is left for others.
             if not refused:
                 return mmap.mmap(fd, size, flags), size
             mmap.mmap(fd, size, flags).close()
@@ -269,7 +285,7 @@ def _map(fd: int, size: int) -> tuple[mmap.mmap, int]:
 
 
 def _seal(fd: int) -> None:
-    """Keeps readers from writing to the file and from truncating it under us."""
+    """Prevents readers from writing to the file and from truncating it."""
     if sys.platform != "linux":
         return
     import fcntl
@@ -292,6 +308,6 @@ def _allocate(fd: int | None, start: int, end: int) -> None:
             start += os.pwrite(fd, zeros[: end - start], start)
     except OSError as error:
         raise errors.ResourceExhaustedError(
-            f"There is no memory for {end - start} bytes of further steps: {error}. "
+            f"There is not enough memory for {end - start} bytes of steps: {error}. "
             "Give the tables a smaller max_size, or the server more memory."
         ) from None

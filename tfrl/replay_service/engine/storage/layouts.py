@@ -1,8 +1,9 @@
-"""How items are made of steps, and which steps each item has.
+"""Layouts: which columns the items of a kind have, and the slots of each item.
 
-A layout says which columns an item has, and from which of its ranges of steps each
-takes its rows. Items of one layout are rows of one matrix of slots, so that a batch of
-them is gathered at once. Tables hold items as pairs (layout, row in its matrix).
+A layout defines the columns of an item, and from which of the item's ranges of steps
+each column takes its rows. The items of a layout are the rows of one matrix of slots,
+so a batch of items is gathered in one operation. A table stores an item as a pair
+(layout, row in the layout's matrix).
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ import numpy as np
 
 from tfrl.replay_service.engine.storage import row_pool, step_store
 
-MAX_WIDTH = 1 << 24  # Steps of one item.
+MAX_WIDTH = 1 << 24  # Maximum number of steps of one item.
 
 
 class ColumnSource(NamedTuple):
-    """Where a column of an item has its rows from.
+    """The source of one column of an item.
 
     Attributes:
       column: The index of a column of the steps.
       range: The index of one of the item's ranges of steps.
-      squeezed: Whether the range is one step, and the item has no time dimension here.
+      squeezed: Whether the column has no time dimension; the range is then one step.
     """
 
     column: int
@@ -33,18 +34,20 @@ class ColumnSource(NamedTuple):
 
 
 class Layouts:
-    """All layouts of a server, each with the slots of its items."""
+    """All layouts of a server, with the slots of their items."""
 
     def __init__(self) -> None:
-        self._layouts: list[_Layout | None] = []  # None: of a store that is gone.
+        """Creates a collection without layouts."""
+        self._layouts: list[_Layout | None] = []  # None: its store was dropped.
         self._indices: dict[tuple[Any, ...], int] = {}
 
     def __len__(self) -> int:
+        """Returns the number of layouts."""
         return len(self._indices)
 
     @property
     def nbytes(self) -> int:
-        """The memory that the slots of all items take up."""
+        """The memory used by the slots of all items, in bytes."""
         return sum(layout.nbytes for layout in self._layouts if layout is not None)
 
     def index(
@@ -53,15 +56,15 @@ class Layouts:
         columns: Iterable[Sequence[Any]],
         lengths: Sequence[int],
     ) -> int:
-        """Returns the number of a layout, which is new the first time.
+        """Returns the number of a layout, and creates the layout if it is new.
 
         Args:
-          store: Of the steps.
-          columns: For each column of an item `(column of the steps, range, squeezed)`.
-          lengths: How many steps each range has.
+          store: The store of the steps.
+          columns: `(column of the steps, range, squeezed)` for each column of an item.
+          lengths: The number of steps of each range.
 
         Raises:
-          ValueError: If they do not fit one another.
+          ValueError: If the columns do not fit the store or the ranges.
         """
         try:
             sources = tuple(map(tuple, columns))
@@ -69,8 +72,8 @@ class Layouts:
             index = self._indices.get(key)
         except TypeError:
             raise ValueError(
-                f"A layout of columns {columns!r} and lengths {lengths!r}; expected "
-                "lists of (column, range, squeezed) and of lengths."
+                f"Got a layout of columns {columns!r} and lengths {lengths!r}, "
+                "expected lists of (column, range, squeezed) and of lengths."
             ) from None
         if index is not None:
             return index
@@ -79,19 +82,19 @@ class Layouts:
         return self._indices.setdefault(key, len(self._layouts) - 1)
 
     def forget(self, store: step_store.StepStore) -> None:
-        """Forgets the layouts of a store none of whose steps is in an item."""
+        """Removes the layouts of a store whose steps are in no item."""
         for key in [key for key in self._indices if key[0] == store.schema_id]:
             self._layouts[self._indices.pop(key)] = None
 
     def add(self, layout: int, slots: np.ndarray) -> np.ndarray:
-        """Adds items, which refer to their slots from now on.
+        """Adds items, each of which keeps a reference to its slots.
 
         Args:
-          layout: A layout's number.
-          slots: int32 `[n, W]`: the steps of each item, range after range.
+          layout: The number of the layout.
+          slots: int32 `[n, W]`, the steps of each item, range after range.
 
         Returns:
-          Their payloads, int32 `[n, 2]`.
+          The payloads of the items, int32 `[n, 2]`.
         """
         payloads = np.empty((len(slots), 2), np.int32)
         payloads[:, 0] = layout
@@ -103,11 +106,11 @@ class Layouts:
         return self._layout(layout).slots(rows)
 
     def store(self, layout: int) -> step_store.StepStore:
-        """Returns the store of the steps that a layout's items are made of."""
+        """Returns the store of the steps of a layout's items."""
         return self._layout(layout).store
 
     def remove(self, payloads: np.ndarray) -> None:
-        """Removes items, int32 `[n, 2]`, of one layout or of several."""
+        """Removes the items with these payloads, int32 `[n, 2]`, of any layouts."""
         if not len(payloads):
             return
         first = payloads[0, 0]
@@ -122,27 +125,26 @@ class Layouts:
         """Returns the data of items.
 
         Args:
-          layout: A layout's number.
-          slots: int32 `[n, W]`, as `slots` gives them.
+          layout: The number of the layout.
+          slots: int32 `[n, W]`, as `slots` returns them.
 
         Returns:
-          For each column of an item `[n, T, *row shape]`, or `[n, *row shape]` if it is
-          squeezed.
+          One array per column, `[n, T, *row shape]`, or `[n, *row shape]` if squeezed.
         """
         return self._layout(layout).gather(slots)
 
     def definition(self, layout: int) -> dict[str, Any]:
-        """Returns what a reader must know of a layout, for JSON."""
+        """Returns what a reader has to know about a layout, as a JSON object."""
         return self._layout(layout).definition()
 
     def _layout(self, number: int) -> _Layout:
         layout = self._layouts[number]
-        assert layout is not None, "The layout was forgotten."
+        assert layout is not None, "The layout was removed."
         return layout
 
 
 def group(numbers: np.ndarray) -> list[np.ndarray]:
-    """Returns for each number in `[n]`, in rising order, at which indices it is."""
+    """Returns the indices of each distinct number in `[n]`, in ascending order."""
     if not len(numbers):
         return []
     order = numbers.argsort(kind="stable")
@@ -151,9 +153,9 @@ def group(numbers: np.ndarray) -> list[np.ndarray]:
 
 
 class _Layout:
-    """One layout with the slots of its items."""
+    """One layout, with the slots of its items."""
 
-    # Episodes of every length make thousands of these.
+    # Episodes of different lengths create thousands of these.
     __slots__ = ("_matrix", "_offsets", "_pool", "columns", "lengths", "store", "width")
 
     def __init__(
@@ -168,7 +170,7 @@ class _Layout:
         self._offsets = tuple(itertools.accumulate(lengths, initial=0))
         self.width = self._offsets[-1]
         self._pool: row_pool.RowPool | None = None
-        self._matrix: np.ndarray | None = None  # A row is one element, of a void dtype.
+        self._matrix: np.ndarray | None = None  # One element of a void dtype per item.
 
     @property
     def nbytes(self) -> int:
@@ -191,7 +193,7 @@ class _Layout:
         self.store.retain(slots)
         rows = pool.allocate(len(slots))
         data = np.ascontiguousarray(slots, np.int32).reshape(-1).view(matrix.dtype)
-        assert len(data) == len(rows), "Not as many slots as the layout has."
+        assert len(data) == len(rows), "The number of slots differs from the layout's."
         matrix[rows.astype(np.intp)] = data
         return rows
 
@@ -245,12 +247,16 @@ def _check(
     columns: tuple[tuple[Any, ...], ...],
     lengths: tuple[Any, ...],
 ) -> tuple[ColumnSource, ...]:
-    """Returns what the columns of a new layout are made of, if that can be."""
+    """Returns the sources of a new layout's columns, after checking them.
+
+    Raises:
+      ValueError: If the columns do not fit the store or the ranges.
+    """
     whole = all(type(length) is int and length > 0 for length in lengths)
     if not (whole and lengths and sum(lengths) <= MAX_WIDTH):
         raise ValueError(
-            f"The ranges of an item have {lengths!r} steps; expected whole numbers "
-            f"above 0 that sum to at most {MAX_WIDTH}."
+            f"Got ranges of {lengths!r} steps for an item, expected positive integers "
+            f"with a sum of at most {MAX_WIDTH}."
         )
     sources = []
     for source in columns:
@@ -262,9 +268,9 @@ def _check(
             and not (source[2] and lengths[source[1]] != 1)
         ):
             raise ValueError(
-                f"A column of an item is {source!r}; expected (column, range, "
-                f"squeezed) with one of {len(store.columns)} columns, and one of the "
-                f"ranges of {lengths!r} steps, which is of 1 step if it is squeezed."
+                f"Got {source!r} for a column of an item, expected (column, range, "
+                f"squeezed) with one of {len(store.columns)} columns and one of the "
+                f"ranges of {lengths!r} steps; a squeezed range has 1 step."
             )
         sources.append(ColumnSource(source[0], source[1], bool(source[2])))
     return tuple(sources)

@@ -1,7 +1,7 @@
-"""How much memory this process may still take, so that it can stop before it is killed.
+"""How much memory this process may still allocate before the kernel would kill it.
 
-The kernel gives out memory that it does not have and ends a process when that comes to
-light. Growing in steps, and asking before each, makes an error of it instead.
+The kernel overcommits memory, and kills a process when that fails. Growing in steps,
+with a check before each, raises an error instead.
 """
 
 from __future__ import annotations
@@ -13,37 +13,37 @@ from pathlib import Path
 
 from tfrl.replay_service import errors
 
-_SPARE = 64 << 20  # Left for the rest of this process and its neighbours.
-_ANY = 1 << 36  # Where the system does not say what it has.
+_SPARE = 64 << 20  # Reserve for the rest of this process and for others.
+_ANY = 1 << 36  # Assumed where the system does not report its memory.
 _MEMINFO = Path("/proc/meminfo")
-_GROUP = Path("/sys/fs/cgroup")  # Of this container, with version 2.
+_GROUP = Path("/sys/fs/cgroup")  # This container's group, with cgroup version 2.
 
 
 def total() -> int:
-    """Returns the bytes of memory that this machine has, about."""
+    """Returns the approximate size of this machine's memory, in bytes."""
     with contextlib.suppress(AttributeError, OSError, ValueError):
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return _ANY
 
 
 def check(size: int) -> None:
-    """Raises if `size` more bytes of memory are not to be had.
+    """Checks that `size` more bytes of memory are available.
 
     Raises:
-      ResourceExhaustedError: If they are more than this machine, or this process's
-        control group, has left.
+      ResourceExhaustedError: If this machine, or this process's control group, has
+        less memory left.
     """
     left = available()
     if left is not None and size > left - _SPARE:
         raise errors.ResourceExhaustedError(
-            f"There is no memory for {size} bytes of further steps: {max(left, 0)} are "
-            f"left, of which {_SPARE} are kept for others. Give the tables a smaller "
-            "max_size, or the server more memory."
+            f"There is not enough memory for {size} more bytes of steps: "
+            f"{max(left, 0)} are left, of which {_SPARE} are reserved. Give the tables "
+            "a smaller max_size, or the server more memory."
         )
 
 
 def available() -> int | None:
-    """Returns the bytes that may still be taken; None if the system does not say."""
+    """Returns the number of available bytes; None if the system does not report it."""
     if sys.platform != "linux":
         return None
     left = None
@@ -51,9 +51,9 @@ def available() -> int | None:
         fields = _fields(_MEMINFO, ":")
         left = 1024 * (fields["MemAvailable"] + fields.get("SwapFree", 0))
     with contextlib.suppress(OSError, KeyError, ValueError, IndexError):
-        limit = int((_GROUP / "memory.max").read_text())  # "max" is no number.
+        limit = int((_GROUP / "memory.max").read_text())  # "max" raises ValueError.
         used = int((_GROUP / "memory.current").read_text())
-        files = _fields(_GROUP / "memory.stat", None)  # Dropped when there is need.
+        files = _fields(_GROUP / "memory.stat", None)  # The kernel can drop them.
         of_group = limit - used + files["inactive_file"] + files["active_file"]
         left = of_group if left is None else min(left, of_group)
     return left

@@ -1,4 +1,4 @@
-"""Which rows of a growing array are free."""
+"""Bookkeeping of the free rows of a growing array."""
 
 from __future__ import annotations
 
@@ -6,34 +6,37 @@ import numpy as np
 
 
 class RowPool:
-    """Gives out the numbers of rows, those given back last first.
+    """Allocates row numbers, the most recently released first.
 
     Attributes:
-      end: One more than the highest number ever given out.
-      in_use: How many are given out now.
+      end: One more than the highest row ever allocated.
+      in_use: The number of rows allocated now.
     """
 
     __slots__ = ("_free", "_num_free", "end")
 
     def __init__(self) -> None:
+        """Creates a pool without rows."""
         self.end = 0
         self._free = np.empty(0, np.int32)
         self._num_free = 0
 
     @property
     def in_use(self) -> int:
+        """The number of rows allocated now."""
         return self.end - self._num_free
 
     @property
     def nbytes(self) -> int:
+        """The memory used by the pool, in bytes."""
         return self._free.nbytes
 
     def end_after(self, n: int) -> int:
-        """Returns what `end` will be when `n` more rows are given out."""
+        """Returns the value of `end` after an allocation of `n` rows."""
         return self.end + max(0, n - self._num_free)
 
     def allocate(self, n: int) -> np.ndarray:
-        """Returns the numbers of `n` rows, int32 `[n]`."""
+        """Allocates `n` rows; returns them as int32 `[n]`."""
         left = self._num_free - n
         if left >= 0:
             self._num_free = left
@@ -46,7 +49,7 @@ class RowPool:
         return rows
 
     def release(self, rows: np.ndarray) -> None:
-        """Takes back `rows`, `[n]`, each given out and in it once."""
+        """Releases `rows` `[n]`, which are distinct and allocated."""
         num_free = self._num_free + len(rows)
         if num_free > len(self._free):
             longer = np.empty(max(num_free, 2 * len(self._free)), np.int32)

@@ -10,23 +10,28 @@ _NO_SLOTS = np.empty(0, np.int32)
 
 
 class SentSteps:
-    """The slots of a session's steps, by the steps' numbers.
+    """The slots of a session's steps, by step number.
 
-    It holds each of them until it is told to let go.
+    It keeps a reference to each slot until `forget` or `close`.
     """
 
     def __init__(self, store: StepStore):
-        """Starts without steps, of those that are in `store`."""
+        """Creates an empty collection for steps in `store`."""
         self._store = store
         self._numbers = np.empty(0, np.int64)
         self._slots = _NO_SLOTS
 
     def __len__(self) -> int:
-        """Returns how many steps it holds."""
+        """Returns the number of steps."""
         return len(self._numbers)
 
     def add(self, numbers: np.ndarray, slots: np.ndarray) -> None:
-        """Adds steps; those with numbers that are there already replace them."""
+        """Adds steps, `[n]` each; they replace earlier steps of the same numbers.
+
+        Args:
+          numbers: The numbers of the steps, ascending.
+          slots: The slot of each step, whose reference is taken over.
+        """
         if len(self._numbers) and numbers[0] <= self._numbers[-1]:
             replaced = np.isin(self._numbers, numbers, assume_unique=True)
             self._store.release(self._slots[replaced])
@@ -39,23 +44,23 @@ class SentSteps:
             self._slots = np.concatenate([self._slots, slots])
 
     def slots(self, refs: np.ndarray) -> np.ndarray:
-        """Returns the slots of the steps `refs`, of the same shape.
+        """Returns the slots of the steps numbered `refs`, in the same shape.
 
         Raises:
-          ValueError: If one of them is not there.
+          ValueError: If one of the steps is not available.
         """
         numbers = self._numbers
         indices = numbers.searchsorted(refs)
         found = numbers.take(indices, mode="clip") == refs if len(numbers) else refs < 0
         if not found.all():
             raise ValueError(
-                f"An item refers to step {refs[~found][0]}, which is not there: it was "
-                "never sent, or the writer has said that it will not refer to it."
+                f"An item refers to step {refs[~found][0]}, which is not available: "
+                "it was never sent, or the writer has released it."
             )
         return self._slots[indices]
 
     def forget(self, keep: int) -> None:
-        """Lets go of the steps before number `keep`."""
+        """Releases the steps numbered below `keep`."""
         count = int(self._numbers.searchsorted(keep))
         if count:
             self._store.release(self._slots[:count])
@@ -63,6 +68,6 @@ class SentSteps:
             self._slots = self._slots[count:]
 
     def close(self) -> None:
-        """Lets go of all."""
+        """Releases all steps."""
         self._store.release(self._slots)
         self._slots = _NO_SLOTS

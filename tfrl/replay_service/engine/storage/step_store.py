@@ -1,7 +1,7 @@
-"""The steps that writers have sent: columns of rows, counted by who refers to them.
+"""The steps that writers have sent, in columns of rows with reference counts.
 
-A step takes one row, a slot, in each column of its schema. Items that overlap refer to
-the same slots; a slot is free again when the last reference to it goes.
+A step occupies one row, its slot, in each column of its schema. Overlapping items refer
+to the same slots. A slot is free again when its last reference is released.
 """
 
 from __future__ import annotations
@@ -16,22 +16,13 @@ from tfrl.replay_service.engine.storage import arena as arena_lib
 from tfrl.replay_service.engine.storage import row_pool
 from tfrl.specs import dtype_names
 
-# Of the counts' own dtype and indexed by intp: then NumPy counts 100 slots in a
-# microsecond, and in ten otherwise.
+# With the dtype of the counts, and indices of intp, NumPy counts 100 slots in a
+# microsecond; otherwise it takes ten.
 _ONE = np.int32(1)
 
 
 class StepStore:
-    """All steps of one schema.
-
-    Args:
-      schema_id: What messages call the schema.
-      columns: For each column the name of its dtype and the shape of a row.
-      shared: Whether other processes of this host are to read the steps.
-
-    Raises:
-      ValueError: If there is no dtype of a name.
-    """
+    """All steps of one schema."""
 
     def __init__(
         self,
@@ -39,6 +30,16 @@ class StepStore:
         columns: Sequence[tuple[str, Sequence[int]]],
         shared: bool,
     ):
+        """Creates a store without steps.
+
+        Args:
+          schema_id: The schema's number in messages.
+          columns: The name of the dtype and the shape of a row, for each column.
+          shared: Whether other processes of this host should be able to read the steps.
+
+        Raises:
+          ValueError: If the name of a dtype is unknown.
+        """
         self.schema_id = schema_id
         self.columns = [
             (str(name), tuple(int(size) for size in shape)) for name, shape in columns
@@ -54,26 +55,27 @@ class StepStore:
 
     @property
     def fd(self) -> int | None:
-        """A descriptor of the file that holds the steps; None if they are not in one.
+        """A descriptor of the file that holds the steps; None without a file.
 
-        It is the store's: whoever sends it elsewhere does not close it.
+        The store owns it: receivers of the number must not close it.
         """
         return self._arena.fd
 
     @property
     def rows_in_use(self) -> int:
+        """The number of slots that are referenced."""
         return self._pool.in_use
 
     @property
     def nbytes(self) -> int:
-        """The memory that the steps take up, with what is kept about them."""
+        """The memory used by the steps and their reference counts, in bytes."""
         return self._arena.nbytes + self._counts.nbytes + self._pool.nbytes
 
     def allocate(self, n: int) -> np.ndarray:
-        """Returns `n` slots, int32 `[n]`, to each of which the caller refers once.
+        """Allocates `n` slots with one reference each; returns them as int32 `[n]`.
 
         Raises:
-          ResourceExhaustedError: If memory is lacking; the store is as before.
+          ResourceExhaustedError: If there is not enough memory. The store is unchanged.
         """
         end = self._pool.end_after(n)
         self._arena.reserve(end)
@@ -89,8 +91,8 @@ class StepStore:
         """Writes steps.
 
         Args:
-          slots: int32 `[n]`.
-          arrays: For each column `[n, *row shape]`, of the column's dtype.
+          slots: The slots to write to, int32 `[n]`.
+          arrays: One array `[n, *row shape]` of the column's dtype per column.
         """
         rows = slots.astype(np.intp)
         for column, size, array in zip(
@@ -105,19 +107,19 @@ class StepStore:
         """Returns a copy of one column of some steps, `[*slots.shape, *row shape]`.
 
         Args:
-          column: Its index.
-          slots: Of any shape and integer dtype.
+          column: The index of the column.
+          slots: The slots to read, of any shape and integer dtype.
         """
         shape = slots.shape + self.columns[column][1]
         if not self.row_bytes[column]:
             return np.zeros(shape, self._dtypes[column])
         rows = slots.reshape(-1).astype(np.intp, copy=False)
-        # "clip" copies without looking whether the indices are within bounds.
+        # "clip" skips the check of bounds.
         data = self._arena.columns[column].take(rows, mode="clip")
         return data.view(self._dtypes[column]).reshape(shape)
 
     def read_bytes(self, column: int, slots: np.ndarray) -> np.ndarray:
-        """Returns some rows of a column as bytes, uint8 `[n, row bytes]`."""
+        """Returns rows of a column as bytes, uint8 `[n, row bytes]`."""
         size = self.row_bytes[column]
         if not size:
             return np.empty((len(slots), 0), np.uint8)
@@ -125,23 +127,23 @@ class StepStore:
         return data.view(np.uint8).reshape(-1, size)
 
     def write_bytes(self, column: int, slots: np.ndarray, data: np.ndarray) -> None:
-        """Writes some rows of a column, as `read_bytes` returned them."""
+        """Writes rows of a column from what `read_bytes` returned."""
         if self.row_bytes[column]:
             rows = self._arena.columns[column]
             flat = np.ascontiguousarray(data).reshape(-1)
             rows[slots.astype(np.intp)] = flat.view(rows.dtype)
 
     def retain(self, slots: np.ndarray) -> None:
-        """Counts one more reference for each element of `slots`, of any shape."""
+        """Adds one reference per element of `slots`, of any shape."""
         rows = slots.reshape(-1).astype(np.intp)
         if not len(rows):
             return
         if self._counts.take(rows).min() < 1:
-            raise AssertionError("A slot is retained that nothing refers to.")
+            raise AssertionError("Retained a slot without references.")
         np.add.at(self._counts, rows, _ONE)
 
     def release(self, slots: np.ndarray) -> None:
-        """Counts one reference less for each element of `slots`, of any shape."""
+        """Releases one reference per element of `slots`, of any shape."""
         rows = slots.reshape(-1).astype(np.intp)
         if not len(rows):
             return
@@ -152,11 +154,11 @@ class StepStore:
             return
         if least < 0:
             np.add.at(self._counts, rows, _ONE)
-            raise AssertionError("A slot is released that nothing refers to.")
+            raise AssertionError("Released a slot without references.")
         self._pool.release(_unique(rows[left == 0]))
 
     def description(self) -> dict[str, Any]:
-        """Returns what a reader must know of the file, for JSON."""
+        """Returns what a reader of the file has to know, as a JSON object."""
         return {
             "schema": self.schema_id,
             "size": self._arena.size,
@@ -170,12 +172,12 @@ class StepStore:
         }
 
     def close(self) -> None:
-        """Closes the file that the steps are in."""
+        """Closes the file that holds the steps."""
         self._arena.close()
 
 
 def _unique(rows: np.ndarray) -> np.ndarray:
-    # Sorted, so that steps which follow one another lie side by side when reused.
+    # Sorted, so that consecutive steps will be adjacent when the slots are reused.
     rows.sort()
     if len(rows) < 2:
         return rows

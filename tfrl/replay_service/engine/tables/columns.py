@@ -1,7 +1,7 @@
-"""The items of a table, as a column per property.
+"""The items of a table, one array per property.
 
-An item lives in a row, and its key says which: the number of its insert (modulo 2**32)
-in the upper half and the row in the lower, so that no dictionary is needed to find it.
+Each item occupies a row. Its key holds the number of its insert (modulo 2**32) in the
+upper half and its row in the lower half, so no dictionary is needed to find it.
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ from collections.abc import Callable
 
 import numpy as np
 
-NO_KEY = np.uint64(2**64 - 1)  # Of a row without an item.
+NO_KEY = np.uint64(2**64 - 1)  # The key of a row without an item.
 _ROW_BITS = np.uint64(32)
 _ROW_MASK = np.uint64(2**32 - 1)
 _FIRST_CAPACITY = 256
 
 
 class Columns:
-    """The rows of a table's items.
+    """The items of a table, by row.
 
     Attributes:
-      size: How many items there are.
-      capacity: How many rows the columns have.
-      keys: `[capacity]` uint64; `NO_KEY` where there is no item.
+      size: The number of items.
+      capacity: The number of rows.
+      keys: `[capacity]` uint64, `NO_KEY` in rows without an item.
       priorities: `[capacity]` float64.
       times_sampled: `[capacity]` int32.
-      payloads: `[capacity]` int64, each two int32 put together.
+      payloads: `[capacity]` int64, each of which holds two int32.
       episodes: `[capacity]` int64.
-      stamps: `[capacity]` int64, the number of the last insert or update of the item,
-        counted over all items; -1 where there is no item.
+      stamps: `[capacity]` int64, the number of the item's last insert or update,
+        counted over all items; -1 in rows without an item.
     """
 
     def __init__(self, max_size: int) -> None:
@@ -41,7 +41,7 @@ class Columns:
         self.stamp = 0
 
     def _allocate(self, capacity: int) -> None:
-        """Makes empty columns."""
+        """Allocates empty columns."""
         self.capacity = capacity
         self.keys = np.full(capacity, NO_KEY, np.uint64)
         self.priorities = np.zeros(capacity)
@@ -52,23 +52,23 @@ class Columns:
         self._free = np.zeros(capacity, np.int32)
 
     def clear(self) -> None:
-        """Removes all items; their keys do not come again."""
+        """Removes all items. Their keys are not used again."""
         self.size = 0
-        self.used = 0  # Rows from here on have never held an item.
+        self.used = 0  # Rows from this one on have never held an item.
         self._num_free = 0
         self.keys[:] = NO_KEY
         self.stamps[:] = -1
 
     def when_grown(self, grow: Callable[[int], None]) -> None:
-        """Has `grow` called with the capacity, now and whenever it changes."""
+        """Calls `grow` with the capacity, now and whenever it changes."""
         self._on_grow.append(grow)
         grow(self.capacity)
 
     def reserve(self, capacity: int) -> None:
-        """Makes at least `capacity` rows."""
+        """Grows the columns to at least `capacity` rows."""
         if capacity <= self.capacity:
             return
-        # By doubling, but not far beyond what a full table needs.
+        # Doubles the capacity, but not far beyond the needs of a full table.
         doubled = min(max(2 * self.capacity, _FIRST_CAPACITY), self._max_size + 1024)
         old = self._arrays()
         self._allocate(max(capacity, doubled))
@@ -78,7 +78,7 @@ class Columns:
             grow(self.capacity)
 
     def _arrays(self) -> list[np.ndarray]:
-        """Returns all that is as long as the capacity."""
+        """Returns all arrays of the length `capacity`."""
         return [
             self.keys,
             self.priorities,
@@ -90,7 +90,7 @@ class Columns:
         ]
 
     def take_rows(self, n: int) -> np.ndarray:
-        """Returns `[n]` rows without items, the ones freed last first."""
+        """Returns `[n]` rows without items, most recently freed rows first."""
         again = min(n, self._num_free)
         fresh = n - again
         self.reserve(self.used + fresh)
@@ -109,12 +109,12 @@ class Columns:
         payloads: np.ndarray,
         episodes: np.ndarray,
     ) -> None:
-        """Puts new items into rows, which get new keys; all arrays are `[N]`."""
+        """Writes new items with new keys into rows; all arrays are `[N]`."""
         numbers = np.arange(
             self.insert_number, self.insert_number + rows.size, dtype=np.uint64
         )
         self.insert_number += rows.size
-        # The shift drops what is beyond 2**32.
+        # The shift drops the bits beyond 2**32.
         self.keys[rows] = (numbers << _ROW_BITS) | rows.astype(np.uint64)
         self.times_sampled[rows] = 0
         self.payloads[rows] = payloads
@@ -122,13 +122,13 @@ class Columns:
         self.set_priorities(rows, priorities)
 
     def set_priorities(self, rows: np.ndarray, priorities: np.ndarray) -> None:
-        """Sets priorities; of a row that is there twice the last one counts."""
+        """Sets priorities. If a row occurs twice, its last priority is used."""
         self.priorities[rows] = priorities
         self.stamps[rows] = np.arange(self.stamp, self.stamp + rows.size)
         self.stamp += rows.size
 
     def free(self, rows: np.ndarray) -> None:
-        """Removes the items of rows, each of which is there once."""
+        """Removes the items in distinct rows."""
         self.keys[rows] = NO_KEY
         self.stamps[rows] = -1
         self._free[self._num_free : self._num_free + rows.size] = rows
@@ -136,28 +136,32 @@ class Columns:
         self.size -= rows.size
 
     def find(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the rows `[M]` of those keys that there are, and which are `[N]`."""
+        """Returns the rows `[M]` of existing keys, and a mask `[N]` of these keys."""
         rows = (keys & _ROW_MASK).astype(np.int64)
         if self.capacity == 0:
             return rows[:0], np.zeros(rows.shape, bool)
-        # "clip": a row beyond the columns is not found because the keys differ.
+        # With "clip", a row beyond the columns is not found because the keys differ.
         found = self.keys.take(rows, mode="clip") == keys
         found &= keys != NO_KEY
         return (rows if found.all() else rows[found]), found
 
     def holds(self, keys: np.ndarray) -> np.ndarray:
-        """Returns which keys, all given out here, are of items still here."""
+        """Returns a mask `[N]` of the keys whose items still exist.
+
+        Args:
+          keys: `[N]` uint64, keys that this object gave out.
+        """
         return self.keys.take(row_of(keys)) == keys
 
     def living(self) -> np.ndarray:
-        """Returns the rows of all items, in rising order."""
+        """Returns the rows of all items, in ascending order."""
         return np.flatnonzero(self.keys[: self.used] != NO_KEY)
 
     def by_age(self) -> np.ndarray:
-        """Returns the rows of all items, the first inserted first.
+        """Returns the rows of all items in the order of their inserts.
 
-        Items are put in order by their keys, and so correctly if the oldest is not
-        2**32 inserts old.
+        The order comes from the keys, so it is correct unless the oldest item is 2**32
+        inserts old.
         """
         rows = self.living()
         numbers = (self.keys[rows] >> _ROW_BITS).astype(np.int64)
@@ -165,7 +169,7 @@ class Columns:
 
     @property
     def free_rows(self) -> np.ndarray:
-        """The rows that have been freed, the last one last."""
+        """The rows that have been freed, in the order in which they were freed."""
         return self._free[: self._num_free]
 
     @free_rows.setter
@@ -175,5 +179,5 @@ class Columns:
 
 
 def row_of(keys: np.ndarray) -> np.ndarray:
-    """Returns the rows that keys name."""
+    """Returns the row of each key."""
     return (keys & _ROW_MASK).astype(np.int64)

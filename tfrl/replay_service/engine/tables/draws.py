@@ -1,4 +1,4 @@
-"""Which samples follow when items are deleted after so many of them."""
+"""Plans samples from a table that deletes items after a number of samples."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tfrl.replay_service.engine.tables import selectors as selectors_lib
 
 
 class Draws(NamedTuple):
-    """Samples as they are planned, none of them counted yet.
+    """Planned samples, which are not counted yet.
 
     Attributes:
-      rows: `[N]` integers.
-      probabilities: `[N]` float64.
-      sizes: `[N]` int64, of the table before each draw.
-      last: `[K]` integers, the rows whose items these samples delete.
+      rows: `[N]` integers, the row of each sample.
+      probabilities: `[N]` float64, the probability of each sample.
+      sizes: `[N]` int64, the size of the table before each sample.
+      last: `[K]` integers, the rows of the items that these samples delete.
     """
 
     rows: np.ndarray
@@ -35,21 +35,21 @@ def plan(
     min_size: int,
     random: np.random.Generator,
 ) -> Draws:
-    """Returns the next samples, at least one and at most `n`.
+    """Plans the next samples, at least one and at most `n`.
 
     Args:
-      sampler: The selector.
-      columns: The items, at least `min_size` of them, and at least one.
-      n: How many samples are wanted.
+      sampler: The selector of the items to sample.
+      columns: The items; at least `min_size`, and at least one.
+      n: The maximum number of samples.
       limit: The number of samples after which an item is deleted.
-      min_size: The size below which nothing is sampled.
-      random: For a random selector.
+      min_size: The size of the table below which it cannot be sampled.
+      random: The source of randomness for a random selector.
     """
     if isinstance(sampler, selectors_lib.RandomSelector):
         rows = sampler.draw(n, random)
         return _plan_random(sampler, columns, rows, limit, min_size)
     size = columns.size
-    # The first item is drawn until it is gone, then the next one.
+    # The first item is drawn until it is deleted, then the next one.
     items = sampler.first(min(n, size - min_size + 1))
     left = np.maximum(limit - columns.times_sampled[items], 1)
     rows = items.repeat(left)[:n]
@@ -65,10 +65,10 @@ def _plan_random(
     limit: int,
     min_size: int,
 ) -> Draws:
-    """Returns the samples that draws from the present items amount to.
+    """Plans samples from draws that were made from all items with replacement.
 
-    Drawing from all items, and again if the item is gone meanwhile, is drawing from
-    those that are left.
+    Dropping the draws of items that are already deleted gives draws from the remaining
+    items.
     """
     times = np.minimum(columns.times_sampled[rows], limit - 1) + ranks(rows)
     rows, times = rows[times < limit], times[times < limit]
@@ -76,7 +76,7 @@ def _plan_random(
     masses, total = sampler.masses(rows)
     sizes = columns.size - _sum_before(last.astype(np.int64))
     lost = _sum_before(np.where(last, masses, 0.0))
-    # Enough of the total has to be left for the difference to be exact.
+    # The difference below is only accurate while much of the total is left.
     good = (sizes >= min_size) & (lost <= 0.5 * total)
     stop = rows.size if good.all() else int(good.argmin())
     probabilities = masses[:stop] / (total - lost[:stop])
@@ -84,7 +84,7 @@ def _plan_random(
 
 
 def ranks(rows: np.ndarray) -> np.ndarray:
-    """Returns for every row `[N]` how often it came before in the array."""
+    """Counts, for every row `[N]`, its earlier occurrences in the array."""
     order = rows.argsort(kind="stable")
     ordered = rows[order]
     places = np.arange(rows.size)
@@ -95,5 +95,5 @@ def ranks(rows: np.ndarray) -> np.ndarray:
 
 
 def _sum_before(values: np.ndarray) -> np.ndarray:
-    """Returns the running sum without the present value."""
+    """Returns, for every value, the sum of the values before it."""
     return values.cumsum() - values

@@ -1,7 +1,7 @@
-"""A table of items: who may insert and sample, which item is next, and which one goes.
+"""A table of items with its rate limiter, its selectors and its counts.
 
-All operations take batches, and leave the table and return what the same operations one
-by one would, in less time.
+All operations take batches. A batch leaves the table in the same state, and returns the
+same results, as its operations would one by one.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from tfrl.replay_service.engine.tables import samples as samples_lib
 from tfrl.replay_service.engine.tables import selector_factory, snapshot, waiting
 from tfrl.replay_service.engine.tables import selectors as selectors_lib
 
-_ONE = np.int32(1)  # Adding a Python int at places is five times slower.
+_ONE = np.int32(1)  # np.add.at is five times slower with a Python int.
 
 
 class EngineTable:
-    """A table as the server has it."""
+    """A table in the server."""
 
     def __init__(self, options: Mapping[str, Any], seed: int | None = None) -> None:
         """Creates an empty table.
@@ -31,12 +31,12 @@ class EngineTable:
         Args:
           options: `name`, `max_size`, `max_times_sampled` (below 1: no limit),
             `sampler`, `remover` and `rate_limiter` (what their `to_config` returns) and
-            `signature`, which the table only hands on.
-          seed: Of the draws of random selectors; None for one nobody knows.
+            `signature`, which the table only passes on.
+          seed: The seed of random selectors; None for a random seed.
 
         Raises:
-          ValueError: If the selectors or the limiter are none, or the limiter can never
-            let anything be sampled.
+          ValueError: If the options describe no selector or no rate limiter, or the
+            limiter could never allow a sample.
         """
         self.options = dict(options)
         self.name = str(options["name"])
@@ -60,17 +60,18 @@ class EngineTable:
         self._num_unique_samples = 0
 
     def __len__(self) -> int:
-        """Returns how many items there are."""
+        """Returns the number of items."""
         return self._columns.size
 
     def insertable(self, n: int) -> int:
-        """Returns how many of the next `n` inserts the limiter lets through now."""
+        """Returns how many of the next `n` inserts the limiter allows now."""
         return rate_limiters.num_inserts(self._limiter, self._counts, n)
 
     def sampleable(self, n: int) -> int:
-        """Returns how many of the next `n` samples the limiter lets through now.
+        """Returns how many of the next `n` samples the limiter allows now.
 
-        They are fewer where samples delete items until there are too few.
+        `sample` may return fewer, because samples can delete items until too few are
+        left.
         """
         return rate_limiters.num_samples(self._limiter, self._counts, n)
 
@@ -79,18 +80,19 @@ class EngineTable:
     ) -> np.ndarray:
         """Inserts items, and removes others if the table is full.
 
-        An item is inserted before the remover chooses, which may choose the new one.
+        Each item is inserted before the remover chooses, so that it may choose the new
+        item.
 
         Args:
           priorities: `[N]` float64, where `N` is at most `insertable(N)`.
-          payloads: `[N, 2]` int32, which come back with samples and on removal.
-          episodes: `[N]` int64, the episodes of the items.
+          payloads: `[N, 2]` int32, returned with samples and on removal.
+          episodes: `[N]` int64, the episode of each item.
 
         Returns:
           `[K, 2]` int32, the payloads of the items that were removed.
 
         Raises:
-          ValueError: If a priority is negative or not finite; nothing is inserted then.
+          ValueError: If a priority is negative or not finite. Nothing is inserted then.
         """
         priorities = selectors_lib.checked(priorities, self._selectors)
         flat = np.ascontiguousarray(payloads, np.int32).view(np.int64).reshape(-1)
@@ -110,9 +112,9 @@ class EngineTable:
         return samples_lib.pairs(np.concatenate([samples_lib.NO_PAYLOADS, *removed]))
 
     def sample(self, n: int) -> samples_lib.Samples:
-        """Samples up to `n` items: as many as the limiter lets through now, maybe none.
+        """Samples up to `n` items, as many as the limiter allows now.
 
-        An item is deleted right after the sample that is the last it may have.
+        An item that reaches the maximum number of samples is deleted immediately.
         """
         n = self.sampleable(n)
         if n == 0:
@@ -132,26 +134,26 @@ class EngineTable:
     def mutate(
         self, keys: np.ndarray, priorities: np.ndarray, delete_keys: np.ndarray
     ) -> np.ndarray:
-        """Deletes items, and then sets priorities of others; unknown keys are ignored.
+        """Deletes items, then updates priorities of others. Unknown keys are ignored.
 
         Args:
-          keys: `[N]` uint64; of a key that is there twice the last priority counts.
-          priorities: `[N]` float64.
-          delete_keys: `[M]` uint64.
+          keys: `[N]` uint64. If a key occurs twice, its last priority is used.
+          priorities: `[N]` float64, the new priority of each key.
+          delete_keys: `[M]` uint64, the keys of the items to delete.
 
         Returns:
           `[K, 2]` int32, the payloads of the items that were deleted.
 
         Raises:
-          ValueError: If a priority is negative or not finite, or if there is not one to
-            every key; nothing is changed then.
+          ValueError: If a priority is negative or not finite, or `keys` and
+            `priorities` differ in length. Nothing is changed then.
         """
         keys = np.asarray(keys, np.uint64)
         priorities = selectors_lib.checked(priorities, self._selectors)
         if keys.shape != priorities.shape:
             raise ValueError(
-                f"priorities: {priorities.size} came for {keys.size} keys; expected as "
-                "many. Give every key its priority."
+                f"priorities: got {priorities.size} priorities for {keys.size} keys, "
+                "expected as many; pass one priority per key."
             )
         removed = samples_lib.NO_PAYLOADS
         if len(delete_keys):
@@ -167,7 +169,7 @@ class EngineTable:
         return samples_lib.pairs(removed)
 
     def reset(self) -> np.ndarray:
-        """Removes all items and forgets all counts; returns the payloads `[K, 2]`."""
+        """Removes all items and resets all counts; returns the payloads `[K, 2]`."""
         removed = self._columns.payloads[self._columns.living()]
         self._columns.clear()
         for selector in self._selectors:
@@ -178,9 +180,9 @@ class EngineTable:
         return samples_lib.pairs(removed)
 
     def info(self) -> dict[str, Any]:
-        """Returns the fields of a Reverb `TableInfo`, and the `num_deleted_items`.
+        """Returns the fields of a Reverb `TableInfo`, and `num_deleted_items`.
 
-        JSON can hold them: infinite bounds of the limiter are strings, as in its
+        The values can be written as JSON; the limiter's bounds are as in its
         `to_config`.
         """
         return {
@@ -203,17 +205,17 @@ class EngineTable:
         }
 
     def waiting_to_insert(self) -> str:
-        """Returns a sentence that says what an insert waits for."""
+        """Returns a sentence that says why an insert has to wait."""
         return waiting.to_insert(self.name, self._limiter, self._counts)
 
     def waiting_to_sample(self) -> str:
-        """Returns a sentence that says what a sample waits for."""
+        """Returns a sentence that says why a sample has to wait."""
         return waiting.to_sample(self.name, self._limiter, self._counts)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Returns what `restore` needs: a dictionary for JSON, and arrays.
+        """Returns the table's state for `restore`: a JSON dictionary, and arrays.
 
-        The arrays of the items, the oldest first, are `keys`, `priorities`,
+        The arrays of the items, oldest first, are `keys`, `priorities`,
         `times_sampled`, `payloads` `[N, 2]`, `episodes` and `stamps`.
         """
         columns = self._columns
@@ -230,12 +232,16 @@ class EngineTable:
     def restore(
         self, meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
     ) -> None:
-        """Makes the table what it was when `state` returned the arguments.
+        """Restores the state that `state` returned.
 
-        The same operations then give the same results, keys and draws included.
+        The same operations then give the same results, including keys and draws.
+
+        Args:
+          meta: The dictionary that `state` returned.
+          arrays: The arrays that `state` returned.
 
         Raises:
-          ValueError: If they are no state of a table of this size.
+          ValueError: If they are not the state of a table of this size.
         """
         self.reset()
         rows = snapshot.to_columns(self._columns, self._max_size, meta, arrays)
@@ -250,11 +256,11 @@ class EngineTable:
         self._random.bit_generator.state = meta["random"]
 
     def _roles(self) -> dict[str, selectors_lib.Selector]:
-        """Returns the selectors by what they are for, each one once."""
+        """Returns each distinct selector once, by its role."""
         return dict(zip(("sampler", "remover"), self._selectors, strict=False))
 
     def _by_age(self) -> np.ndarray:
-        """Returns the rows of all items, the oldest first."""
+        """Returns the rows of all items, oldest first."""
         for selector in self._selectors:
             if isinstance(selector, selectors_lib.InsertionOrder):
                 return selector.by_age()
@@ -265,7 +271,7 @@ class EngineTable:
         room = self._max_size - self._columns.size
         if room:
             return min(n, room)
-        # What a random remover chooses changes with every insert.
+        # The choice of a random remover changes with every insert.
         ordered = isinstance(self._remover, selectors_lib.OrderedSelector)
         return min(n, self._max_size) if ordered else 1
 
@@ -288,7 +294,7 @@ class EngineTable:
         payloads: np.ndarray,
         episodes: np.ndarray,
     ) -> np.ndarray:
-        """Inserts items in place of the oldest; returns the payloads of those."""
+        """Overwrites the oldest items with new ones; returns the old payloads."""
         columns = self._columns
         rows = remover.first(priorities.size)
         removed = columns.payloads[rows]
@@ -302,10 +308,10 @@ class EngineTable:
     def _insert_and_evict(
         self, priorities: np.ndarray, payloads: np.ndarray, episodes: np.ndarray
     ) -> np.ndarray:
-        """Inserts items into a full table and lets its remover choose as many.
+        """Inserts items into a full table and removes as many; returns their payloads.
 
-        What an ordered remover chooses one by one, out of all that have come by then,
-        is what it would choose out of all: its choice is the first of the same order.
+        An ordered remover chooses the same items from the whole batch as it would one
+        by one, because each choice is the first item in the same order.
         """
         columns = self._columns
         new = columns.take_rows(priorities.size)
@@ -322,7 +328,7 @@ class EngineTable:
         return self._delete(gone)
 
     def _sample_limited(self, n: int) -> samples_lib.Samples:
-        """Samples from a table that deletes items after some samples."""
+        """Samples from a table that deletes items after a number of samples."""
         parts = []
         while n > 0 and self._columns.size >= self._limiter.min_size_to_sample:
             draws = draws_lib.plan(
@@ -342,14 +348,14 @@ class EngineTable:
     def _samples(
         self, rows: np.ndarray, probabilities: np.ndarray, sizes: np.ndarray
     ) -> samples_lib.Samples:
-        """Counts the samples of rows and returns them."""
+        """Counts one sample per row and returns the samples."""
         columns = self._columns
         before = columns.times_sampled.take(rows)
         np.add.at(columns.times_sampled, rows, _ONE)
         times = before + _ONE
         new = before == 0
         if not (columns.times_sampled.take(rows) == times).all():
-            # Some items were drawn several times.
+            # An item was drawn several times in this batch.
             ranks = draws_lib.ranks(rows)
             times += ranks.astype(np.int32)
             new &= ranks == 0
@@ -366,14 +372,14 @@ class EngineTable:
         )
 
     def _forget(self, rows: np.ndarray) -> np.ndarray:
-        """Deletes items, each there once; returns their payloads."""
+        """Deletes the items in distinct rows; returns their payloads."""
         if rows.size == 0:
             return samples_lib.NO_PAYLOADS
         self._episodes.remove(self._columns.episodes[rows])
         return self._delete(rows)
 
     def _delete(self, rows: np.ndarray) -> np.ndarray:
-        """Deletes items, of whose episodes the caller takes care."""
+        """Deletes items without updating the counts of episodes."""
         removed = self._columns.payloads[rows]
         self._columns.free(rows)
         for selector in self._selectors:
@@ -382,7 +388,7 @@ class EngineTable:
         return removed
 
     def _count(self, inserts: int = 0, samples: int = 0, deletes: int = 0) -> None:
-        """Adds to the counts of the limiter."""
+        """Adds to the limiter's counts."""
         counts = self._counts
         self._counts = rate_limiters.Counts(
             counts.inserts + inserts,
@@ -392,5 +398,5 @@ class EngineTable:
 
 
 def _options(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a selector's configuration as a `TableInfo` has it."""
+    """Returns a selector's options in the form of a `TableInfo`."""
     return item_selectors.from_config(config).options()

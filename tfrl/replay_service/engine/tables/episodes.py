@@ -1,4 +1,4 @@
-"""How many episodes the items of a table are of."""
+"""Counts of a table's items by episode."""
 
 from __future__ import annotations
 
@@ -8,45 +8,45 @@ import numpy as np
 
 
 class EpisodeCounts:
-    """Items by episode.
+    """The number of items of each episode.
 
     Attributes:
-      deleted: How many times the last item of an episode has been deleted.
+      deleted: How often the last item of an episode has been deleted.
     """
 
     def __init__(self) -> None:
-        """Creates counts of no items."""
+        """Creates counts for an empty table."""
         self.clear()
 
     def __len__(self) -> int:
-        """Returns how many episodes there are items of."""
+        """Returns the number of episodes that have items."""
         return len(self._items)
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Resets all counts."""
         self._items: dict[int, int] = {}
         self.deleted = 0
 
     def add(self, episodes: np.ndarray) -> None:
-        """Adds an item of each of the episodes `[N]`."""
+        """Adds one item to each of the episodes `[N]`, which may repeat."""
         items = self._items
         for episode in episodes.tolist():
             items[episode] = items.get(episode, 0) + 1
 
     def remove(self, episodes: np.ndarray) -> None:
-        """Removes an item of each of the episodes `[N]`."""
+        """Removes one item from each of the episodes `[N]`, which may repeat."""
         for episode in episodes.tolist():
             self._remove(episode)
 
     def exchange(self, added: np.ndarray, removed: np.ndarray) -> None:
-        """Adds and removes items of the episodes `[N]` in turns."""
+        """Adds and removes items of the episodes `[N]` in turn."""
         items = self._items
         for new, old in zip(added.tolist(), removed.tolist(), strict=True):
             items[new] = items.get(new, 0) + 1
             self._remove(old)
 
     def _remove(self, episode: int) -> None:
-        """Removes an item of an episode."""
+        """Removes one item from an episode."""
         left = self._items[episode] - 1
         if left:
             self._items[episode] = left
@@ -56,12 +56,12 @@ class EpisodeCounts:
 
 
 def order_of_removal(first: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Returns the rows that a batch of inserts evicts in the order it evicts them.
+    """Returns the rows that a batch of inserts evicts, in the order of eviction.
 
     Args:
-      first: `[N]` rows that go, in the remover's order of all items.
-      new: `[N]` rows of the new items, each of which evicts one when it comes; so it
-        cannot evict one that comes after it.
+      first: `[N]` rows to evict, in the remover's order.
+      new: `[N]` rows of the new items in the order of their inserts. Each insert evicts
+        one item, and only an item that has been inserted by then.
     """
     places = {row: place for place, row in enumerate(first.tolist())}
     arrivals = new.tolist()

@@ -1,9 +1,9 @@
-"""The items of lowest or highest priority first, for a table's heap selectors.
+"""Selectors by lowest or highest priority, for a table's heap strategies.
 
-Not a heap: only the items at the front are kept in order, as arrays, which are filled
-again from all items when they have been used up. That costs a partition of all items
-once every few thousand removals, no memory an item, and little for an insert, which
-rarely comes to the front.
+This is not a heap. Only the items at the front are kept, in sorted arrays, which are
+refilled from all items when they run out. This costs a partition of all items every few
+thousand removals, but no memory per item, and little time per insert, because few
+inserts belong at the front.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import numpy as np
 from tfrl.replay_service.engine.tables import columns as columns_lib
 from tfrl.replay_service.engine.tables import selectors as selectors_lib
 
-_LEAST, _MOST = 256, 16384  # Items at the front after it has been filled.
+_LEAST, _MOST = 256, 16384  # Bounds of the number of items at the front after a refill.
 
 
 class HeapOrder(selectors_lib.OrderedSelector):
-    """Items by priority; of equal ones, the one set first comes first.
+    """Orders items by priority; among equal priorities, the one set first comes first.
 
-    An item is at the front if its priority is less (`sign` times) than a limit. An item
-    that is set again enters anew with a later stamp, by which its old entry is known to
-    be void, and which puts it behind its equals.
+    An item is at the front if `sign` times its priority is below a limit. An updated
+    item gets a new entry with a later stamp. The stamp places it behind items of equal
+    priority, and marks its old entry as void.
     """
 
     def __init__(self, columns: columns_lib.Columns, sign: float) -> None:
-        """Creates a selector of columns that are still empty.
+        """Creates a selector for columns without items.
 
         Args:
           columns: The items.
@@ -41,15 +41,15 @@ class HeapOrder(selectors_lib.OrderedSelector):
         self._limit = np.inf  # All items are at the front.
 
     def insert(self, rows: np.ndarray) -> None:
-        """Adds rows `[N]` whose items have been written."""
+        """Adds the new items in rows `[N]`."""
         values = self._sign * self._columns.priorities[rows]
         near = values < self._limit
         if not near.any():
             return
         rows, values = rows[near], values[near]
         stamps = self._columns.stamps[rows]
-        # A batch's stamps rise with its rows, but where a row is there twice, whose
-        # entries are the same then, and the second is dropped as void.
+        # Stamps ascend within a batch, except for a row that occurs twice: then its
+        # two entries are equal, and the second is dropped as void.
         order = np.lexsort((stamps, values))
         places = self._values.searchsorted(values[order], side="right")
         self._set(
@@ -61,7 +61,7 @@ class HeapOrder(selectors_lib.OrderedSelector):
             self._shorten()
 
     def update(self, rows: np.ndarray) -> None:
-        """Notes that rows `[N]`, some maybe twice, have new priorities."""
+        """Takes note of new priorities in rows `[N]`, which may repeat."""
         self.insert(np.unique(rows))
 
     def first(self, n: int) -> np.ndarray:
@@ -81,13 +81,13 @@ class HeapOrder(selectors_lib.OrderedSelector):
         return self._rows[:n]
 
     def _drop_void(self, valid: np.ndarray) -> None:
-        """Drops the void entries before the first that is valid."""
+        """Drops the void entries before the first valid one."""
         void = int(valid.argmax())
         if void:
             self._set(self._values[void:], self._stamps[void:], self._rows[void:])
 
     def _shorten(self) -> None:
-        """Drops void entries, and what is too far from the front."""
+        """Drops void entries, and entries too far from the front."""
         valid = np.flatnonzero(self._columns.stamps[self._rows] == self._stamps)
         if valid.size > self._aim():
             valid = valid[: self._aim()]
@@ -95,7 +95,7 @@ class HeapOrder(selectors_lib.OrderedSelector):
         self._set(self._values[valid], self._stamps[valid], self._rows[valid])
 
     def _fill(self, n: int) -> None:
-        """Puts the first `n` of all items at the front, or all if they are few more."""
+        """Refills the front with the first `n` items, or all if there are few more."""
         rows = self._columns.living()
         values = self._sign * self._columns.priorities[rows]
         stamps = self._columns.stamps[rows]
@@ -113,9 +113,9 @@ class HeapOrder(selectors_lib.OrderedSelector):
         self._set(values[order], stamps[order], rows[order])
 
     def _aim(self) -> int:
-        """Returns how many items are to be at the front."""
+        """Returns the desired number of items at the front."""
         return min(max(self._columns.size // 64, _LEAST), _MOST)
 
     def _set(self, values: np.ndarray, stamps: np.ndarray, rows: np.ndarray) -> None:
-        """Sets the entries."""
+        """Replaces the entries at the front."""
         self._values, self._stamps, self._rows = values, stamps, rows

@@ -1,4 +1,4 @@
-"""What a table returns when it is sampled."""
+"""The samples that a table returns."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ class Samples(NamedTuple):
 
     Attributes:
       keys: `[N]` uint64.
-      probabilities: `[N]` float64, of the item among those there were: 1 where the
-        sampler leaves no choice.
-      table_sizes: `[N]` int64, before the item was deleted, if it was.
+      probabilities: `[N]` float64, the probability of the item when it was drawn; 1 for
+        deterministic samplers.
+      table_sizes: `[N]` int64, the size of the table when the item was drawn.
       priorities: `[N]` float64.
-      times_sampled: `[N]` int32, this time included.
+      times_sampled: `[N]` int32, including this sample.
       payloads: `[N, 2]` int32.
-      removed: `[K, 2]` int32, the payloads of the items that have been deleted because
-        they were sampled for the last time.
+      removed: `[K, 2]` int32, the payloads of the items that these samples deleted.
     """
 
     keys: np.ndarray
@@ -33,18 +32,18 @@ class Samples(NamedTuple):
 
 
 def pairs(payloads: np.ndarray) -> np.ndarray:
-    """Returns payloads `[N]` int64 as `[N, 2]` int32."""
+    """Converts payloads from `[N]` int64 to `[N, 2]` int32."""
     return payloads.view(np.int32).reshape(-1, 2)
 
 
 def joined(parts: Sequence[Samples]) -> Samples:
-    """Returns samples, put together."""
+    """Concatenates samples."""
     if len(parts) == 1:
         return parts[0]
     return Samples(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
-#: No item.
+#: The payloads of no items.
 NO_PAYLOADS = np.zeros(0, np.int64)
 NOTHING = Samples(
     keys=np.zeros(0, np.uint64),

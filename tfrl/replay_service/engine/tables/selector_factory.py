@@ -1,4 +1,4 @@
-"""Makes the selector that a configuration asks for."""
+"""Makes a table's selectors from their configurations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tfrl.replay_service.engine.tables import selectors as selectors_lib
 _Columns = columns_lib.Columns
 _Selector = selectors_lib.OrderedSelector | selectors_lib.RandomSelector
 
-# Each strategy with the function that makes its selector.
+# The function that makes the selector of each strategy.
 _MAKERS: dict[type[item_selectors.ItemSelector], Callable[[Any, _Columns], _Selector]]
 _MAKERS = {
     item_selectors.Fifo: lambda _, columns: selectors_lib.OldestFirst(columns),

@@ -1,8 +1,8 @@
-"""How a table finds the items to sample or to remove, a batch at a time.
+"""Selectors: how a table finds the items to sample or to remove, in batches.
 
-A selector keeps what it needs beside a table's `Columns`. An ordered one says which
-items come first (`first`); a random one draws them (`draw`). A table whose sampler and
-remover are of the same strategy has one selector for both.
+A selector keeps its own index of a table's `Columns`. An ordered selector returns the
+items that come first (`first`); a random one draws items (`draw`). If the sampler and
+the remover of a table have the same strategy, one selector serves as both.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from tfrl.replay_service.engine.tables import sum_tree
 
 
 class Selector(abc.ABC):
-    """The base class of the selectors, which know the items of some columns."""
+    """Base class of the selectors of the items in some columns."""
 
     def __init__(self, columns: columns_lib.Columns) -> None:
-        """Creates a selector of columns that are still empty."""
+        """Creates a selector for columns without items."""
         self._columns = columns
 
     @abc.abstractmethod
     def insert(self, rows: np.ndarray) -> None:
-        """Adds rows `[N]` whose items have been written."""
+        """Adds the new items in rows `[N]`."""
 
     def replace(self, rows: np.ndarray) -> None:
-        """Notes that new items have been written over the old ones of rows `[N]`."""
+        """Takes note that new items have replaced those in rows `[N]`."""
         self.insert(rows)
 
     def update(self, rows: np.ndarray) -> None:
-        """Notes that rows `[N]`, some maybe twice, have new priorities."""
-        # Most selectors do not look at priorities.
+        """Takes note of new priorities in rows `[N]`, which may repeat."""
+        # Most selectors do not depend on priorities.
         return
 
     def delete(self, rows: np.ndarray) -> None:
-        """Notes that the items of rows `[N]` have been freed."""
-        # Some selectors find out when they meet one.
+        """Takes note that the items in rows `[N]` have been deleted."""
+        # Some selectors notice deleted items when they come across them.
         return
 
     @abc.abstractmethod
@@ -46,33 +46,42 @@ class Selector(abc.ABC):
         """Forgets all items."""
 
     def check(self, priorities: np.ndarray) -> None:
-        """Raises ValueError if priorities `[N]`, finite and >= 0, cannot be taken."""
+        """Checks priorities `[N]` that are finite and not negative.
+
+        Raises:
+          ValueError: If the selector cannot work with one of them.
+        """
         return
 
     def state(self) -> dict[str, np.ndarray]:
-        """Returns what cannot be told from the columns."""
+        """Returns the state that cannot be derived from the columns."""
         return {}
 
     def restore(self, rows: np.ndarray, arrays: dict[str, np.ndarray]) -> None:
-        """Adds the rows of all items, the oldest first, as `state` was when saved."""
+        """Restores the state that `state` returned.
+
+        Args:
+          rows: `[N]`, the rows of all items, oldest first.
+          arrays: What `state` returned.
+        """
         self.insert(rows)
 
 
 def checked(priorities: np.ndarray, selectors: Iterable[Selector]) -> np.ndarray:
-    """Returns priorities as `[N]` float64 that all selectors can take.
+    """Returns priorities as `[N]` float64, checked against all selectors.
 
     Raises:
-      ValueError: If one is negative or not finite, or too large for a selector.
+      ValueError: If one is negative, not finite, or too large for a selector.
     """
     priorities = np.asarray(priorities, np.float64)
     if priorities.size == 0:
         return priorities
-    # NaN makes the least and the greatest NaN, and both comparisons false.
+    # With a NaN, minimum and maximum are NaN and both comparisons are false.
     if not (priorities.min() >= 0.0 and priorities.max() < np.inf):
         good = (priorities >= 0.0) & (priorities < np.inf)
         raise ValueError(
-            f"priorities: {priorities[good.argmin()]} came; expected finite numbers "
-            "that are not negative. Clip or replace it before it is sent."
+            f"priorities: got {priorities[good.argmin()]}, expected finite numbers "
+            "that are not negative; clip or replace it before it is sent."
         )
     for selector in selectors:
         selector.check(priorities)
@@ -80,7 +89,7 @@ def checked(priorities: np.ndarray, selectors: Iterable[Selector]) -> np.ndarray
 
 
 class OrderedSelector(Selector):
-    """A selector with an order of all items."""
+    """A selector that orders all items."""
 
     @abc.abstractmethod
     def first(self, n: int) -> np.ndarray:
@@ -88,29 +97,34 @@ class OrderedSelector(Selector):
 
 
 class RandomSelector(Selector):
-    """A selector with a probability for every item."""
+    """A selector that gives every item a probability."""
 
     @abc.abstractmethod
     def draw(self, n: int, random: np.random.Generator) -> np.ndarray:
-        """Returns `[n]` rows, drawn with replacement; there must be items.
+        """Returns `[n]` rows drawn with replacement; the table must not be empty.
 
-        Drawing several at once takes the same random numbers as one after another.
+        A batch consumes the same random numbers as the same draws one by one.
+
+        Args:
+          n: The number of draws.
+          random: The source of randomness.
         """
 
     @abc.abstractmethod
     def masses(self, rows: np.ndarray) -> tuple[np.ndarray, float]:
-        """Returns what, divided by the second number, is the probability of rows."""
+        """Returns `(weights, total)`; row i has probability weights[i] / total."""
 
 
 class InsertionOrder(OrderedSelector):
-    """The base class of selectors by the order of inserts.
+    """Base class of the selectors by order of insertion.
 
-    The keys of items are appended to an array, from which those of deleted items are
-    dropped when they are met where items are taken, or when they are most of it.
+    The keys of items are appended to an array. The keys of deleted items are void. They
+    are dropped at the end where items are taken, or all at once when they are most of
+    the array.
     """
 
     def __init__(self, columns: columns_lib.Columns) -> None:
-        """Creates a selector of columns that are still empty."""
+        """Creates a selector for columns without items."""
         super().__init__(columns)
         self.clear()
 
@@ -120,19 +134,19 @@ class InsertionOrder(OrderedSelector):
         self._start = self._stop = 0
 
     def insert(self, rows: np.ndarray) -> None:
-        """Adds rows `[N]` whose items have been written."""
+        """Adds the new items in rows `[N]`."""
         if self._stop + rows.size > self._keys.size:
             self._compact(rows.size)
         self._keys[self._stop : self._stop + rows.size] = self._columns.keys[rows]
         self._stop += rows.size
 
     def replace(self, rows: np.ndarray) -> None:
-        """Notes that new items have been written over the old ones of rows `[N]`."""
+        """Takes note that new items have replaced those in rows `[N]`."""
         self.insert(rows)
         self._drop_void(rows.size)
 
     def delete(self, rows: np.ndarray) -> None:
-        """Notes that the items of rows `[N]` have been freed."""
+        """Takes note that the items in rows `[N]` have been deleted."""
         self._drop_void(rows.size)
 
     def first(self, n: int) -> np.ndarray:
@@ -152,20 +166,20 @@ class InsertionOrder(OrderedSelector):
             width *= 2
 
     def by_age(self) -> np.ndarray:
-        """Returns the rows of all items, the oldest first."""
+        """Returns the rows of all items, oldest first."""
         keys = self._keys[self._start : self._stop]
         return columns_lib.row_of(keys[self._columns.holds(keys)])
 
     @abc.abstractmethod
     def _ahead(self, width: int) -> np.ndarray:
-        """Returns the next `width` keys, void ones among them, in order."""
+        """Returns the next `width` keys in order, including void ones."""
 
     @abc.abstractmethod
     def _drop_void(self, n: int) -> None:
         """Drops the next `n` keys if they are all void."""
 
     def _compact(self, extra: int) -> None:
-        """Drops all void keys, and makes place for `extra` more."""
+        """Drops all void keys and makes room for `extra` more keys."""
         keys = self._keys[self._start : self._stop]
         keys = keys[self._columns.holds(keys)]
         self._keys = np.empty(max(256, (keys.size + extra) * 3 // 2), np.uint64)
@@ -174,10 +188,10 @@ class InsertionOrder(OrderedSelector):
 
 
 class OldestFirst(InsertionOrder):
-    """Items in the order of their inserts."""
+    """Orders items by insertion, the oldest first."""
 
     def _ahead(self, width: int) -> np.ndarray:
-        """Returns the next `width` keys, void ones among them, in order."""
+        """Returns the next `width` keys in order, including void ones."""
         return self._keys[self._start : min(self._start + width, self._stop)]
 
     def _drop_void(self, n: int) -> None:
@@ -188,10 +202,10 @@ class OldestFirst(InsertionOrder):
 
 
 class NewestFirst(InsertionOrder):
-    """Items in the opposite order of their inserts."""
+    """Orders items by insertion, the newest first."""
 
     def _ahead(self, width: int) -> np.ndarray:
-        """Returns the next `width` keys, void ones among them, in order."""
+        """Returns the next `width` keys in order, including void ones."""
         return self._keys[max(self._start, self._stop - width) : self._stop][::-1]
 
     def _drop_void(self, n: int) -> None:
@@ -202,13 +216,13 @@ class NewestFirst(InsertionOrder):
 
 
 class UniformSelector(RandomSelector):
-    """All items with the same probability: their rows in an array without gaps."""
+    """Gives all items the same probability; their rows form an array without gaps."""
 
     def __init__(self, columns: columns_lib.Columns) -> None:
-        """Creates a selector of columns that are still empty."""
+        """Creates a selector for columns without items."""
         super().__init__(columns)
         self._rows = np.empty(0, np.int32)
-        self._places = np.empty(0, np.int32)  # Of each row, in `_rows`.
+        self._places = np.empty(0, np.int32)  # The index of each row in `_rows`.
         self._size = 0
         columns.when_grown(self._grow)
 
@@ -217,17 +231,17 @@ class UniformSelector(RandomSelector):
         self._size = 0
 
     def insert(self, rows: np.ndarray) -> None:
-        """Adds rows `[N]` whose items have been written."""
+        """Adds the new items in rows `[N]`."""
         stop = self._size + rows.size
         self._rows[self._size : stop] = rows
         self._places[rows] = np.arange(self._size, stop)
         self._size = stop
 
     def replace(self, rows: np.ndarray) -> None:
-        """The rows stay where they are."""
+        """Does nothing: the rows stay the same."""
 
     def delete(self, rows: np.ndarray) -> None:
-        """Fills the gaps with the last rows."""
+        """Removes rows `[N]` and fills the gaps with the last rows."""
         size = self._size - rows.size
         places = self._places[rows]
         stays = np.ones(rows.size, bool)
@@ -239,34 +253,39 @@ class UniformSelector(RandomSelector):
         self._size = size
 
     def draw(self, n: int, random: np.random.Generator) -> np.ndarray:
-        """Returns `[n]` rows, drawn with replacement; there must be items."""
+        """Returns `[n]` rows drawn with replacement; the table must not be empty."""
         # Below 2**53 the product never rounds up to the size.
         places = (random.random(n) * self._size).astype(np.int64)
         return self._rows.take(places).astype(np.int64)
 
     def masses(self, rows: np.ndarray) -> tuple[np.ndarray, float]:
-        """Returns what, divided by the second number, is the probability of rows."""
+        """Returns `(weights, total)`; row i has probability weights[i] / total."""
         return np.ones(rows.shape), float(self._size)
 
     def state(self) -> dict[str, np.ndarray]:
-        """Returns the order of the rows, on which the draws depend."""
+        """Returns the order of the rows, which determines the draws."""
         return {"rows": self._rows[: self._size].copy()}
 
     def restore(self, rows: np.ndarray, arrays: dict[str, np.ndarray]) -> None:
-        """Adds the rows of all items, as they were."""
+        """Restores the order of the rows."""
         self.insert(arrays.get("rows", rows))
 
     def _grow(self, capacity: int) -> None:
-        """Makes the arrays as long as the columns."""
+        """Grows the arrays to the capacity of the columns."""
         self._rows = np.resize(self._rows, capacity)
         self._places = np.resize(self._places, capacity)
 
 
 class PrioritizedSelector(RandomSelector):
-    """Items with probabilities in proportion to a power of their priorities."""
+    """Gives items probabilities in proportion to a power of their priorities."""
 
     def __init__(self, columns: columns_lib.Columns, exponent: float) -> None:
-        """Creates a selector of columns that are still empty."""
+        """Creates a selector for columns without items.
+
+        Args:
+          columns: The items.
+          exponent: The power of the priorities.
+        """
         super().__init__(columns)
         self._exponent = exponent
         self._tree = sum_tree.SumTree()
@@ -277,19 +296,19 @@ class PrioritizedSelector(RandomSelector):
         self._tree.clear()
 
     def insert(self, rows: np.ndarray) -> None:
-        """Adds rows `[N]` whose items have been written."""
+        """Adds the new items in rows `[N]`."""
         self._tree.set(rows, self._power(self._columns.priorities[rows]))
 
     def update(self, rows: np.ndarray) -> None:
-        """Notes that rows `[N]`, some maybe twice, have new priorities."""
+        """Takes note of new priorities in rows `[N]`, which may repeat."""
         self.insert(rows)
 
     def delete(self, rows: np.ndarray) -> None:
-        """Notes that the items of rows `[N]` have been freed."""
+        """Takes note that the items in rows `[N]` have been deleted."""
         self._tree.set(rows, 0.0)
 
     def draw(self, n: int, random: np.random.Generator) -> np.ndarray:
-        """Returns `[n]` rows, drawn with replacement; there must be items."""
+        """Returns `[n]` rows drawn with replacement; the table must not be empty."""
         uniforms = random.random((n, self._tree.depth))
         if self._tree.total > 0.0:
             return self._tree.draw(uniforms)
@@ -297,26 +316,30 @@ class PrioritizedSelector(RandomSelector):
         return rows[(uniforms[:, 0] * rows.size).astype(np.int64)]
 
     def masses(self, rows: np.ndarray) -> tuple[np.ndarray, float]:
-        """Returns what, divided by the second number, is the probability of rows."""
+        """Returns `(weights, total)`; row i has probability weights[i] / total."""
         total = self._tree.total
         if total > 0.0:
             return self._tree.weights(rows), total
         return np.ones(rows.shape), float(self._columns.size)
 
     def check(self, priorities: np.ndarray) -> None:
-        """Raises ValueError if a power of a priority is too large to be added up."""
+        """Checks priorities `[N]` that are finite and not negative.
+
+        Raises:
+          ValueError: If a power of one is too large for the sum of all.
+        """
         with np.errstate(over="ignore"):
             weights = self._power(priorities)
         if weights.size and not weights.max() <= sum_tree.LARGEST_WEIGHT:
             worst = priorities[np.argmax(weights)]
             raise ValueError(
-                f"priorities: {worst} to the power {self._exponent} came; expected at "
-                f"most {sum_tree.LARGEST_WEIGHT:.0e}, so that many can be added up. "
-                "Scale the priorities, for example by their mean."
+                f"priorities: got {worst} to the power {self._exponent}, expected at "
+                f"most {sum_tree.LARGEST_WEIGHT:.0e} for a finite sum; scale the "
+                "priorities, for example by their mean."
             )
 
     def _power(self, priorities: np.ndarray) -> np.ndarray:
-        """Returns the weights of items; of priority 0 it is 0 with any exponent."""
+        """Returns the weights of items; priority 0 has weight 0 for any exponent."""
         if self._exponent == 1.0:
             return priorities
         if self._exponent > 0.0:

@@ -1,4 +1,4 @@
-"""The items of a table as arrays for a checkpoint, and back."""
+"""Converts the items of a table to arrays for a checkpoint, and back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DTYPES = {
 def of_columns(
     columns: columns_lib.Columns, rows: np.ndarray
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Returns the items in `rows`, and where further ones will go."""
+    """Returns the items in `rows`, and what determines later rows and keys."""
     meta = {
         "capacity": columns.capacity,
         "used": columns.used,
@@ -43,8 +43,14 @@ def to_columns(
 ) -> np.ndarray:
     """Writes saved items into empty columns; returns their rows in the saved order.
 
+    Args:
+      columns: The columns to fill.
+      max_size: The maximum size of the table.
+      meta: The dictionary that `of_columns` returned.
+      arrays: The arrays that `of_columns` returned.
+
     Raises:
-      ValueError: If they are not what `of_columns` returned for a table of this size.
+      ValueError: If they are not the items of a table of at most this size.
     """
     items = {name: np.asarray(arrays[name], dtype) for name, dtype in _DTYPES.items()}
     rows = columns_lib.row_of(items["keys"])
@@ -69,25 +75,25 @@ def to_columns(
 def _check_columns(
     items: Mapping[str, np.ndarray], rows: np.ndarray, used: int
 ) -> None:
-    """Checks that all columns are as long, and that every used row is there once."""
+    """Checks that all columns have the same length, and that rows are distinct."""
     lengths = {name: len(values) for name, values in items.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(
-            f"checkpoint: a table's columns have the lengths {lengths}; expected as "
-            "many of each. Take another checkpoint."
+            f"checkpoint: got columns of the lengths {lengths} for a table, expected "
+            "equal lengths; use another checkpoint."
         )
     if not np.array_equal(np.sort(rows), np.arange(used)):
         raise ValueError(
-            f"checkpoint: a table's keys and free rows name {rows.size} rows; expected "
-            f"each of the first {used} once. Take another checkpoint."
+            f"checkpoint: got {rows.size} rows in a table's keys and free rows, "
+            f"expected each of the first {used} rows once; use another checkpoint."
         )
 
 
 def _check_sizes(size: int, used: int, capacity: int, max_size: int) -> None:
-    """Checks that the items fit into the table."""
+    """Checks that the table is large enough for the items."""
     if size > max_size or not used <= capacity <= 2 * max_size + 1024:
         raise ValueError(
-            f"checkpoint: a table has {size} items in {capacity} rows; expected at "
-            f"most {max_size} items, the table's max_size. Make the table as large as "
+            f"checkpoint: got a table of {size} items in {capacity} rows, expected at "
+            f"most {max_size} items, the table's max_size; make the table as large as "
             "the one that was saved."
         )

@@ -1,8 +1,8 @@
-"""A sum tree of many children a node, of which batches are set and drawn at once.
+"""A sum tree with many children per node, which sets and draws leaves in batches.
 
-The leaves are weights, and every node of a level above is the sum of `FAN_OUT` nodes of
-the level below. A sum is taken anew from its children whenever one of them is set,
-never by adding differences, so that no error builds up, and equal weights make equal
+The leaves are weights. Every node above is the sum of `FAN_OUT` nodes of the level
+below. Setting a leaf recomputes the sums above it from their children, rather than
+adding differences. So rounding errors do not accumulate, and equal weights give equal
 trees. The top level is searched by its running sum.
 """
 
@@ -11,24 +11,24 @@ from __future__ import annotations
 import numpy as np
 
 FAN_OUT = 32
-_TOP = 2048  # The most nodes of the top level: a running sum over them takes 4 us.
+_TOP = 2048  # Maximum number of nodes in the top level; their running sum takes 4 us.
 _TINY = np.finfo(np.float64).tiny
 
-#: The largest weight. 2**32 of them can be added up.
+#: The largest weight. The sum of 2**32 of them is finite.
 LARGEST_WEIGHT = float(np.finfo(np.float64).max) / 2.0**33
 
 
 class SumTree:
-    """Weights of leaves that are numbered from 0, and their sums."""
+    """The weights of leaves, numbered from 0, and their sums."""
 
     def __init__(self, capacity: int = 0) -> None:
-        """Creates a tree of `capacity` leaves of weight 0."""
+        """Creates a tree with `capacity` leaves of weight 0."""
         self._levels = [np.zeros(0)]
         self._running: np.ndarray | None = None
         self.grow(capacity)
 
     def grow(self, capacity: int) -> None:
-        """Makes place for the leaves below `capacity`; the old ones stay."""
+        """Grows the tree to at least `capacity` leaves and keeps the weights."""
         old = self._levels[0]
         if self._levels[0].size >= capacity and self._levels[0].size:
             return
@@ -45,7 +45,7 @@ class SumTree:
 
     @property
     def depth(self) -> int:
-        """How many random numbers one draw takes."""
+        """The number of random numbers per draw."""
         return len(self._levels)
 
     def weights(self, leaves: np.ndarray) -> np.ndarray:
@@ -56,9 +56,9 @@ class SumTree:
         """Sets weights.
 
         Args:
-          leaves: `[N]` integers; if one is there twice its last weight counts.
-          weights: `[N]` or one for all, from 0 to `LARGEST_WEIGHT`. Those below the
-            least normal number of float64 (2e-308) become 0.
+          leaves: `[N]` integers. If one occurs twice, its last weight is used.
+          weights: `[N]`, or one for all, from 0 to `LARGEST_WEIGHT`. Weights below the
+            smallest normal float64 (2e-308) become 0.
         """
         self._levels[0][leaves] = np.where(np.less(weights, _TINY), 0.0, weights)
         nodes = leaves
@@ -72,23 +72,23 @@ class SumTree:
         self._running = None
 
     def clear(self) -> None:
-        """Makes all weights 0."""
+        """Sets all weights to 0."""
         for level in self._levels:
             level[:] = 0.0
         self._running = None
 
     def draw(self, uniforms: np.ndarray) -> np.ndarray:
-        """Returns leaves drawn in proportion to their weights, none of weight 0.
+        """Draws leaves in proportion to their weights. The total must be positive.
 
         Args:
-          uniforms: `[N, depth]` numbers of [0, 1), of which each level takes its own,
-            so that no precision is lost on the way down.
+          uniforms: `[N, depth]` numbers in [0, 1). Each level uses its own column, so
+            that no precision is lost on the way down.
 
         Returns:
-          `[N]` integers. The total must be positive.
+          `[N]` integers, leaves of positive weight.
         """
-        # A target is below the last running sum (all are normal numbers or 0), so the
-        # first one above it exists, and its node has a positive weight.
+        # A target is below the last running sum, because all are normal numbers or 0.
+        # So a first sum above the target exists, and its node has a positive weight.
         running = self._running_sum()
         nodes = running.searchsorted(uniforms[:, 0] * running[-1], side="right")
         for depth, level in enumerate(reversed(self._levels[:-1]), start=1):
@@ -106,11 +106,11 @@ class SumTree:
 
 
 def _sums(children: np.ndarray) -> np.ndarray:
-    """Returns the nodes above `children`, filled up to whole nodes again."""
+    """Returns the nodes above `children`, padded to a multiple of the fan-out."""
     sums = np.add.reduce(children, axis=1)
     return np.concatenate([sums, np.zeros(_padded(sums.size) - sums.size)])
 
 
 def _padded(size: int) -> int:
-    """Returns the next multiple of the fan-out."""
+    """Rounds up to a multiple of the fan-out."""
     return -(-size // FAN_OUT) * FAN_OUT

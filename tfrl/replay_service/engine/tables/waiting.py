@@ -1,4 +1,4 @@
-"""What a table says to those who wait for its rate limiter."""
+"""Messages for clients that wait for a table's rate limiter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tfrl.replay_service import rate_limiters
 def to_insert(
     name: str, limiter: rate_limiters.RateLimiter, counts: rate_limiters.Counts
 ) -> str:
-    """Returns a sentence that says what an insert waits for."""
+    """Returns a sentence that says why an insert has to wait."""
     if rate_limiters.can_insert(limiter, counts):
         return f"Table {name!r} waits for nothing: it takes inserts."
     return (
@@ -21,7 +21,7 @@ def to_insert(
 def to_sample(
     name: str, limiter: rate_limiters.RateLimiter, counts: rate_limiters.Counts
 ) -> str:
-    """Returns a sentence that says what a sample waits for."""
+    """Returns a sentence that says why a sample has to wait."""
     if rate_limiters.can_sample(limiter, counts):
         return f"Table {name!r} waits for nothing: it can be sampled."
     size = counts.inserts - counts.deletes
@@ -41,7 +41,7 @@ def to_sample(
 def _difference(
     limiter: rate_limiters.RateLimiter, counts: rate_limiters.Counts
 ) -> str:
-    """Returns how far apart inserts and samples are."""
+    """Returns the difference between inserts and samples, as a formula."""
     ratio = limiter.samples_per_insert
     return (
         f"{counts.inserts} inserts x {ratio} samples an insert - {counts.samples} "

@@ -1,10 +1,11 @@
-"""What every agent is: two policies, a loss, and a train step."""
+"""The base of all agents: two policies, a loss and a train step."""
 
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
@@ -13,7 +14,7 @@ from tfrl.compilation import host_calls
 from tfrl.policies import tf_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import optimizers, summaries, variables
+from tfrl.utils import hooks, optimizers, summaries, variables
 
 
 class LossInfo(NamedTuple):
@@ -23,37 +24,26 @@ class LossInfo(NamedTuple):
     extra: Any
 
 
-class TFAgent(tf.Module, abc.ABC):
+class TFAgent(hooks.RefusesOverrides, tf.Module, abc.ABC):
     """Base class of all agents.
 
     A subclass builds its networks and policies, passes the policies to this
     constructor, and writes `_train`, `_loss` and, if it has anything to prepare,
-    `_initialize`. Everything public here checks and calls those. It writes `_variables`
-    where not all that a checkpoint of it holds is changed by `train`.
+    `_initialize`. The public methods check their arguments and call those, by keyword.
+    It writes `_variables` where a checkpoint of it holds more than `train` changes.
 
     What `train` changes is listed by `variables()`, and nothing else is touched: a
     checkpoint of the agent is complete.
-
-    Args:
-      time_step_spec: a `TimeStep` of specs, as the environment's `time_step_spec()`.
-      action_spec: a nest of bounded specs.
-      policy: the policy to deploy and evaluate.
-      collect_policy: the policy that explores.
-      train_sequence_length: the `T` of the experience that `train` expects, or None if
-        any will do. This is the `num_steps` to ask of a replay buffer.
-      num_outer_dims: 2 for experience `[B, T, ...]`, 1 for `[B, ...]`.
-      training_data_spec: the structure that `train` expects; that of the collected
-        data if None.
-      debug_summaries: write histograms of what the loss is made of.
-      summarize_grads_and_vars: write histograms of gradients and variables.
-      enable_summaries: False silences all summaries.
-      train_step_counter: an integer variable that `train` increments; an int64 variable
-        of the agent's own if None.
-
-    Raises:
-      TypeError: `time_step_spec` is not a `TimeStep`.
-      ValueError: `num_outer_dims` is neither 1 nor 2.
     """
+
+    _refused_overrides: ClassVar[Mapping[str, str]] = {
+        "_apply_loss": "take the gradients in _train and give them to self._apply",
+        "_check_trajectory_dimensions": (
+            "convert experience with a tfrl.agents.data_converter in _loss, which "
+            "checks it"
+        ),
+        "_update": "write _train, which calls self._apply and self._count",
+    }
 
     def __init__(
         self,
@@ -71,6 +61,31 @@ class TFAgent(tf.Module, abc.ABC):
         *,
         name: str | None = None,
     ) -> None:
+        """Keeps specs and policies.
+
+        Args:
+          time_step_spec: A `TimeStep` of specs, as the environment's
+            `time_step_spec()`.
+          action_spec: A nest of bounded specs.
+          policy: The policy to deploy and evaluate.
+          collect_policy: The policy that explores.
+          train_sequence_length: The `T` of the experience that `train` expects, or None
+            if any will do. This is the `num_steps` to ask of a replay buffer.
+          num_outer_dims: 2 for experience `[B, T, ...]`, 1 for `[B, ...]`.
+          training_data_spec: The structure that `train` expects; that of the collected
+            data if None.
+          debug_summaries: Whether to write histograms of the parts of the loss.
+          summarize_grads_and_vars: Whether to write histograms of gradients and
+            variables.
+          enable_summaries: False silences all summaries.
+          train_step_counter: An integer variable that `train` increments; an int64
+            variable of the agent's own if None.
+          name: The module's name.
+
+        Raises:
+          TypeError: `time_step_spec` is not a `TimeStep`.
+          ValueError: `num_outer_dims` is neither 1 nor 2.
+        """
         super().__init__(name=name)
         check_time_step_spec(time_step_spec)
         if num_outer_dims not in (1, 2):
@@ -100,7 +115,7 @@ class TFAgent(tf.Module, abc.ABC):
         self._train_step_counter = as_train_step_counter(train_step_counter)
 
     def _make_data_context(self) -> data_converter.DataContext:
-        """The context of the training data: collected data, fields overridden."""
+        """Returns the specs of the training data: collected data, fields replaced."""
         spec = self._training_data_spec
         if spec is None:
             return self._collect_data_context
@@ -121,7 +136,7 @@ class TFAgent(tf.Module, abc.ABC):
         )
 
     def initialize(self) -> None:
-        """Brings what needs it into its first state, such as target networks."""
+        """Prepares the agent for its first update, by copying target networks say."""
         self._initialize()
 
     def preprocess_sequence(self, experience: Any) -> Any:
@@ -134,19 +149,22 @@ class TFAgent(tf.Module, abc.ABC):
         """Does one update.
 
         Args:
-          experience: a `Trajectory` `[B, T, ...]` with `T = train_sequence_length`, or
+          experience: A `Trajectory` `[B, T, ...]` with `T = train_sequence_length`, or
             a `Transition`, of the structure `training_data_spec`. Further entries of
             dictionaries are ignored.
-          weights: a scalar or `[B]`, the weight of each example in the loss.
-          **kwargs: what the algorithm takes besides.
+          weights: A scalar or `[B]`, the weight of each example in the loss.
+          **kwargs: Further arguments of the algorithm's `_train`.
 
         Returns:
           The loss before the update.
 
         Raises:
-          ValueError, TypeError: the experience is not what the algorithm can use.
+          ValueError: The algorithm cannot use experience of this shape.
+          TypeError: The algorithm cannot use experience of this type.
         """
-        return self._checked(self._train(experience, weights=weights, **kwargs))
+        return self._checked(
+            self._train(experience=experience, weights=weights, **kwargs)
+        )
 
     def loss(
         self,
@@ -155,9 +173,18 @@ class TFAgent(tf.Module, abc.ABC):
         training: bool = False,
         **kwargs: Any,
     ) -> LossInfo:
-        """Returns the loss that `train` would minimise, and changes nothing."""
+        """Returns the loss that `train` would minimise, and changes nothing.
+
+        Args:
+          experience: See `train`.
+          weights: See `train`.
+          training: Whether the networks are applied as in training.
+          **kwargs: Further arguments of the algorithm's `_loss`.
+        """
         return self._checked(
-            self._loss(experience, weights=weights, training=training, **kwargs)
+            self._loss(
+                experience=experience, weights=weights, training=training, **kwargs
+            )
         )
 
     def _checked(self, loss_info: Any) -> LossInfo:
@@ -169,11 +196,11 @@ class TFAgent(tf.Module, abc.ABC):
         return loss_info
 
     def variables(self) -> list[tf.Variable]:
-        """All that `train` changes: weights, targets, optimizer slots, counters."""
+        """Returns all that `train` changes: weights, optimizer slots, counters."""
         return [*self._variables(), self._train_step_counter]
 
     def post_process_policy(self) -> tf_policy.TFPolicy:
-        """The policy to deploy after training; `policy` unless an agent says more."""
+        """Returns the policy to deploy after training; `policy` by default."""
         return self.policy
 
     @property
@@ -247,7 +274,7 @@ class TFAgent(tf.Module, abc.ABC):
         # A `tf.Module` would wrap dicts, lists and namedtuples in trackable copies.
         object.__setattr__(self, name, value)
 
-    def _update(
+    def _apply(
         self,
         loss: tf.Tensor,
         gradients: list[Any],
@@ -255,20 +282,22 @@ class TFAgent(tf.Module, abc.ABC):
         optimizer: optimizers.OptimizerAdapter,
         untrained: Sequence[Any] = (),
     ) -> tf.Tensor:
-        """Applies the gradients and counts the step, if the loss is finite.
+        """Applies one optimizer's gradients, if the loss is finite.
+
+        An agent with several optimizers calls this once for each, and then `_count`.
 
         Args:
-          loss: the scalar that was minimised.
-          gradients: one for each of `trained`, or None.
-          trained: the variables to update.
-          optimizer: what updates them.
-          untrained: further variables to summarise, statistics of layers say.
+          loss: The scalar that was minimised.
+          gradients: A gradient, or None, for each of `trained`.
+          trained: The variables to update.
+          optimizer: The optimizer that updates them.
+          untrained: Further variables to summarise, such as statistics of layers.
 
         Returns:
-          The loss, checked; whatever else an update changes must depend on it.
+          The loss, checked. Other changes of the update must depend on it.
 
         Raises:
-          tf.errors.InvalidArgumentError: it is not; nothing was changed.
+          tf.errors.InvalidArgumentError: The loss is not finite; nothing was changed.
         """
         if self.summarize_grads_and_vars:
             pairs = list(zip(gradients, trained, strict=True))
@@ -279,13 +308,31 @@ class TFAgent(tf.Module, abc.ABC):
         checked = check_finite(loss, type(self).__name__)
         with tf.control_dependencies([checked]):
             optimizer.apply(gradients)
+        return checked
+
+    def _count(self, *checked: tf.Tensor) -> None:
+        """Counts one update, after the losses that `_apply` has `checked`."""
+        with tf.control_dependencies(checked):
             self.train_step_counter.assign_add(1)
+
+    def _update(self, *args: Any, **kwargs: Any) -> tf.Tensor:
+        """Calls `_apply` and `_count`; the old name of the two, for one release."""
+        warnings.warn(
+            "TFAgent._update: call self._apply(...) for each optimizer, then "
+            "self._count(loss) with what it returned; _update goes with the next "
+            "release.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        checked = self._apply(*args, **kwargs)
+        self._count(checked)
         return checked
 
     def _initialize(self) -> None:
-        """Override where there is something to prepare."""
+        """Prepares the first update; does nothing by default."""
 
     def _preprocess_sequence(self, experience: Any) -> Any:
+        """Turns collected sequences into training data; the identity by default."""
         return experience
 
     @abc.abstractmethod
@@ -302,10 +349,10 @@ class TFAgent(tf.Module, abc.ABC):
         """Returns the loss."""
 
     def _variables(self) -> list[tf.Variable]:
-        """All that `_train` changes, but for the train step counter.
+        """Returns all that `_train` changes, except for the train step counter.
 
-        By default whatever `tf.train.Checkpoint` finds in the agent's attributes, but
-        for the states of random generators.
+        By default that is whatever `tf.train.Checkpoint` finds in the agent's
+        attributes, except for the states of random generators.
         """
         found = variables.tracked_variables(self)
         return [v for v in found if v is not self._train_step_counter]
@@ -327,7 +374,7 @@ def check_scalar_reward(time_step_spec: ts.TimeStep, algorithm: str) -> None:
         return
     raise ValueError(
         f"time_step_spec.reward: {algorithm} expects one scalar reward a step, got "
-        f"{reward}; add up its parts, each times what it is worth, in an environment "
+        f"{reward}; add up its parts, each times its weight, in an environment "
         "wrapper whose reward_spec() is a scalar."
     )
 
@@ -349,9 +396,9 @@ def as_train_step_counter(counter: Any = None) -> tf.Variable:
 
 
 def check_finite(loss: tf.Tensor, algorithm: str) -> tf.Tensor:
-    """Returns `loss`, after an InvalidArgumentError if it is NaN or infinite.
+    """Returns `loss`; raises an InvalidArgumentError if it is NaN or infinite.
 
-    What must not happen then, such as the update, depends on the result.
+    Operations that must not run then, such as the update, depend on the result.
     """
     if host_calls.in_xla_graph():  # XLA has no assertions.
         return loss

@@ -1,4 +1,4 @@
-"""How a DQN agent is put together: checks of its arguments, networks, policies."""
+"""Checks a DQN agent's arguments, and builds its networks and policies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import keras
 import tensorflow as tf
 
 from tfrl.networks import network as network_lib
-from tfrl.networks import utils as network_utils
 from tfrl.policies import (
     boltzmann_policy,
     epsilon_greedy_policy,
@@ -45,7 +44,7 @@ def check_action_spec(action_spec: Any) -> int:
 
 
 def check_exploration(epsilon_greedy: Any, boltzmann_temperature: Any) -> None:
-    """Raises a ValueError unless one of them is given."""
+    """Raises a ValueError unless exactly one kind of exploration is given."""
     if epsilon_greedy is not None and boltzmann_temperature is not None:
         raise ValueError(
             "epsilon_greedy and boltzmann_temperature: expected one of them, got "
@@ -59,7 +58,7 @@ def check_exploration(epsilon_greedy: Any, boltzmann_temperature: Any) -> None:
 
 
 def check_n_step_update(n_step_update: int, recurrent: bool) -> None:
-    """Raises an error if the returns are not possible with the network."""
+    """Raises an error if the network cannot learn from n-step returns."""
     if n_step_update < 1:
         raise ValueError(
             f"n_step_update: expected a positive number of steps, got "
@@ -73,28 +72,20 @@ def check_n_step_update(n_step_update: int, recurrent: bool) -> None:
 
 
 def build_networks(
-    q_network: Any, target_q_network: Any, input_spec: Any, num_actions: int
+    q_network: Any, target_q_network: Any, input_spec: Any
 ) -> tuple[network_lib.Network, network_lib.Network]:
-    """Returns the network and its target, built, of one value an action each."""
+    """Returns the network and its target, with their variables created."""
     q_network = network_lib.as_network(q_network, input_spec)
     q_network.create_variables(input_spec)
     if target_q_network is not None:
         target_q_network = network_lib.as_network(target_q_network, input_spec)
-    target_q_network = common.maybe_copy_target_network_with_checks(
+    return q_network, common.maybe_copy_target_network_with_checks(
         q_network, target_q_network, "TargetQNetwork", input_spec
     )
-    for network, label in (
-        (q_network, "q_network"),
-        (target_q_network, "target_q_network"),
-    ):
-        network_utils.check_single_floating_network_output(
-            network.create_variables(), (num_actions,), label=label
-        )
-    return q_network, target_q_network
 
 
 def following(value: Any, step: tf.Variable) -> Any:
-    """Turns a Keras schedule into a callable that reads `step`."""
+    """Returns `value`, or for a Keras schedule a callable that gives it at `step`."""
     if isinstance(value, keras.optimizers.schedules.LearningRateSchedule):
         return lambda: value(step)
     return value
@@ -108,6 +99,19 @@ def check_element_wise(td_loss: tf.Tensor, td_error: tf.Tensor) -> None:
             f"{td_error.shape}, got shape {td_loss.shape}; do not reduce in it, for "
             "instance with tfrl.utils.common.element_wise_squared_loss."
         )
+
+
+def check_per_transition(
+    agent: str, td_loss: tf.Tensor, td_error: tf.Tensor, shape: tf.TensorShape
+) -> None:
+    """Raises a ValueError unless `_td_error` gave one loss and error a transition."""
+    for name, value in (("loss", td_loss), ("error", td_error)):
+        if not value.shape.is_compatible_with(shape):
+            raise ValueError(
+                f"{agent}._td_error: expected a loss and an error for each "
+                f"transition, shape {shape}, got a {name} of shape {value.shape}; add "
+                "up or average over what there is more of, such as quantiles."
+            )
 
 
 def make_policies(

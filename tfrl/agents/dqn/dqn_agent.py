@@ -1,4 +1,4 @@
-"""Deep Q-learning, and its double form.
+"""Deep Q-learning and Double DQN.
 
 The loss of one transition (s, a, r, s') is L(y - Q(s, a)) with the target
 
@@ -12,17 +12,25 @@ Hasselt et al., "Deep reinforcement learning with double Q-learning" (2016), equ
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
+from tfrl import losses
 from tfrl.agents import data_converter, tf_agent
-from tfrl.agents.dqn import construction, sequences
-from tfrl.policies import q_policy
+from tfrl.agents.dqn import (
+    construction,
+    loss_summaries,
+    q_network_agent,
+    sequences,
+)
+from tfrl.networks import utils as network_utils
+from tfrl.policies import q_policy, tf_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import common, optimizers, summaries, variables
+from tfrl.trajectories import trajectory
+from tfrl.utils import common, optimizers, variables
 
 
 class DqnLossInfo(NamedTuple):
@@ -41,50 +49,31 @@ class DqnLossInfo(NamedTuple):
 def compute_td_targets(
     next_q_values: tf.Tensor, rewards: tf.Tensor, discounts: tf.Tensor
 ) -> tf.Tensor:
-    """Returns `rewards + discounts * next_q_values`, without gradient."""
-    return tf.stop_gradient(rewards + discounts * next_q_values)
+    """Returns `rewards + discounts * next_q_values`, without gradient.
+
+    Scalars are broadcast to the shape of `next_q_values`, `[B]` or `[B, T]`.
+    """
+    ones = tf.ones_like(next_q_values)
+    return losses.td_target(rewards * ones, discounts * ones, next_q_values)
 
 
-class DqnAgent(tf_agent.TFAgent):
+class DqnAgent(q_network_agent.QNetworkAgent):
     """A DQN agent.
 
-    Args:
-      time_step_spec: a `TimeStep` of specs.
-      action_spec: one scalar bounded integer spec with minimum 0.
-      q_network: a `Network` (or Keras layer) that maps observations to `[B, n]` values.
-      optimizer: what updates its weights; None for an agent that never trains.
-      observation_and_action_constraint_splitter: splits an observation into what the
-        network sees and a mask `[B, n]` of the valid actions.
-      epsilon_greedy: the probability of a random action when collecting: a number, a
-        tensor or variable, a callable evaluated at each step, or a Keras schedule of
-        the train step counter.
-      n_step_update: number of steps in the return; `train` then takes `T = n + 1`.
-      boltzmann_temperature: collect with softmax(Q / temperature) instead; give
-        `epsilon_greedy=None` then.
-      emit_log_probability: whether policies add the action's log-probability.
-      target_q_network: the target network; a fresh copy of `q_network` if None.
-      target_update_tau: step of the target's soft update; 1 copies.
-      target_update_period: train steps between updates of the target.
-      td_errors_loss_fn: a loss of (targets, predictions), element by element; Huber if
-        None.
-      gamma: the discount factor.
-      reward_scale_factor: multiplies the rewards.
-      gradient_clipping: the norm each variable's gradient is clipped to.
-      debug_summaries: see `TFAgent`.
-      summarize_grads_and_vars: see `TFAgent`.
-      train_step_counter: see `TFAgent`.
-      training_data_spec: see `TFAgent`.
-      name: the module's name.
-      seed: seed of the policies' own random streams, which are used where a call gives
-        no seed.
-
-    Raises:
-      ValueError: an action spec that is not one scalar from 0 up, a reward that is not
-        one scalar, a network that does not give one value per action, both kinds of
-        exploration at once, a target that shares variables with the network or does not
-        match it.
-      NotImplementedError: n-step updates with a recurrent network.
+    A subclass for another loss overrides `_td_error`; one for another next value
+    overrides `_compute_next_q_values`. `docs/agents.md` lists all hooks.
     """
+
+    _refused_overrides: ClassVar[Mapping[str, str]] = {
+        "_best_actions": "override _compute_next_q_values(next_time_steps, info)",
+        "_next_q_values": "override _compute_next_q_values(next_time_steps, info)",
+        "_q_values": "override _compute_q_values(time_steps, actions, training)",
+        "_target_q_values": "override _compute_next_q_values(next_time_steps, info)",
+        "_td_loss": (
+            "override _td_error(predictions, transition, rewards, discounts, "
+            "td_errors_loss_fn)"
+        ),
+    }
 
     def __init__(
         self,
@@ -112,109 +101,165 @@ class DqnAgent(tf_agent.TFAgent):
         *,
         seed: int | None = None,
     ) -> None:
+        """Builds the target network and the policies.
+
+        Args:
+          time_step_spec: A `TimeStep` of specs.
+          action_spec: One scalar bounded integer spec with minimum 0.
+          q_network: A `Network` (or Keras layer) that maps observations to `[B, n]`
+            values.
+          optimizer: The optimizer of its weights; None for an agent that never trains.
+          observation_and_action_constraint_splitter: Splits an observation into what
+            the network sees and a mask `[B, n]` of the valid actions.
+          epsilon_greedy: The probability of a random action when collecting: a number,
+            a tensor or variable, a callable evaluated at each step, or a Keras schedule
+            of the train step counter.
+          n_step_update: Number of steps in the return; `train` then takes `T = n + 1`.
+          boltzmann_temperature: Collect with softmax(Q / temperature) instead; give
+            `epsilon_greedy=None` then.
+          emit_log_probability: Whether policies add the action's log-probability.
+          target_q_network: The target network; a new copy of `q_network` if None.
+          target_update_tau: Step of the target's soft update; 1 copies.
+          target_update_period: Train steps between updates of the target.
+          td_errors_loss_fn: A loss of (targets, predictions), element by element; Huber
+            if None.
+          gamma: The discount factor.
+          reward_scale_factor: Multiplies the rewards.
+          gradient_clipping: The norm each variable's gradient is clipped to.
+          debug_summaries: See `TFAgent`.
+          summarize_grads_and_vars: See `TFAgent`.
+          train_step_counter: See `TFAgent`.
+          training_data_spec: See `TFAgent`.
+          name: The module's name.
+          seed: Seed of the policies' own random streams, which are used where a call
+            gives no seed.
+
+        Raises:
+          ValueError: An action spec that is not one scalar from 0 up, a reward that is
+            not one scalar, a network that does not give one value per action, both
+            kinds of exploration at once, a target that shares variables with the
+            network or does not match it.
+          NotImplementedError: N-step updates with a recurrent network.
+        """
         tf_agent.check_time_step_spec(time_step_spec)
         time_step_spec = tensor_spec.from_spec(time_step_spec)
         tf_agent.check_scalar_reward(time_step_spec, "DQN")
         action_spec = tensor_spec.from_spec(action_spec)
-        num_actions = construction.check_action_spec(action_spec)
+        self._check_action_spec(action_spec)
         construction.check_exploration(epsilon_greedy, boltzmann_temperature)
         variables.check_tau("target_update_tau", target_update_tau)
         train_step_counter = tf_agent.as_train_step_counter(train_step_counter)
 
-        self._splitter = observation_and_action_constraint_splitter
-        input_spec, _ = self._split(time_step_spec.observation)
-        q_network, target_q_network = construction.build_networks(
-            q_network, target_q_network, input_spec, num_actions
+        self._build_networks(
+            q_network,
+            target_q_network,
+            time_step_spec.observation,
+            observation_and_action_constraint_splitter,
         )
-        recurrent = bool(tf.nest.flatten(q_network.state_spec))
-        construction.check_n_step_update(n_step_update, recurrent)
-        greedy, collect = construction.make_policies(
-            q_policy.QPolicy(
-                time_step_spec,
-                action_spec,
-                q_network=q_network,
-                emit_log_probability=emit_log_probability,
-                observation_and_action_constraint_splitter=self._splitter,
-            ),
+        construction.check_n_step_update(n_step_update, self._recurrent)
+        # Variables among them are tracked by the policies.
+        self._set_untracked(
+            "_epsilon_greedy",
             construction.following(epsilon_greedy, train_step_counter),
+        )
+        self._set_untracked(
+            "_boltzmann_temperature",
             construction.following(boltzmann_temperature, train_step_counter),
-            seed,
+        )
+        self._policy_seed = seed
+        greedy, collect = self._setup_policy(
+            time_step_spec,
+            action_spec,
+            self._boltzmann_temperature,
+            emit_log_probability,
         )
         super().__init__(
             time_step_spec,
             action_spec,
             greedy,
             collect,
-            train_sequence_length=None if recurrent else n_step_update + 1,
+            train_sequence_length=None if self._recurrent else n_step_update + 1,
             training_data_spec=training_data_spec,
             debug_summaries=debug_summaries,
             summarize_grads_and_vars=summarize_grads_and_vars,
             train_step_counter=train_step_counter,
             name=name,
         )
-        self._q_network = q_network
-        self._target_q_network = target_q_network
         self._optimizer = optimizers.OptimizerAdapter(
-            optimizer, q_network.trainable_variables
+            optimizer, self._q_network.trainable_variables
         )
         self._td_errors_loss_fn = td_errors_loss_fn or common.element_wise_huber_loss
         self._gamma = gamma
         self._reward_scale_factor = reward_scale_factor
         self._gradient_clipping = gradient_clipping
-        self._target_update_tau = target_update_tau
-        self._update_target = common.Periodically(
-            self._move_target, target_update_period, "update_target"
+        self._update_target = self._get_target_updater(
+            target_update_tau, target_update_period
         )
-        self._recurrent = recurrent
         # A recurrent network keeps the time dimension; otherwise the n steps are folded
         # into one, and nothing below depends on n.
         self._as_transition = (
             data_converter.AsTransition(self.data_context, squeeze_time_dim=False)
-            if recurrent
+            if self._recurrent
             else data_converter.AsNStepTransition(
                 self.data_context, gamma=gamma, n=n_step_update
             )
         )
 
-    def _initialize(self) -> None:
-        common.soft_variables_update(
-            self._q_network.variables, self._target_q_network.variables, tau=1.0
+    def _check_action_spec(self, action_spec: Any) -> None:
+        """Raises a ValueError unless DQN can handle the spec; counts the actions."""
+        self._num_actions = construction.check_action_spec(action_spec)
+
+    def _check_network_output(self, net: Any, label: str) -> None:
+        """Raises a ValueError unless the network gives one value per action."""
+        network_utils.check_single_floating_network_output(
+            net.create_variables(), (self._num_actions,), label=label
         )
 
-    def _move_target(self) -> None:
-        common.soft_variables_update(
-            self._q_network.variables,
-            self._target_q_network.variables,
-            tau=self._target_update_tau,
-            tau_non_trainable=1.0,
+    def _setup_policy(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: Any,
+        boltzmann_temperature: Any,
+        emit_log_probability: bool,
+    ) -> tuple[tf_policy.TFPolicy, tf_policy.TFPolicy]:
+        """Returns the policy to deploy and the one that collects."""
+        policy = q_policy.QPolicy(
+            time_step_spec,
+            action_spec,
+            q_network=self._q_network,
+            emit_log_probability=emit_log_probability,
+            observation_and_action_constraint_splitter=(
+                self._observation_and_action_constraint_splitter
+            ),
         )
-
-    def _variables(self) -> list[tf.Variable]:
-        return variables.as_tf_variables(
-            [
-                *self._q_network.variables,
-                *self._target_q_network.variables,
-                *self._optimizer.variables(),
-                *self._update_target.variables(),
-            ]
+        return construction.make_policies(
+            policy, self._epsilon_greedy, boltzmann_temperature, self._policy_seed
         )
 
     def _train(
         self, experience: Any, weights: tf.Tensor | None = None
     ) -> tf_agent.LossInfo:
         with tf.GradientTape() as tape:
-            loss_info = self._loss(experience, weights=weights, training=True)
+            loss_info = self._loss(
+                experience,
+                td_errors_loss_fn=self._td_errors_loss_fn,
+                gamma=self._gamma,
+                reward_scale_factor=self._reward_scale_factor,
+                weights=weights,
+                training=True,
+            )
         trained = self._q_network.trainable_variables
         gradients = optimizers.clip_gradient_norms(
             tape.gradient(loss_info.loss, trained), self._gradient_clipping
         )
-        checked = self._update(
+        checked = self._apply(
             loss_info.loss,
             gradients,
             trained,
             self._optimizer,
             untrained=self._q_network.non_trainable_variables,
         )
+        self._count(checked)
         with tf.control_dependencies([checked]):
             self._update_target()
         return loss_info
@@ -222,123 +267,142 @@ class DqnAgent(tf_agent.TFAgent):
     def _loss(
         self,
         experience: Any,
+        td_errors_loss_fn: Callable | None = None,
+        gamma: Any = None,
+        reward_scale_factor: Any = None,
         weights: tf.Tensor | None = None,
         training: bool = False,
     ) -> tf_agent.LossInfo:
-        time_step, action_step, next_time_step = self._as_transition(experience)
-        current = sequences.current_steps(time_step) if self._recurrent else time_step
-        q_values = self._q_values(current, training)
-        predictions = common.index_with_actions(q_values, action_step.action)
-        # Before the network is applied to anything else: layers may penalise their
-        # activities.
-        regularization_losses = self._q_network.losses
-        if self._recurrent:
-            steps = sequences.whole_sequence(time_step, next_time_step)
-            next_q_values = self._next_q_values(steps)[:, 1:]
-        else:
-            next_q_values = self._next_q_values(next_time_step)
-        targets = compute_td_targets(
-            next_q_values,
-            rewards=self._reward_scale_factor * next_time_step.reward,
-            discounts=self._gamma * next_time_step.discount,
-        )
+        """Returns the mean loss of the transitions that are not masked.
+
+        Args:
+          experience: See `TFAgent.train`.
+          td_errors_loss_fn: A loss of (targets, predictions); the agent's if None.
+          gamma: The discount factor; the agent's if None.
+          reward_scale_factor: Multiplies the rewards; the agent's if None.
+          weights: See `TFAgent.train`.
+          training: Whether the Q-network is applied as in training.
+        """
+        if gamma is None:
+            gamma = self._gamma
+        if reward_scale_factor is None:
+            reward_scale_factor = self._reward_scale_factor
+        transition = self._as_transition(experience)
         # Boundaries count in the mean with a loss of zero: dividing by the number of
         # valid transitions instead would give those of a boundary-rich batch more
         # weight.
-        valid = ~time_step.is_last()
+        valid = ~transition.time_step.is_last()
         # Masked before the loss, too: the gradient of a loss that is not finite would
         # be NaN even where it is multiplied by zero.
-        targets = tf.where(valid, targets, tf.stop_gradient(predictions))
-        td_error = targets - predictions
-        td_loss = self._td_errors_loss_fn(targets, predictions)
-        construction.check_element_wise(td_loss, td_error)
+        reached = transition.next_time_step
+        rewards = tf.where(valid, reward_scale_factor * reached.reward, 0)
+        discounts = tf.where(valid, gamma * reached.discount, 0)
+        if self._recurrent:
+            transition = sequences.unroll(transition)
+        predictions = self._compute_q_values(
+            transition.time_step, transition.action_step.action, training=training
+        )
+        # Before the network is applied to anything else: layers may penalise their
+        # activities.
+        regularization_losses = self._q_network.losses
+        td_loss, td_error = self._td_error(
+            predictions,
+            transition,
+            rewards,
+            discounts,
+            td_errors_loss_fn or self._td_errors_loss_fn,
+        )
+        construction.check_per_transition(
+            type(self).__name__, td_loss, td_error, valid.shape
+        )
         td_loss = tf.where(valid, td_loss, 0.0)
+        td_error = tf.where(valid, td_error, 0.0)
         if self._recurrent:
             td_loss = tf.reduce_sum(td_loss, axis=1)
-        losses = common.aggregate_losses(
+        aggregated = losses.aggregate_losses(
             per_example_loss=td_loss,
             sample_weight=weights,
             regularization_loss=regularization_losses,
         )
-        self._summarize(losses, td_loss, td_error, predictions, next_q_values)
-        return tf_agent.LossInfo(losses.total_loss, DqnLossInfo(td_loss, td_error))
+        loss_summaries.write_losses(self, aggregated, td_loss, td_error)
+        return tf_agent.LossInfo(aggregated.total_loss, DqnLossInfo(td_loss, td_error))
 
-    def _q_values(self, time_step: ts.TimeStep, training: bool = False) -> tf.Tensor:
-        """Q of each action, `[B, n]`."""
-        observation, _ = self._split(time_step.observation)
-        q_values, _ = self._q_network(
-            observation, step_type=time_step.step_type, training=training
-        )
-        return q_values
-
-    def _target_q_values(self, time_step: ts.TimeStep) -> tf.Tensor:
-        """Q of each action by the target network, `[B, n]`."""
-        observation, _ = self._split(time_step.observation)
-        q_values, _ = self._target_q_network(observation, step_type=time_step.step_type)
-        return q_values
-
-    def _next_q_values(self, next_time_step: ts.TimeStep) -> tf.Tensor:
-        """Q_target of its own best valid action, `[B]`."""
-        q_values = self._target_q_values(next_time_step)
-        if self._splitter is None:
-            return tf.reduce_max(q_values, axis=-1)
-        return common.index_with_actions(
-            q_values, self._best_actions(q_values, next_time_step)
-        )
-
-    def _best_actions(self, q_values: tf.Tensor, time_step: ts.TimeStep) -> tf.Tensor:
-        """The valid action of the highest value, int32 `[B]`; 0 if none is valid."""
-        _, mask = self._split(time_step.observation)
-        if mask is not None:
-            q_values = tf.where(tf.cast(mask, tf.bool), q_values, q_values.dtype.min)
-        return tf.argmax(q_values, axis=-1, output_type=tf.int32)
-
-    def _split(self, observation: Any) -> tuple[Any, Any]:
-        """The network's part of the observation, and the action mask or None."""
-        return (
-            (observation, None)
-            if self._splitter is None
-            else self._splitter(observation)
-        )
-
-    def _summarize(
+    def _td_error(
         self,
-        losses: common.AggregatedLosses,
-        td_loss: tf.Tensor,
-        td_error: tf.Tensor,
-        q_values: tf.Tensor,
-        next_q_values: tf.Tensor,
-    ) -> None:
-        if not self.summaries_enabled:
-            return
-        reg_loss = losses.regularization
-        summaries.summarize_scalar_dict(
-            {
-                "td_loss": losses.weighted,
-                "reg_loss": 0.0 if reg_loss is None else reg_loss,
-                "total_loss": losses.total_loss,
-            },
-            step=self.train_step_counter,
-        )
-        if self.debug_summaries:
-            summaries.summarize_tensor_dict(
-                {
-                    "loss/td_error": td_error,
-                    "loss/td_loss": td_loss,
-                    "loss/q_values": q_values,
-                    "loss/next_q_values": next_q_values,
-                    "loss/diff_q_values": q_values - next_q_values,
-                },
-                step=self.train_step_counter,
+        predictions: Any,
+        transition: trajectory.Transition,
+        rewards: tf.Tensor,
+        discounts: tf.Tensor,
+        td_errors_loss_fn: Callable,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the loss and the error of each transition; `_loss` masks them.
+
+        With a recurrent network every `[B]` is a `[B, T - 1]`, except that
+        `transition.next_time_step` holds all `T` steps: apply a network to it as it is
+        and pass the output through `_at_next_steps`.
+
+        Args:
+          predictions: What `_compute_q_values` returned: Q of the actions taken, `[B]`.
+          transition: The `Transition` `[B, ...]`.
+          rewards: The rewards on the way, times the scale, `[B]`; 0 where masked.
+          discounts: Gamma times the environment's discounts, `[B]`; 0 where masked.
+          td_errors_loss_fn: A loss of (targets, predictions), element by element.
+
+        Returns:
+          The loss `[B]`, which is differentiated, and the error `[B]`, by which
+          prioritized replay sets priorities.
+        """
+        next_q_values = self._at_next_steps(
+            self._compute_next_q_values(
+                transition.next_time_step, transition.action_step.info
             )
+        )
+        targets = losses.td_target(rewards, discounts, next_q_values)
+        td_error = targets - predictions
+        td_loss = td_errors_loss_fn(targets, predictions)
+        construction.check_element_wise(td_loss, td_error)
+        loss_summaries.write_q_values(self, predictions, next_q_values)
+        return td_loss, td_error
+
+    def _compute_q_values(
+        self, time_steps: ts.TimeStep, actions: tf.Tensor, training: bool = False
+    ) -> tf.Tensor:
+        """Returns Q of the actions `[B]`, by the Q-network.
+
+        A network that gives more than one number an action, `[B, n, m]`, gives `[B, m]`
+        here.
+        """
+        q_values = self._apply_network(self._q_network, time_steps, training)
+        return losses.action_value(q_values, actions)
+
+    def _compute_next_q_values(
+        self, next_time_steps: ts.TimeStep, info: Any
+    ) -> tf.Tensor:
+        """Returns Q of the next states `[B]`: of the target network's best action.
+
+        Args:
+          next_time_steps: The `TimeStep` reached; see `_td_error` about recurrent
+            networks.
+          info: The `PolicyStep.info` of the actions that led there.
+        """
+        del info
+        q_values = self._apply_network(self._target_q_network, next_time_steps)
+        if self._observation_and_action_constraint_splitter is None:
+            return losses.best_action_value(q_values)
+        return losses.best_action_value(
+            q_values, self._possible(q_values, next_time_steps)
+        )
 
 
 class DdqnAgent(DqnAgent):
     """A Double DQN agent: the online network picks the action, the target rates it."""
 
-    def _next_q_values(self, next_time_step: ts.TimeStep) -> tf.Tensor:
-        online_q_values = self._q_values(next_time_step)
-        return common.index_with_actions(
-            self._target_q_values(next_time_step),
-            self._best_actions(online_q_values, next_time_step),
+    def _compute_next_q_values(
+        self, next_time_steps: ts.TimeStep, info: Any
+    ) -> tf.Tensor:
+        del info
+        online = self._apply_network(self._q_network, next_time_steps)
+        return losses.best_action_value(
+            self._apply_network(self._target_q_network, next_time_steps),
+            self._possible(online, next_time_steps),
         )

@@ -157,7 +157,7 @@ class ReinforceAgent(tf_agent.TFAgent):
         gradients = optimizers.clip_gradient_norms(
             tape.gradient(loss_info.loss, trained), self._gradient_clipping
         )
-        self._update(loss_info.loss, gradients, trained, self._optimizer)
+        self._count(self._apply(loss_info.loss, gradients, trained, self._optimizer))
         return loss_info
 
     def _loss(

@@ -31,8 +31,11 @@ def test_the_packages_docstring_shows_its_use(name):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_pages_code_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    text = page.read_text()
+    blocks = list(re.finditer(r"```python\n(.*?)```", text, re.DOTALL))
     assert blocks
     names = {"__name__": page.stem}
     for block in blocks:
-        exec(compile(block, str(page), "exec"), names)
+        # With the page's own line numbers, by which AutoGraph finds a function's source.
+        before = "\n" * text.count("\n", 0, block.start(1))
+        exec(compile(before + block[1], str(page), "exec"), names)

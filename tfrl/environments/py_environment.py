@@ -8,19 +8,21 @@ episode by itself.
 from __future__ import annotations
 
 import abc
+from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import tree
 
 from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
+from tfrl.utils import hooks
 
 _LAST = int(ts.StepType.LAST)
 
 
-class PyEnvironment(abc.ABC):
+class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
     """An environment that takes and returns nests of NumPy arrays.
 
     Time: `reset` returns a FIRST step; `step` returns MID steps and then a LAST one,
@@ -34,6 +36,11 @@ class PyEnvironment(abc.ABC):
     the base class resets only a batch that has ended as a whole.
     """
 
+    _refused_overrides: ClassVar[Mapping[str, str]] = {
+        "reset": "reset() keeps the current time step; name yours _reset",
+        "step": "step() keeps the current time step; name yours _step",
+    }
+
     # On the class, since a subclass may well not call `super().__init__()`.
     _handle_auto_reset = True
     _current_time_step: ts.TimeStep | None = None
@@ -46,16 +53,6 @@ class PyEnvironment(abc.ABC):
             whose own `_step` does so behaves the same either way.
         """
         self._handle_auto_reset = handle_auto_reset
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        for name in ("reset", "step"):
-            if name in cls.__dict__:
-                raise TypeError(
-                    f"{cls.__name__}.{name}: got a method that overrides "
-                    f"PyEnvironment.{name}, expected it to be left alone, since it "
-                    f"keeps the current time step; name yours _{name}."
-                )
 
     @property
     def batched(self) -> bool:
@@ -191,7 +188,7 @@ class PyEnvironment(abc.ABC):
         """
         raise NotImplementedError(_unsupported(self, "render", "render(mode)"))
 
-    def close(self) -> None:  # noqa: B027
+    def close(self) -> None:
         """Frees what the environment holds, such as windows and processes."""
 
     def __enter__(self) -> Self:

@@ -129,7 +129,10 @@ class ActorPolicy(tf_policy.TFPolicy):
                 observation
             )
         return self._apply_actor_network(
-            observation, time_step.step_type, policy_state, mask
+            observation,
+            step_type=time_step.step_type,
+            policy_state=policy_state,
+            mask=mask,
         )
 
     def _greedy_action(

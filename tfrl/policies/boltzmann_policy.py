@@ -54,7 +54,9 @@ class BoltzmannPolicy(wrapper_policy.WrapperPolicy):
     def _distribution(
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor
     ) -> policy_step.PolicyStep:
-        step = self._wrapped_policy._distribution(time_step, policy_state)
+        step = self._wrapped_policy._distribution(
+            time_step=time_step, policy_state=policy_state
+        )
         if self._temperature is None:
             return step
         temperature = utils.current_value(self._temperature)

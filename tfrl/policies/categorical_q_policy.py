@@ -88,6 +88,9 @@ class CategoricalQPolicy(q_policy.QPolicy):
         support = tf.constant(self._support, network_output.dtype)
         return common.convert_q_logits_to_values(network_output, support)
 
+    # No positive temperature moves the best action.
+    _greedy_action = q_policy.QPolicy._greedy_action
+
     def _distribution(
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor
     ) -> policy_step.PolicyStep:

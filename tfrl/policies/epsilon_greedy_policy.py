@@ -115,7 +115,9 @@ class EpsilonGreedyPolicy(wrapper_policy.WrapperPolicy):
                 "[B]; act on one step at a time."
             )
         epsilon = tf.cast(utils.current_value(self._epsilon), tf.float32)
-        greedy = self._greedy_policy._action(time_step, policy_state, seed)
+        greedy = self._greedy_policy._action(
+            time_step=time_step, policy_state=policy_state, seed=seed
+        )
         if self._single_draw:
             explores, random_action = self._draw_once(time_step, epsilon, seed)
             action = tf.nest.map_structure(
@@ -124,7 +126,9 @@ class EpsilonGreedyPolicy(wrapper_policy.WrapperPolicy):
             return greedy._replace(action=action)
         action_seed, branch_seed = seeds.split_seed(seed, 2)
         explores = seeds.uniform(branch_seed, utils.outer_shape(time_step)) < epsilon
-        random = self._random_policy._action(time_step, (), action_seed)
+        random = self._random_policy._action(
+            time_step=time_step, policy_state=(), seed=action_seed
+        )
         return policy_step.PolicyStep(
             nest_utils.where(explores, random.action, greedy.action),
             greedy.state,

@@ -7,8 +7,8 @@ it is traced), so that the graph holds nothing but the policy's own work.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import tensorflow as tf
 
@@ -17,13 +17,13 @@ from tfrl.policies import traced_action, utils, validation
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import common, nest_utils, seeds, variables
+from tfrl.utils import common, hooks, nest_utils, seeds, variables
 
 if TYPE_CHECKING:
     from tfrl.typing import types
 
 
-class TFPolicy(tf.Module):
+class TFPolicy(hooks.RefusesOverrides, tf.Module):
     """Maps time steps to actions, or to distributions over actions.
 
     A subclass writes `_distribution`, or `_action` where it has no distribution; and
@@ -53,10 +53,28 @@ class TFPolicy(tf.Module):
       ValueError: `time_step_spec` is not a `TimeStep`.
     """
 
+    _refused_overrides: ClassVar[Mapping[str, str]] = {
+        "action": "write _action, which action() and wrappers call",
+        "distribution": "write _distribution, which distribution() and wrappers call",
+        "get_initial_state": "write _get_initial_state",
+        "variables": "write _variables",
+        "_maybe_reset_state": "pass automatic_state_reset=False and reset in _action",
+        "_setup_specs": "give the constructor other specs",
+    }
+    # Other ways to do what `_distribution` describes. A subclass that overrides
+    # `_distribution` alone gets those of `TFPolicy` back, which call it.
+    _shortcuts: ClassVar[tuple[str, ...]] = ("_greedy_action",)
+
     # Whether `_action` uses its seed; without need, the stream stays untouched.
     _needs_seed: bool = True
     # Whether `_greedy_action` can leave the bounds of the action spec.
     _greedy_action_needs_clip: bool = True
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for shortcut in cls._shortcuts:
+            if hooks.overrides_later(cls, "_distribution", shortcut):
+                setattr(cls, shortcut, getattr(TFPolicy, shortcut))
 
     def __init__(
         self,
@@ -145,7 +163,11 @@ class TFPolicy(tf.Module):
     ) -> policy_step.PolicyStep:
         """Does what `action` says."""
         time_step, policy_state = self._prepare(time_step, policy_state)
-        step = self._action(time_step, policy_state, self._stateless_seed(seed))
+        step = self._action(
+            time_step=time_step,
+            policy_state=policy_state,
+            seed=self._stateless_seed(seed),
+        )
         if self._validate_args:
             validation.check_action(step.action, self._action_spec, self.name)
         if self._clip:
@@ -169,7 +191,7 @@ class TFPolicy(tf.Module):
           no action has been drawn.
         """
         time_step, policy_state = self._prepare(time_step, policy_state)
-        step = self._distribution(time_step, policy_state)
+        step = self._distribution(time_step=time_step, policy_state=policy_state)
         if self._emit_log_probability:
             zeros = tf.nest.map_structure(
                 lambda _: tf.constant(0.0),
@@ -272,7 +294,7 @@ class TFPolicy(tf.Module):
         seed: tf.Tensor,
     ) -> policy_step.PolicyStep:
         """Samples from `_distribution`; override where there is a cheaper way."""
-        step = self._distribution(time_step, policy_state)
+        step = self._distribution(time_step=time_step, policy_state=policy_state)
         distributions = tf.nest.flatten(step.action)
         drawn = [
             sampling.sample(d, s)
@@ -324,7 +346,7 @@ class TFPolicy(tf.Module):
 
         `GreedyPolicy` acts by this; the log-probability in `info` is left to it.
         """
-        step = self._distribution(time_step, policy_state)
+        step = self._distribution(time_step=time_step, policy_state=policy_state)
         return step._replace(
             action=tf.nest.map_structure(utils.distribution_mode, step.action)
         )

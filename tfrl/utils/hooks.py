@@ -12,6 +12,19 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 
+def overrides_later(cls: type, name: str, other: str) -> bool:
+    """Returns whether `cls` has its `name` from a later class than its `other`.
+
+    A later class is one nearer to `cls` in the order of method resolution.
+    """
+    for base in cls.__mro__:
+        if other in vars(base):
+            return False
+        if name in vars(base):
+            return True
+    return False
+
+
 class RefusesOverrides:
     """Base of classes that refuse some overrides when a subclass is defined.
 
@@ -33,6 +46,7 @@ class RefusesOverrides:
             for name, remedy in refused.items():
                 if getattr(cls, name, None) is not getattr(base, name, None):
                     raise TypeError(
-                        f"{cls.__name__}.{name}: got a method that {base.__name__} "
-                        f"would not call, expected none of this name; {remedy}."
+                        f"{cls.__name__}.{name}: got an override that "
+                        f"{base.__name__} would ignore or break at, expected none of "
+                        f"this name; {remedy}."
                     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable
 from typing import Any
 
@@ -44,9 +45,9 @@ class QNetworkAgent(tf_agent.TFAgent):
         self._check_network_output(self._target_q_network, "target_q_network")
         self._recurrent = bool(tf.nest.flatten(self._q_network.state_spec))
 
+    @abc.abstractmethod
     def _check_network_output(self, net: Any, label: str) -> None:
         """Raises a ValueError unless the agent can use the output of the network."""
-        raise NotImplementedError
 
     def _get_target_updater(
         self, tau: float = 1.0, period: int = 1

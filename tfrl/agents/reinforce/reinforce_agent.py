@@ -237,7 +237,8 @@ class ReinforceAgent(tf_agent.TFAgent):
             num_episodes,
             weights,
         )
-        num_frames = tf.reduce_sum(
+        # The entropy loss is a mean over all frames; padding is not to count in it.
+        share_of_frames = tf.reduce_mean(
             tf.cast(~episodes.is_padding(experience), tf.float32)
         )
         zero = tf.constant(0.0)
@@ -245,8 +246,9 @@ class ReinforceAgent(tf_agent.TFAgent):
             policy_gradient_loss=policy_gradient_loss,
             policy_network_regularization_loss=_regularization(self._actor_network),
             entropy_regularization_loss=self.entropy_regularization_loss(
-                distribution, weights, num_frames
-            ),
+                distribution, weights
+            )
+            / share_of_frames,
             value_estimation_loss=zero
             if values is None
             else self.value_estimation_loss(values, returns, num_episodes, weights),
@@ -321,14 +323,15 @@ class ReinforceAgent(tf_agent.TFAgent):
         self,
         actions_distribution: Any,
         weights: tf.Tensor | None = None,
-        num_frames: Any = None,
     ) -> tf.Tensor:
-        """Minus the mean weighted entropy, times the coefficient; 0 without one.
+        """Returns minus the mean weighted entropy, times the coefficient.
 
         Args:
-          actions_distribution: a nest of distributions of batch shape `[B, T]`.
-          weights: float32 `[B, T]`, or None.
-          num_frames: what the sum is divided by; `B * T` if None.
+          actions_distribution: A nest of distributions of batch shape `[B, T]`.
+          weights: Float32 `[B, T]`, or None.
+
+        Raises:
+          ValueError: The distribution has no analytic entropy.
         """
         if not self._entropy_regularization:
             return tf.constant(0.0)
@@ -339,9 +342,7 @@ class ReinforceAgent(tf_agent.TFAgent):
                 "analytic entropy; give entropy_regularization=None."
             )
         entropy = tf.cast(entropy, tf.float32) * (1.0 if weights is None else weights)
-        if num_frames is None:
-            num_frames = tf.size(entropy, tf.float32)
-        return -self._entropy_regularization * tf.reduce_sum(entropy) / num_frames
+        return -self._entropy_regularization * tf.reduce_mean(entropy)
 
     def value_estimation_loss(
         self,

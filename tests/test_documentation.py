@@ -36,6 +36,6 @@ def test_the_pages_code_runs(page, tmp_path, monkeypatch):
     assert blocks
     names = {"__name__": page.stem}
     for block in blocks:
-        # With the page's own line numbers, by which AutoGraph finds a function's source.
+        # With the page's line numbers, by which AutoGraph finds a function's source.
         before = "\n" * text.count("\n", 0, block.start(1))
         exec(compile(before + block[1], str(page), "exec"), names)

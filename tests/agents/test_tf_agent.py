@@ -9,7 +9,7 @@ from tfrl.agents import tf_agent
 from tfrl.policies import random_tf_policy
 from tfrl.specs import array_spec, tensor_spec
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import common
+from tfrl.utils import common, optimizers
 
 OBSERVATION = {"a": tf.TensorSpec([2], tf.float32)}
 TIME_STEP = ts.time_step_spec(OBSERVATION)
@@ -194,6 +194,88 @@ def test_checkpoint_holds_what_the_agent_changes(tmp_path):
     restored = Counting()
     tf.train.Checkpoint(agent=restored).restore(path).assert_consumed()
     assert (restored.weight.numpy(), restored.train_step_counter.numpy()) == (5.0, 1)
+
+
+class Strict(Counting):
+    """Has TF-Agents' names of arguments, and takes them by name alone."""
+
+    def _train(self, *, experience, weights):
+        return super()._train(experience, weights)
+
+    def _loss(self, *, experience, weights, training):
+        return super()._loss(experience, weights, training)
+
+    def _preprocess_sequence(self, experience):
+        return experience + 1
+
+
+def test_hooks_are_called_by_keyword():
+    agent = Strict()
+    assert agent.train(2.0, "w").extra == "w"
+    assert agent.loss(2.0, 1.0, True).extra == (1.0, True)
+    assert agent.preprocess_sequence(1) == 2
+
+
+class TwoOptimizers(Counting):
+    """Descends `x^2 / 2` in two weights, each with an optimizer of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.weights = [tf.Variable(1.0), tf.Variable(10.0)]
+        self.optimizers = [
+            optimizers.OptimizerAdapter(keras.optimizers.SGD(rate), [weight])
+            for rate, weight in zip((0.1, 0.5), self.weights, strict=True)
+        ]
+
+    def _train(self, experience, weights=None):
+        losses = [experience * w**2 / 2 for w in self.weights]
+        checked = [
+            self._apply(loss, [weight.read_value()], [weight], optimizer)
+            for loss, weight, optimizer in zip(
+                losses, self.weights, self.optimizers, strict=True
+            )
+        ]
+        self._count(*checked)
+        return tf_agent.LossInfo(tf.add_n(checked), ())
+
+
+@pytest.mark.parametrize("graph", [False, True])
+def test_an_update_may_have_several_optimizers_and_counts_once(graph):
+    agent = TwoOptimizers()
+    train = tf.function(agent.train) if graph else agent.train
+    assert train(tf.constant(1.0)).loss == 0.5 + 50
+    np.testing.assert_allclose(agent.weights, [0.9, 5.0])
+    assert agent.train_step_counter == 1
+
+
+@pytest.mark.parametrize("graph", [False, True])
+def test_a_loss_that_is_not_finite_changes_nothing(graph):
+    agent = TwoOptimizers()
+    train = tf.function(agent.train) if graph else agent.train
+    with pytest.raises(tf.errors.InvalidArgumentError, match="No weight was changed"):
+        train(tf.constant(np.nan))
+    np.testing.assert_array_equal(agent.weights, [1, 10])
+    assert agent.train_step_counter == 0
+
+
+def test_the_old_name_of_an_update_warns_and_does_both():
+    agent = TwoOptimizers()
+    weight, optimizer = agent.weights[0], agent.optimizers[0]
+    with pytest.warns(
+        DeprecationWarning, match=r"_apply\(...\) .* self._count"
+    ) as caught:
+        agent._update(tf.constant(1.0), [weight.read_value()], [weight], optimizer)
+    assert caught[0].filename == __file__
+    np.testing.assert_allclose(weight, 0.9)
+    assert agent.train_step_counter == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["_apply_loss", "_check_trajectory_dimensions", "_update"]
+)
+def test_methods_that_nothing_calls_are_refused(name):
+    with pytest.raises(TypeError, match=rf"Mine.{name}: got an override that TFAgent"):
+        type("Mine", (Counting,), {name: lambda self: None})
 
 
 def test_train_may_be_replaced_by_a_function_as_the_tutorials_do():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import tree
@@ -11,12 +12,13 @@ import tree
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
+from tfrl.utils import hooks
 
 if TYPE_CHECKING:
     from tfrl.typing import types
 
 
-class PyPolicy(abc.ABC):
+class PyPolicy(hooks.RefusesOverrides, abc.ABC):
     """Maps time steps of arrays to actions; a subclass writes `_action`.
 
     Args:
@@ -27,6 +29,10 @@ class PyPolicy(abc.ABC):
       observation_and_action_constraint_splitter: a function from an observation to
         the pair (what the policy sees, mask of valid actions).
     """
+
+    _refused_overrides: ClassVar[Mapping[str, str]] = {
+        "_setup_specs": "give the constructor other specs",
+    }
 
     def __init__(
         self,

@@ -121,3 +121,65 @@ def test_total_loss_asks_the_advantage_function_once(with_value_network):
     # The actor is undecided: each log-probability is -log 2.
     np.testing.assert_allclose(loss, (3 + 1) * np.log(2), rtol=1e-5)
     np.testing.assert_allclose(extra.policy_gradient_loss, loss)
+
+
+class Recording(reinforce_agent.ReinforceAgent):
+    """Overrides every part with TF-Agents' arguments."""
+
+    def policy_gradient_loss(
+        self,
+        actions_distribution,
+        actions,
+        is_boundary,
+        returns,
+        num_episodes,
+        weights=None,
+    ):
+        self.returns = returns
+        return tf.constant(1.0)
+
+    def entropy_regularization_loss(self, actions_distribution, weights=None):
+        return tf.constant(10.0)
+
+    def value_estimation_loss(self, value_preds, returns, num_episodes, weights=None):
+        return tf.constant(100.0)
+
+    def total_loss(self, experience, returns, weights, training=False):
+        info = super().total_loss(experience, returns, weights, training)
+        return info._replace(loss=1000 + info.loss)
+
+
+def episode(padding):
+    """Two frames of an episode, then frames of zeros."""
+
+    def row(values, dtype=tf.int32):
+        return tf.constant([[*values, *[0] * padding]], dtype)
+
+    return trajectory.Trajectory(
+        step_type=row([FIRST, MID]),
+        observation=tf.zeros([1, 2 + padding, 2]),
+        action=row([0, 1]),
+        policy_info=(),
+        next_step_type=row([MID, LAST]),
+        reward=row([1.0, 2.0], tf.float32),
+        discount=row([0.0, 0.0], tf.float32),
+    )
+
+
+def test_overridden_parts_make_the_loss():
+    actor = actor_distribution_network.ActorDistributionNetwork(
+        OBSERVATION, ACTION, fc_layer_params=()
+    )
+    agent = Recording(
+        ts.time_step_spec(OBSERVATION),
+        ACTION,
+        actor,
+        keras.optimizers.SGD(0.1),
+        value_network=value_network(),
+        normalize_returns=False,
+        use_advantage_loss=False,
+    )
+    assert agent.loss(episode(0)).loss == 1111
+    np.testing.assert_array_equal(agent.returns, [[1, 2]])
+    # The mean is over all frames, half of which are padding.
+    assert agent.loss(episode(2)).extra.entropy_regularization_loss == 20

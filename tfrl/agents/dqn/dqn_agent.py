@@ -264,7 +264,8 @@ class DqnAgent(q_network_agent.QNetworkAgent):
             self._update_target()
         return loss_info
 
-    def _loss(
+    # TF-Agents' order of arguments; the base class calls it by keyword.
+    def _loss(  # type: ignore[override]
         self,
         experience: Any,
         td_errors_loss_fn: Callable | None = None,

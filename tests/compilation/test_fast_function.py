@@ -8,6 +8,8 @@ import tensorflow as tf
 from tfrl.compilation import fast_function
 from tfrl.utils import common
 
+TF_FUNCTION = type(tf.function(lambda: None))
+
 
 class Pair(NamedTuple):
     left: tf.Tensor
@@ -18,13 +20,13 @@ class Pair(NamedTuple):
 def looked_up(monkeypatch):
     """Counts the calls that went through TensorFlow's own look-up."""
     calls = []
-    own = fast_function._TFFunction._call
+    own = TF_FUNCTION._call
 
     def counted(self, *args, **kwargs):
         calls.append(self)
         return own(self, *args, **kwargs)
 
-    monkeypatch.setattr(fast_function._TFFunction, "_call", counted)
+    monkeypatch.setattr(TF_FUNCTION, "_call", counted)
     return calls
 
 

@@ -344,26 +344,6 @@ def test_a_tensorflow_without_the_interface_is_an_error(library, message, monkey
 # --- Graphs.
 
 
-def test_whether_xla_compiles_the_graph():
-    assert not host_calls.in_xla_graph()
-    seen = []
-
-    def look():
-        seen.append(host_calls.in_xla_graph())
-        tf.function(lambda: seen.append(host_calls.in_xla_graph()))()
-        tf.cond(tf.constant(True), look_inside, look_inside)
-
-    def look_inside():
-        seen.append(host_calls.in_xla_graph())
-
-    tf.function(look, autograph=False).get_concrete_function()
-    assert not any(seen)
-    seen.clear()
-    compiled(look).get_concrete_function()
-    assert len(seen) == 4
-    assert all(seen)
-
-
 def test_a_function_traced_for_xla_works_outside_of_it():
     inner = tf.function(lambda x: call(increment, x)[0], autograph=False)
     assert int(compiled(lambda x: 2 * inner(x))(tf.constant(3))) == 8

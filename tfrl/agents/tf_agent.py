@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import tensorflow as tf
 
 from tfrl.agents import data_converter
-from tfrl.compilation import host_calls
+from tfrl.compilation import context
 from tfrl.policies import tf_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
@@ -400,9 +400,7 @@ def check_finite(loss: tf.Tensor, algorithm: str) -> tf.Tensor:
 
     Operations that must not run then, such as the update, depend on the result.
     """
-    if host_calls.in_xla_graph():  # XLA has no assertions.
-        return loss
-    return tf.debugging.check_numerics(
+    return context.assert_finite(
         loss,
         f"experience: the {algorithm} loss is not finite, expected a number; look for "
         "NaN or infinite observations and rewards (the first is found by "

@@ -1,10 +1,10 @@
-"""Datasets whose elements are handed to eager code in less time.
+"""Datasets that hand their elements to eager code in less time.
 
-`tf.data` packs the tensors of each element anew into their nest, node by node. For the
-experience of an agent that takes longer than sampling it does. The iterators of a
-`fast_dataset` find out once how the nest is put together. In a `tf.function`, where the
-packing costs nothing, they take the element on the thread that asks for it. All else is
-`tf.data`'s own.
+`tf.data` packs the tensors of each element into their nest node by node. For an agent's
+experience that takes longer than sampling does. The iterators of a `fast_dataset` work
+out the structure of the nest once. In a `tf.function`, where packing is free, they take
+the element on the thread that asks for it. Everything else is left to `tf.data`, and so
+is all of it if a release of TensorFlow does not allow these classes.
 """
 
 from __future__ import annotations
@@ -15,25 +15,30 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrl.compilation import internals
+
 _Pack = Callable[[Iterator[tf.Tensor]], Any]
 
 
 def fast_dataset(
     dataset: tf.data.Dataset, draw: Callable[[], Any] | None = None
 ) -> tf.data.Dataset:
-    """Returns the dataset, whose class is now one with fast iterators.
+    """Gives a dataset fast iterators, and returns it.
 
-    What `prefetch`, `map`, `take` and `with_options` make of it has them as well.
+    The datasets that `prefetch`, `map`, `take` and `with_options` return have them too.
 
     Args:
-      dataset: any dataset.
-      draw: for an endless dataset whose elements depend on nothing before them, what
-        draws one in a graph: there `next(iterator)` does that itself, also behind
-        `prefetch`. It is cheaper than the pipeline, and in order with the graph's
-        writes.
+      dataset: Any dataset.
+      draw: A function that draws an element in a graph, for an endless dataset whose
+        elements do not depend on those before them. There `next(iterator)` calls it,
+        also behind `prefetch`. It is cheaper than the pipeline, and in order with the
+        graph's writes.
     """
     kind: Any = type(dataset)
-    dataset.__class__ = _dataset_class(kind)
+    try:
+        internals.change_class(dataset, _dataset_class(kind))
+    except Exception:
+        return dataset
     dataset._draw_in_graph = draw
     return dataset
 
@@ -52,7 +57,10 @@ def _dataset_class(kind: Any) -> Any:
             synchronous = tf.config.experimental.get_synchronous_execution()
             if tf.executing_eagerly() and synchronous:
                 kind: Any = type(iterator)
-                iterator.__class__ = _iterator_class(kind)
+                try:
+                    internals.change_class(iterator, _iterator_class(kind))
+                except Exception:
+                    return iterator
                 iterator._draw_in_graph = self._draw_in_graph
             return iterator
 
@@ -79,31 +87,37 @@ def _iterator_class(kind: Any) -> Any:
 
     class FastIterator(kind):
         _draw_in_graph: Callable[[], Any] | None = None
-        # None until the first element; False where `tf.data` has to pack.
-        _take: Any = None
+        # Gets the tensors of the next element; None until the first one is asked for;
+        # False where `tf.data` has to pack.
+        _get_next: Any = None
+        _pack: Any = None
 
         def __next__(self) -> Any:
             if not tf.executing_eagerly():
                 draw = self._draw_in_graph
                 return next_in_graph(self) if draw is None else draw()
-            if self._take is False:
+            if self._get_next is None:
+                self._get_next, self._pack = _prepare(self)
+            if self._get_next is False:
                 return super().__next__()
-            if self._take is None:
-                self._take = _taking(self)
-                return next(self)
             try:
-                return self._take()
+                tensors = self._get_next()
             except tf.errors.OutOfRangeError:
                 raise StopIteration from None
+            except TypeError:
+                # The operation takes other arguments than it did.
+                self._get_next = False
+                return super().__next__()
+            return self._pack(iter(tensors))
 
     return FastIterator
 
 
 def next_in_graph(iterator: Any) -> Any:
-    """`next(iterator)` in a graph, on the thread that asks.
+    """Returns the iterator's next element in a graph, on the thread that asks.
 
-    The ordinary operation hands over to another thread and waits for it, lest a slow
-    pipeline blocks this one; that takes longer than drawing a batch.
+    The usual operation waits for another thread, so that a slow pipeline does not block
+    this one; that takes longer than drawing a batch.
     """
     (resource,) = tf.nest.flatten(iterator, expand_composites=True)
     specs = tf.nest.flatten(iterator.element_spec, expand_composites=True)
@@ -117,25 +131,26 @@ def next_in_graph(iterator: Any) -> Any:
     )
 
 
-def _taking(iterator: Any) -> Callable[[], Any] | bool:
-    """Returns what takes the next element; False if that is left to `tf.data`."""
-    pack = _packing(iterator.element_spec)
-    if pack is None:
-        return False
-    specs = tf.nest.flatten(iterator.element_spec)
-    get_next = functools.partial(
-        tf.raw_ops.IteratorGetNext,
-        iterator=tf.nest.flatten(iterator, expand_composites=True)[0],
-        output_types=[spec.dtype for spec in specs],
-        output_shapes=[spec.shape for spec in specs],
-    )
-    return lambda: pack(iter(get_next()))
+def _prepare(iterator: Any) -> tuple[Any, Any]:
+    """Returns functions that get and pack the next element; False if `tf.data` must."""
+    try:
+        pack = _packing(iterator.element_spec)
+        specs = tf.nest.flatten(iterator.element_spec)
+        get_next = functools.partial(
+            tf.raw_ops.IteratorGetNext,
+            iterator=tf.nest.flatten(iterator, expand_composites=True)[0],
+            output_types=[spec.dtype for spec in specs],
+            output_shapes=[spec.shape for spec in specs],
+        )
+    except Exception:
+        return False, None
+    return (False, None) if pack is None else (get_next, pack)
 
 
 def _packing(spec: Any) -> _Pack | None:
-    """Returns a function that takes what its nest needs from an iterator of tensors.
+    """Returns a function that packs a nest of the next tensors of an iterator.
 
-    None if a leaf is no dense tensor, or a node no dict, tuple or named tuple.
+    None if a leaf is not a dense tensor, or a node not a dict, tuple or named tuple.
     """
     if type(spec) is tf.TensorSpec:
         return next

@@ -1,125 +1,142 @@
 """A `tf.function` that finds the trace for its arguments in less time.
 
 For every call `tf.function` binds the arguments to the signature, describes each by a
-trace type, and hashes and compares those: for a nest of six tensors that takes longer
-than running a small graph. `FastFunction` remembers which trace served a nest of these
-classes, dtypes and shapes, and runs it straight away. All else is `tf.function`'s own:
-tracing, relaxed shapes, the creation of variables, gradients.
+trace type, and hashes and compares those. For a nest of six tensors that takes longer
+than running a small graph. A fast function remembers which trace served a nest of these
+classes, dtypes and shapes, and runs it directly. Everything else is left to
+`tf.function`: tracing, relaxed shapes, the creation of variables, gradients.
 
 Only eager calls with nests of dense tensors and `None`, outside of any distribution
-strategy, are remembered. All other calls take the ordinary way, slower but the same,
-and so do all calls should a release of TensorFlow move what this module reaches for.
+strategy, are remembered. All other calls go through `tf.function`. So do all calls if a
+release of TensorFlow moves or changes the private names that this module needs.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
-# A function whose shapes differ at every call would remember for ever.
+from tfrl.compilation import internals
+
+# The limit for functions whose arguments have another shape at every call.
 _MOST_TRACES = 64
 
-_TFFunction: Any = type(tf.function(lambda: None))
-_EagerTensor = type(tf.constant(0))
 _OPAQUE_DTYPES = (tf.resource, tf.variant)
 
 
 def fast_function(func: Callable[..., Any] | None = None, **kwargs: Any) -> Any:
-    """`tf.function(func, **kwargs)`, which is also a decorator, as a `FastFunction`."""
+    """`tf.function(func, **kwargs)` whose calls take less time; also a decorator."""
     if func is None:
         return lambda decorated: fast_function(decorated, **kwargs)
     function = tf.function(func, **kwargs)
-    # A function of tf.function's own making, so that nothing about it differs.
-    function.__class__ = FastFunction
+    try:
+        # An object that tf.function made, so that nothing else about it differs.
+        internals.change_class(function, _fast_class(type(function)))
+    except Exception:
+        return tf.function(func, **kwargs)
     return function
 
 
-class FastFunction(_TFFunction):
-    """See the module; made by `fast_function`."""
+@functools.cache
+def _fast_class(kind: Any) -> Any:
+    """Returns the subclass of the class of `tf.function`s that remembers traces."""
 
-    # By the description of the arguments: what runs their trace, given the tensors;
-    # None until a second call shows that it pays; False if there is no fast path.
-    _fast_paths: dict[Any, Any] | None = None
+    class FastFunction(kind):
+        # By the description of the arguments: a function of their tensors that runs the
+        # trace; None until a second call shows that it pays; False without a fast path.
+        _fast_paths: dict[Any, Any] | None = None
+        # Set once a fast path has failed.
+        _is_plain = False
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if (
-            not tf.executing_eagerly()
-            or tf.config.functions_run_eagerly()
-            or tf.distribute.has_strategy()
-        ):
-            return super().__call__(*args, **kwargs)
-        tensors: list[tf.Tensor] = []
-        try:
-            key = _describe_call(args, kwargs, tensors)
-        except _NotPlainError:
-            return super().__call__(*args, **kwargs)
-        ways = self._fast_paths
-        if ways is None or len(ways) > _MOST_TRACES:
-            ways = self._fast_paths = {}
-        run = ways.get(key)
-        if run:
-            return run(tensors)
-        result = super().__call__(*args, **kwargs)
-        if key not in ways:
-            ways[key] = None
-        elif run is None:
-            ways[key] = self._fast_path(args, kwargs)
-        return result
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            if (
+                self._is_plain
+                or not tf.executing_eagerly()
+                or tf.config.functions_run_eagerly()
+                or tf.distribute.has_strategy()
+            ):
+                return super().__call__(*args, **kwargs)
+            tensors: list[tf.Tensor] = []
+            try:
+                key = _describe_call(args, kwargs, tensors)
+            except _NotPlainError:
+                return super().__call__(*args, **kwargs)
+            paths = self._fast_paths
+            if paths is None or len(paths) > _MOST_TRACES:
+                paths = self._fast_paths = {}
+            run = paths.get(key)
+            if run:
+                try:
+                    return run(tensors)
+                except TypeError:
+                    # The trace takes other arguments than it did when this was written.
+                    self._is_plain = True
+                    return super().__call__(*args, **kwargs)
+            result = super().__call__(*args, **kwargs)
+            if key not in paths:
+                paths[key] = None
+            elif run is None:
+                paths[key] = _fast_path(self, args, kwargs)
+            return result
 
-    def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
-        state.pop("_fast_paths", None)
-        return state
+        def __getstate__(self) -> dict[str, Any]:
+            state = super().__getstate__()
+            state.pop("_fast_paths", None)
+            return state
 
-    def _fast_path(self, args: Any, kwargs: Any) -> Any:
-        """Returns what runs the trace for arguments like these; False if nothing does.
+    return FastFunction
 
-        It takes the arguments' tensors in the order in which they are described.
-        """
+
+def _fast_path(function: Any, args: Any, kwargs: Any) -> Any:
+    """Returns a callable that runs the cached trace for arguments like these, or False.
+
+    It takes the arguments' tensors in the order in which they are described.
+    """
+    try:
         # New tensors, all different, to see which of them goes where.
         args, kwargs = tf.nest.map_structure(
             lambda leaf: None if leaf is None else tf.identity(leaf), (args, kwargs)
         )
         tensors: list[tf.Tensor] = []
         _describe_call(args, kwargs, tensors)
-        try:
-            trace = self.get_concrete_function(*args, **kwargs)
-            looked_up = trace.graph.deferred_external_captures
-            if looked_up or self._function_captures.by_ref_external:
-                return False  # What it captures may be another thing at each call.
-            bound = self._function_type.bind_with_defaults(
-                args, kwargs, self._default_values
-            )
-            inputs = trace.function_type.unpack_inputs(
-                trace.function_type.bind(*bound.args, **bound.kwargs)
-            )
-            run, captured = trace._call_flat, trace.captured_inputs
-            places = {id(tensor): i for i, tensor in enumerate(tensors)}
-            order = [places[id(tensor)] for tensor in inputs]
-        except (AttributeError, KeyError, TypeError):
+        found = internals.find_trace(function, args, kwargs)
+        if found is None:
             return False
-        if len(order) + len(captured) != len(trace.inputs):
-            return False
-        if order == list(range(len(tensors))):
-            return lambda tensors: run(tensors, captured)
-        return lambda tensors: run([tensors[i] for i in order], captured)
+        run, inputs, captured = found
+        places = {id(tensor): i for i, tensor in enumerate(tensors)}
+        order = [places[id(tensor)] for tensor in inputs]
+    except Exception:
+        return False
+    if order == list(range(len(tensors))):
+        return lambda tensors: run(tensors, captured)
+    return lambda tensors: run([tensors[i] for i in order], captured)
 
 
 class _NotPlainError(Exception):
-    """The arguments are not just dense tensors in tuples, lists and dicts."""
+    """The arguments hold something else than dense tensors, tuples, lists and dicts."""
+
+
+@functools.cache
+def _eager_tensor_class() -> type:
+    # Not when the module is imported, since making a tensor starts the runtime.
+    return type(tf.constant(0))
 
 
 def _describe_call(args: Any, kwargs: Any, tensors: list[tf.Tensor]) -> Any:
-    described = _describe(args, tensors)
-    return (described, _describe(kwargs, tensors)) if kwargs else described
+    tensor_class = _eager_tensor_class()
+    described = _describe(args, tensors, tensor_class)
+    if not kwargs:
+        return described
+    return described, _describe(kwargs, tensors, tensor_class)
 
 
-def _describe(value: Any, tensors: list[tf.Tensor]) -> Any:
-    """Returns all that `tf.function` would tell apart; adds the leaves to `tensors`."""
+def _describe(value: Any, tensors: list[tf.Tensor], tensor_class: type) -> Any:
+    """Returns what `tf.function` would tell apart; adds the leaves to `tensors`."""
     kind = type(value)
-    if kind is _EagerTensor:
+    if kind is tensor_class:
         if value.dtype in _OPAQUE_DTYPES:
             raise _NotPlainError
         tensors.append(value)
@@ -131,12 +148,15 @@ def _describe(value: Any, tensors: list[tf.Tensor]) -> Any:
         or kind is list
         or (isinstance(value, tuple) and _has_fields(kind))
     ):
-        return (kind, *[_describe(leaf, tensors) for leaf in value])
+        return (kind, *[_describe(leaf, tensors, tensor_class) for leaf in value])
     if kind is dict:
-        return (kind, *[(key, _describe(value[key], tensors)) for key in value])
+        return (
+            kind,
+            *[(key, _describe(value[key], tensors, tensor_class)) for key in value],
+        )
     raise _NotPlainError
 
 
 def _has_fields(kind: type) -> bool:
-    """Whether this class of tuples is one of named tuples."""
+    """Whether a class of tuples is one of named tuples."""
     return hasattr(kind, "_fields")

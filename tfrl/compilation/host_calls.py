@@ -25,10 +25,8 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.compiler.tf2xla.ops import gen_xla_ops
-from tensorflow.python.ops import control_flow_util
 
-from tfrl.compilation import xla_ffi
+from tfrl.compilation import internals, xla_ffi
 
 HostFunction = Callable[..., Sequence[np.ndarray]]
 
@@ -48,13 +46,6 @@ _MLIR_TYPES = {
     tf.float32: "f32",
     tf.float64: "f64",
 }
-
-
-def in_xla_graph() -> bool:
-    """Whether the graph being built is one that XLA compiles."""
-    return not tf.executing_eagerly() and control_flow_util.GraphOrParentsInXlaContext(
-        tf.compat.v1.get_default_graph()
-    )
 
 
 class Channel:
@@ -106,7 +97,7 @@ def is_supported() -> bool:
         _register_handler()
     except NotImplementedError:
         return False
-    return True
+    return internals.is_available("xla_call_module")
 
 
 @tf.autograph.experimental.do_not_convert
@@ -155,7 +146,7 @@ def host_call(
             function, operand_specs[1:-1], output_specs[:-1], channel, fallback
         )
         operands[0] = tf.constant(_remember(site), tf.int64)
-        *outputs, state = gen_xla_ops.xla_call_module(
+        *outputs, state = internals.xla_call_module(
             operands,
             version=9,
             module=module,

@@ -1,20 +1,305 @@
-"""TensorFlow's, Keras' and Gymnasium's private names, all of those that `tfrl` uses."""
+"""TensorFlow's, Keras' and Gymnasium's private names, all of those that `tfrl` uses.
+
+A private name may be gone in the next release. So each one is looked up where it is
+used, not where it is imported, and by `look_up` alone. Without it
+
+- code that is only there for speed takes the public, slower way;
+- code that has a public way to nearly the same result takes that;
+- a feature that cannot do without it raises a `MissingNameError`.
+
+Training a DQN in a plain loop works without any of them.
+"""
 
 from __future__ import annotations
 
 import functools
+import importlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import keras
 import tensorflow as tf
+
+# Those that the tests run with, as in pyproject.toml.
+SUPPORTED = "tensorflow>=2.21,<2.22 and keras>=3.13,<3.16"
+
+# Names that other modules look up or override themselves.
+XLA_FFI_API = "_ZN3xla3ffi12GetXlaFfiApiEv"
+SLICE_ASSIGN = "_strided_slice_assign"
+
+_XLA_OPS = "tensorflow.compiler.tf2xla.ops.gen_xla_ops"
+_CONTROL_FLOW = "tensorflow.python.ops.control_flow_util"
+_TAPE = "tensorflow.python.eager.tape"
+_PFOR = "tensorflow.python.ops.parallel_for.pfor"
+_MISSING = (ImportError, AttributeError)
+
+
+class MissingNameError(NotImplementedError):
+    """A feature needs a private name that the installed releases do not have."""
+
+
+def explanation(feature: str, name: str, remedy: str) -> str:
+    """Returns the text of a `MissingNameError`.
+
+    Args:
+      feature: What was asked for.
+      name: The private name.
+      remedy: What to do with the releases that are installed.
+    """
+    return (
+        f"{feature}: needs {name}, a private name that TensorFlow {tf.__version__} and "
+        f"Keras {keras.__version__} do not have, expected {SUPPORTED}; install those, "
+        f"or {remedy}."
+    )
+
+
+def look_up(owner: Any, name: str) -> Any:
+    """Returns a private attribute.
+
+    Args:
+      owner: An object, or the dotted name of a module.
+      name: The attribute's name.
+
+    Raises:
+      AttributeError: If there is no such attribute.
+      ImportError: If there is no such module.
+    """
+    if isinstance(owner, str):
+        owner = importlib.import_module(owner)
+    return getattr(owner, name)
+
+
+def change_class(thing: Any, kind: type) -> None:
+    """Makes an object of TensorFlow's an instance of a subclass of its class.
+
+    Raises:
+      TypeError: If Python does not allow it.
+    """
+    # Past the attribute tracking of tf.Module.
+    object.__setattr__(thing, "__class__", kind)
+
+
+def _needed(owner: Any, name: str, feature: str, remedy: str) -> Any:
+    """Returns a private attribute, or raises a `MissingNameError`."""
+    try:
+        return look_up(owner, name)
+    except _MISSING:
+        raise MissingNameError(explanation(feature, name, remedy)) from None
+
+
+# --- Which names there are.
+
+
+def available() -> dict[str, bool]:
+    """Returns for each private name whether the installed releases have it."""
+    return {name: is_available(name) for name in NAMES}
+
+
+def is_available(name: str) -> bool:
+    """Whether the installed releases have one of `NAMES`."""
+    try:
+        look_up(NAMES[name](), name)
+    except _MISSING:
+        return False
+    return True
+
+
+@functools.cache
+def _variable() -> tf.Variable:
+    with tf.init_scope():
+        return tf.Variable(0.0, trainable=False)
+
+
+@functools.cache
+def _function() -> Any:
+    return tf.function(lambda: tf.constant(0))
+
+
+@functools.cache
+def _adam() -> keras.optimizers.Adam:
+    adam = keras.optimizers.Adam()
+    adam.build([keras.Variable(0.0)])
+    return adam
+
+
+def _atari_preprocessing() -> Any:
+    return importlib.import_module("gymnasium.wrappers").AtariPreprocessing
+
+
+# By name: returns an object that has it, or the dotted name of a module.
+NAMES: dict[str, Callable[[], Any]] = {
+    "GraphOrParentsInXlaContext": lambda: _CONTROL_FLOW,
+    "xla_call_module": lambda: _XLA_OPS,
+    "xla_optimization_barrier": lambda: _XLA_OPS,
+    "variable_accessed": lambda: _TAPE,
+    "_pfor_converter_registry": lambda: _PFOR,
+    "wrap": lambda: _PFOR,
+    "_serialize_to_tensors": _variable,
+    "_restore_from_tensors": _variable,
+    "_copy_trackable_to_cpu": _variable,
+    "_function_captures": lambda: _function(),
+    "_function_type": lambda: _function(),
+    "_default_values": lambda: _function(),
+    "_list_all_concrete_functions": lambda: _function(),
+    "_call_flat": lambda: _function().get_concrete_function(),
+    "_unbatch": lambda: tf.RaggedTensorSpec,
+    "_create_slots": lambda: tf.compat.v1.train.Optimizer,
+    "_get_variable_index": _adam,
+    "_momentums": _adam,
+    "_velocities": _adam,
+    "_trainable_variables": _adam,
+    "_flatten_layers": lambda: keras.layers.Layer,
+    "_trackable_children": lambda: keras.layers.Layer,
+    "_output_shape": lambda: keras.layers.Lambda(lambda x: x),
+    "_get_obs": _atari_preprocessing,
+}
+
+
+# --- Graphs that XLA compiles.
+
+
+def is_xla_graph(graph: tf.Graph) -> bool:
+    """Whether XLA compiles a graph, or one around it; False if that is not known."""
+    try:
+        look = look_up(_CONTROL_FLOW, "GraphOrParentsInXlaContext")
+    except _MISSING:
+        return False
+    return bool(look(graph))
+
+
+def obstacle_to_xla() -> str | None:
+    """Why loops cannot be compiled with the installed releases; None if they can."""
+    name = "GraphOrParentsInXlaContext"
+    if is_available(name):
+        return None
+    return explanation("jit_compile", name, "leave jit_compile=False")
+
+
+def xla_call_module(*args: Any, **kwargs: Any) -> list[tf.Tensor]:
+    """The operation `XlaCallModule`, which `tf.raw_ops` does not list."""
+    call = _needed(
+        _XLA_OPS,
+        "xla_call_module",
+        "host_call",
+        "do not compile loops over Python environments",
+    )
+    return call(*args, **kwargs)
+
+
+def xla_optimization_barrier(tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """The operation `XlaOptimizationBarrier`; nothing where there is none."""
+    try:
+        barrier = look_up(_XLA_OPS, "xla_optimization_barrier")
+    except _MISSING:
+        return list(tensors)
+    return barrier(tensors)
+
+
+# --- Sweeps: many runs as one vectorized map.
+
+
+def check_sweeps() -> None:
+    """Raises a `MissingNameError` if runs cannot be trained in one program."""
+    for name in (
+        "GraphOrParentsInXlaContext",
+        "variable_accessed",
+        "_pfor_converter_registry",
+        "wrap",
+    ):
+        _needed(NAMES[name](), name, "sweep", "train the runs one after another")
+
+
+def variable_accessed(variable: Any) -> None:
+    """Has the gradient tapes watch the variable's `handle`."""
+    look_up(_TAPE, "variable_accessed")(variable)
+
+
+def pfor_converters() -> dict[str, Any]:
+    """The converters of `tf.vectorized_map`, by the operation's name."""
+    return look_up(_PFOR, "_pfor_converter_registry")
+
+
+def pfor_wrap(tensor: tf.Tensor, is_stacked: bool) -> Any:
+    """What a converter returns."""
+    return look_up(_PFOR, "wrap")(tensor, is_stacked)
+
+
+# --- Functions and their traces.
+
+
+def find_trace(
+    function: Any, args: Any, kwargs: Any
+) -> tuple[Callable[..., Any], list[tf.Tensor], list[tf.Tensor]] | None:
+    """Returns the trace of a `tf.function` for arguments, so that it can be called.
+
+    Returns:
+      A function of the input tensors and the captured ones, these inputs in its order,
+      and the captured tensors; None if the latter may be others at each call.
+
+    Raises:
+      Exception: If the installed release has other names, or they do something else.
+    """
+    trace = function.get_concrete_function(*args, **kwargs)
+    if (
+        trace.graph.deferred_external_captures
+        or look_up(function, "_function_captures").by_ref_external
+    ):
+        return None
+    bound = look_up(function, "_function_type").bind_with_defaults(
+        args, kwargs, look_up(function, "_default_values")
+    )
+    inputs = trace.function_type.unpack_inputs(
+        trace.function_type.bind(*bound.args, **bound.kwargs)
+    )
+    return look_up(trace, "_call_flat"), inputs, trace.captured_inputs
+
+
+def concrete_functions(function: Any) -> list[Any]:
+    """The traces of a `tf.function`."""
+    return _needed(
+        function,
+        "_list_all_concrete_functions",
+        "register_concrete_function",
+        "give it a concrete function, fn.get_concrete_function(...)",
+    )()
+
+
+# --- Specs and checkpoints.
+
+
+def unbatched(spec: tf.TypeSpec) -> tf.TypeSpec:
+    """Returns the spec of one element of a batch."""
+    if isinstance(spec, tf.TensorSpec):
+        return tf.TensorSpec(spec.shape[1:], spec.dtype)
+    return _needed(
+        spec,
+        "_unbatch",
+        "remove_singleton_batch_spec_dim",
+        f"give it a tf.TensorSpec rather than {spec}",
+    )()
 
 
 def checkpoint_as_int32(variable: tf.Variable) -> None:
     """Has checkpoints hold a uint32 variable's words as int32.
 
-    Checkpoints of replay buffers have always held int32; so they can be restored by
-    this release and by those before it.
+    Checkpoints of replay buffers have held int32 from the start; so they can be
+    restored by this release and by those before it. Where a name is missing, they hold
+    uint32.
     """
-    variable.__class__ = _int32_in_checkpoints(variable.__class__)
+    kind: Any = type(variable)
+    try:
+        for name in _CHECKPOINT_METHODS:
+            look_up(kind, name)
+        change_class(variable, _int32_in_checkpoints(kind))
+    except (AttributeError, TypeError):
+        return
+
+
+_CHECKPOINT_METHODS = (
+    "_serialize_to_tensors",
+    "_restore_from_tensors",
+    "_copy_trackable_to_cpu",
+)
 
 
 @functools.cache
@@ -43,3 +328,115 @@ def _int32_in_checkpoints(kind: Any) -> Any:
 def _read_int32(lazy: Any) -> tf.Tensor | None:
     words = lazy.tensor
     return None if words is None else tf.bitcast(words, tf.int32)
+
+
+class TracksMore:
+    """A base of Keras layers whose checkpoints hold more than what Keras tracks."""
+
+    def tracked_besides(self) -> dict[str, Any]:
+        """Returns what checkpoints and SavedModels hold as well, by name."""
+        raise NotImplementedError
+
+    def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> Any:
+        besides = self.tracked_besides()
+        try:
+            children = look_up(super(), "_trackable_children")
+        except AttributeError:
+            return besides
+        return {**children(save_type, **kwargs), **besides}
+
+
+# --- Optimizers.
+
+
+def has_adam_slots() -> bool:
+    """Whether `adam_slots` can be called."""
+    names = "_get_variable_index", "_momentums", "_velocities"
+    return all(is_available(name) for name in names)
+
+
+def adam_slots(adam: Any, variable: Any) -> tuple[tf.Variable, tf.Variable]:
+    """Returns Adam's means of a variable's gradients and of their squares."""
+    index = look_up(adam, "_get_variable_index")(variable)
+    means, squares = look_up(adam, "_momentums"), look_up(adam, "_velocities")
+    return means[index].value, squares[index].value
+
+
+def updates_exactly(optimizer: Any, variables: Iterable[Any]) -> bool:
+    """Whether a Keras optimizer was built for these variables; False if not known."""
+    try:
+        bound = look_up(optimizer, "_trainable_variables")
+    except AttributeError:
+        return False
+    return {id(v) for v in bound} == {id(v) for v in variables}
+
+
+def create_v1_slots(optimizer: Any, variables: Sequence[tf.Variable]) -> None:
+    """Creates the slots of a `tf.compat.v1.train.Optimizer`."""
+    _needed(
+        optimizer,
+        "_create_slots",
+        "optimizer",
+        "give the agent the optimizer of the same name in keras.optimizers",
+    )(variables)
+
+
+# --- Layers.
+
+
+def flatten_layers(
+    layer: Any, include_self: bool = True, recursive: bool = True
+) -> list[Any]:
+    """Returns a layer and the layers in it, or only those right below it."""
+    try:
+        flatten = look_up(layer, "_flatten_layers")
+    except AttributeError:
+        inner = list(_walk(layer, recursive, {id(layer)}))
+        return [layer, *inner] if include_self else inner
+    return flatten(include_self=include_self, recursive=recursive)
+
+
+def _walk(layer: Any, recursive: bool, seen: set[int]) -> Iterator[Any]:
+    """The layers among a layer's attributes, and in its lists, tuples and dicts."""
+    pending = list(vars(layer).values())
+    while pending:
+        value = pending.pop(0)
+        if isinstance(value, dict):
+            pending[:0] = value.values()
+        elif isinstance(value, list | tuple):
+            pending[:0] = value
+        elif isinstance(value, keras.layers.Layer) and id(value) not in seen:
+            seen.add(id(value))
+            yield value
+            if recursive:
+                yield from _walk(value, recursive, seen)
+
+
+def lambda_output_shape(layer: keras.layers.Lambda) -> Any:
+    """The argument of that name; None, with which Keras infers it, if not known."""
+    try:
+        return look_up(layer, "_output_shape")
+    except AttributeError:
+        return None
+
+
+# --- Atari games.
+
+
+def frames_skipped(env: Any) -> int | tuple[int, int]:
+    """For how many frames a game of ALE repeats each action; 1 if not known."""
+    try:
+        return look_up(env.unwrapped, "_frameskip")
+    except AttributeError:
+        spec = env.unwrapped.spec
+        return 1 if spec is None else spec.kwargs.get("frameskip", 1)
+
+
+def last_picture(preprocessing: Any) -> Any:
+    """What Gymnasium's `AtariPreprocessing` makes of the frames that it holds."""
+    return _needed(
+        preprocessing,
+        "_get_obs",
+        "AtariPreprocessing",
+        "make it with terminal_on_life_loss=False",
+    )()

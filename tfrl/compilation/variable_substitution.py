@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.eager import tape
+
+from tfrl.compilation import internals
 
 _active: contextvars.ContextVar[Substitution | None] = contextvars.ContextVar(
     "tfrl_substitution", default=None
@@ -98,11 +99,11 @@ def substituted(
         for variable, original in zip(variables, classes, strict=True):
             # The variable object itself has to answer differently, since code holds it
             # everywhere; a change of class is undone more surely than one of methods.
-            object.__setattr__(variable, "__class__", _substitute_class(original))
+            internals.change_class(variable, _substitute_class(original))
         yield substitution
     finally:
         for variable, original in zip(variables, classes, strict=True):
-            object.__setattr__(variable, "__class__", original)
+            internals.change_class(variable, original)
         _active.reset(token)
 
 
@@ -197,7 +198,7 @@ def _refuse(name: str) -> Callable[..., Any]:
 
 
 for _name in (
-    "_strided_slice_assign",
+    internals.SLICE_ASSIGN,
     "batch_scatter_update",
     "scatter_div",
     "scatter_max",
@@ -225,7 +226,7 @@ def _current(variable: Any) -> tf.Tensor:
     assert substitution is not None
     if variable.trainable:
         # Gradient tapes watch what `handle` is: the tensor.
-        tape.variable_accessed(variable)
+        internals.variable_accessed(variable)
     return substitution.get(variable)
 
 

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.compiler.tf2xla.ops import gen_xla_ops
-from tensorflow.python.ops.parallel_for import pfor
+
+from tfrl.compilation import internals
 
 _FEW = 8  # Rows, columns or terms of a matrix product.
 _LOW = 0xFFFFFFFF
@@ -105,7 +105,7 @@ def _stacked(wrapped: Any, number: tf.Tensor) -> tf.Tensor:
 def _convert_full_int(pfor_input: Any) -> Any:
     values = _draw(pfor_input)
     dtype = pfor_input.op.outputs[0].dtype
-    return pfor.wrap(
+    return internals.pfor_wrap(
         values if values.dtype == dtype else tf.bitcast(values, dtype), True
     )
 
@@ -119,12 +119,12 @@ def _convert_int(pfor_input: Any) -> Any:
         for bound in (pfor_input.input(4), pfor_input.input(5))
     )
     span = tf.cast(high - low, values.dtype)
-    return pfor.wrap(low + tf.cast(values % span, dtype), True)
+    return internals.pfor_wrap(low + tf.cast(values % span, dtype), True)
 
 
 def _convert_bitcast(pfor_input: Any) -> Any:
     dtype = pfor_input.op.outputs[0].dtype
-    return pfor.wrap(tf.bitcast(pfor_input.stacked_input(0), dtype), True)
+    return internals.pfor_wrap(tf.bitcast(pfor_input.stacked_input(0), dtype), True)
 
 
 def _convert_matmul(pfor_input: Any) -> Any:
@@ -137,8 +137,8 @@ def _convert_matmul(pfor_input: Any) -> Any:
     """
     first, second = pfor_input.input(0), pfor_input.input(1)
     if not (first.is_stacked and second.is_stacked):
-        return _convert_matmul_as_usual(pfor_input)
-    return pfor.wrap(
+        return _usual_matmul_converter()(pfor_input)
+    return internals.pfor_wrap(
         _products(
             first.t,
             second.t,
@@ -168,13 +168,10 @@ def _products(
 
 
 def _transposed(matrices: tf.Tensor) -> tf.Tensor:
-    (barred,) = gen_xla_ops.xla_optimization_barrier(
-        [tf.transpose(matrices, [0, 2, 1])]
-    )
+    (barred,) = internals.xla_optimization_barrier([tf.transpose(matrices, [0, 2, 1])])
     return barred
 
 
-_convert_matmul_as_usual = pfor._pfor_converter_registry["MatMul"]
 _CONVERTERS = {
     "Bitcast": _convert_bitcast,
     "MatMul": _convert_matmul,
@@ -183,10 +180,16 @@ _CONVERTERS = {
 }
 
 
+@functools.cache
+def _usual_matmul_converter() -> Any:
+    return internals.pfor_converters()["MatMul"]
+
+
 @contextlib.contextmanager
 def conversions() -> Iterator[None]:
     """Within, `tf.vectorized_map` does what this module says."""
-    registry = pfor._pfor_converter_registry
+    registry = internals.pfor_converters()
+    _usual_matmul_converter()  # Looked up before it is replaced.
     before = {name: registry.get(name) for name in _CONVERTERS}
     for name, converter in _CONVERTERS.items():
         registry[name] = converter

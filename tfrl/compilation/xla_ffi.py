@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.compilation import python_threads
+from tfrl.compilation import internals, python_threads
 
 # Another major version may lay out the structures in another way.
 _MAJOR_VERSION = 0
@@ -205,7 +205,7 @@ def _find_api() -> _Api:
         pathlib.Path(tf.__file__).parent.glob("libtensorflow_framework*"), None
     )
     try:
-        get_api = ctypes.CDLL(str(library))._ZN3xla3ffi12GetXlaFfiApiEv
+        get_api = internals.look_up(ctypes.CDLL(str(library)), internals.XLA_FFI_API)
     except (OSError, AttributeError):
         raise NotImplementedError(
             f"host_call: TensorFlow {tf.__version__} as it is installed here does not "

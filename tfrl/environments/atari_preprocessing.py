@@ -13,6 +13,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from tfrl.compilation import internals
+
 
 class AtariPreprocessing(gymnasium.wrappers.AtariPreprocessing):
     """Repeats each action for `frame_skip` frames and shows one small grey picture.
@@ -59,7 +61,7 @@ class AtariPreprocessing(gymnasium.wrappers.AtariPreprocessing):
                 "pictures, which AtariPreprocessing makes smaller; load games that "
                 "show their memory (ram) with gym_env_wrappers=()."
             )
-        skipped = getattr(env.unwrapped, "_frameskip", 1)
+        skipped = internals.frames_skipped(env)
         if skipped != 1:
             raise ValueError(
                 f"env: got one that repeats actions for {skipped} frames itself, "
@@ -87,7 +89,7 @@ class AtariPreprocessing(gymnasium.wrappers.AtariPreprocessing):
             return super().reset(seed=seed, options=options)
         self.ale.getScreenGrayscale(self.obs_buffer[0])
         self.obs_buffer[1].fill(0)
-        return self._get_obs(), self._last_info
+        return internals.last_picture(self), self._last_info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Repeats `action`; stops early where the episode ends."""

@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from tfrl.compilation import host_calls, python_threads, words
+from tfrl.compilation import context, host_calls, python_threads, words
 from tfrl.environments import (
     batched_py_environment,
     py_environment,
@@ -163,7 +163,7 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
 
         if tf.executing_eagerly():
             return tf.convert_to_tensor(render())
-        if host_calls.in_xla_graph():
+        if context.in_xla_graph():
             raise NotImplementedError(
                 "render: got a call in a program that XLA compiles, expected none, "
                 "since the size of pictures is not known there; render outside of it."
@@ -224,7 +224,7 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
             self._channel.check()
             # tf.convert_to_tensor takes twice as long.
             outputs = [tf.constant(x) for x in function(*inputs)]
-        elif host_calls.in_xla_graph():
+        elif context.in_xla_graph():
             outputs = host_calls.host_call(
                 function,
                 inputs,

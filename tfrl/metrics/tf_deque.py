@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.compilation import host_calls
+from tfrl.compilation import context
 
 
 class TFDeque(tf.Module):
@@ -70,7 +70,7 @@ class TFDeque(tf.Module):
         if where is None:
             where = tf.ones(tf.shape(values)[:1], tf.bool)
 
-        if host_calls.in_xla_graph():
+        if context.in_xla_graph():
             self._extend_at_once(values, where)
             return
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.compilation import host_calls, variable_substitution
+from tfrl.compilation import context, variable_substitution
 from tfrl.utils import summaries
 
 
@@ -25,7 +25,7 @@ class TFStepMetric(tf.Module, abc.ABC):
         super().__init__(name=name)
         self._prefix = prefix
         # Ours branch on no tensor, and AutoGraph's conversion takes its time.
-        autograph = not type(self).__module__.startswith("tfrl.")
+        autograph = not context.is_of_this_package(type(self))
         self._call_function = tf.function(self.call, autograph=autograph)
         # Traced apart, since a metric may do differently where XLA compiles it.
         self._compiled_call_function = tf.function(self.call, autograph=autograph)
@@ -55,7 +55,7 @@ class TFStepMetric(tf.Module, abc.ABC):
         """
         if variable_substitution.active():
             return self.call(*args, **kwargs)
-        if host_calls.in_xla_graph():
+        if context.in_xla_graph():
             return self._compiled_call_function(*args, **kwargs)
         return self._call_function(*args, **kwargs)
 

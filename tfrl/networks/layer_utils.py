@@ -10,6 +10,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfrl.compilation import internals
+
 
 def print_summary(
     model: keras.layers.Layer,
@@ -75,7 +77,7 @@ def _rows(
 
 
 def _children(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
-    return list(layer._flatten_layers(include_self=False, recursive=False))
+    return internals.flatten_layers(layer, include_self=False, recursive=False)
 
 
 def _range(layers: list[keras.layers.Layer], names: Sequence[str]) -> slice:
@@ -118,7 +120,7 @@ def _count(variables: Sequence[Any]) -> int:
 def tf_variables(layer: keras.layers.Layer) -> list[tf.Variable]:
     """Plain `tf.Variable`s set as attributes in a layer, which Keras does not count."""
     found: dict[int, tf.Variable] = {}
-    for part in layer._flatten_layers():
+    for part in internals.flatten_layers(layer):
         for value in vars(part).values():
             entries = value if isinstance(value, list | tuple) else [value]
             found.update((id(v), v) for v in entries if isinstance(v, tf.Variable))

@@ -13,6 +13,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfrl.compilation import internals
 from tfrl.networks import checks, layer_utils, recurrence, seeding, signatures
 from tfrl.specs import tensor_spec
 
@@ -20,7 +21,7 @@ from tfrl.specs import tensor_spec
 _FIRST = 0
 
 
-class Network(keras.layers.Layer):
+class Network(internals.TracksMore, keras.layers.Layer):
     """Base class of networks.
 
     A subclass makes its layers in `__init__` and writes
@@ -226,25 +227,23 @@ class Network(keras.layers.Layer):
                 "expected a built one; call create_variables() or apply it first."
             )
 
-    def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> Any:
-        """What `tf.train.Checkpoint` and SavedModels hold.
+    def tracked_besides(self) -> dict[str, Any]:
+        """Returns all variables, for checkpoints and SavedModels.
 
-        They do not look into lists and dictionaries of Keras layers, our own or deep in
-        a user's layer, so all variables are listed here besides.
+        They do not look into lists and dictionaries of Keras layers, the network's own
+        or deep in a user's layer.
         """
         if not self.built and self._input_tensor_spec is not None:
             # Restoring would otherwise pass over what is not there yet.
             self.create_variables()
-        children = super()._trackable_children(save_type, **kwargs)
-        if self.built:
-            every = {f"variable_{i}": v for i, v in enumerate(self.variables)}
-            children = {**children, **every}
-        return children
+        if not self.built:
+            return {}
+        return {f"variable_{i}": v for i, v in enumerate(self.variables)}
 
     @property
     def layers(self) -> list[keras.layers.Layer]:
         """The layers directly inside the network."""
-        return list(self._flatten_layers(include_self=False, recursive=False))
+        return internals.flatten_layers(self, include_self=False, recursive=False)
 
     def get_layer(
         self, name: str | None = None, index: int | None = None

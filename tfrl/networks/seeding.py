@@ -15,6 +15,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tfrl.compilation import internals
+
 
 class SeedStream:
     """Hands out independent integer seeds, determined by the first.
@@ -62,7 +64,7 @@ def seed_layer(layer: keras.layers.Layer, seeds: SeedStream) -> None:
     That is every initialiser and random generator without an explicit seed, here and in
     the sub-layers. Weights that exist, and seeds that were given, stay as they are.
     """
-    for part in layer._flatten_layers():
+    for part in internals.flatten_layers(layer):
         if not part.built:
             for name, value in list(vars(part).items()):
                 if _is_unseeded(value):
@@ -99,7 +101,7 @@ def copy_layer(layer: keras.layers.Layer) -> keras.layers.Layer:
         # Its configuration holds byte code, which loses what the function closes over.
         return type(layer)(
             layer.function,
-            output_shape=layer._output_shape,
+            output_shape=internals.lambda_output_shape(layer),
             mask=layer.mask,
             arguments=layer.arguments,
             name=layer.name,

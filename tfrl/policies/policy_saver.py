@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from tfrl.compilation import internals
 from tfrl.policies import tf_policy, validation
 from tfrl.policies.saving import saved_model
 from tfrl.policies.saving.saved_model import (
@@ -216,8 +217,7 @@ class PolicySaver:
           ValueError: the name is taken.
         """
         is_concrete = hasattr(fn, "variables")
-        # TensorFlow has no public list of a function's traces.
-        traced = [fn] if is_concrete else fn._list_all_concrete_functions()
+        traced = [fn] if is_concrete else internals.concrete_functions(fn)
         self._register(name, fn, traced)
         if assets is not None:
             setattr(self._policy, f"{name}_assets", assets)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfrl.compilation import context, internals
 from tfrl.utils import common, seeds
 
 # So that a policy which acts once is not traced for it.
@@ -69,9 +70,12 @@ def has_known_layers(network: Any) -> bool:
 
     Those that run a user's function, such as `keras.layers.Lambda`, are not known.
     """
-    layers = network._flatten_layers()
+    layers = internals.flatten_layers(network)
     return all(
-        type(layer).__module__.startswith(("keras.", "tfrl."))
+        (
+            type(layer).__module__.startswith("keras.")
+            or context.is_of_this_package(type(layer))
+        )
         and type(layer).__name__ != "Lambda"
         for layer in layers
     )

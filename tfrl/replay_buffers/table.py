@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 import tree
 
-from tfrl.compilation import host_calls
+from tfrl.compilation import context
 
 
 class Table(tf.Module):
@@ -105,7 +105,7 @@ class Table(tf.Module):
         tf.nest.assert_same_structure(self._slots, values)
         first = tf.nest.flatten(values)[0]
         num_rows = first.shape[0] or tf.shape(first)[0]
-        if not host_calls.in_xla_graph():
+        if not context.in_xla_graph():
             block = tf.convert_to_tensor(block)
             rows = block * tf.cast(num_rows, block.dtype)
             return self.write(rows + tf.range(num_rows, dtype=block.dtype), values)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tfrl.compilation import context
 from tfrl.replay_buffers.ring import packed_table, ring_replay_buffer, sum_tree
 from tfrl.utils import seeds
 
@@ -183,7 +184,7 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
             ids = keys // self._batch_size
             checks = [
                 _assert_priorities(priorities),
-                ring_replay_buffer.assert_true(
+                context.assert_true(
                     tf.reduce_all((keys >= 0) & (ids <= head)),
                     [
                         "keys: got some that no frame of the buffer has; expected "
@@ -233,7 +234,7 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
             f"{type(self).__name__}: the priorities of all windows that can be drawn "
             "are 0. Give the buffer an epsilon > 0, or one of them a priority."
         ]
-        with tf.control_dependencies([ring_replay_buffer.assert_true(total > 0, none)]):
+        with tf.control_dependencies([context.assert_true(total > 0, none)]):
             probabilities = values / total
         # (1 / (N P))^beta over its largest is (min P / P)^beta: N cancels.
         weights = tf.pow(
@@ -268,7 +269,7 @@ def _checked_update(keys: Any, priorities: Any) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def _assert_priorities(priorities: tf.Tensor) -> Any:
-    return ring_replay_buffer.assert_true(
+    return context.assert_true(
         tf.reduce_all((priorities >= 0) & tf.math.is_finite(priorities)),
         [
             "priorities: got one that is negative or not finite, expected numbers from "

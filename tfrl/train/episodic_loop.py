@@ -8,9 +8,9 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
+from tfrl.compilation import context
 from tfrl.environments import tf_environment
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
-from tfrl.replay_buffers.ring import ring_replay_buffer
 from tfrl.train import loop
 from tfrl.trajectories import episodes, trajectory
 from tfrl.utils import variables
@@ -94,9 +94,7 @@ class EpisodicLoop(loop.Loop):
             self._overflowed.assign(tf.logical_not(is_complete))
             loss = self._train_at_fixed_length(is_complete)
         else:
-            check = ring_replay_buffer.assert_true(
-                is_complete, [self._overflow_message()]
-            )
+            check = context.assert_true(is_complete, [self._overflow_message()])
             with tf.control_dependencies([check]):
                 loss = self._train_on_device(self._replay_buffer.gather_all())
         self._replay_buffer.clear()

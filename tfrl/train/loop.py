@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
-from tfrl.compilation import host_calls
+from tfrl.compilation import host_calls, internals
 from tfrl.environments import tf_environment
 from tfrl.metrics import tf_metrics
 from tfrl.policies import tf_policy
@@ -412,6 +412,9 @@ def _obstacle_to_compilation(
             "is True, such as one in variables, since a compiled program cannot call "
             "a server or Python; leave jit_compile=False."
         )
+    missing = internals.obstacle_to_xla()
+    if missing:
+        return f"a loop that XLA compiles, expected a plain one: {missing}"
     if not environment.calls_python:
         return None
     if not host_calls.is_supported():

@@ -7,7 +7,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.compilation import variable_substitution, vectorized_map_converters
+from tfrl.compilation import (
+    internals,
+    variable_substitution,
+    vectorized_map_converters,
+)
 from tfrl.train import control
 
 
@@ -15,6 +19,7 @@ class ManyRuns(control.Control):
     """Applies functions of one run to all, whose variables are stacked tensors."""
 
     def __init__(self, run_variables: Sequence[tf.Variable], number: int) -> None:
+        internals.check_sweeps()
         self._variables = run_variables
         self._number = number
         self.values: list[tf.Tensor] = []

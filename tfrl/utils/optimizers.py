@@ -12,7 +12,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.compilation import variable_substitution
+from tfrl.compilation import internals, variable_substitution
 from tfrl.utils import variables as variables_lib
 
 
@@ -49,7 +49,7 @@ class OptimizerAdapter(tf.Module):
             self.optimizer = _bind_keras_optimizer(optimizer, self._variables)
             self._apply = (
                 self._apply_fused_adam
-                if _is_plain_adam(self.optimizer)
+                if _is_plain_adam(self.optimizer, self._variables)
                 else self._apply_keras
             )
         elif isinstance(optimizer, tf.compat.v1.train.Optimizer):
@@ -124,11 +124,11 @@ class OptimizerAdapter(tf.Module):
         beta1_power = tf.pow(adam.beta_1, step)
         beta2_power = tf.pow(adam.beta_2, step)
         for gradient, variable in pairs:
-            index = adam._get_variable_index(variable)
+            m, v = internals.adam_slots(adam, variable)
             tf.raw_ops.ResourceApplyAdam(
                 var=variables_lib.as_tf_variable(variable).handle,
-                m=adam._momentums[index].value.handle,
-                v=adam._velocities[index].value.handle,
+                m=m.handle,
+                v=v.handle,
                 beta1_power=beta1_power,
                 beta2_power=beta2_power,
                 lr=learning_rate,
@@ -152,8 +152,7 @@ class OptimizerAdapter(tf.Module):
         )
         rate = learning_rate * correction
         for gradient, variable in pairs:
-            index = adam._get_variable_index(variable)
-            m, v = adam._momentums[index].value, adam._velocities[index].value
+            m, v = internals.adam_slots(adam, variable)
             gradient = tf.convert_to_tensor(gradient)
             mean = m.assign_add((gradient - m) * (1.0 - adam.beta_1))
             square = v.assign_add((tf.square(gradient) - v) * (1.0 - adam.beta_2))
@@ -183,8 +182,7 @@ def _bind_keras_optimizer(
     optimizer: keras.optimizers.Optimizer, variables: list[Any]
 ) -> keras.optimizers.Optimizer:
     if optimizer.built:
-        bound = {id(v) for v in optimizer._trainable_variables}
-        if bound == {id(v) for v in variables}:
+        if internals.updates_exactly(optimizer, variables):
             return optimizer
         optimizer = type(optimizer).from_config(optimizer.get_config())
     optimizer.build(variables)
@@ -200,7 +198,7 @@ def _create_v1_slots(
     made before.
     """
     trained = variables_lib.as_tf_variables(variables)
-    optimizer._create_slots(trained)
+    internals.create_v1_slots(optimizer, trained)
     slots = [
         optimizer.get_slot(variable, name)
         for name in optimizer.get_slot_names()
@@ -210,9 +208,11 @@ def _create_v1_slots(
     return [*slots, *(v for v in optimizer.variables() if id(v) not in known)]
 
 
-def _is_plain_adam(optimizer: keras.optimizers.Optimizer) -> bool:
+def _is_plain_adam(
+    optimizer: keras.optimizers.Optimizer, variables: Sequence[Any]
+) -> bool:
     """Whether the fused kernel computes exactly what this optimizer would."""
-    if type(optimizer) is not keras.optimizers.Adam:
+    if type(optimizer) is not keras.optimizers.Adam or not internals.has_adam_slots():
         return False
     extras = (
         "amsgrad",
@@ -226,5 +226,5 @@ def _is_plain_adam(optimizer: keras.optimizers.Optimizer) -> bool:
     )
     return not any(getattr(optimizer, extra, None) for extra in extras) and all(
         tf.as_dtype(v.dtype) == tf.float32 and getattr(v, "constraint", None) is None
-        for v in optimizer._trainable_variables
+        for v in variables
     )

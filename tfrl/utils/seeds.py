@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrl.compilation import host_calls, variable_substitution
+from tfrl.compilation import context, variable_substitution
 
 # Named, because the default is several times slower under XLA on a CPU.
 ALGORITHM = "philox"
@@ -138,10 +138,10 @@ def _unit_interval(
     """Uniform floats in [0, 1), the same in a graph that XLA compiles and in others."""
 
     def few() -> tf.Tensor:
-        if dtype == tf.float64 and host_calls.in_xla_graph():
+        if dtype == tf.float64 and context.in_xla_graph():
             pairs = tf.concat([tf.convert_to_tensor(shape, tf.int32), [2]], axis=0)
             return _as_doubles(_philox_words(pairs, random))
-        if dtype != tf.float32 or not host_calls.in_xla_graph():
+        if dtype != tf.float32 or not context.in_xla_graph():
             return tf.raw_ops.StatelessRandomUniformV2(
                 shape=shape, dtype=dtype, **random
             )

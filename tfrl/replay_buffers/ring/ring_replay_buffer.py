@@ -17,7 +17,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.compilation import fast_function, host_calls
+from tfrl.compilation import context, fast_function
 from tfrl.replay_buffers import batch_check, replay_buffer
 from tfrl.replay_buffers.ring import packed_table
 from tfrl.utils import seeds
@@ -173,7 +173,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
                 f"{type(self).__name__}.sample: a writer outside this tf.function "
                 "overtook it. Sample through as_dataset, which draws anew then."
             ]
-            with tf.control_dependencies([assert_true(intact, overtaken)]):
+            with tf.control_dependencies([context.assert_true(intact, overtaken)]):
                 return tf.nest.map_structure(tf.identity, (items, info))
         while True:
             items, info, intact = self._draw_compiled(
@@ -442,12 +442,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
             head + 1,
             "so far. Add more items before sampling the buffer.",
         ]
-        return [assert_true(head >= 0, empty), assert_true(count > 0, short)]
-
-
-def assert_true(condition: tf.Tensor, data: list[Any]) -> Any:
-    """Returns an op that fails with `data`, strings and tensors, unless `condition`."""
-    if host_calls.in_xla_graph():  # XLA has no assertions.
-        return tf.no_op()
-    # The bare op: tf.debugging.Assert puts each into a tf.cond, which costs more.
-    return tf.raw_ops.Assert(condition=condition, data=data)
+        return [
+            context.assert_true(head >= 0, empty),
+            context.assert_true(count > 0, short),
+        ]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfrl.compilation import internals
 from tfrl.utils import composite
 from tfrl.utils.nests.checks import get_outer_rank, spec_shape
 from tfrl.utils.nests.structure import assert_same_structure
@@ -220,7 +221,7 @@ def remove_singleton_batch_spec_dim(spec: tf.TypeSpec, outer_ndim: int) -> tf.Ty
     for _ in range(outer_ndim):
         if spec.shape.rank == 0 or spec.shape[0] != 1:
             break
-        spec = spec._unbatch()
+        spec = internals.unbatched(spec)
     return spec
 
 

@@ -15,10 +15,10 @@ import tensorflow as tf
 
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import composite, nest_utils
+from tfrl.utils import composite, nest_utils, tracking
 
 
-class DataContext(tf.Module):
+class DataContext(tf.Module, tracking.Untracked):
     """The specs of an agent's data, as trajectories and as transitions.
 
     Args:
@@ -38,28 +38,28 @@ class DataContext(tf.Module):
         use_half_transition: bool = False,
     ) -> None:
         super().__init__()
-        # A `tf.Module` would wrap dicts, lists and namedtuples in trackable copies.
-        self._setattr_tracking = False
-        self._time_step_spec = time_step_spec
-        self._action_spec = action_spec
-        self._info_spec = info_spec
-        self._policy_state_spec = policy_state_spec
+        self._set_untracked("_time_step_spec", time_step_spec)
+        self._set_untracked("_action_spec", action_spec)
+        self._set_untracked("_info_spec", info_spec)
+        self._set_untracked("_policy_state_spec", policy_state_spec)
         action_step_spec = policy_step.PolicyStep(
             action=action_spec, state=policy_state_spec, info=info_spec
         )
-        self._trajectory_spec = trajectory.from_transition(
+        trajectory_spec = trajectory.from_transition(
             time_step_spec, action_step_spec, time_step_spec
         )
+        self._set_untracked("_trajectory_spec", trajectory_spec)
         next_time_step_spec = time_step_spec
         if use_half_transition:
             next_time_step_spec = time_step_spec._replace(
                 observation=tf.TensorSpec((), tf.float32, name="observation")
             )
-        self._transition_spec = trajectory.Transition(
+        transition_spec = trajectory.Transition(
             time_step=time_step_spec,
             action_step=action_step_spec,
             next_time_step=next_time_step_spec,
         )
+        self._set_untracked("_transition_spec", transition_spec)
 
     @property
     def time_step_spec(self) -> ts.TimeStep:

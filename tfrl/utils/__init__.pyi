@@ -16,6 +16,7 @@ from . import summaries as summaries
 from . import tensor_normalizer as tensor_normalizer
 from . import test_utils as test_utils
 from . import timer as timer
+from . import tracking as tracking
 from . import value_ops as value_ops
 from . import variables as variables
 from . import xla as xla

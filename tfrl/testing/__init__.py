@@ -1,6 +1,7 @@
-"""Conformance suites: does your own part keep the contracts that the others rely on?
+"""Conformance suites and small environments, for tests of your own parts.
 
-Inherit a suite, say how to make the part, and run the tests with pytest:
+A suite checks that a part keeps the contracts that the others rely on. Inherit it, say
+how to make the part, and run the tests with pytest:
 
 >>> from tfrl import testing
 >>> from tfrl.environments import suite_gym
@@ -9,9 +10,16 @@ Inherit a suite, say how to make the part, and run the tests with pytest:
 ...         return suite_gym.load("CartPole-v1")
 >>> TestMyEnvironment().run_all()  # what pytest does, check by check
 
-With unittest inherit `unittest.TestCase` besides. There is a suite each for Python and
-TensorFlow environments, networks, policies, replay buffers and agents; what fails says
+With unittest, inherit `unittest.TestCase` as well. There is a suite each for Python and
+TensorFlow environments, networks, policies, replay buffers and agents. A failure says
 what came, what was expected and what to change. The package's own parts pass them.
+
+`environments` and `tf_environments` are small; every step of theirs can be worked out
+by hand:
+
+>>> environment = testing.CountingEnvironment(length=2)
+>>> [int(environment.step(0).observation) for _ in range(4)]
+[0, 1, 2, 0]
 """
 
 import lazy_loader

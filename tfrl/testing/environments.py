@@ -1,0 +1,341 @@
+"""Small Python environments for tests: every step can be worked out by hand.
+
+`CountingEnvironment` counts its steps, with the specs, rewards and ends that a test
+asks for. An agent can learn something from the other two: `CorridorEnvironment` needs
+exploration and discounting; `RecallEnvironment` is a contextual bandit, or, with a
+delay, a test of memory.
+
+They are single; batch them with `BatchedPyEnvironment`. They save and restore their
+state, and raise an error at the steps that a test names. Only the bits of
+`RecallEnvironment` are random, and it has a seed.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import tree
+
+from tfrl.environments import py_environment
+from tfrl.specs import array_spec
+from tfrl.trajectories import time_step as ts
+
+
+def check_length(length: int) -> int:
+    """Returns `length`; raises a ValueError if it is below 1."""
+    if length < 1:
+        raise ValueError(
+            f"length: got {length}, expected at least 1 step for each episode; raise "
+            "it."
+        )
+    return length
+
+
+class _TestEnvironment(py_environment.PyEnvironment):
+    """Counts all steps and raises errors at given ones; subclasses write `_advance`.
+
+    Attributes:
+      num_steps: How many steps were taken so far, over all episodes, without resets.
+      errors: From numbers of steps, the first is 1, to the exceptions that are raised
+        in place of those steps. Each is raised once; a test may add more.
+    """
+
+    def __init__(
+        self,
+        handle_auto_reset: bool = True,
+        errors: Mapping[int, BaseException] | None = None,
+    ):
+        super().__init__(handle_auto_reset)
+        self.num_steps = 0
+        self.errors = dict(errors or {})
+
+    def seed(self, seed: Any) -> Any:
+        """Returns `seed`: nothing is random by default."""
+        return seed
+
+    def _step(self, action: Any) -> ts.TimeStep:
+        error = self.errors.pop(self.num_steps + 1, None)
+        if error is not None:
+            raise error
+        self.num_steps += 1
+        return self._advance(action)
+
+    @abc.abstractmethod
+    def _advance(self, action: Any) -> ts.TimeStep:
+        """Does what `_step` does elsewhere."""
+
+
+class CountingEnvironment(_TestEnvironment):
+    """Observes how many steps its episode has had, whatever the actions are.
+
+    Step k of an episode is rewarded with k, unless the test asks for other rewards.
+
+    Attributes:
+      length: How many steps an episode has; a test may change it.
+      count: How many steps the current episode has had.
+      actions: All actions so far, in their order.
+      closed: Whether `close` was called.
+      num_steps: How many steps were taken so far, over all episodes, without resets.
+      errors: From numbers of steps to the exceptions raised in their place.
+    """
+
+    def __init__(
+        self,
+        length: int = 3,
+        *,
+        observation_spec: Any = None,
+        action_spec: Any = None,
+        reward_spec: Any = None,
+        observe: Callable[[int], Any] | None = None,
+        reward: Callable[[int, Any], Any] | None = None,
+        discount: float = 1.0,
+        truncates: bool = False,
+        handle_auto_reset: bool = True,
+        errors: Mapping[int, BaseException] | None = None,
+    ):
+        """Makes episodes of `length` steps.
+
+        Args:
+          length: How many steps an episode has.
+          observation_spec: A nest of `ArraySpec`s; None for one int32 number.
+          action_spec: A nest of `ArraySpec`s; None for one int32 number, 0 or 1.
+          reward_spec: A nest of `ArraySpec`s; None for one float32 number.
+          observe: From the count to the observation; None fills every array of
+            `observation_spec` with the count.
+          reward: From the count and the action to the reward; None for the count.
+          discount: The discount of MID steps and of a truncation.
+          truncates: Whether episodes end with a truncation, else with a termination.
+          handle_auto_reset: See `PyEnvironment`.
+          errors: From numbers of steps, counted from 1 over all episodes, to exceptions
+            that are raised in place of those steps, each once.
+
+        Raises:
+          ValueError: If `length` is below 1.
+        """
+        super().__init__(handle_auto_reset, errors)
+        self.length = check_length(length)
+        self.count = 0
+        self.actions: list[Any] = []
+        self.closed = False
+        self._observation_spec = (
+            array_spec.ArraySpec((), np.int32, "count")
+            if observation_spec is None
+            else observation_spec
+        )
+        self._action_spec = (
+            array_spec.BoundedArraySpec((), np.int32, 0, 1, "action")
+            if action_spec is None
+            else action_spec
+        )
+        self._reward_spec = (
+            super().reward_spec() if reward_spec is None else reward_spec
+        )
+        self._observe = observe or self._fill
+        self._reward = reward or (lambda count, action: float(count))
+        self._discount = discount
+        self._truncates = truncates
+
+    def observation_spec(self) -> Any:
+        """The specs of the observations."""
+        return self._observation_spec
+
+    def action_spec(self) -> Any:
+        """The specs of the actions."""
+        return self._action_spec
+
+    def reward_spec(self) -> Any:
+        """The specs of the rewards."""
+        return self._reward_spec
+
+    def get_info(self) -> dict[str, int]:
+        """Returns `{"count": count}`."""
+        return {"count": self.count}
+
+    def get_state(self) -> tuple[int, int]:
+        """Returns the steps of this episode and those of all episodes."""
+        return self.count, self.num_steps
+
+    def set_state(self, state: tuple[int, int]) -> None:
+        """Restores what `get_state` returned."""
+        self.count, self.num_steps = state
+
+    def render(self, mode: str = "rgb_array") -> np.ndarray:
+        """Returns a picture `[2, 2, 3]`, uint8, filled with the count."""
+        del mode
+        return np.full((2, 2, 3), self.count, np.uint8)
+
+    def close(self) -> None:
+        """Sets `closed`."""
+        self.closed = True
+
+    def _fill(self, count: int) -> Any:
+        return tree.map_structure(
+            lambda spec: np.full(spec.shape, count, spec.dtype), self._observation_spec
+        )
+
+    def _reset(self) -> ts.TimeStep:
+        self.count = 0
+        return ts.restart(self._observe(0), reward_spec=self._reward_spec)
+
+    def _advance(self, action: Any) -> ts.TimeStep:
+        self.actions.append(action)
+        self.count += 1
+        observation = self._observe(self.count)
+        reward = self._reward(self.count, action)
+        if self.count < self.length:
+            return ts.transition(observation, reward, self._discount, outer_dims=())
+        if self._truncates:
+            return ts.truncation(observation, reward, self._discount, outer_dims=())
+        return ts.termination(observation, reward, outer_dims=())
+
+
+class CorridorEnvironment(_TestEnvironment):
+    """Walk from cell 0 to the goal at the right end, action 1 right and 0 left.
+
+    The observation is the cell, float32 `[1]`; the wall at cell 0 stops a step left.
+
+    Attributes:
+      step_reward: The reward of every step but the last; a test may change it.
+      num_steps: How many steps were taken so far, over all episodes, without resets.
+      errors: From numbers of steps to the exceptions raised in their place.
+    """
+
+    def __init__(
+        self,
+        length: int = 5,
+        step_reward: float = -0.1,
+        goal_reward: float = 1.0,
+        *,
+        errors: Mapping[int, BaseException] | None = None,
+    ):
+        """Makes a corridor.
+
+        Args:
+          length: How many steps to the right lead from the start to the goal.
+          step_reward: The reward of a step that does not reach the goal.
+          goal_reward: The reward of the step that does, and ends the episode.
+          errors: See `CountingEnvironment`.
+
+        Raises:
+          ValueError: If `length` is below 1.
+        """
+        super().__init__(errors=errors)
+        self._length = check_length(length)
+        self.step_reward = step_reward
+        self._goal_reward = goal_reward
+        self._cell = 0
+
+    def observation_spec(self) -> array_spec.BoundedArraySpec:
+        """The spec of the cell."""
+        return array_spec.BoundedArraySpec((1,), np.float32, 0, self._length, "cell")
+
+    def action_spec(self) -> array_spec.BoundedArraySpec:
+        """The spec of the action: 0 goes left, 1 right."""
+        return array_spec.BoundedArraySpec((), np.int64, 0, 1, "action")
+
+    def get_state(self) -> tuple[int, int]:
+        """Returns the cell, and the number of all steps."""
+        return self._cell, self.num_steps
+
+    def set_state(self, state: tuple[int, int]) -> None:
+        """Restores what `get_state` returned."""
+        self._cell, self.num_steps = state
+
+    def _observe(self) -> np.ndarray:
+        return np.array([self._cell], np.float32)
+
+    def _reset(self) -> ts.TimeStep:
+        self._cell = 0
+        return ts.restart(self._observe())
+
+    def _advance(self, action: Any) -> ts.TimeStep:
+        self._cell = max(0, self._cell + (1 if action == 1 else -1))
+        if self._cell == self._length:
+            return ts.termination(self._observe(), self._goal_reward)
+        return ts.transition(self._observe(), self.step_reward)
+
+
+class RecallEnvironment(_TestEnvironment):
+    """Shows random bits; an action is rewarded with 1 if it is the bit to recall.
+
+    That is the bit on show, or the one shown `delay` steps earlier. The observation is
+    the bit as a one-hot vector, float32 `[2]`. With `length=1` this is a contextual
+    bandit. In the first `delay` steps of an episode the bits to recall are those of the
+    episode before, and 0 in the first episode.
+
+    Attributes:
+      length: How many steps an episode has; a test may change it.
+      num_steps: How many steps were taken so far, over all episodes, without resets.
+      errors: From numbers of steps to the exceptions raised in their place.
+    """
+
+    def __init__(
+        self,
+        length: int = 3,
+        delay: int = 0,
+        seed: int | None = 0,
+        *,
+        errors: Mapping[int, BaseException] | None = None,
+    ):
+        """Makes episodes of `length` steps.
+
+        Args:
+          length: How many steps an episode has.
+          delay: How many steps a bit has to be remembered.
+          seed: The seed of the bits; None for other bits each time.
+          errors: See `CountingEnvironment`.
+
+        Raises:
+          ValueError: If `length` is below 1, or `delay` is negative.
+        """
+        super().__init__(errors=errors)
+        if delay < 0:
+            raise ValueError(
+                f"delay: got {delay}, expected at least 0; 0 asks for the bit on show."
+            )
+        self.length = check_length(length)
+        self._rng = np.random.default_rng(seed)
+        self._bits = [0] * (delay + 1)
+        self._count = 0
+
+    def observation_spec(self) -> array_spec.BoundedArraySpec:
+        """The spec of the bit."""
+        return array_spec.BoundedArraySpec((2,), np.float32, 0, 1, "bit")
+
+    def action_spec(self) -> array_spec.BoundedArraySpec:
+        """The spec of the action, the bit to recall."""
+        return array_spec.BoundedArraySpec((), np.int64, 0, 1, "action")
+
+    def seed(self, seed: int) -> int:
+        """Starts the random bits over from `seed`, and returns it."""
+        self._rng = np.random.default_rng(seed)
+        return seed
+
+    def get_state(self) -> tuple[Any, list[int], int, int]:
+        """Returns the generator's state, the bits, and the numbers of steps."""
+        rng = self._rng.bit_generator.state
+        return rng, list(self._bits), self._count, self.num_steps
+
+    def set_state(self, state: tuple[Any, list[int], int, int]) -> None:
+        """Restores what `get_state` returned."""
+        rng, bits, self._count, self.num_steps = state
+        self._rng.bit_generator.state = rng
+        self._bits = list(bits)
+
+    def _show(self) -> np.ndarray:
+        self._bits = [*self._bits[1:], int(self._rng.integers(2))]
+        return np.eye(2, dtype=np.float32)[self._bits[-1]]
+
+    def _reset(self) -> ts.TimeStep:
+        self._count = 0
+        return ts.restart(self._show())
+
+    def _advance(self, action: Any) -> ts.TimeStep:
+        reward = float(action == self._bits[0])
+        self._count += 1
+        if self._count == self.length:
+            return ts.termination(self._show(), reward)
+        return ts.transition(self._show(), reward)

@@ -11,7 +11,6 @@ from tfrl.drivers.py_driver import PyDriver
 from tfrl.environments import utils as environment_utils
 from tfrl.environments.batched_py_environment import BatchedPyEnvironment
 from tfrl.environments.gymnasium.wrapper import GymnasiumWrapper
-from tfrl.environments.py_environment import PyEnvironment
 from tfrl.environments.tf_py_environment import TFPyEnvironment
 from tfrl.environments.wrappers import TimeLimit
 from tfrl.metrics import py_metrics, tf_metrics
@@ -24,6 +23,7 @@ from tfrl.replay_buffers.episodic_replay_buffer import (
 from tfrl.replay_buffers.py_uniform_replay_buffer import PyUniformReplayBuffer
 from tfrl.replay_buffers.tf_uniform_replay_buffer import TFUniformReplayBuffer
 from tfrl.specs import array_spec
+from tfrl.testing import CountingEnvironment
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 
@@ -34,34 +34,20 @@ NEST = {
 }
 
 
-class Race(PyEnvironment):
+def race(reward_spec, length):
     """The t-th step is rewarded with the vector `[t, 10]`, and costs 1 if nested."""
 
-    def __init__(self, reward_spec, length):
-        self._reward_spec = reward_spec
-        self._length = length
-        super().__init__()
+    def reward(count, action):
+        vector = np.array([count, 10], np.float32)
+        is_nested = isinstance(reward_spec, dict)
+        return {"cost": np.float32(1), "speed": vector} if is_nested else vector
 
-    def observation_spec(self):
-        return array_spec.BoundedArraySpec((), np.int32, 0, 9)
-
-    def action_spec(self):
-        return array_spec.BoundedArraySpec((), np.int32, 0, 1)
-
-    def reward_spec(self):
-        return self._reward_spec
-
-    def _reset(self):
-        self._t = 0
-        return ts.restart(np.int32(0), reward_spec=self._reward_spec)
-
-    def _step(self, action):
-        self._t += 1
-        reward = np.array([self._t, 10], np.float32)
-        if isinstance(self._reward_spec, dict):
-            reward = {"cost": np.float32(1), "speed": reward}
-        make = ts.termination if self._t == self._length else ts.transition
-        return make(np.int32(self._t), reward, outer_dims=())
+    return CountingEnvironment(
+        length,
+        observation_spec=array_spec.BoundedArraySpec((), np.int32, 0, 9),
+        reward_spec=reward_spec,
+        reward=reward,
+    )
 
 
 def vectors(reward):
@@ -75,12 +61,12 @@ def spec(request):
 
 def two_races(spec):
     """Episodes of 2 and 3 steps, returns `[3, 20]` and `[6, 30]`."""
-    return BatchedPyEnvironment([Race(spec, 2), Race(spec, 3)])
+    return BatchedPyEnvironment([race(spec, 2), race(spec, 3)])
 
 
 def test_environments_with_many_rewards_keep_their_specs(spec):
-    environment_utils.validate_py_environment(Race(spec, 3))
-    environment_utils.validate_py_environment(TimeLimit(Race(spec, 9), 2))
+    environment_utils.validate_py_environment(race(spec, 3))
+    environment_utils.validate_py_environment(TimeLimit(race(spec, 9), 2))
 
 
 def test_a_driver_brings_rewards_to_buffer_metrics_and_transitions(spec):
@@ -122,7 +108,7 @@ def test_a_driver_brings_rewards_to_buffer_metrics_and_transitions(spec):
 
 
 def test_episodes_are_stored_whole(spec):
-    env = TFPyEnvironment(Race(spec, 3))
+    env = TFPyEnvironment(race(spec, 3))
     policy = RandomTFPolicy(env.time_step_spec(), env.action_spec())
     episodes = EpisodicReplayBuffer(policy.collect_data_spec, capacity=9)
     buffer = StatefulEpisodicReplayBuffer(episodes, num_episodes=1)
@@ -132,7 +118,7 @@ def test_episodes_are_stored_whole(spec):
 
 
 def test_python_drivers_buffers_and_metrics(spec):
-    env = Race(spec, 3)
+    env = race(spec, 3)
     policy = RandomPyPolicy(env.time_step_spec(), env.action_spec())
     buffer = PyUniformReplayBuffer(policy.collect_data_spec, capacity=10)
     metric = py_metrics.AverageReturnMetric()

@@ -5,66 +5,17 @@ import pytest
 
 from tfrl.drivers import PyDriver
 from tfrl.environments import wrappers
-from tfrl.environments.py_environment import PyEnvironment
-from tfrl.specs import array_spec
-from tfrl.trajectories import time_step as ts
+from tfrl.environments.batched_py_environment import BatchedPyEnvironment
+from tfrl.testing import CountingEnvironment
 from tfrl.trajectories.policy_step import PolicyStep
 
 FIRST, MID, LAST = 0, 1, 2
 
 
-class CountingEnvironment(PyEnvironment):
-    """Observes the number of the step in its episode, which has `length` steps."""
-
-    def __init__(self, length=3):
-        super().__init__()
-        self._length = length
-        self.actions = []
-
-    def observation_spec(self):
-        return array_spec.ArraySpec((), np.int32)
-
-    def action_spec(self):
-        return array_spec.ArraySpec((), np.int32)
-
-    def get_info(self):
-        return {"t": self._t}
-
-    def _reset(self):
-        self._t = 0
-        return ts.restart(np.int32(0))
-
-    def _step(self, action):
-        self.actions.append(action)
-        self._t += 1
-        make = ts.termination if self._t == self._length else ts.transition
-        return make(np.int32(self._t), reward=self._t)
-
-
-class BatchedEnvironment(PyEnvironment):
+def batched_environment():
     """Two members, with episodes of 2 and of 3 steps."""
-
-    batched = True
-    batch_size = 2
-
-    def __init__(self):
-        super().__init__()
-        self._members = [CountingEnvironment(2), CountingEnvironment(3)]
-
-    def observation_spec(self):
-        return array_spec.ArraySpec((), np.int32)
-
-    action_spec = observation_spec
-
-    def _reset(self):
-        return self._stack([member.reset() for member in self._members])
-
-    def _step(self, action):
-        steps = zip(self._members, action, strict=True)
-        return self._stack([member.step(a) for member, a in steps])
-
-    def _stack(self, steps):
-        return ts.TimeStep(*(np.stack(field) for field in zip(*steps, strict=True)))
+    members = [CountingEnvironment(2), CountingEnvironment(3)]
+    return BatchedPyEnvironment(members, multithreading=False)
 
 
 class CountingPolicy:
@@ -165,23 +116,23 @@ def test_transition_observers_get_the_state_before_the_action():
 def test_info_observers_get_the_environments_info():
     infos = []
     run(CountingEnvironment(), max_steps=2, info_observers=[infos.append])
-    assert infos == [{"t": 1}, {"t": 2}]
+    assert infos == [{"count": 1}, {"count": 2}]
 
 
 def test_batched_steps_are_summed_and_may_overshoot():
-    seen, _ = run(BatchedEnvironment(), max_steps=3)
+    seen, _ = run(batched_environment(), max_steps=3)
     assert [t.reward.shape for t in seen] == [(2,), (2,)]
 
 
 def test_batched_boundary_of_one_member_does_not_count():
     # Member 0 is at its boundary in the third step: 2 + 2 + 1 steps.
-    seen, _ = run(BatchedEnvironment(), max_steps=5)
+    seen, _ = run(batched_environment(), max_steps=5)
     assert len(seen) == 3
     assert seen[2].is_boundary().tolist() == [True, False]
 
 
 def test_batched_episodes_are_summed():
-    seen, _ = run(BatchedEnvironment(), max_episodes=2)
+    seen, _ = run(batched_environment(), max_episodes=2)
     assert sum(np.sum(t.is_boundary()) for t in seen) == 2
 
 

@@ -6,13 +6,13 @@ import tensorflow as tf
 
 from tfrl.drivers import DynamicEpisodeDriver, DynamicStepDriver, TFDriver
 from tfrl.environments.py_environment import PyEnvironment
-from tfrl.environments.tf_environment import TFEnvironment
 from tfrl.environments.tf_py_environment import TFPyEnvironment
 from tfrl.metrics import tf_metrics
 from tfrl.policies.random_tf_policy import RandomTFPolicy
 from tfrl.policies.tf_policy import TFPolicy
 from tfrl.replay_buffers.tf_uniform_replay_buffer import TFUniformReplayBuffer
-from tfrl.specs import array_spec, tensor_spec
+from tfrl.specs import tensor_spec
+from tfrl.testing import CountingEnvironment, TFCountingEnvironment
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories.policy_step import PolicyStep
 
@@ -21,29 +21,9 @@ TIME_STEP_SPEC = ts.time_step_spec(tf.TensorSpec([], tf.int32))
 ACTION_SPEC = tensor_spec.BoundedTensorSpec([], tf.int32, 0, 99)
 
 
-class CountingEnvironment(TFEnvironment):
-    """Member `i` observes the number of its step; its episodes have `lengths[i]`."""
-
-    def __init__(self, *lengths):
-        super().__init__(TIME_STEP_SPEC, ACTION_SPEC, len(lengths))
-        self._lengths = tf.constant(lengths)
-        self._t = tf.Variable(tf.zeros_like(self._lengths))
-        self.num_resets = tf.Variable(0)
-
-    def _current_time_step(self):
-        t = tf.identity(self._t)
-        step_type = tf.where(t == 0, FIRST, tf.where(t == self._lengths, LAST, MID))
-        discount = tf.where(t == self._lengths, 0.0, 1.0)
-        return ts.TimeStep(step_type, tf.cast(t, tf.float32), discount, t)
-
-    def _reset(self):
-        self.num_resets.assign_add(1)
-        self._t.assign(tf.zeros_like(self._t))
-        return self._current_time_step()
-
-    def _step(self, action):
-        self._t.assign(tf.where(self._t == self._lengths, 0, self._t + 1))
-        return self._current_time_step()
+def counting_environment(*lengths):
+    """The episodes of member `i` have `lengths[i]` steps."""
+    return TFCountingEnvironment(lengths, action_spec=ACTION_SPEC)
 
 
 class CountingPolicy(TFPolicy):
@@ -82,14 +62,14 @@ BOUNDARY = [(LAST, FIRST)]
 
 def test_step_driver_observes_boundaries_but_does_not_count_them():
     recorder = Recorder()
-    env = CountingEnvironment(3)
+    env = counting_environment(3)
     DynamicStepDriver(env, random_policy(), [recorder], num_steps=4).run()
     assert recorder.kinds() == [*EPISODE, *BOUNDARY, (FIRST, MID)]
 
 
 def test_step_driver_overshoots_by_less_than_the_batch():
     steps = tf_metrics.EnvironmentSteps()
-    env = CountingEnvironment(9, 9, 9, 9)
+    env = counting_environment(9, 9, 9, 9)
     DynamicStepDriver(env, random_policy(), [steps], num_steps=5).run()
     assert steps.result() == 8
 
@@ -98,7 +78,7 @@ def test_step_driver_counts_each_member_by_itself():
     # Steps a batch: 2, 2, then 1 beside the boundary of member 0, then 1 beside that
     # of member 1.
     recorder = Recorder()
-    env = CountingEnvironment(2, 3)
+    env = counting_environment(2, 3)
     DynamicStepDriver(env, random_policy(), [recorder], num_steps=6).run()
     assert [t.is_boundary().tolist() for t in recorder.seen] == [
         [False, False],
@@ -109,7 +89,7 @@ def test_step_driver_counts_each_member_by_itself():
 
 
 def test_step_driver_continues_from_the_current_time_step():
-    env, recorder = CountingEnvironment(3), Recorder()
+    env, recorder = counting_environment(3), Recorder()
     driver = DynamicStepDriver(env, random_policy(), [recorder], num_steps=2)
     driver.run()
     driver.run()
@@ -118,7 +98,7 @@ def test_step_driver_continues_from_the_current_time_step():
 
 
 def test_episode_driver_resets_and_ends_one_step_after_the_last():
-    env, recorder = CountingEnvironment(3), Recorder()
+    env, recorder = counting_environment(3), Recorder()
     env.step(tf.constant([0]))
     driver = DynamicEpisodeDriver(env, random_policy(), [recorder], num_episodes=1)
     time_step, _ = driver.run()
@@ -128,7 +108,7 @@ def test_episode_driver_resets_and_ends_one_step_after_the_last():
 
 
 def test_episode_driver_takes_the_number_of_episodes_at_run():
-    env, recorder = CountingEnvironment(3), Recorder()
+    env, recorder = counting_environment(3), Recorder()
     driver = DynamicEpisodeDriver(env, random_policy(), [recorder], num_episodes=1)
     driver.run(num_episodes=2)
     assert recorder.kinds() == 2 * (EPISODE + BOUNDARY)
@@ -136,7 +116,7 @@ def test_episode_driver_takes_the_number_of_episodes_at_run():
 
 def test_episode_driver_sums_episodes_over_the_batch():
     episodes = tf_metrics.NumberOfEpisodes()
-    env = CountingEnvironment(2, 2)
+    env = counting_environment(2, 2)
     DynamicEpisodeDriver(env, random_policy(), [episodes], num_episodes=2).run()
     assert episodes.result() == 2
 
@@ -144,7 +124,7 @@ def test_episode_driver_sums_episodes_over_the_batch():
 @pytest.mark.parametrize("disable_tf_function", [False, True])
 def test_tf_driver_ends_at_the_first_limit(disable_tf_function):
     def run(**limits):
-        env, steps = CountingEnvironment(3), tf_metrics.EnvironmentSteps()
+        env, steps = counting_environment(3), tf_metrics.EnvironmentSteps()
         driver = TFDriver(
             env,
             random_policy(),
@@ -163,15 +143,16 @@ def test_tf_driver_ends_at_the_first_limit(disable_tf_function):
     assert run(max_steps=2**40, max_episodes=1) == 3
 
 
-class PaddedEnvironment(CountingEnvironment):
+class PaddedEnvironment(TFCountingEnvironment):
     """Pads each episode of one step with two more LAST steps."""
 
     def __init__(self):
-        super().__init__(3)
+        super().__init__([3], action_spec=ACTION_SPEC)
 
     def _current_time_step(self):
         time_step = super()._current_time_step()
-        return time_step._replace(step_type=tf.where(self._t == 0, [FIRST], [LAST]))
+        is_first = time_step.observation == 0
+        return time_step._replace(step_type=tf.where(is_first, [FIRST], [LAST]))
 
 
 PADDED = [(FIRST, LAST), (LAST, LAST), (LAST, LAST), (LAST, FIRST)]
@@ -191,11 +172,11 @@ def test_padding_is_no_episode_of_the_tf_driver():
 
 def test_tf_driver_without_limit_is_refused():
     with pytest.raises(ValueError, match="max_steps, max_episodes: got None and None"):
-        TFDriver(CountingEnvironment(3), random_policy(), [])
+        TFDriver(counting_environment(3), random_policy(), [])
 
 
 def test_maximum_iterations_bounds_the_loop():
-    env, steps = CountingEnvironment(3), tf_metrics.EnvironmentSteps()
+    env, steps = counting_environment(3), tf_metrics.EnvironmentSteps()
     DynamicStepDriver(env, random_policy(), [steps], num_steps=100).run(
         maximum_iterations=3
     )
@@ -203,7 +184,7 @@ def test_maximum_iterations_bounds_the_loop():
 
 
 def test_time_step_and_policy_state_are_carried_through():
-    env, recorder = CountingEnvironment(9), Recorder()
+    env, recorder = counting_environment(9), Recorder()
     driver = DynamicStepDriver(env, CountingPolicy(), [recorder], num_steps=2)
     time_step, policy_state = driver.run(env.reset(), tf.constant([5]))
     # The policy's shell starts the state anew at FIRST, whatever was given.
@@ -213,7 +194,7 @@ def test_time_step_and_policy_state_are_carried_through():
 
 def test_transition_observers_see_both_time_steps():
     seen = []
-    env = CountingEnvironment(9)
+    env = counting_environment(9)
     DynamicStepDriver(
         env, random_policy(), transition_observers=[seen.append], num_steps=2
     ).run()
@@ -227,7 +208,7 @@ def buffer_and_metrics(policy, batch_size):
 
 
 def test_eager_runs_trace_once_when_observers_allow():
-    env, policy = CountingEnvironment(3), random_policy()
+    env, policy = counting_environment(3), random_policy()
     buffer, metrics = buffer_and_metrics(policy, 1)
     driver = DynamicStepDriver(env, policy, [buffer.add_batch, *metrics], num_steps=2)
     time_step, policy_state = driver.run()
@@ -242,7 +223,7 @@ def test_eager_runs_trace_once_when_observers_allow():
 
 def test_python_observers_make_an_eager_run_step_eagerly():
     recorder, steps = Recorder(), tf_metrics.EnvironmentSteps()
-    env = CountingEnvironment(9)
+    env = counting_environment(9)
     driver = DynamicStepDriver(env, random_policy(), [recorder, steps], num_steps=2)
     driver.run()
     driver.run()
@@ -252,7 +233,7 @@ def test_python_observers_make_an_eager_run_step_eagerly():
 
 
 def test_episode_counts_do_not_retrace():
-    driver = DynamicEpisodeDriver(CountingEnvironment(3), random_policy())
+    driver = DynamicEpisodeDriver(counting_environment(3), random_policy())
     for num_episodes in (1, 2, np.int64(3), tf.Variable(2)):
         driver.run(num_episodes=num_episodes)
     assert driver._traced_loop.experimental_get_tracing_count() == 1
@@ -260,7 +241,7 @@ def test_episode_counts_do_not_retrace():
 
 @pytest.mark.parametrize("autograph", [True, False])
 def test_run_in_the_callers_function(autograph):
-    env, policy = CountingEnvironment(2, 3), random_policy()
+    env, policy = counting_environment(2, 3), random_policy()
     buffer, metrics = buffer_and_metrics(policy, 2)
     driver = DynamicStepDriver(env, policy, [buffer.add_batch, *metrics], num_steps=4)
     run = tf.function(driver.run, autograph=autograph)
@@ -276,7 +257,7 @@ def test_run_in_the_callers_function(autograph):
 
 
 def test_loop_compiles_with_xla():
-    env, steps = CountingEnvironment(2, 3), tf_metrics.EnvironmentSteps()
+    env, steps = counting_environment(2, 3), tf_metrics.EnvironmentSteps()
     average = tf_metrics.AverageReturnMetric(batch_size=2)
     driver = DynamicStepDriver(env, random_policy(), [steps, average], num_steps=6)
     tf.function(driver.run, jit_compile=True)()
@@ -286,7 +267,7 @@ def test_loop_compiles_with_xla():
 
 def actions_of_a_run(policy, **kwargs):
     recorder = Recorder()
-    env = CountingEnvironment(9)
+    env = counting_environment(9)
     DynamicStepDriver(env, policy, [recorder], num_steps=6).run(**kwargs)
     return [int(t.action[0]) for t in recorder.seen]
 
@@ -317,18 +298,7 @@ def test_a_python_environment_is_refused():
 
 @pytest.mark.parametrize("observer", [tf_metrics.EnvironmentSteps(), print])
 def test_an_environments_own_error_reaches_the_caller(observer):
-    class Environment(PyEnvironment):
-        def observation_spec(self):
-            return array_spec.BoundedArraySpec((), np.int32, 0, 99)
-
-        action_spec = observation_spec
-
-        def _reset(self):
-            return ts.restart(np.int32(0))
-
-        def _step(self, action):
-            raise ZeroDivisionError("the environment's own")
-
-    env = TFPyEnvironment(Environment())
+    error = ZeroDivisionError("the environment's own")
+    env = TFPyEnvironment(CountingEnvironment(errors={1: error}))
     with pytest.raises(ZeroDivisionError, match="the environment's own"):
         DynamicStepDriver(env, random_policy(), [observer]).run()

@@ -5,55 +5,26 @@ import pytest
 import tensorflow as tf
 
 from tfrl.environments.py_environment import PyEnvironment
-from tfrl.environments.tf_environment import TFEnvironment
 from tfrl.eval import Evaluator
 from tfrl.policies.random_tf_policy import RandomTFPolicy
 from tfrl.policies.tf_policy import TFPolicy
 from tfrl.specs import tensor_spec
+from tfrl.testing import TFCountingEnvironment
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories.policy_step import PolicyStep
 
-FIRST, MID, LAST = 0, 1, 2
+LAST = 2
 TIME_STEP_SPEC = ts.time_step_spec(tf.TensorSpec([], tf.int32))
 ACTION_SPEC = tensor_spec.BoundedTensorSpec([], tf.int32, 0, 99)
 
 
-class ScriptedEnvironment(TFEnvironment):
-    """Member `i`'s `k`-th episode has `lengths[i][k]` steps, over and over.
-
-    A step is rewarded with the last action.
-    """
+class ScriptedEnvironment(TFCountingEnvironment):
+    """Rewards a step with its action."""
 
     def __init__(self, lengths):
-        super().__init__(TIME_STEP_SPEC, ACTION_SPEC, len(lengths))
-        self._lengths = tf.constant(lengths, tf.int32)
-        zeros = tf.zeros([len(lengths)], tf.int32)
-        self._t, self._episode = tf.Variable(zeros), tf.Variable(zeros)
-        self._reward = tf.Variable(tf.zeros([len(lengths)]))
-
-    def _current_time_step(self):
-        t = tf.identity(self._t)
-        last = t == self._length()
-        step_type = tf.where(t == 0, FIRST, tf.where(last, LAST, MID))
-        return ts.TimeStep(
-            step_type, tf.identity(self._reward), tf.where(last, 0.0, 1.0), t
+        super().__init__(
+            lengths, action_spec=ACTION_SPEC, reward=lambda count, action: action
         )
-
-    def _length(self):
-        column = self._episode % self._lengths.shape[1]
-        return tf.gather(self._lengths, column, axis=1, batch_dims=1)
-
-    def _reset(self):
-        for variable in (self._t, self._episode, self._reward):
-            variable.assign(tf.zeros_like(variable))
-        return self._current_time_step()
-
-    def _step(self, action):
-        over = self._t == self._length()
-        self._episode.assign_add(tf.cast(over, tf.int32))
-        self._t.assign(tf.where(over, 0, self._t + 1))
-        self._reward.assign(tf.where(over, 0.0, tf.cast(action, tf.float32)))
-        return self._current_time_step()
 
 
 class ConstantPolicy(TFPolicy):
@@ -112,10 +83,10 @@ def test_padding_after_an_episode_is_no_other_episode():
 
         def _current_time_step(self):
             time_step = super()._current_time_step()
-            over = self._t >= 2
+            count = time_step.observation
             return time_step._replace(
-                step_type=tf.where(over, LAST, time_step.step_type),
-                reward=tf.where(self._t > 2, 0.0, time_step.reward),
+                step_type=tf.where(count >= 2, LAST, time_step.step_type),
+                reward=tf.where(count > 2, 0.0, time_step.reward),
             )
 
     env = PaddedEnvironment([[4]])

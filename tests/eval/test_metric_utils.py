@@ -8,33 +8,13 @@ import pytest
 import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from tfrl.environments.py_environment import PyEnvironment
 from tfrl.environments.tf_py_environment import TFPyEnvironment
 from tfrl.eval import metric_utils
 from tfrl.metrics import py_metrics, tf_metrics
 from tfrl.policies.random_py_policy import RandomPyPolicy
 from tfrl.policies.random_tf_policy import RandomTFPolicy
-from tfrl.specs import array_spec
-from tfrl.trajectories import time_step as ts
+from tfrl.testing import CountingEnvironment
 from tfrl.utils import common
-
-
-class CountingEnvironment(PyEnvironment):
-    """Episodes of 3 steps, rewarded with 1, 2 and 3."""
-
-    def observation_spec(self):
-        return array_spec.BoundedArraySpec((), np.int32, 0, 3)
-
-    action_spec = observation_spec
-
-    def _reset(self):
-        self._t = 0
-        return ts.restart(np.int32(0))
-
-    def _step(self, action):
-        self._t += 1
-        make = ts.termination if self._t == 3 else ts.transition
-        return make(np.int32(self._t), reward=self._t)
 
 
 def py_setting():

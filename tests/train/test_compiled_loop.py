@@ -8,18 +8,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfrl import testing
 from tfrl.agents.dqn import dqn_agent
 from tfrl.environments import (
     batched_py_environment,
     native,
     parallel_py_environment,
-    py_environment,
     suite_gym,
     tf_py_environment,
 )
 from tfrl.networks import q_network, q_rnn_network
 from tfrl.replay_buffers import tf_prioritized_replay_buffer, tf_uniform_replay_buffer
-from tfrl.specs import array_spec
 from tfrl.train import off_policy_loop
 from tfrl.trajectories import time_step as ts
 
@@ -27,48 +26,6 @@ BUFFERS = {
     "uniform": tf_uniform_replay_buffer.TFUniformReplayBuffer,
     "prioritized": tf_prioritized_replay_buffer.TFPrioritizedReplayBuffer,
 }
-
-
-class Corridor(py_environment.PyEnvironment):
-    """Walk left or right on cells 0 to 4; right of cell 4 is the goal. Saves itself."""
-
-    def __init__(self):
-        super().__init__()
-        self._cell = 0
-        self.steps = 0
-        self.reward = -0.1
-        # Before which step, and what, it raises.
-        self.fails_at = None
-        self.error = None
-
-    def action_spec(self):
-        return array_spec.BoundedArraySpec((), np.int64, 0, 1, "action")
-
-    def observation_spec(self):
-        return array_spec.BoundedArraySpec((1,), np.float32, 0, 5, "cell")
-
-    def get_state(self):
-        return self._cell, self.steps
-
-    def set_state(self, state):
-        self._cell, self.steps = state
-
-    def _observation(self):
-        return np.array([self._cell], np.float32)
-
-    def _reset(self):
-        self._cell = 0
-        return ts.restart(self._observation())
-
-    def _step(self, action):
-        if self.steps == self.fails_at:
-            self.fails_at = None
-            raise self.error
-        self.steps += 1
-        self._cell = max(0, self._cell + (1 if action == 1 else -1))
-        if self._cell == 5:
-            return ts.termination(self._observation(), 1.0)
-        return ts.transition(self._observation(), self.reward)
 
 
 def python_environment(*corridors):
@@ -179,9 +136,13 @@ CASES = {
         "is_recurrent": True,
         "sequence_length": 3,
     },
-    "Python": {"environment": lambda: python_environment(Corridor())},
+    "Python": {
+        "environment": lambda: python_environment(testing.CorridorEnvironment())
+    },
     "Python, a batch": {
-        "environment": lambda: python_environment(*(Corridor() for _ in range(3))),
+        "environment": lambda: python_environment(
+            *(testing.CorridorEnvironment() for _ in range(3))
+        ),
         "collect_steps_per_iteration": 2,
     },
 }
@@ -308,7 +269,7 @@ def test_the_program_copies_no_buffer(native_loop):
 
 @pytest.fixture(scope="module")
 def python_loop():
-    corridor = Corridor()
+    corridor = testing.CorridorEnvironment()
     loop, replay_buffer = make_loop(
         environment=python_environment(corridor), max_length=100
     )
@@ -324,7 +285,7 @@ def test_the_environments_own_exception_comes_out_and_the_loop_can_go_on(
 ):
     loop, replay_buffer, corridor = python_loop
     before, frames_before = loop.info(), int(replay_buffer.num_frames())
-    corridor.fails_at, corridor.error = corridor.steps + 7, error
+    corridor.errors[corridor.num_steps + 8] = error
     with pytest.raises(type(error)) as raised:
         loop.run(50)
     assert raised.value is error
@@ -348,14 +309,14 @@ def test_the_environments_own_exception_comes_out_and_the_loop_can_go_on(
 def test_a_loss_that_is_not_finite_is_an_error_after_the_call(python_loop, tmp_path):
     loop, _, corridor = python_loop
     path = save(loop, tmp_path, "good")
-    corridor.reward = np.float32(3e38)
+    corridor.step_reward = np.float32(3e38)
     with pytest.raises(
         tf.errors.InvalidArgumentError,
         match=r"experience: a DqnAgent loss in the last 50 iterations was not finite"
         r".*go on from a checkpoint",
     ):
         loop.run(50)
-    corridor.reward = -0.1
+    corridor.step_reward = -0.1
     restore(loop, path)
     assert np.isfinite(loop.run(5).loss)
 
@@ -367,7 +328,7 @@ def test_a_pipeline_cannot_be_compiled():
 
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_a_buffer_with_too_few_frames_for_a_sample_is_an_error(jit_compile):
-    environment = python_environment(Corridor())
+    environment = python_environment(testing.CorridorEnvironment())
     loop, replay_buffer = make_loop(jit_compile, environment, n_step=4)
     replay_buffer.add_batch(
         tf.nest.map_structure(

@@ -3,62 +3,23 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfrl import testing
 from tfrl.agents.reinforce import reinforce_agent
 from tfrl.environments import (
     batched_py_environment,
     native,
-    py_environment,
     tf_environment,
     tf_py_environment,
     wrappers,
 )
 from tfrl.networks import actor_distribution_network, value_network
 from tfrl.replay_buffers import tf_uniform_replay_buffer
-from tfrl.specs import array_spec
 from tfrl.train import episodic_loop
 from tfrl.trajectories import time_step as ts
 
 
-class Guess(py_environment.PyEnvironment):
-    """Episodes of `length` steps; each pays 1 if the action is the bit on show."""
-
-    def __init__(self, length=3, seed=0):
-        super().__init__()
-        self._length = length
-        self._rng = np.random.default_rng(seed)
-        self._step_count = 0
-        self._bit = 0
-
-    def action_spec(self):
-        return array_spec.BoundedArraySpec((), np.int64, 0, 1, "action")
-
-    def observation_spec(self):
-        return array_spec.BoundedArraySpec((2,), np.float32, 0, 1, "bit")
-
-    def get_state(self):
-        return self._rng.bit_generator.state, self._step_count, self._bit
-
-    def set_state(self, state):
-        self._rng.bit_generator.state, self._step_count, self._bit = state
-
-    def _show(self):
-        self._bit = int(self._rng.integers(2))
-        return np.eye(2, dtype=np.float32)[self._bit]
-
-    def _reset(self):
-        self._step_count = 0
-        return ts.restart(self._show())
-
-    def _step(self, action):
-        reward = float(action == self._bit)
-        self._step_count += 1
-        if self._step_count == self._length:
-            return ts.termination(self._show(), reward)
-        return ts.transition(self._show(), reward)
-
-
 def make_loop(environment=None, seed=1, max_length=100, agent_options=(), **kwargs):
-    environment = environment or Guess()
+    environment = environment or testing.RecallEnvironment()
     if not isinstance(environment, tf_environment.TFEnvironment):
         environment = tf_py_environment.TFPyEnvironment(environment)
     actor = actor_distribution_network.ActorDistributionNetwork(
@@ -118,7 +79,8 @@ def test_an_update_takes_whole_fresh_episodes():
 def test_every_member_gives_its_first_episodes_and_no_more():
     """A short-lived member would otherwise give more episodes than its share."""
     environment = batched_py_environment.BatchedPyEnvironment(
-        [Guess(length=2), Guess(length=5)], multithreading=False
+        [testing.RecallEnvironment(length=2), testing.RecallEnvironment(length=5)],
+        multithreading=False,
     )
     loop = make_loop(environment, collect_episodes_per_iteration=2)
     seen = spy_on_training(loop)
@@ -129,7 +91,7 @@ def test_every_member_gives_its_first_episodes_and_no_more():
 
 
 def test_padding_is_no_episode():
-    padded = wrappers.FixedLength(Guess(length=2), 4)
+    padded = wrappers.FixedLength(testing.RecallEnvironment(length=2), 4)
     loop = make_loop(padded, collect_episodes_per_iteration=2)
     seen = spy_on_training(loop)
     assert loop.run(2).episodes == 4
@@ -172,16 +134,18 @@ def test_calls_of_all_sizes_share_one_trace():
 
 
 def test_it_learns_to_repeat_the_bit():
-    loop = make_loop(Guess(length=10), collect_episodes_per_iteration=4)
+    loop = make_loop(
+        testing.RecallEnvironment(length=10), collect_episodes_per_iteration=4
+    )
     loop.run(100)
     assert loop.info().average_return > 9
 
 
-class Growing(Guess):
+class Growing(testing.RecallEnvironment):
     """Every episode is one step longer than the one before."""
 
     def _reset(self):
-        self._length += 1
+        self.length += 1
         return super()._reset()
 
 
@@ -202,17 +166,17 @@ def test_episodes_that_do_not_fit_the_buffer_are_an_error(jit_compile):
     for variable, value in zip(loop.agent.variables(), before, strict=True):
         np.testing.assert_array_equal(variable, value)
     assert loop.info().environment_steps == 19 + 20 + 20
-    environment._length = 2
+    environment.length = 2
     assert loop.run(1).episodes == 3
 
 
 def test_after_an_error_a_loop_begins_afresh():
-    environment = Guess(length=30)
+    environment = testing.RecallEnvironment(length=30)
     loop = make_loop(environment, max_length=20)
     seen = spy_on_training(loop)
     with pytest.raises(tf.errors.InvalidArgumentError, match="max_length=20"):
         loop.run(3)
-    environment._length = 3
+    environment.length = 3
     loop.run(1)
     (frames,) = seen
     np.testing.assert_array_equal(frames.step_type, [[0, 1, 1]])
@@ -221,22 +185,22 @@ def test_after_an_error_a_loop_begins_afresh():
 @pytest.mark.parametrize("episodes", [0, 3])
 def test_episodes_that_cannot_be_shared_out_are_an_error(episodes):
     environment = batched_py_environment.BatchedPyEnvironment(
-        [Guess(), Guess()], multithreading=False
+        [testing.RecallEnvironment(), testing.RecallEnvironment()], multithreading=False
     )
     with pytest.raises(ValueError, match=f"multiple of .* 2, got {episodes}"):
         make_loop(environment, collect_episodes_per_iteration=episodes)
 
 
-class Various(Guess):
+class Various(testing.RecallEnvironment):
     """Episodes of 3 to 50 steps; a time limit cuts every other one short."""
 
     def _reset(self):
-        self._length = int(self._rng.integers(3, 51))
+        self.length = int(self._rng.integers(3, 51))
         return super()._reset()
 
     def _step(self, action):
         time_step = super()._step(action)
-        if time_step.is_last() and self._length % 2:
+        if time_step.is_last() and self.length % 2:
             return time_step._replace(discount=np.float32(1))
         return time_step
 

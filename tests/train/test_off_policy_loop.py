@@ -5,55 +5,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfrl import testing
 from tfrl.agents.dqn import dqn_agent
-from tfrl.environments import py_environment, tf_py_environment
+from tfrl.environments import tf_py_environment
 from tfrl.networks import q_network
 from tfrl.replay_buffers import tf_prioritized_replay_buffer, tf_uniform_replay_buffer
-from tfrl.specs import array_spec
 from tfrl.train import off_policy_loop
 from tfrl.trajectories import time_step as ts
 
 
-class Corridor(py_environment.PyEnvironment):
-    """Walk left or right on cells 0 to 4; right of cell 4 is the goal. Saves itself."""
-
-    def __init__(self, fails_at=None):
-        super().__init__()
-        self._cell = 0
-        self._steps = 0
-        self._fails_at = fails_at
-
-    def action_spec(self):
-        return array_spec.BoundedArraySpec((), np.int64, 0, 1, "action")
-
-    def observation_spec(self):
-        return array_spec.BoundedArraySpec((1,), np.float32, 0, 5, "cell")
-
-    def get_state(self):
-        return self._cell, self._steps
-
-    def set_state(self, state):
-        self._cell, self._steps = state
-
-    def _observation(self):
-        return np.array([self._cell], np.float32)
-
-    def _reset(self):
-        self._cell = 0
-        return ts.restart(self._observation())
-
-    def _step(self, action):
-        self._steps += 1
-        if self._steps == self._fails_at:
-            raise RuntimeError("the corridor collapsed")
-        self._cell = max(0, self._cell + (1 if action == 1 else -1))
-        if self._cell == 5:
-            return ts.termination(self._observation(), 1.0)
-        return ts.transition(self._observation(), -0.1)
-
-
-class Stateless(Corridor):
-    """The same, but its state cannot be saved."""
+class Stateless(testing.CorridorEnvironment):
+    """Its state cannot be saved."""
 
     def get_state(self):
         raise NotImplementedError
@@ -91,7 +53,9 @@ SOURCES = pytest.mark.parametrize(
 def make_loop(
     environment=None, seed=3, max_length=500, replay="uniform", n_step=1, **kwargs
 ):
-    environment = tf_py_environment.TFPyEnvironment(environment or Corridor())
+    environment = tf_py_environment.TFPyEnvironment(
+        environment or testing.CorridorEnvironment()
+    )
     network = q_network.QNetwork(
         environment.observation_spec(),
         environment.action_spec(),
@@ -352,7 +316,8 @@ def test_it_learns_to_walk_to_the_goal(replay):
 
 
 def test_the_environments_own_exception_comes_out():
-    loop, _ = make_loop(Corridor(fails_at=30))
+    error = RuntimeError("the corridor collapsed")
+    loop, _ = make_loop(testing.CorridorEnvironment(errors={30: error}))
     with pytest.raises(RuntimeError, match="the corridor collapsed"):
         loop.run(50)
 
@@ -410,12 +375,7 @@ def test_a_capacity_that_holds_no_sample_is_an_error():
 
 
 def test_a_loss_that_is_not_finite_is_a_short_error():
-    class Exploding(Corridor):
-        def _step(self, action):
-            step = super()._step(action)
-            return step._replace(reward=np.float32(3e38))
-
-    loop, _ = make_loop(Exploding())
+    loop, _ = make_loop(testing.CorridorEnvironment(5, 3e38, 3e38))
     with pytest.raises(tf.errors.InvalidArgumentError) as error:
         loop.run(50)
     assert error.value.message.startswith("experience: the DqnAgent loss is not finite")

@@ -5,13 +5,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfrl import testing
 from tfrl.agents import DqnAgent, ReinforceAgent
-from tfrl.environments import BatchedPyEnvironment, PyEnvironment, TFPyEnvironment
+from tfrl.environments import BatchedPyEnvironment, TFPyEnvironment
 from tfrl.networks import ActorDistributionRnnNetwork, QRnnNetwork
 from tfrl.replay_buffers import TFUniformReplayBuffer
-from tfrl.specs import array_spec
 from tfrl.train import EpisodicLoop, OffPolicyLoop
-from tfrl.trajectories import time_step as ts
 
 SMALL = {
     "input_fc_layer_params": None,
@@ -20,48 +19,16 @@ SMALL = {
 }
 
 
-class Echo(PyEnvironment):
-    """Shows random bits; each action pays 1 if it is the bit before. Saves itself."""
-
-    def __init__(self, length, seed):
-        super().__init__()
-        self._length = length
-        self._random = np.random.default_rng(seed)
-        self._bits = [0, 0]
-        self._step_count = 0
-
-    def action_spec(self):
-        return array_spec.BoundedArraySpec((), np.int64, 0, 1)
-
-    def observation_spec(self):
-        return array_spec.BoundedArraySpec((1,), np.float32, 0, 1)
-
-    def get_state(self):
-        return self._random.bit_generator.state, list(self._bits), self._step_count
-
-    def set_state(self, state):
-        self._random.bit_generator.state, self._bits, self._step_count = state
-
-    def _show(self):
-        self._bits = [self._bits[1], int(self._random.integers(2))]
-        return np.array([self._bits[1]], np.float32)
-
-    def _reset(self):
-        self._step_count = 0
-        return ts.restart(self._show())
-
-    def _step(self, action):
-        reward = float(action == self._bits[0])
-        self._step_count += 1
-        if self._step_count == self._length:
-            return ts.termination(self._show(), reward)
-        return ts.transition(self._show(), reward)
-
-
 def make_parts(make_agent):
     """Two environments whose episodes do not end together, the agent, and a buffer."""
     environment = TFPyEnvironment(
-        BatchedPyEnvironment([Echo(9, seed=0), Echo(13, seed=1)], multithreading=False)
+        BatchedPyEnvironment(
+            [
+                testing.RecallEnvironment(length, delay=1, seed=seed)
+                for seed, length in enumerate((9, 13))
+            ],
+            multithreading=False,
+        )
     )
     agent = make_agent(
         environment.time_step_spec(),

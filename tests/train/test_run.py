@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfrl import testing
 from tfrl.agents.dqn import dqn_agent
-from tfrl.environments import py_environment, tf_py_environment
+from tfrl.environments import tf_py_environment
 from tfrl.eval import evaluate
 from tfrl.loggers import filters, in_memory, terminal
 from tfrl.networks import q_network
@@ -16,48 +17,21 @@ from tfrl.replay_buffers import tf_uniform_replay_buffer
 from tfrl.savers import checkpointing
 from tfrl.specs import array_spec
 from tfrl.train import off_policy_loop, run, run_directory
-from tfrl.trajectories import time_step as ts
 
 
-class Countdown(py_environment.PyEnvironment):
-    """Three steps of reward 1, whatever is done; its state can be saved."""
-
-    def __init__(self, fails_at=None):
-        super().__init__()
-        self._left = 3
-        self._steps = 0
-        self._fails_at = fails_at
-
-    def action_spec(self):
-        return array_spec.BoundedArraySpec((), np.int64, 0, 1, "action")
-
-    def observation_spec(self):
-        return array_spec.BoundedArraySpec((1,), np.float32, 0, 3, "left")
-
-    def get_state(self):
-        return self._left, self._steps
-
-    def set_state(self, state):
-        self._left, self._steps = state
-
-    def _reset(self):
-        self._left = 3
-        return ts.restart(np.array([3], np.float32))
-
-    def _step(self, action):
-        self._left -= 1
-        self._steps += 1
-        if self._steps == self._fails_at:
-            raise RuntimeError("the clock stopped")
-        observation = np.array([self._left], np.float32)
-        if self._left == 0:
-            return ts.termination(observation, 1.0)
-        return ts.transition(observation, 1.0)
+def countdown(**kwargs):
+    """Three steps of reward 1, whatever is done."""
+    return testing.CountingEnvironment(
+        3,
+        observation_spec=array_spec.BoundedArraySpec((1,), np.float32, 0, 3, "count"),
+        reward=lambda count, action: 1.0,
+        **kwargs,
+    )
 
 
 def make_run(path, environment=None, **kwargs):
     """A run of 20 iterations; `evaluate` returns the iteration unless given."""
-    environment = tf_py_environment.TFPyEnvironment(environment or Countdown())
+    environment = tf_py_environment.TFPyEnvironment(environment or countdown())
     network = q_network.QNetwork(
         environment.observation_spec(),
         environment.action_spec(),
@@ -243,7 +217,8 @@ def test_the_best_return_survives_a_restart(tmp_path):
 
 
 def test_an_error_of_the_environment_leaves_the_checkpoints_as_they_are(tmp_path):
-    this, _ = make_run(tmp_path, Countdown(fails_at=16))
+    error = RuntimeError("the clock stopped")
+    this, _ = make_run(tmp_path, countdown(errors={16: error}))
     with pytest.raises(RuntimeError, match="the clock stopped"):
         this.run()
     after, loop = make_run(tmp_path)

@@ -5,55 +5,26 @@ import threading
 import numpy as np
 import pytest
 
+from tfrl import testing
 from tfrl.environments import batched_py_environment, py_environment
 from tfrl.specs import array_spec
-from tfrl.trajectories import time_step as ts
 
 
-class Counter(py_environment.PyEnvironment):
+class Counter(testing.CountingEnvironment):
+    """Rewards a step with its action; remembers the thread of the last one."""
+
     def __init__(self, length=2, limit=9):
-        super().__init__()
-        self._length = length
-        self._limit = limit
-        self.count = 0
-        self.closed = False
-
-    def observation_spec(self):
-        return {"count": array_spec.BoundedArraySpec((1,), np.int32, 0, self._limit)}
-
-    def action_spec(self):
-        return array_spec.BoundedArraySpec((), np.int32, 0, 9)
-
-    def seed(self, seed):
-        return seed
-
-    def get_info(self):
-        return self.count
-
-    def get_state(self):
-        return self.count
-
-    def set_state(self, state):
-        self.count = state
-
-    def render(self, mode="rgb_array"):
-        return np.full((2, 2, 3), self.count, np.uint8)
-
-    def close(self):
-        self.closed = True
-
-    def _observe(self):
-        self.thread = threading.get_ident()
-        return {"count": np.array([self.count], np.int32)}
-
-    def _reset(self):
-        self.count = 0
-        return ts.restart(self._observe())
+        count = array_spec.BoundedArraySpec((1,), np.int32, 0, limit)
+        super().__init__(
+            length,
+            observation_spec={"count": count},
+            action_spec=array_spec.BoundedArraySpec((), np.int32, 0, 9),
+            reward=lambda count, action: float(action),
+        )
 
     def _step(self, action):
-        self.count += 1
-        make = ts.termination if self.count >= self._length else ts.transition
-        return make(self._observe(), float(action))
+        self.thread = threading.get_ident()
+        return super()._step(action)
 
 
 def make(*lengths, multithreading=False):
@@ -80,7 +51,7 @@ def test_members_answer_for_themselves():
     environment.envs[1].step(0)
     assert (environment.batched, environment.batch_size) == (True, 2)
     assert environment.seed(5) == [5, 6]
-    assert environment.get_info().tolist() == [0, 1]
+    assert environment.get_info()["count"].tolist() == [0, 1]
     assert environment.render()[:, 0, 0, 0].tolist() == [0, 1]
     assert environment.current_time_step().step_type.tolist() == [0, 1]
     assert environment.action_spec() == Counter().action_spec()
@@ -210,11 +181,12 @@ def test_a_closed_environment_says_so():
 
 
 def test_time_steps_that_do_not_fit_together_name_the_member():
-    class Odd(Counter):
-        def _observe(self):
-            return {"count": np.zeros(3, np.int32)}
-
-    environment = batched_py_environment.BatchedPyEnvironment([Counter(), Odd()], False)
+    odd = testing.CountingEnvironment(
+        observation_spec=Counter().observation_spec(),
+        action_spec=Counter().action_spec(),
+        observe=lambda count: {"count": np.zeros(3, np.int32)},
+    )
+    environment = batched_py_environment.BatchedPyEnvironment([Counter(), odd], False)
     with pytest.raises(
         ValueError,
         match=r"envs\[1\]: got observation/count of shape \(3,\), expected \(1,\)",

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfrl import testing
 from tfrl.environments import (
-    py_environment,
     random_tf_environment,
     suite_gym,
     tf_environment,
@@ -21,76 +21,29 @@ from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
 
 
-class Scripted(py_environment.PyEnvironment):
-    """Its observation counts steps; `script` says what to do instead at a step."""
+class Scripted(testing.CountingEnvironment):
+    """`script` says what to return instead at a step; remembers its threads."""
 
     def __init__(self, script=None, length=3):
-        super().__init__()
+        super().__init__(
+            length,
+            observation_spec=array_spec.BoundedArraySpec((2,), np.float32, -9.0, 9.0),
+            action_spec=array_spec.BoundedArraySpec((), np.int64, 0, 4),
+            discount=0.9,
+        )
         self.script = script or {}
-        self.length = length
-        self.count = 0
-        self.actions = []
         self.threads = set()
-        self.closed = False
-
-    def observation_spec(self):
-        return array_spec.BoundedArraySpec((2,), np.float32, -9.0, 9.0)
-
-    def action_spec(self):
-        return array_spec.BoundedArraySpec((), np.int64, 0, 4)
-
-    def get_state(self):
-        return self.count
-
-    def set_state(self, state):
-        self.count = state
-
-    def render(self, mode="rgb_array"):
-        return np.full((4, 6, 3), self.count, np.uint8)
-
-    def close(self):
-        self.closed = True
 
     def _reset(self):
         self.threads.add(threading.get_ident())
-        self.count = 0
-        return ts.restart(np.zeros(2, np.float32))
+        return super()._reset()
 
     def _step(self, action):
         self.threads.add(threading.get_ident())
-        self.actions.append(action)
-        self.count += 1
-        observation = np.full(2, self.count, np.float32)
+        time_step = super()._step(action)
         if self.count in self.script:
-            return self.script[self.count](observation)
-        if self.count >= self.length:
-            return ts.termination(observation, float(self.count))
-        return ts.transition(observation, float(self.count), 0.9)
-
-
-class Nested(Scripted):
-    def observation_spec(self):
-        return {
-            "count": array_spec.ArraySpec((), np.int32),
-            "rest": (array_spec.ArraySpec((1,), np.uint8),),
-        }
-
-    def action_spec(self):
-        return {
-            "a": array_spec.BoundedArraySpec((), np.int32, 0, 1),
-            "b": (array_spec.BoundedArraySpec((2,), np.float32, -1.0, 1.0),),
-        }
-
-    def _reset(self):
-        return ts.restart(self._observe())
-
-    def _step(self, action):
-        self.actions.append(action)
-        self.count += 1
-        return ts.transition(self._observe(), 1.0)
-
-    def _observe(self):
-        return {"count": self.count, "rest": (np.array([self.count], np.uint8),)}
+            return self.script[self.count](time_step.observation)
+        return time_step
 
 
 def wrap(*args, **kwargs):
@@ -265,7 +218,20 @@ def test_batched_members_are_at_different_step_types(stepping):
 
 @MODES
 def test_nests_of_actions_and_observations(stepping):
-    environment = tf_py_environment.TFPyEnvironment(Nested())
+    environment = tf_py_environment.TFPyEnvironment(
+        testing.CountingEnvironment(
+            observation_spec={
+                "count": array_spec.ArraySpec((), np.int32),
+                "rest": (array_spec.ArraySpec((1,), np.uint8),),
+            },
+            action_spec={
+                "a": array_spec.BoundedArraySpec((), np.int32, 0, 1),
+                "b": (array_spec.BoundedArraySpec((2,), np.float32, -1.0, 1.0),),
+            },
+            # A Python number does for an array.
+            observe=lambda n: {"count": n, "rest": (np.array([n], np.uint8),)},
+        )
+    )
     step = stepping(environment)
     environment.reset()
     time_step = step({"a": tf.constant([1]), "b": (tf.constant([[0.5, -0.5]]),)})
@@ -578,10 +544,10 @@ def test_python_environment_and_tensors_agree_on_the_current_step():
 
 def test_render_gives_a_batch_of_pictures():
     environment = wrap()
-    assert environment.render().shape == (1, 4, 6, 3)
+    assert environment.render().shape == (1, 2, 3, 3)
     environment.step([0])
     picture = tf.function(environment.render)()
-    assert (picture.shape, picture.dtype) == ((1, 4, 6, 3), tf.uint8)
+    assert (picture.shape, picture.dtype) == ((1, 2, 3, 3), tf.uint8)
     assert picture.numpy().max() == 1
     assert environment.render("human") is None
 

@@ -53,7 +53,7 @@ def test_counting_rewards_a_step_with_its_number():
     assert environment.actions == [1, 0, 1]
     assert (environment.count, environment.num_steps) == (1, 3)
     assert environment.get_info() == {"count": 1}
-    assert environment.render().tolist() == np.ones((2, 2, 3)).tolist()
+    assert environment.render().tolist() == np.ones((2, 3, 3)).tolist()
 
 
 def test_counting_truncates_and_rewards_as_asked():

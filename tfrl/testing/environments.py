@@ -163,9 +163,9 @@ class CountingEnvironment(_TestEnvironment):
         self.count, self.num_steps = state
 
     def render(self, mode: str = "rgb_array") -> np.ndarray:
-        """Returns a picture `[2, 2, 3]`, uint8, filled with the count."""
+        """Returns a picture `[2, 3, 3]`, uint8, filled with the count."""
         del mode
-        return np.full((2, 2, 3), self.count, np.uint8)
+        return np.full((2, 3, 3), self.count, np.uint8)
 
     def close(self) -> None:
         """Sets `closed`."""

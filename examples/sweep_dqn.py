@@ -16,7 +16,6 @@ import time
 
 import keras
 import numpy as np
-import tensorflow as tf
 from absl import flags
 
 from examples import cli
@@ -75,7 +74,6 @@ def make_loop(
         fc_layer_params=tuple(config.fc_layer_params),
         seed=seed,
     )
-    train_step = tf.Variable(0, dtype=tf.int64, name="train_step")
     epsilon = keras.optimizers.schedules.PolynomialDecay(
         config.initial_epsilon, config.epsilon_decay_iterations, config.final_epsilon
     )
@@ -84,11 +82,10 @@ def make_loop(
         environment.action_spec(),
         q_network=network,
         optimizer=keras.optimizers.Adam(learning_rate),
-        epsilon_greedy=lambda: epsilon(train_step),
+        epsilon_greedy=epsilon,
         target_update_tau=config.target_update_tau,
         td_errors_loss_fn=common.element_wise_squared_loss,
         gamma=config.gamma,
-        train_step_counter=train_step,
         seed=seed,
     )
     replay_buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer(

@@ -1,5 +1,6 @@
 """`BoltzmannPolicy`: logits divided by a temperature."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -52,6 +53,18 @@ def test_temperature_may_be_a_callable_that_reads_a_variable():
     np.testing.assert_allclose(logits(step()), Q_VALUES)
     temperature.assign(0.5)
     np.testing.assert_allclose(logits(step()), [[2.0, 6.0, 4.0]])
+
+
+def test_temperature_may_be_a_schedule_of_a_step():
+    counter = tf.Variable(0, dtype=tf.int64)
+    decay = keras.optimizers.schedules.ExponentialDecay(1.0, 1, 0.5)
+    policy = make(decay, step=counter)
+    logits = tf.function(lambda t: policy.distribution(t).action.logits)
+    np.testing.assert_allclose(logits(step()), Q_VALUES)
+    counter.assign(1)
+    np.testing.assert_allclose(logits(step()), [[2.0, 6.0, 4.0]])
+    with pytest.raises(ValueError, match=r"step: got None beside .* as temperature"):
+        make(decay)
 
 
 def test_actions_follow_the_softmax():

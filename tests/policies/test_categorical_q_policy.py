@@ -1,5 +1,6 @@
 """`CategoricalQPolicy`: expected values of distributions, masks, temperature."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -115,6 +116,18 @@ def test_the_temperature_may_be_read_at_each_action():
     first = logits_of().numpy()
     temperature.assign(2.0)
     np.testing.assert_allclose(logits_of(), first / 2.0, rtol=1e-6)
+
+
+def test_the_temperature_may_be_a_schedule_of_a_step():
+    counter = tf.Variable(0, dtype=tf.int64)
+    rise = keras.optimizers.schedules.PolynomialDecay(1.0, 1, 2.0)
+    policy = make(temperature=rise, step=counter)
+    logits_of = tf.function(lambda: policy.distribution(step()).action.logits)
+    first = logits_of().numpy()
+    counter.assign(1)
+    np.testing.assert_allclose(logits_of(), first / 2.0, rtol=1e-6)
+    with pytest.raises(ValueError, match=r"step: got None beside .* as temperature"):
+        make(temperature=rise)
 
 
 def test_a_network_without_atoms_is_refused():

@@ -1,5 +1,6 @@
 """`GaussianPolicy` and `OUNoisePolicy`: noise on continuous actions."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -70,6 +71,17 @@ def test_the_scale_may_be_read_at_each_action():
     assert np.abs(action(step(1), (), 3).action["a"]).max() > 0
     scale.assign(0.0)
     np.testing.assert_array_equal(action(step(1), (), 3).action["a"], [[0.0, 0.0]])
+
+
+def test_the_scale_may_be_a_schedule_of_a_step():
+    counter = tf.Variable(0, dtype=tf.int64)
+    decay = keras.optimizers.schedules.PolynomialDecay(1.0, 2, 0.0)
+    action = tf.function(gaussian(decay, clip=False, step=counter).action)
+    first = action(step(1), (), 3).action["a"].numpy()
+    counter.assign(1)
+    np.testing.assert_allclose(action(step(1), (), 3).action["a"], first / 2)
+    with pytest.raises(ValueError, match=r"step: got None beside .* as scale"):
+        gaussian(decay)
 
 
 @pytest.mark.parametrize("policy_class", BOTH)

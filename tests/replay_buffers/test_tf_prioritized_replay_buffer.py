@@ -1,3 +1,4 @@
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -131,6 +132,19 @@ def test_weights_follow_the_paper(beta):
     np.testing.assert_allclose(info.weights, weights / np.max(weights), rtol=1e-5)
     assert info.weights.dtype == tf.float32
     assert float(tf.reduce_max(info.weights)) == 1
+
+
+def test_the_exponent_of_the_weights_may_be_a_schedule_of_a_step():
+    counter = tf.Variable(0, dtype=tf.int64)
+    anneal = keras.optimizers.schedules.PolynomialDecay(0.4, 3, 1.0)
+    buffer = _filled(1, 4, importance_exponent=anneal, step=counter)
+    betas = []
+    for _ in range(5):
+        betas.append(float(buffer.importance_exponent()))
+        counter.assign_add(1)
+    np.testing.assert_allclose(betas, [0.4, 0.6, 0.8, 1.0, 1.0], rtol=1e-6)
+    with pytest.raises(ValueError, match=r"step: got None beside .* as importance_exp"):
+        _filled(1, 4, importance_exponent=anneal)
 
 
 @pytest.mark.parametrize("kind", ["variable", "callable"])

@@ -9,6 +9,7 @@ import tensorflow as tf
 from tfrl.policies import tf_policy, utils, wrapper_policy
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
+from tfrl.utils import schedules
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -22,13 +23,17 @@ class BoltzmannPolicy(wrapper_policy.WrapperPolicy):
 
     Args:
       policy: a policy with distributions that have logits.
-      temperature: a positive number, a scalar tensor or variable, or a callable that
-        returns one of these; None leaves the logits alone.
+      temperature: a positive number, a scalar tensor or variable, a callable that
+        returns one of these, or a Keras schedule of `step`; None leaves the logits
+        alone.
       name: the module's name.
+      step: the variable that a schedule given as `temperature` follows, such as an
+        agent's `train_step_counter`.
       seed: see `TFPolicy`.
 
     Raises:
-      ValueError: a number `temperature` that is not positive.
+      ValueError: a number `temperature` that is not positive, or a schedule without
+        `step`.
     """
 
     def __init__(
@@ -37,13 +42,14 @@ class BoltzmannPolicy(wrapper_policy.WrapperPolicy):
         temperature: types.FloatOrReturningFloat | None = 1.0,
         name: str | None = None,
         *,
+        step: tf.Variable | None = None,
         seed: int | None = None,
     ) -> None:
         utils.check_positive(
             "temperature", temperature, "use GreedyPolicy for the limit of 0."
         )
         super().__init__(policy, name, seed=seed, clip=False)
-        self._temperature = temperature
+        self._temperature = schedules.follow("temperature", temperature, step)
 
     def _greedy_action(
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor
@@ -59,7 +65,7 @@ class BoltzmannPolicy(wrapper_policy.WrapperPolicy):
         )
         if self._temperature is None:
             return step
-        temperature = utils.current_value(self._temperature)
+        temperature = schedules.current_value(self._temperature)
 
         def soften(distribution: Any) -> Any:
             return distribution.copy(

@@ -14,7 +14,7 @@ from tfrl.policies import q_policy, utils
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import common
+from tfrl.utils import common, schedules
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -36,15 +36,19 @@ class CategoricalQPolicy(q_policy.QPolicy):
       min_q_value, max_q_value: the ends of the support.
       observation_and_action_constraint_splitter: see `TFPolicy`. The network sees the
         first part only; the values of invalid actions become the dtype's minimum.
-      temperature: a positive number, a scalar tensor or variable, or a callable that
-        returns one of these; near 0 the action is the greedy one.
+      temperature: a positive number, a scalar tensor or variable, a callable that
+        returns one of these, or a Keras schedule of `step`; near 0 the action is the
+        greedy one.
       name: the module's name.
+      step: the variable that a schedule given as `temperature` follows, such as an
+        agent's `train_step_counter`.
       emit_log_probability, seed: see `TFPolicy`.
 
     Raises:
       TypeError: `action_spec` is not a `BoundedTensorSpec`.
       ValueError: the actions do not start from 0, the network has no `num_atoms` or
-        does not fit, the support is empty, or the temperature is not positive.
+        does not fit, the support is empty, the temperature is not positive, or a
+        schedule has no `step`.
     """
 
     def __init__(
@@ -59,6 +63,7 @@ class CategoricalQPolicy(q_policy.QPolicy):
         name: str | None = None,
         *,
         emit_log_probability: bool = False,
+        step: tf.Variable | None = None,
         seed: int | None = None,
     ) -> None:
         action_spec = tensor_spec.from_spec(action_spec)
@@ -82,7 +87,7 @@ class CategoricalQPolicy(q_policy.QPolicy):
             self._q_network.create_variables(), (num_actions, num_atoms), str(q_network)
         )
         self._support = np.linspace(min_q_value, max_q_value, num_atoms, dtype="f4")
-        self._temperature = temperature
+        self._temperature = schedules.follow("temperature", temperature, step)
 
     def _values_of(self, network_output: tf.Tensor) -> tf.Tensor:
         support = tf.constant(self._support, network_output.dtype)
@@ -95,7 +100,7 @@ class CategoricalQPolicy(q_policy.QPolicy):
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor
     ) -> policy_step.PolicyStep:
         values, policy_state = self._q_values(time_step, policy_state)
-        temperature = utils.current_value(self._temperature)
+        temperature = schedules.current_value(self._temperature)
         logits = utils.divide_logits(values, temperature)
         return policy_step.PolicyStep(self._as_distribution(logits), policy_state)
 

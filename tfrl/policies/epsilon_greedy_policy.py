@@ -6,7 +6,6 @@ import numbers
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import keras
 import tensorflow as tf
 
 from tfrl.policies import (
@@ -19,7 +18,7 @@ from tfrl.policies import (
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import nest_utils, seeds
+from tfrl.utils import nest_utils, schedules, seeds
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -38,9 +37,8 @@ class EpsilonGreedyPolicy(wrapper_policy.WrapperPolicy):
 
     Args:
       policy: the policy whose greedy action is taken.
-      epsilon: a number in [0, 1]; a scalar tensor or variable; a callable that returns
-        one of these, called at each action (inside a `tf.function`: traced once, so
-        that it should read a variable); or a Keras learning-rate schedule of `step`.
+      epsilon: a number in [0, 1], a scalar tensor or variable, a callable that returns
+        one of these, or a Keras schedule of `step`; see `tfrl.utils.schedules`.
       exploration_mask: `[num_actions]` of 0 and 1, the actions that exploration may
         take.
       info_fields_to_inherit_from_greedy: fields of `info` that are always the greedy
@@ -114,7 +112,7 @@ class EpsilonGreedyPolicy(wrapper_policy.WrapperPolicy):
                 f"{time_step.step_type.shape}, expected at most one batch dimension "
                 "[B]; act on one step at a time."
             )
-        epsilon = tf.cast(utils.current_value(self._epsilon), tf.float32)
+        epsilon = tf.cast(schedules.current_value(self._epsilon), tf.float32)
         greedy = self._greedy_policy._action(
             time_step=time_step, policy_state=policy_state, seed=seed
         )
@@ -192,17 +190,9 @@ def _is_small_discrete(action_spec: Any) -> bool:
 
 
 def _as_epsilon(epsilon: Any, step: tf.Variable | None) -> Any | Callable[[], Any]:
-    if isinstance(epsilon, keras.optimizers.schedules.LearningRateSchedule):
-        if step is None:
-            raise ValueError(
-                f"step: got None beside the schedule {type(epsilon).__name__} as "
-                "epsilon, expected the variable that it follows; pass for example "
-                "step=agent.train_step_counter."
-            )
-        return lambda: epsilon(step)
     if isinstance(epsilon, numbers.Real) and not 0 <= float(epsilon) <= 1:
         raise ValueError(
             f"epsilon: got {epsilon}, expected a probability in [0, 1]; 0 never "
             "explores, 1 always does."
         )
-    return epsilon
+    return schedules.follow("epsilon", epsilon, step)

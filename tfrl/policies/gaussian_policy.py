@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from tfrl.policies import noise_policy, tf_policy, utils
-from tfrl.utils import seeds
+from tfrl.utils import schedules, seeds
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -23,13 +23,17 @@ class GaussianPolicy(noise_policy.NoisePolicy):
     Args:
       wrapped_policy: a policy whose actions are all floats.
       scale: standard deviation of the noise, in the units of the action: a number, a
-        scalar tensor or variable, or a callable that returns one of these.
+        scalar tensor or variable, a callable that returns one of these, or a Keras
+        schedule of `step`.
       clip: whether `action` clips to the bounds of the action spec.
       name: the module's name.
+      step: the variable that a schedule given as `scale` follows, such as an agent's
+        `train_step_counter`.
       seed: see `TFPolicy`.
 
     Raises:
-      ValueError: some action is discrete, or a number `scale` is negative.
+      ValueError: some action is discrete, a number `scale` is negative, or a schedule
+        has no `step`.
     """
 
     def __init__(
@@ -39,16 +43,17 @@ class GaussianPolicy(noise_policy.NoisePolicy):
         clip: bool = True,
         name: str | None = None,
         *,
+        step: tf.Variable | None = None,
         seed: int | None = None,
     ) -> None:
         utils.check_not_negative("scale", scale, "0 adds no noise.")
         super().__init__(wrapped_policy, clip=clip, name=name, seed=seed)
-        self._scale = scale
+        self._scale = schedules.follow("scale", scale, step)
 
     def _add_noise(
         self, action: types.NestedTensor, seed: tf.Tensor
     ) -> types.NestedTensor:
-        scale = utils.current_value(self._scale)
+        scale = schedules.current_value(self._scale)
         flat = tf.nest.flatten(action)
 
         def perturb(value: tf.Tensor, one_seed: Any) -> tf.Tensor:

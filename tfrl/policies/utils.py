@@ -122,11 +122,6 @@ def random_valid_index(mask: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
     return tf.argmax(valid, axis=-1, output_type=tf.int32)
 
 
-def current_value(value: Any) -> Any:
-    """Returns what `value()` gives if it can be called (now, each time), or `value`."""
-    return value() if callable(value) else value
-
-
 def check_positive(argument: str, value: Any, hint: str) -> None:
     """Raises ValueError if the number `value` is not positive."""
     if isinstance(value, numbers.Real) and not float(value) > 0:

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from tfrl.compilation import context
 from tfrl.replay_buffers.ring import packed_table, ring_replay_buffer, sum_tree
-from tfrl.utils import seeds
+from tfrl.utils import schedules, seeds
 
 
 class PrioritizedBufferInfo(NamedTuple):
@@ -81,6 +81,7 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
         priority_exponent: float = 0.6,
         importance_exponent: Any = 0.4,
         epsilon: float = 1e-6,
+        step: tf.Variable | None = None,
         seed: int | None = None,
     ) -> None:
         """Creates the storage.
@@ -99,14 +100,17 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
           stateful_dataset: Kept for its property; datasets read variables in any case.
           priority_exponent: alpha, how much the priorities matter; 0 samples uniformly.
           importance_exponent: beta, how much of the bias the weights take back; 1 is
-            all of it. A number, a tensor or variable, or a callable without arguments
-            that is evaluated for each sample; the paper anneals from 0.4 to 1.
+            all of it. A number, a tensor or variable, a callable without arguments
+            that is evaluated for each sample, or a Keras schedule of `step`; the paper
+            anneals from 0.4 to 1.
           epsilon: Added to every priority that is given, so that none is zero.
+          step: The variable that a schedule given as `importance_exponent` follows,
+            such as an agent's `train_step_counter`.
           seed: Of the sampling; None follows `tf.random.set_seed`.
 
         Raises:
           ValueError: If a size is not positive, an exponent or `epsilon` is negative,
-            or a spec cannot be stored.
+            a spec cannot be stored, or a schedule is given without `step`.
         """
         _check_not_negative("priority_exponent", priority_exponent)
         _check_not_negative("epsilon", epsilon)
@@ -125,7 +129,7 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
             seed=seed,
         )
         self._alpha = float(priority_exponent)
-        self._beta = importance_exponent
+        self._beta = schedules.follow("importance_exponent", importance_exponent, step)
         self._epsilon = float(epsilon)
         self._num_leaves = self._batch_size * self._ring
         with self._placed(), tf.name_scope(scope):
@@ -154,8 +158,7 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
 
     def importance_exponent(self) -> tf.Tensor:
         """Returns the exponent of the weights as it is now, beta, float64 `[]`."""
-        beta = self._beta() if callable(self._beta) else self._beta
-        return tf.cast(beta, tf.float64)
+        return tf.cast(schedules.current_value(self._beta), tf.float64)
 
     def variables(self) -> list[tf.Variable]:
         """Returns storage, head, random state, tree and largest priority."""

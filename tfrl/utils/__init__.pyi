@@ -11,6 +11,7 @@ from . import object_identity as object_identity
 from . import optimizers as optimizers
 from . import ou_process as ou_process
 from . import running_moments as running_moments
+from . import schedules as schedules
 from . import seeds as seeds
 from . import summaries as summaries
 from . import tensor_normalizer as tensor_normalizer

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
 import tensorflow as tf
 
 from tfrl.networks import network as network_lib
@@ -82,13 +81,6 @@ def build_networks(
     return q_network, common.maybe_copy_target_network_with_checks(
         q_network, target_q_network, "TargetQNetwork", input_spec
     )
-
-
-def following(value: Any, step: tf.Variable) -> Any:
-    """Returns `value`, or for a Keras schedule a callable that gives it at `step`."""
-    if isinstance(value, keras.optimizers.schedules.LearningRateSchedule):
-        return lambda: value(step)
-    return value
 
 
 def check_element_wise(td_loss: tf.Tensor, td_error: tf.Tensor) -> None:

@@ -30,7 +30,7 @@ from tfrl.policies import q_policy, tf_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
-from tfrl.utils import common, optimizers, variables
+from tfrl.utils import common, optimizers, schedules, variables
 
 
 class DqnLossInfo(NamedTuple):
@@ -160,11 +160,13 @@ class DqnAgent(q_network_agent.QNetworkAgent):
         # Variables among them are tracked by the policies.
         self._set_untracked(
             "_epsilon_greedy",
-            construction.following(epsilon_greedy, train_step_counter),
+            schedules.follow("epsilon_greedy", epsilon_greedy, train_step_counter),
         )
         self._set_untracked(
             "_boltzmann_temperature",
-            construction.following(boltzmann_temperature, train_step_counter),
+            schedules.follow(
+                "boltzmann_temperature", boltzmann_temperature, train_step_counter
+            ),
         )
         self._policy_seed = seed
         greedy, collect = self._setup_policy(

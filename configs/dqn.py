@@ -21,8 +21,8 @@ def get_config() -> ConfigDict:
     config.initial_collect_steps = 1_000
     config.collect_steps_per_iteration = 4
     config.train_steps_per_iteration = 4
-    # Or "prioritized", with the settings below, or "service": uniform in a server of
-    # its own, which neither needs nor gets compiled loops.
+    # Or "prioritized", with the settings below. "service", uniform in a server of its
+    # own, is what train_dqn_service.py sets; its loop is not compiled.
     config.replay = "uniform"
     config.replay_capacity = 50_000
     config.priority_exponent = 0.6

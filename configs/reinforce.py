@@ -14,7 +14,7 @@ def get_config() -> ConfigDict:
 
     config.num_iterations = 250
     config.collect_episodes_per_iteration = 2
-    config.replay = "uniform"  # Or "service", a queue in a server of its own.
+    config.replay = "uniform"  # train_reinforce_service.py sets "service".
     config.replay_capacity = 2_000
 
     config.fc_layer_params = (100,)

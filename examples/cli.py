@@ -46,8 +46,11 @@ def define_config(name: str) -> Any:
         )
 
 
-def read_config(flag: Any) -> Config:
-    """The configuration, with the plain flags in the place of its fields."""
+def read_config(flag: Any, replay: str | None = None) -> Config:
+    """The configuration, with the plain flags in the place of its fields.
+
+    A script for one kind of `replay` alone names it.
+    """
     config = flag.value
     for name, plain in (
         ("env", ENV),
@@ -57,6 +60,13 @@ def read_config(flag: Any) -> Config:
     ):
         if plain.value is not None:
             config[name] = plain.value
+    if replay is not None:
+        if _REPLAY.value not in (None, replay):
+            raise ValueError(
+                f"replay: got {_REPLAY.value!r}, expected {replay!r} in this script; "
+                "leave it out."
+            )
+        config.replay = replay
     if config.num_iterations < 1:
         raise ValueError(
             f"num_iterations: expected at least 1, got {config.num_iterations}."

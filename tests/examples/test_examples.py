@@ -217,27 +217,69 @@ def test_train_dqn_runs_with_prioritized_replay(run, tmp_path):
     assert any("_max_priority" in name for name in saved.get_variable_to_shape_map())
 
 
-def test_train_dqn_runs_with_a_replay_server(run, tmp_path):
+# config.json of `train_dqn --replay=service`, as it was before train_dqn_service.
+OLD_SERVICE_RUN = {
+    "algorithm": "dqn",
+    "batch_size": 64,
+    "checkpoint_interval": 10,
+    "collect_steps_per_iteration": 4,
+    "double_q": True,
+    "dtype": "float32",
+    "env": "CartPole-v1",
+    "epsilon_decay_iterations": 2000,
+    "eval_interval": 40,
+    "fc_layer_params": [100, 100],
+    "final_epsilon": 0.05,
+    "final_importance_exponent": 1.0,
+    "final_learning_rate": 1e-05,
+    "gamma": 0.995,
+    "importance_exponent": 0.4,
+    "initial_collect_steps": 100,
+    "initial_epsilon": 1.0,
+    "jit_compile": True,
+    "learning_rate": 0.002,
+    "log_interval": 20,
+    "n_step_update": 3,
+    "num_envs": 1,
+    "num_eval_episodes": 3,
+    "num_iterations": 120,
+    "priority_exponent": 0.6,
+    "replay": "service",
+    "replay_capacity": 50000,
+    "seed": 0,
+    "target_update_period": 1,
+    "target_update_tau": 0.02,
+    "train_steps_per_iteration": 4,
+}
+
+
+def test_a_run_with_a_replay_server_goes_on_also_one_of_the_old_flag(run, tmp_path):
     logdir = tmp_path / "run"
-    code, output, errors = run(
-        "train_dqn",
-        f"--logdir={logdir}",
-        "--replay=service",
-        *SMALL_DQN,
-        "--num_iterations=40",
-    )
+    logdir.mkdir()
+    (logdir / "config.json").write_text(json.dumps(OLD_SERVICE_RUN))
+    process = start("train_dqn_service", f"--logdir={logdir}", *SMALL_DQN)
+    deadline = time.monotonic() + 200
+    while not (logdir / "checkpoints" / "ckpt-20.index").exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=100)
+    assert process.returncode == 130
+    code, output, errors = run("train_dqn_service", f"--logdir={logdir}", *SMALL_DQN)
     assert code == 0, errors
-    assert "Finished 40 iterations" in output
+    assert "Resumed at iteration" in errors
+    assert "Finished 120 iterations" in output
     # The server's checkpoint of its table is complete.
     assert len(list((logdir / "checkpoints" / "replay").glob("*/DONE"))) == 1
 
 
-@pytest.mark.parametrize("replay", ["uniform", "service"])
-def test_train_reinforce_runs(replay, run, tmp_path):
+@pytest.mark.parametrize("module", ["train_reinforce", "train_reinforce_service"])
+def test_train_reinforce_runs(module, run, tmp_path):
+    logdir = tmp_path / "run"
     code, output, errors = run(
-        "train_reinforce",
-        f"--logdir={tmp_path / 'run'}",
-        f"--replay={replay}",
+        module,
+        f"--logdir={logdir}",
         "--num_iterations=4",
         "--config.eval_interval=2",
         "--config.num_eval_episodes=2",
@@ -245,6 +287,10 @@ def test_train_reinforce_runs(replay, run, tmp_path):
     )
     assert code == 0, errors
     assert "Finished 4 iterations" in output
+    # What `train_reinforce --replay=service` wrote before there was the script.
+    replay = {"train_reinforce": "uniform", "train_reinforce_service": "service"}
+    config = json.loads((logdir / "config.json").read_text())
+    assert (config["algorithm"], config["replay"]) == ("reinforce", replay[module])
 
 
 @pytest.mark.parametrize(
@@ -262,7 +308,15 @@ def test_train_reinforce_runs(replay, run, tmp_path):
         ("train_dqn", ["--num_iterations=0"], "num_iterations: expected at least 1"),
         ("train_dqn", ["--config.replay_capacity=1"], "num_steps"),
         ("train_dqn", ["--config.jit_compile=perhaps"], "jit_compile"),
-        ("train_dqn", ["--replay=magic"], "'uniform' or 'prioritized' or 'service'"),
+        ("train_dqn", ["--replay=magic"], "got 'magic', expected 'uniform' or 'prior"),
+        ("train_dqn", ["--replay=service"], "python -m examples.train_dqn_service"),
+        (
+            "train_reinforce",
+            ["--replay=service"],
+            "python -m examples.train_reinforce_service",
+        ),
+        ("train_dqn_service", ["--replay=uniform"], "expected 'service'"),
+        ("train_reinforce_service", ["--config.num_envs=2"], "expected 1"),
         ("play", [], "--logdir: expected the folder of a run"),
         ("play", ["--logdir=/nowhere"], "saved_model.pb"),
     ],
@@ -270,7 +324,7 @@ def test_train_reinforce_runs(replay, run, tmp_path):
 def test_a_wrong_word_gets_help_and_no_traceback(
     run, module, arguments, message, tmp_path
 ):
-    if module == "train_dqn" and not any("logdir" in a for a in arguments):
+    if module.startswith("train_") and not any("logdir" in a for a in arguments):
         arguments = [*arguments, f"--logdir={tmp_path / 'run'}"]
     code, output, errors = run(module, *arguments)
     assert code != 0

@@ -1,0 +1,79 @@
+"""Trains (double) DQN with its experience in a replay server, a process of its own.
+
+    python -m examples.train_dqn_service
+    python -m examples.train_dqn_service --env=Acrobot-v1 --seed=3
+
+Agent, settings and outputs are those of train_dqn.py. An interrupted run goes on when
+the same command is run again, also one that was started by `train_dqn --replay=service`
+before this script was there; the server's checkpoints are beside the agent's.
+"""
+
+from examples import cli, train_dqn
+from tfrl import replay_service, train
+from tfrl.agents.dqn import dqn_agent
+from tfrl.environments import tf_py_environment
+from tfrl.replay_buffers import reverb_replay_buffer, reverb_utils
+from tfrl.specs import tensor_spec
+
+
+def main() -> None:
+    config = cli.read_config(train_dqn.CONFIG, replay="service")
+    environment = cli.make_environment(config.env, config.num_envs, config.seed)
+    agent = train_dqn.make_agent(config, environment)
+    agent.initialize()
+    directory = cli.make_directory("dqn", config)
+    loop = train.OffPolicyLoop(
+        environment,
+        agent,
+        make_replay_buffer(config, environment, agent, directory),
+        collect_steps_per_iteration=config.collect_steps_per_iteration,
+        train_steps_per_iteration=config.train_steps_per_iteration,
+        initial_collect_steps=config.initial_collect_steps,
+        sample_batch_size=config.batch_size,
+        seed=config.seed,
+    )
+    train_dqn.run_loop(config, loop, directory)
+
+
+def make_replay_buffer(
+    config: cli.Config,
+    environment: tf_py_environment.TFPyEnvironment,
+    agent: dqn_agent.DqnAgent,
+    directory: train.RunDirectory,
+) -> reverb_replay_buffer.ReverbReplayBuffer:
+    """Uniform replay in a server process; observers write what the agent samples."""
+    num_steps = config.n_step_update + 1
+    table = replay_service.Table(
+        "experience",
+        sampler=replay_service.selectors.Uniform(),
+        remover=replay_service.selectors.Fifo(),
+        max_size=config.replay_capacity,
+        rate_limiter=replay_service.rate_limiters.MinSize(config.batch_size),
+        signature=tensor_spec.add_outer_dim(agent.collect_data_spec, num_steps),
+    )
+    checkpoints = directory.checkpoints / "replay"
+    server = replay_service.Server(
+        [table],
+        checkpointer=replay_service.checkpointers.DefaultCheckpointer(checkpoints),
+        seed=config.seed,
+    )
+
+    def make_observer(
+        client: replay_service.Client,
+    ) -> reverb_utils.ReverbTrajectorySequenceObserver:
+        return reverb_utils.ReverbTrajectorySequenceObserver(
+            client, table.name, sequence_length=num_steps
+        )
+
+    return reverb_replay_buffer.ReverbReplayBuffer(
+        agent.collect_data_spec,
+        table.name,
+        sequence_length=num_steps,
+        local_server=server,
+        make_observer=make_observer,
+        batch_size=environment.batch_size,
+    )
+
+
+if __name__ == "__main__":
+    cli.start(main)

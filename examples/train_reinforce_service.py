@@ -1,0 +1,64 @@
+"""Trains REINFORCE with its episodes in a replay server, a process of its own.
+
+    python -m examples.train_reinforce_service
+    python -m examples.train_reinforce_service --config.use_baseline
+
+Agent, settings and outputs are those of train_reinforce.py. An interrupted run goes on
+when the same command is run again, also one that was started by
+`train_reinforce --replay=service` before this script was there. The queue is empty
+between iterations, so there is nothing of it to save.
+"""
+
+from examples import cli, train_reinforce
+from tfrl import replay_service, train
+from tfrl.agents.reinforce import reinforce_agent
+from tfrl.replay_buffers import reverb_replay_buffer, reverb_utils
+from tfrl.specs import tensor_spec
+
+
+def main() -> None:
+    config = cli.read_config(train_reinforce.CONFIG, replay="service")
+    if config.num_envs != 1:
+        # The queue would not tell whose the episodes are.
+        raise ValueError(f"num_envs: got {config.num_envs}, expected 1 with a queue.")
+    environment = cli.make_environment(config.env, config.num_envs, config.seed)
+    agent = train_reinforce.make_agent(config, environment)
+    agent.initialize()
+    loop = train.EpisodicLoop(
+        environment,
+        agent,
+        make_replay_buffer(config, agent),
+        collect_episodes_per_iteration=config.collect_episodes_per_iteration,
+        seed=config.seed,
+    )
+    train_reinforce.run_loop(config, loop, cli.make_directory("reinforce", config))
+
+
+def make_replay_buffer(
+    config: cli.Config, agent: reinforce_agent.ReinforceAgent
+) -> reverb_replay_buffer.ReverbReplayBuffer:
+    """A queue of an iteration's episodes in a server process; an observer writes it."""
+    table = replay_service.Table.queue(
+        "episodes",
+        max_size=config.replay_capacity,
+        signature=tensor_spec.add_outer_dim(agent.collect_data_spec),
+    )
+
+    def make_observer(
+        client: replay_service.Client,
+    ) -> reverb_utils.ReverbAddEpisodeObserver:
+        return reverb_utils.ReverbAddEpisodeObserver(
+            client, table.name, max_sequence_length=config.replay_capacity
+        )
+
+    return reverb_replay_buffer.ReverbReplayBuffer(
+        agent.collect_data_spec,
+        table.name,
+        sequence_length=None,
+        local_server=replay_service.Server([table]),
+        make_observer=make_observer,
+    )
+
+
+if __name__ == "__main__":
+    cli.start(main)

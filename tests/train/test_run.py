@@ -310,7 +310,10 @@ def test_a_filter_may_stand_before_a_logger(tmp_path):
 
 def test_loggers_are_closed_when_a_run_fails_or_has_nothing_to_do(tmp_path):
     failed, idle = Diary(), Diary()
-    this, _ = make_run(tmp_path / "failing", Countdown(fails_at=16), loggers=[failed])
+    failing = testing.CountingEnvironment(
+        errors={16: RuntimeError("the clock stopped")}
+    )
+    this, _ = make_run(tmp_path / "failing", failing, loggers=[failed])
     with pytest.raises(RuntimeError, match="the clock stopped"):
         this.run()
     assert failed.times_closed == 1

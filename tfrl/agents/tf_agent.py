@@ -14,7 +14,7 @@ from tfrl.compilation import context
 from tfrl.policies import tf_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import hooks, optimizers, summaries, variables
+from tfrl.utils import hooks, optimizers, summaries, tracking, variables
 
 
 class LossInfo(NamedTuple):
@@ -24,7 +24,7 @@ class LossInfo(NamedTuple):
     extra: Any
 
 
-class TFAgent(hooks.RefusesOverrides, tf.Module, abc.ABC):
+class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
     """Base class of all agents.
 
     A subclass builds its networks and policies, passes the policies to this
@@ -269,10 +269,6 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, abc.ABC):
     def train_step_counter(self) -> tf.Variable:
         """The number of updates so far."""
         return self._train_step_counter
-
-    def _set_untracked(self, name: str, value: Any) -> None:
-        # A `tf.Module` would wrap dicts, lists and namedtuples in trackable copies.
-        object.__setattr__(self, name, value)
 
     def _apply(
         self,

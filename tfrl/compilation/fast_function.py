@@ -31,10 +31,10 @@ def fast_function(func: Callable[..., Any] | None = None, **kwargs: Any) -> Any:
     """`tf.function(func, **kwargs)` whose calls take less time; also a decorator."""
     if func is None:
         return lambda decorated: fast_function(decorated, **kwargs)
-    function = tf.function(func, **kwargs)
+    function: Any = tf.function(func, **kwargs)
     try:
         # An object that tf.function made, so that nothing else about it differs.
-        internals.change_class(function, _fast_class(type(function)))
+        internals.change_class(function, _fast_class(function.__class__))
     except Exception:
         return tf.function(func, **kwargs)
     return function

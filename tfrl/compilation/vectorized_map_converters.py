@@ -191,8 +191,7 @@ def conversions() -> Iterator[None]:
     registry = internals.pfor_converters()
     _usual_matmul_converter()  # Looked up before it is replaced.
     before = {name: registry.get(name) for name in _CONVERTERS}
-    for name, converter in _CONVERTERS.items():
-        registry[name] = converter
+    registry.update(_CONVERTERS)
     try:
         yield
     finally:

@@ -114,7 +114,7 @@ class EncoderProjectionNetwork(network.DistributionNetwork):
             name=name,
         )
         self._encoder = encoder
-        self._keep("_output_tensor_spec", output_tensor_spec)
+        self._set_untracked("_output_tensor_spec", output_tensor_spec)
         self._projection_networks = tf.nest.flatten(projections)
 
     @property

@@ -73,7 +73,7 @@ class EncodingNetwork(network.Network):
         """
         super().__init__(input_tensor_spec=input_tensor_spec, name=name)
         seeds = seeding.SeedStream(seed)
-        self._keep("_preprocessing_nest", preprocessing_layers)
+        self._set_untracked("_preprocessing_nest", preprocessing_layers)
         flat_layers = (
             []
             if preprocessing_layers is None

@@ -91,7 +91,7 @@ class NestMap(network.Network):
             ),
             name=name,
         )
-        self._keep("_layer_nest", nested_layers)
+        self._set_untracked("_layer_nest", nested_layers)
         self._networks = networks
 
     @property

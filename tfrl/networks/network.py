@@ -16,12 +16,13 @@ import tensorflow as tf
 from tfrl.compilation import internals
 from tfrl.networks import checks, layer_utils, recurrence, seeding, signatures
 from tfrl.specs import tensor_spec
+from tfrl.utils import tracking
 
 # FIRST, as in tfrl.trajectories.time_step.StepType.
 _FIRST = 0
 
 
-class Network(internals.TracksMore, keras.layers.Layer):
+class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
     """Base class of networks.
 
     A subclass makes its layers in `__init__` and writes
@@ -52,10 +53,9 @@ class Network(internals.TracksMore, keras.layers.Layer):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         network = super().__new__(cls, *args, **kwargs)
-        # Past Keras' attribute tracking: the arguments are not part of the network.
-        object.__setattr__(
-            network, "_saved_kwargs", signatures.bind_init(cls, args, kwargs)
-        )
+        # The arguments are not part of the network.
+        saved_kwargs = signatures.bind_init(cls, args, kwargs)
+        network._set_untracked("_saved_kwargs", saved_kwargs)
         return network
 
     def __init__(
@@ -77,14 +77,10 @@ class Network(internals.TracksMore, keras.layers.Layer):
         super().__init__(name=name, autocast=False)
         if input_tensor_spec is not None:
             input_tensor_spec = tensor_spec.from_spec(input_tensor_spec)
-        self._keep("_input_tensor_spec", input_tensor_spec)
-        self._keep("_state_spec", tensor_spec.from_spec(state_spec))
-        self._keep("_network_output_spec", None)
-        self._keep("_num_copies", 0)
-
-    def _keep(self, name: str, value: Any) -> None:
-        """Stores a nest as it is, which Keras would wrap to track its entries."""
-        object.__setattr__(self, name, value)
+        self._set_untracked("_input_tensor_spec", input_tensor_spec)
+        self._set_untracked("_state_spec", tensor_spec.from_spec(state_spec))
+        self._set_untracked("_network_output_spec", None)
+        self._set_untracked("_num_copies", 0)
 
     @property
     def input_tensor_spec(self) -> Any:
@@ -186,7 +182,9 @@ class Network(internals.TracksMore, keras.layers.Layer):
                     "one here or in the constructor; pass "
                     "env.observation_spec(), say."
                 )
-            self._keep("_input_tensor_spec", tensor_spec.from_spec(input_tensor_spec))
+            self._set_untracked(
+                "_input_tensor_spec", tensor_spec.from_spec(input_tensor_spec)
+            )
         with tf.init_scope():
             outputs, _ = self(
                 _zeros(self._input_tensor_spec),
@@ -194,7 +192,7 @@ class Network(internals.TracksMore, keras.layers.Layer):
                 network_state=self.get_initial_state(batch_size=1),
                 **kwargs,
             )
-        self._keep(
+        self._set_untracked(
             "_network_output_spec", tf.nest.map_structure(_unbatched_spec, outputs)
         )
         return self._network_output_spec
@@ -299,7 +297,7 @@ class Network(internals.TracksMore, keras.layers.Layer):
         arguments = {**self._saved_kwargs, **kwargs}
         seed = self._saved_kwargs.get("seed")
         if isinstance(seed, int) and "seed" not in kwargs:
-            self._keep("_num_copies", self._num_copies + 1)
+            self._set_untracked("_num_copies", self._num_copies + 1)
             stream = seeding.SeedStream(seed)
             seeds = [stream() for _ in range(self._num_copies)]
             arguments["seed"] = seeding.SeedStream(seeds[-1] + 1)()
@@ -331,7 +329,7 @@ class DistributionNetwork(Network):
         super().__init__(
             input_tensor_spec=input_tensor_spec, state_spec=state_spec, name=name
         )
-        self._keep("_output_spec", output_spec)
+        self._set_untracked("_output_spec", output_spec)
         # `mask` among the arguments of `call` is one of actions, which Keras would warn
         # of as a mask of its own that gets lost.
         self.supports_masking = True

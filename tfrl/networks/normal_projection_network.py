@@ -74,7 +74,7 @@ class NormalProjectionNetwork(network.DistributionNetwork):
             output_spec=normal_distribution_spec(sample_spec, scale_distribution),
             name=name,
         )
-        self._keep("_sample_spec", sample_spec)
+        self._set_untracked("_sample_spec", sample_spec)
         self._mean_transform = None if scale_distribution else mean_transform
         self._std_transform = std_transform
         num_actions = int(np.prod(sample_spec.shape))

@@ -67,7 +67,7 @@ class Sequential(network.Network):
             for layer in layers
         ]
         state_specs = [network.get_state_spec(layer) for layer in layers]
-        self._keep("_layer_state_specs", state_specs)
+        self._set_untracked("_layer_state_specs", state_specs)
         self._has_state = [checks.has_entries(spec) for spec in state_specs]
         if input_spec is None and isinstance(layers[0], network.Network):
             input_spec = layers[0].input_tensor_spec

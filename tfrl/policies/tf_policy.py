@@ -17,13 +17,13 @@ from tfrl.policies import traced_action, utils, validation
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import common, hooks, nest_utils, seeds, variables
+from tfrl.utils import common, hooks, nest_utils, seeds, tracking, variables
 
 if TYPE_CHECKING:
     from tfrl.typing import types
 
 
-class TFPolicy(hooks.RefusesOverrides, tf.Module):
+class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
     """Maps time steps to actions, or to distributions over actions.
 
     A subclass writes `_distribution`, or `_action` where it has no distribution; and
@@ -403,10 +403,6 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module):
         if not self._needs_seed:
             return tf.zeros([2], tf.int64)
         return seeds.next_seed(self._generator)
-
-    def _set_untracked(self, name: str, value: Any) -> None:
-        # A `tf.Module` would wrap dicts, lists and namedtuples in trackable copies.
-        object.__setattr__(self, name, value)
 
 
 def _one_seed_each(seed: tf.Tensor, num: int) -> list[tf.Tensor]:

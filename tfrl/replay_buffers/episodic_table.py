@@ -8,9 +8,10 @@ import tensorflow as tf
 import tree
 
 from tfrl.replay_buffers import table
+from tfrl.utils import tracking
 
 
-class EpisodicTable(tf.Module):
+class EpisodicTable(tf.Module, tracking.Untracked):
     """`capacity` rows, each a sequence of items that match `tensor_spec`.
 
     Rows are TensorLists, kept in one variable `[capacity]` of dtype variant for each
@@ -33,9 +34,8 @@ class EpisodicTable(tf.Module):
         """
         super().__init__(name=name_prefix)
         names = table.slot_names(tensor_spec)
-        # Set past tf.Module's tracking, which would wrap lists and tuples.
-        object.__setattr__(self, "_tensor_spec", tensor_spec)
-        object.__setattr__(self, "_slots", tree.unflatten_as(tensor_spec, names))
+        self._set_untracked("_tensor_spec", tensor_spec)
+        self._set_untracked("_slots", tree.unflatten_as(tensor_spec, names))
         self._capacity = int(capacity)
         self._names = tuple(names)
         self._specs = dict(zip(names, tree.flatten(tensor_spec), strict=True))

@@ -11,6 +11,7 @@ import tensorflow as tf
 import tree
 
 from tfrl.compilation import fast_dataset
+from tfrl.utils import tracking
 
 
 class BufferInfo(NamedTuple):
@@ -26,7 +27,7 @@ class BufferInfo(NamedTuple):
     probabilities: Any
 
 
-class ReplayBuffer(tf.Module):
+class ReplayBuffer(tf.Module, tracking.Untracked):
     """Stores nests of tensors and gives them back, one by one or in sequences.
 
     Subclasses write `_num_frames`, `_add_batch`, `_get_next`, `_as_dataset`,
@@ -49,8 +50,7 @@ class ReplayBuffer(tf.Module):
           stateful_dataset: Whether its datasets run operations that have state.
         """
         super().__init__()
-        # Set past tf.Module's tracking, which would wrap lists and tuples.
-        object.__setattr__(self, "_data_spec", data_spec)
+        self._set_untracked("_data_spec", data_spec)
         self._capacity = capacity
         self._stateful_dataset = stateful_dataset
 

@@ -124,9 +124,8 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
             "token": token,
             "tls_root_certificates": tls_root_certificates,
         }
-        # Set past tf.Module's tracking, which would wrap dictionaries.
-        object.__setattr__(self, "_access", access)
-        object.__setattr__(self, "_datasets", {})
+        self._set_untracked("_access", access)
+        self._set_untracked("_datasets", {})
         self._py_client = replay_service.Client(self._server_address, **access)
         self._tf_client = replay_service.TFClient(
             self._server_address, "rb_tf_client", **access

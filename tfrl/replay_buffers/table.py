@@ -12,9 +12,10 @@ import tensorflow as tf
 import tree
 
 from tfrl.compilation import context
+from tfrl.utils import tracking
 
 
-class Table(tf.Module):
+class Table(tf.Module, tracking.Untracked):
     """`capacity` rows, each holding one nest of tensors that matches `tensor_spec`.
 
     The variables have shape `[capacity, ...]` and start as zeros. Each leaf is a
@@ -35,8 +36,7 @@ class Table(tf.Module):
         """
         super().__init__(name=scope)
         names = slot_names(tensor_spec)
-        # Set past tf.Module's tracking, which would wrap lists and tuples.
-        object.__setattr__(self, "_slots", tree.unflatten_as(tensor_spec, names))
+        self._set_untracked("_slots", tree.unflatten_as(tensor_spec, names))
         self._storage = {
             name: _create_storage(name, spec, int(capacity), scope)
             for name, spec in zip(names, tree.flatten(tensor_spec), strict=True)

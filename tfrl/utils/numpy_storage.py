@@ -10,6 +10,7 @@ import tensorflow as tf
 import tree
 
 from tfrl.specs import array_spec
+from tfrl.utils import tracking
 
 
 class NumpyState(tf.train.experimental.PythonState):
@@ -48,7 +49,7 @@ class NumpyState(tf.train.experimental.PythonState):
                 setattr(self, name, array)
 
 
-class NumpyStorage(tf.Module):
+class NumpyStorage(tf.Module, tracking.Untracked):
     """`capacity` rows, each holding one nest of arrays that matches `data_spec`."""
 
     def __init__(self, data_spec: Any, capacity: int) -> None:
@@ -62,8 +63,7 @@ class NumpyStorage(tf.Module):
           ValueError: If a leaf is no `ArraySpec`.
         """
         super().__init__()
-        # Set past tf.Module's tracking, which would wrap lists and tuples.
-        object.__setattr__(self, "_data_spec", data_spec)
+        self._set_untracked("_data_spec", data_spec)
         self._state = NumpyState()
         self._names = []
         for i, (path, spec) in enumerate(tree.flatten_with_path(data_spec)):

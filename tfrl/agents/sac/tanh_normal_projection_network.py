@@ -52,7 +52,7 @@ class TanhNormalProjectionNetwork(network.DistributionNetwork):
             ),
             name=name,
         )
-        self._keep("_sample_spec", sample_spec)
+        self._set_untracked("_sample_spec", sample_spec)
         self._std_transform = std_transform
         self._projection_layer = keras.layers.Dense(
             2 * int(np.prod(sample_spec.shape)),

@@ -12,7 +12,7 @@ from tfrl.environments.boundary import action_tensors
 from tfrl.environments.native import dynamics_checks
 from tfrl.environments.native.dynamics import Dynamics
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import nest_utils, seeds
+from tfrl.utils import nest_utils, seeds, tracking
 
 _FIRST, _LAST = int(ts.StepType.FIRST), int(ts.StepType.LAST)
 # As a step type: nobody has seen the time step yet. Like LAST, `step` resets; and the
@@ -25,7 +25,7 @@ _SALT = 0x6E61_7469
 _as_written = tf.autograph.experimental.do_not_convert
 
 
-class NativeEnvironment(tf_environment.TFEnvironment, tf.Module):
+class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untracked):
     """Steps `Dynamics` for a whole batch, in straight-line TensorFlow.
 
     All that changes is in variables, which are read and assigned and nothing else; a
@@ -263,10 +263,6 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module):
             self._discount,
             self._random,
         ]
-
-    def _set_untracked(self, name: str, value: Any) -> None:
-        # A `tf.Module` would wrap dicts, lists and namedtuples in trackable copies.
-        object.__setattr__(self, name, value)
 
 
 def _variable(shape: Any, dtype: tf.DType, name: str) -> tf.Variable:

@@ -8,12 +8,12 @@ import tensorflow as tf
 
 from tfrl.replay_buffers import replay_buffer
 from tfrl.replay_buffers.episodic import episodic_store
-from tfrl.utils import seeds
+from tfrl.utils import seeds, tracking
 
 BufferInfo = replay_buffer.BufferInfo
 
 
-class EpisodicReader(tf.Module):
+class EpisodicReader(tf.Module, tracking.Untracked):
     """Gives out the episodes of a store, or windows of their frames."""
 
     def __init__(
@@ -25,8 +25,7 @@ class EpisodicReader(tf.Module):
         device: str | None,
     ) -> None:
         super().__init__()
-        # Set past tf.Module's tracking, which would wrap lists and tuples.
-        object.__setattr__(self, "_data_spec", data_spec)
+        self._set_untracked("_data_spec", data_spec)
         self._store = store
         self._completed_only = completed_only
         self._generator = generator

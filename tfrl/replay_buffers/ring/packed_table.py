@@ -14,9 +14,10 @@ import tree
 
 from tfrl.compilation import internals, words
 from tfrl.replay_buffers import table
+from tfrl.utils import tracking
 
 
-class PackedTable(tf.Module):
+class PackedTable(tf.Module, tracking.Untracked):
     """`capacity` rows, each holding one nest of tensors that matches `tensor_spec`.
 
     Leaves of 32 or 64 bits an element that are not large share one variable
@@ -37,8 +38,7 @@ class PackedTable(tf.Module):
         """
         super().__init__(name=scope)
         table.slot_names(tensor_spec)  # Checks the leaves.
-        # Set past tf.Module's tracking, which would wrap lists and tuples.
-        object.__setattr__(self, "_spec", tensor_spec)
+        self._set_untracked("_spec", tensor_spec)
         # One leaf alone is better off as it is.
         self._layout = words.WordLayout(tree.flatten(tensor_spec), fewest=2)
         self._table = table.Table(tuple(self._layout.stored_specs), capacity, scope)

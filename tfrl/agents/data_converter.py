@@ -9,13 +9,16 @@ loss masks those.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import composite, nest_utils, tracking
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class DataContext(tf.Module, tracking.Untracked):
@@ -32,9 +35,9 @@ class DataContext(tf.Module, tracking.Untracked):
     def __init__(
         self,
         time_step_spec: ts.TimeStep,
-        action_spec: Any,
-        info_spec: Any,
-        policy_state_spec: Any = (),
+        action_spec: types.NestedTensorSpec,
+        info_spec: types.NestedTensorSpec,
+        policy_state_spec: types.NestedTensorSpec = (),
         use_half_transition: bool = False,
     ) -> None:
         super().__init__()

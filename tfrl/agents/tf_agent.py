@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
@@ -15,6 +15,9 @@ from tfrl.policies import tf_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import hooks, optimizers, summaries, tracking, variables
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class LossInfo(NamedTuple):
@@ -48,12 +51,12 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
     def __init__(
         self,
         time_step_spec: ts.TimeStep,
-        action_spec: Any,
+        action_spec: types.NestedTensorSpec,
         policy: tf_policy.TFPolicy,
         collect_policy: tf_policy.TFPolicy,
         train_sequence_length: int | None,
         num_outer_dims: int = 2,
-        training_data_spec: Any = None,
+        training_data_spec: types.NestedTensorSpec | None = None,
         debug_summaries: bool = False,
         summarize_grads_and_vars: bool = False,
         enable_summaries: bool = True,

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 Observer = Callable[[Any], Any]
 
@@ -14,8 +17,8 @@ class Driver(abc.ABC):
 
     def __init__(
         self,
-        env: Any,
-        policy: Any,
+        env: types.PyEnv | types.TFEnv,
+        policy: types.PyPolicy | types.TFPolicy,
         observers: Sequence[Observer] | None = None,
         transition_observers: Sequence[Observer] | None = None,
         info_observers: Sequence[Observer] | None = None,
@@ -35,8 +38,8 @@ class Driver(abc.ABC):
         Raises:
           TypeError: if an observer cannot be called.
         """
-        self._env = env
-        self._policy = policy
+        self._env: Any = env
+        self._policy: Any = policy
         self._observers = _checked("observers", observers)
         self._transition_observers = _checked(
             "transition_observers", transition_observers

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from tfrl.drivers import driver, tf_loop
 from tfrl.trajectories import trajectory
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class DynamicEpisodeDriver(tf_loop.LoopDriver):
@@ -23,8 +26,8 @@ class DynamicEpisodeDriver(tf_loop.LoopDriver):
 
     def __init__(
         self,
-        env: Any,
-        policy: Any,
+        env: types.TFEnv,
+        policy: types.TFPolicy,
         observers: Sequence[driver.Observer] | None = None,
         transition_observers: Sequence[driver.Observer] | None = None,
         num_episodes: int | tf.Tensor | tf.Variable = 1,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tfrl.drivers import driver
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class PyDriver(driver.Driver):
@@ -21,8 +24,8 @@ class PyDriver(driver.Driver):
 
     def __init__(
         self,
-        env: Any,
-        policy: Any,
+        env: types.PyEnv,
+        policy: types.PyPolicy,
         observers: Sequence[driver.Observer],
         transition_observers: Sequence[driver.Observer] | None = None,
         info_observers: Sequence[driver.Observer] | None = None,

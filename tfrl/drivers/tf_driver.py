@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from tfrl.drivers import driver, tf_loop
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class TFDriver(tf_loop.LoopDriver):
@@ -21,8 +24,8 @@ class TFDriver(tf_loop.LoopDriver):
 
     def __init__(
         self,
-        env: Any,
-        policy: Any,
+        env: types.TFEnv,
+        policy: types.TFPolicy,
         observers: Sequence[driver.Observer],
         transition_observers: Sequence[driver.Observer] | None = None,
         max_steps: int | None = None,

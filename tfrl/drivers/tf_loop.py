@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
@@ -28,14 +28,17 @@ from tfrl.trajectories import trajectory
 from tfrl.utils import seeds
 from tfrl.utils.nests import structure
 
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
 
 class LoopDriver(driver.Driver):
     """A driver of a `TFEnvironment` whose loop can be part of a graph."""
 
     def __init__(
         self,
-        env: Any,
-        policy: Any,
+        env: types.TFEnv,
+        policy: types.TFPolicy,
         observers: Sequence[driver.Observer] | None = None,
         transition_observers: Sequence[driver.Observer] | None = None,
         use_function: bool = True,

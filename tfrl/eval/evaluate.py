@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
@@ -11,6 +11,9 @@ import tensorflow as tf
 from tfrl.environments import py_environment
 from tfrl.metrics import episode_sums
 from tfrl.utils import seeds
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +62,7 @@ class Evaluator:
 
     def __init__(
         self,
-        environment: Any,
+        environment: types.TFEnv,
         policy: Any,
         num_episodes: int,
         seed: int | tf.Tensor | None = None,

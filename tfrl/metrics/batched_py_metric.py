@@ -23,7 +23,7 @@ class BatchedPyMetric(py_metric.PyStepMetric):
 
     def __init__(
         self,
-        metric_class: Any,
+        metric_class: type[py_metric.PyMetric],
         metric_args: Mapping[str, Any] | None = None,
         name: str | None = None,
         batch_size: int | None = None,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from tfrl.metrics.tf_deque import TFDeque
 from tfrl.trajectories import trajectory as traj
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class EpisodeSums(tf.Module):
@@ -23,7 +26,7 @@ class EpisodeSums(tf.Module):
         batch_size: int,
         buffer_size: int,
         dtype: tf.DType,
-        shape: Any = (),
+        shape: types.Shape = (),
     ) -> None:
         """Creates sums of values of `shape` and `dtype`; `owner` is named in errors."""
         super().__init__(name=owner)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from tfrl.compilation import context
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class TFDeque(tf.Module):
@@ -19,7 +22,7 @@ class TFDeque(tf.Module):
         self,
         max_len: int,
         dtype: tf.DType,
-        shape: Any = (),
+        shape: types.Shape = (),
         name: str = "TFDeque",
     ) -> None:
         """Creates an empty deque for values of `shape` and `dtype`.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
@@ -18,6 +18,9 @@ from tfrl.metrics.export_utils import log_metrics as log_metrics
 from tfrl.metrics.tf_deque import TFDeque as TFDeque
 from tfrl.trajectories import trajectory as traj
 from tfrl.utils import nest_utils
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class EnvironmentSteps(tf_metric.TFStepMetric):
@@ -228,7 +231,7 @@ class AverageReturnMultiMetric(tf_metric.TFMultiMetricStepMetric):
 
     def __init__(
         self,
-        reward_spec: Any,
+        reward_spec: types.NestedTensorSpec,
         name: str = "AverageReturnMultiMetric",
         prefix: str = "Metrics",
         dtype: tf.DType = tf.float32,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
@@ -19,6 +19,9 @@ from tfrl.networks import (
     utils,
 )
 from tfrl.specs import tensor_spec
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 def _categorical_projection_net(
@@ -80,7 +83,7 @@ class EncoderProjectionNetwork(network.DistributionNetwork):
     def __init__(
         self,
         encoder: network.Network,
-        output_tensor_spec: Any,
+        output_tensor_spec: types.NestedTensorSpec,
         discrete_projection_net: Callable[..., Any],
         continuous_projection_net: Callable[..., Any],
         name: str | None,
@@ -166,9 +169,9 @@ class ActorDistributionNetwork(EncoderProjectionNetwork):
 
     def __init__(
         self,
-        input_tensor_spec: Any,
-        output_tensor_spec: Any,
-        preprocessing_layers: Any = None,
+        input_tensor_spec: types.NestedTensorSpec,
+        output_tensor_spec: types.NestedTensorSpec,
+        preprocessing_layers: types.NestedLayer | None = None,
         preprocessing_combiner: keras.layers.Layer | None = None,
         conv_layer_params: Sequence[Any] | None = None,
         fc_layer_params: Sequence[int] | None = (200, 100),

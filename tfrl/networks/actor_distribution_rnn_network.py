@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
@@ -19,6 +19,9 @@ from tfrl.networks.actor_distribution_network import (
     _normal_projection_net,
 )
 
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
 
 class ActorDistributionRnnNetwork(actor_distribution_network.EncoderProjectionNetwork):
     """Maps observations `[B(, T), ...]` to a nest of distributions over actions.
@@ -29,9 +32,9 @@ class ActorDistributionRnnNetwork(actor_distribution_network.EncoderProjectionNe
 
     def __init__(
         self,
-        input_tensor_spec: Any,
-        output_tensor_spec: Any,
-        preprocessing_layers: Any = None,
+        input_tensor_spec: types.NestedTensorSpec,
+        output_tensor_spec: types.NestedTensorSpec,
+        preprocessing_layers: types.NestedLayer | None = None,
         preprocessing_combiner: keras.layers.Layer | None = None,
         conv_layer_params: Sequence[Any] | None = None,
         input_fc_layer_params: Sequence[int] | None = (200, 100),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
@@ -10,6 +10,9 @@ import tensorflow as tf
 
 from tfrl.networks import network, seeding, utils
 from tfrl.specs import distribution_spec, tensor_spec
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class CategoricalProjectionNetwork(network.DistributionNetwork):
@@ -21,7 +24,7 @@ class CategoricalProjectionNetwork(network.DistributionNetwork):
 
     def __init__(
         self,
-        sample_spec: Any,
+        sample_spec: types.TensorSpec,
         logits_init_output_factor: float = 0.1,
         name: str | None = "CategoricalProjectionNetwork",
         *,

@@ -7,7 +7,7 @@ Bellemare, Dabney and Munos, "A distributional perspective on reinforcement lear
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
@@ -16,6 +16,9 @@ import tensorflow as tf
 from tfrl.keras_layers import inner_reshape
 from tfrl.networks import network, q_network, utils
 from tfrl.specs import tensor_spec
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class CategoricalQNetwork(network.Network):
@@ -28,10 +31,10 @@ class CategoricalQNetwork(network.Network):
 
     def __init__(
         self,
-        input_tensor_spec: Any,
-        action_spec: Any,
+        input_tensor_spec: types.NestedTensorSpec,
+        action_spec: types.NestedTensorSpec,
         num_atoms: int = 51,
-        preprocessing_layers: Any = None,
+        preprocessing_layers: types.NestedLayer | None = None,
         preprocessing_combiner: keras.layers.Layer | None = None,
         conv_layer_params: Sequence[Any] | None = None,
         fc_layer_params: Sequence[int] | None = None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
@@ -18,6 +18,9 @@ from tfrl.networks import network, seeding, utils
 
 CONV_TYPE_2D = "2d"
 CONV_TYPE_1D = "1d"
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class EncodingNetwork(network.Network):
@@ -29,8 +32,8 @@ class EncodingNetwork(network.Network):
 
     def __init__(
         self,
-        input_tensor_spec: Any,
-        preprocessing_layers: Any = None,
+        input_tensor_spec: types.NestedTensorSpec,
+        preprocessing_layers: types.NestedLayer | None = None,
         preprocessing_combiner: keras.layers.Layer | None = None,
         conv_layer_params: Sequence[Any] | None = None,
         fc_layer_params: Sequence[int] | None = None,

@@ -7,7 +7,7 @@ layer -> dense layers, each but the recurrent one optional.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
@@ -15,6 +15,10 @@ import tensorflow as tf
 from tfrl.networks import encoding_network, network, recurrence, seeding, utils
 
 # The LSTM cell's implementation of one matrix product for all gates.
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
 KERAS_LSTM_FUSED = 2
 
 
@@ -28,8 +32,8 @@ class LSTMEncodingNetwork(network.Network):
 
     def __init__(
         self,
-        input_tensor_spec: Any,
-        preprocessing_layers: Any = None,
+        input_tensor_spec: types.NestedTensorSpec,
+        preprocessing_layers: types.NestedLayer | None = None,
         preprocessing_combiner: keras.layers.Layer | None = None,
         conv_layer_params: Sequence[Any] | None = None,
         input_fc_layer_params: Sequence[int] | None = (75, 40),

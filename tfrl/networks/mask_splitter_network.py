@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tfrl.networks import network
 from tfrl.utils import nest_utils
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class MaskSplitterNetwork(network.DistributionNetwork):
@@ -22,7 +25,7 @@ class MaskSplitterNetwork(network.DistributionNetwork):
         splitter_fn: Callable[[Any], tuple[Any, Any]],
         wrapped_network: network.Network,
         passthrough_mask: bool = False,
-        input_tensor_spec: Any = None,
+        input_tensor_spec: types.NestedTensorSpec | None = None,
         name: str | None = "MaskSplitterNetwork",
     ):
         """Wraps a network.

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
 import tree
 
 from tfrl.networks import checks, network, seeding
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class NestFlatten(keras.layers.Layer):
@@ -48,8 +51,8 @@ class NestMap(network.Network):
 
     def __init__(
         self,
-        nested_layers: Any,
-        input_spec: Any = None,
+        nested_layers: types.NestedLayer,
+        input_spec: types.NestedTensorSpec | None = None,
         name: str | None = None,
         *,
         seed: int | None = None,

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
@@ -19,6 +19,10 @@ from tfrl.specs import tensor_spec
 from tfrl.utils import tracking
 
 # FIRST, as in tfrl.trajectories.time_step.StepType.
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
 _FIRST = 0
 
 
@@ -60,8 +64,8 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
 
     def __init__(
         self,
-        input_tensor_spec: Any = None,
-        state_spec: Any = (),
+        input_tensor_spec: types.NestedTensorSpec | None = None,
+        state_spec: types.NestedTensorSpec = (),
         name: str | None = None,
     ):
         """Sets up a network.
@@ -321,9 +325,9 @@ class DistributionNetwork(Network):
 
     def __init__(
         self,
-        input_tensor_spec: Any,
-        state_spec: Any,
-        output_spec: Any,
+        input_tensor_spec: types.NestedTensorSpec,
+        state_spec: types.NestedTensorSpec,
+        output_spec: types.NestedTensorSpec,
         name: str | None,
     ):
         super().__init__(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
@@ -12,6 +12,9 @@ import tensorflow as tf
 from tfrl.keras_layers import bias_layer
 from tfrl.networks import network, seeding, utils
 from tfrl.specs import distribution_spec
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 def tanh_squash_to_spec(inputs: tf.Tensor, spec: Any) -> tf.Tensor:
@@ -30,7 +33,7 @@ class NormalProjectionNetwork(network.DistributionNetwork):
 
     def __init__(
         self,
-        sample_spec: Any,
+        sample_spec: types.TensorSpec,
         activation_fn: utils.Activation = None,
         init_means_output_factor: float = 0.1,
         std_bias_initializer_value: float = 0.0,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
 from tfrl.networks import encoding_network, network, seeding, utils
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 def validate_specs(action_spec: Any, observation_spec: Any = None) -> None:
@@ -74,9 +77,9 @@ class QNetwork(network.Network):
 
     def __init__(
         self,
-        input_tensor_spec: Any,
-        action_spec: Any,
-        preprocessing_layers: Any = None,
+        input_tensor_spec: types.NestedTensorSpec,
+        action_spec: types.NestedTensorSpec,
+        preprocessing_layers: types.NestedLayer | None = None,
         preprocessing_combiner: keras.layers.Layer | None = None,
         conv_layer_params: Sequence[Any] | None = None,
         fc_layer_params: Sequence[int] | None = (75, 40),

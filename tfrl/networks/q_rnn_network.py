@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
 
 from tfrl.networks import lstm_encoding_network, q_network, seeding, utils
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class QRnnNetwork(lstm_encoding_network.LSTMEncodingNetwork):
@@ -19,9 +22,9 @@ class QRnnNetwork(lstm_encoding_network.LSTMEncodingNetwork):
 
     def __init__(
         self,
-        input_tensor_spec: Any,
-        action_spec: Any,
-        preprocessing_layers: Any = None,
+        input_tensor_spec: types.NestedTensorSpec,
+        action_spec: types.NestedTensorSpec,
+        preprocessing_layers: types.NestedLayer | None = None,
         preprocessing_combiner: keras.layers.Layer | None = None,
         conv_layer_params: Sequence[Any] | None = None,
         input_fc_layer_params: Sequence[int] | None = (75, 40),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as SequenceOf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
 
 from tfrl.networks import checks, network, recurrence, seeding, utils
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 @keras.saving.register_keras_serializable("tfrl")
@@ -30,7 +33,7 @@ class Sequential(network.Network):
     def __init__(
         self,
         layers: SequenceOf[keras.layers.Layer],
-        input_spec: Any = None,
+        input_spec: types.NestedTensorSpec | None = None,
         name: str | None = None,
         *,
         seed: int | None = None,

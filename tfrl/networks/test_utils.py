@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
 
 from tfrl.networks import network
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class KerasLayersNet(network.Network):
@@ -15,8 +18,8 @@ class KerasLayersNet(network.Network):
 
     def __init__(
         self,
-        observation_spec: Any,
-        action_spec: Any,
+        observation_spec: types.NestedTensorSpec,
+        action_spec: types.NestedTensorSpec,
         layer: keras.layers.Layer,
         name: str | None = None,
     ):

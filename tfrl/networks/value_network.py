@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
 
 from tfrl.networks import encoding_network, network, seeding, utils
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class ValueNetwork(network.Network):
@@ -19,8 +22,8 @@ class ValueNetwork(network.Network):
 
     def __init__(
         self,
-        input_tensor_spec: Any,
-        preprocessing_layers: Any = None,
+        input_tensor_spec: types.NestedTensorSpec,
+        preprocessing_layers: types.NestedLayer | None = None,
         preprocessing_combiner: keras.layers.Layer | None = None,
         conv_layer_params: Sequence[Any] | None = None,
         fc_layer_params: Sequence[int] | None = (75, 40),

@@ -39,7 +39,7 @@ class BoltzmannPolicy(wrapper_policy.WrapperPolicy):
     def __init__(
         self,
         policy: tf_policy.TFPolicy,
-        temperature: types.FloatOrReturningFloat | None = 1.0,
+        temperature: types.FloatOrSchedule | None = 1.0,
         name: str | None = None,
         *,
         step: tf.Variable | None = None,

@@ -59,7 +59,7 @@ class CategoricalQPolicy(q_policy.QPolicy):
         min_q_value: float,
         max_q_value: float,
         observation_and_action_constraint_splitter: types.Splitter | None = None,
-        temperature: types.FloatOrReturningFloat = 1.0,
+        temperature: types.FloatOrSchedule = 1.0,
         name: str | None = None,
         *,
         emit_log_probability: bool = False,

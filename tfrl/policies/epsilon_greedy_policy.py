@@ -55,7 +55,7 @@ class EpsilonGreedyPolicy(wrapper_policy.WrapperPolicy):
     def __init__(
         self,
         policy: tf_policy.TFPolicy,
-        epsilon: types.FloatOrReturningFloat,
+        epsilon: types.FloatOrSchedule,
         exploration_mask: Sequence[int] | None = None,
         info_fields_to_inherit_from_greedy: Sequence[str] = (),
         name: str | None = None,

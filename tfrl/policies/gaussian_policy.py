@@ -39,7 +39,7 @@ class GaussianPolicy(noise_policy.NoisePolicy):
     def __init__(
         self,
         wrapped_policy: tf_policy.TFPolicy,
-        scale: types.FloatOrReturningFloat = 1.0,
+        scale: types.FloatOrSchedule = 1.0,
         clip: bool = True,
         name: str | None = None,
         *,

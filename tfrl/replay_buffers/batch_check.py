@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 import tree
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class BatchCheck:
@@ -16,7 +19,9 @@ class BatchCheck:
     (float64 to float32, int64 to int32 or float32), tensors never.
     """
 
-    def __init__(self, data_spec: Any, batch_size: int | None) -> None:
+    def __init__(
+        self, data_spec: types.NestedTensorSpec, batch_size: int | None
+    ) -> None:
         """Notes what to expect: each leaf `[batch_size, *spec shape]`.
 
         Args:

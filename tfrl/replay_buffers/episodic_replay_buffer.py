@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
 
@@ -14,6 +14,9 @@ from tfrl.replay_buffers.episodic import (
     episodic_store,
 )
 from tfrl.utils import seeds
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 BufferInfo = replay_buffer.BufferInfo
 
@@ -43,7 +46,7 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
 
     def __init__(
         self,
-        data_spec: Any,
+        data_spec: types.NestedTensorSpec,
         capacity: int = 1000,
         completed_only: bool = False,
         buffer_size: int = 8,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 import tree
 
 from tfrl.replay_buffers import table
 from tfrl.utils import tracking
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class EpisodicTable(tf.Module, tracking.Untracked):
@@ -20,7 +23,10 @@ class EpisodicTable(tf.Module, tracking.Untracked):
     """
 
     def __init__(
-        self, tensor_spec: Any, capacity: int, name_prefix: str = "EpisodicTable"
+        self,
+        tensor_spec: types.NestedTensorSpec,
+        capacity: int,
+        name_prefix: str = "EpisodicTable",
     ) -> None:
         """Creates empty rows.
 

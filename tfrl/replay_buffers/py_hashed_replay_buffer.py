@@ -10,7 +10,7 @@ import collections
 import hashlib
 import io
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
@@ -18,6 +18,9 @@ import tensorflow as tf
 from tfrl.replay_buffers import py_uniform_replay_buffer
 from tfrl.specs import array_spec
 from tfrl.trajectories import trajectory
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -127,7 +130,7 @@ class PyHashedReplayBuffer(py_uniform_replay_buffer.PyUniformReplayBuffer):
 
     def __init__(
         self,
-        data_spec: Any,
+        data_spec: types.NestedArraySpec,
         capacity: int,
         log_interval: int | None = None,
         *,

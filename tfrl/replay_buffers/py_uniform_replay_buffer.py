@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
@@ -13,6 +13,9 @@ import tree
 
 from tfrl.replay_buffers import replay_buffer
 from tfrl.utils import numpy_storage, seeds
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
@@ -26,7 +29,11 @@ class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
     """
 
     def __init__(
-        self, data_spec: Any, capacity: int, *, seed: int | None = None
+        self,
+        data_spec: types.NestedArraySpec,
+        capacity: int,
+        *,
+        seed: int | None = None,
     ) -> None:
         """Creates the storage.
 

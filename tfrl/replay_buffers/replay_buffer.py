@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import numbers
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
 import tree
 
 from tfrl.compilation import fast_dataset
 from tfrl.utils import tracking
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class BufferInfo(NamedTuple):
@@ -40,7 +43,7 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
     """
 
     def __init__(
-        self, data_spec: Any, capacity: int, stateful_dataset: bool = False
+        self, data_spec: types.NestedSpec, capacity: int, stateful_dataset: bool = False
     ) -> None:
         """Keeps what describes the buffer.
 

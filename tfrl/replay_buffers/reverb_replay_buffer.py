@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
@@ -17,6 +17,9 @@ from tfrl.replay_buffers.reverb.reverb_dataset import (
     make_reverb_dataset,
     truncate_reshape_rows_by_num_steps,
 )
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 __all__ = [
     "DEFAULT_TABLE",
@@ -48,7 +51,7 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
 
     def __init__(
         self,
-        data_spec: Any,
+        data_spec: types.NestedTensorSpec,
         table_name: str,
         sequence_length: int | None,
         server_address: str | None = None,

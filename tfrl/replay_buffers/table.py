@@ -6,13 +6,16 @@ not grow with the number of rows, and both compile under XLA.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 import tree
 
 from tfrl.compilation import context
 from tfrl.utils import tracking
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class Table(tf.Module, tracking.Untracked):
@@ -23,7 +26,9 @@ class Table(tf.Module, tracking.Untracked):
     own, else by their paths in the nest (`'1/0'`).
     """
 
-    def __init__(self, tensor_spec: Any, capacity: int, scope: str = "Table") -> None:
+    def __init__(
+        self, tensor_spec: types.NestedTensorSpec, capacity: int, scope: str = "Table"
+    ) -> None:
         """Creates the variables.
 
         Args:

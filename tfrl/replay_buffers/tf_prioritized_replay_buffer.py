@@ -7,13 +7,16 @@ sum tree.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
 
 from tfrl.compilation import context
 from tfrl.replay_buffers.ring import packed_table, ring_replay_buffer, sum_tree
 from tfrl.utils import schedules, seeds
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class PrioritizedBufferInfo(NamedTuple):
@@ -68,7 +71,7 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
 
     def __init__(
         self,
-        data_spec: Any,
+        data_spec: types.NestedTensorSpec,
         batch_size: int,
         max_length: int = 1000,
         scope: str = "TFPrioritizedReplayBuffer",
@@ -79,7 +82,7 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
         stateful_dataset: bool = False,
         *,
         priority_exponent: float = 0.6,
-        importance_exponent: Any = 0.4,
+        importance_exponent: types.FloatOrSchedule = 0.4,
         epsilon: float = 1e-6,
         step: tf.Variable | None = None,
         seed: int | None = None,

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     import tensorflow as tf
     import tensorflow_probability as tfp
 
-    from tfrl.environments import py_environment
+    from tfrl.environments import py_environment, tf_environment
     from tfrl.networks import network
-    from tfrl.policies import tf_policy
+    from tfrl.policies import py_policy, tf_policy
     from tfrl.specs import array_spec, tensor_spec
     from tfrl.trajectories import policy_step, time_step, trajectory
 
@@ -43,6 +43,10 @@ Int = Union[int, np.int16, np.int32, np.int64, Tensor, Array]
 Bool = Union[bool, np.bool_, Tensor, Array]
 Float = Union[float, np.float16, np.float32, np.float64, Tensor, Array]
 FloatOrReturningFloat = Union[Float, Callable[[], Float]]
+# What `tfrl.utils.schedules` reads.
+FloatOrSchedule = Union[
+    FloatOrReturningFloat, "keras.optimizers.schedules.LearningRateSchedule"
+]
 Shape = Union[TensorOrArray, Sequence[Optional[int]], "tf.TensorShape"]
 ShapeSequence = Sequence[Optional[int]]
 Seed = Union[int, Sequence[int], Tensor, Array]
@@ -66,6 +70,8 @@ TimeStep = Union["time_step.TimeStep"]
 PolicyStep = Union["policy_step.PolicyStep"]
 Trajectory = Union["trajectory.Trajectory"]
 PyEnv = Union["py_environment.PyEnvironment"]
+TFEnv = Union["tf_environment.TFEnvironment"]
+PyPolicy = Union["py_policy.PyPolicy"]
 TFPolicy = Union["tf_policy.TFPolicy"]
 GymEnv = Union["gymnasium.Env"]
 
@@ -85,7 +91,10 @@ NestedSpecTensorOrArray = Union[NestedSpec, NestedTensor, NestedArray]
 
 # Functions.
 Splitter = Optional[
-    Callable[[NestedSpecTensorOrArray], Iterable[NestedSpecTensorOrArray]]
+    Callable[
+        [NestedSpecTensorOrArray],
+        tuple[NestedSpecTensorOrArray, NestedSpecTensorOrArray],
+    ]
 ]
 GymEnvWrapper = Callable[[GymEnv], GymEnv]
 PyEnvWrapper = Callable[[PyEnv], PyEnv]

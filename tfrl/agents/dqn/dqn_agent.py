@@ -13,7 +13,7 @@ Hasselt et al., "Deep reinforcement learning with double Q-learning" (2016), equ
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
@@ -31,6 +31,9 @@ from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 from tfrl.utils import common, optimizers, schedules, variables
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class DqnLossInfo(NamedTuple):
@@ -78,25 +81,25 @@ class DqnAgent(q_network_agent.QNetworkAgent):
     def __init__(
         self,
         time_step_spec: ts.TimeStep,
-        action_spec: Any,
-        q_network: Any,
-        optimizer: Any,
-        observation_and_action_constraint_splitter: Callable | None = None,
-        epsilon_greedy: Any = 0.1,
+        action_spec: types.NestedTensorSpec,
+        q_network: types.Network | types.Layer,
+        optimizer: types.Optimizer | None,
+        observation_and_action_constraint_splitter: types.Splitter = None,
+        epsilon_greedy: types.FloatOrSchedule | None = 0.1,
         n_step_update: int = 1,
-        boltzmann_temperature: Any = None,
+        boltzmann_temperature: types.FloatOrSchedule | None = None,
         emit_log_probability: bool = False,
-        target_q_network: Any = None,
+        target_q_network: types.Network | types.Layer | None = None,
         target_update_tau: float = 1.0,
         target_update_period: int = 1,
-        td_errors_loss_fn: Callable | None = None,
+        td_errors_loss_fn: types.LossFn | None = None,
         gamma: float = 1.0,
         reward_scale_factor: float = 1.0,
         gradient_clipping: float | None = None,
         debug_summaries: bool = False,
         summarize_grads_and_vars: bool = False,
         train_step_counter: tf.Variable | None = None,
-        training_data_spec: Any = None,
+        training_data_spec: types.NestedTensorSpec | None = None,
         name: str | None = None,
         *,
         seed: int | None = None,

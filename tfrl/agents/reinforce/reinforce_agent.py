@@ -13,7 +13,7 @@ introduction" (2018), section 13.4, for the baseline.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
 
@@ -25,6 +25,9 @@ from tfrl.specs import tensor_spec
 from tfrl.trajectories import episodes, trajectory
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import common, nest_utils, optimizers, summaries, variables
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 AdvantageFnType = Callable[[tf.Tensor, tf.Tensor | None], tf.Tensor]
 
@@ -79,10 +82,10 @@ class ReinforceAgent(tf_agent.TFAgent):
     def __init__(
         self,
         time_step_spec: ts.TimeStep,
-        action_spec: Any,
-        actor_network: Any,
-        optimizer: Any,
-        value_network: Any = None,
+        action_spec: types.NestedTensorSpec,
+        actor_network: types.Network | types.Layer,
+        optimizer: types.Optimizer | None,
+        value_network: types.Network | types.Layer | None = None,
         value_estimation_loss_coef: float = 0.2,
         advantage_fn: AdvantageFnType | None = None,
         use_advantage_loss: bool = True,
@@ -124,7 +127,7 @@ class ReinforceAgent(tf_agent.TFAgent):
             name=name,
         )
         self._actor_network = actor_network
-        self._value_network = value_network
+        self._value_network: Any = value_network
         self._value_estimation_loss_coef = value_estimation_loss_coef
         if advantage_fn is None:
             use_baseline = use_advantage_loss and value_network is not None

@@ -6,13 +6,16 @@ Haarnoja et al., "Soft actor-critic algorithms and applications" (2018), appendi
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
 from tfrl.networks import network, normal_projection_network, seeding, utils
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class TanhNormalProjectionNetwork(network.DistributionNetwork):
@@ -24,7 +27,7 @@ class TanhNormalProjectionNetwork(network.DistributionNetwork):
 
     def __init__(
         self,
-        sample_spec: Any,
+        sample_spec: types.TensorSpec,
         activation_fn: utils.Activation = None,
         std_transform: Callable[[tf.Tensor], tf.Tensor] | None = tf.exp,
         name: str | None = "TanhNormalProjectionNetwork",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from tfrl.replay_buffers import replay_buffer
 from tfrl.replay_buffers.episodic import episodic_store
 from tfrl.utils import seeds, tracking
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 BufferInfo = replay_buffer.BufferInfo
 
@@ -18,7 +21,7 @@ class EpisodicReader(tf.Module, tracking.Untracked):
 
     def __init__(
         self,
-        data_spec: Any,
+        data_spec: types.NestedTensorSpec,
         store: episodic_store.EpisodicStore,
         completed_only: bool,
         generator: tf.random.Generator,

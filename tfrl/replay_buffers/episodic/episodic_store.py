@@ -9,11 +9,14 @@ number unchanged after it took hold of the frames has frames of that episode alo
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from tfrl.replay_buffers import episodic_table
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 NO_EPISODE = -1
 
@@ -21,7 +24,7 @@ NO_EPISODE = -1
 class EpisodicStore(tf.Module):
     """`capacity` episodes of any length; every write is one of the methods."""
 
-    def __init__(self, data_spec: Any, capacity: int) -> None:
+    def __init__(self, data_spec: types.NestedTensorSpec, capacity: int) -> None:
         super().__init__()
         self._capacity = capacity
         self.table = episodic_table.EpisodicTable(data_spec, capacity)

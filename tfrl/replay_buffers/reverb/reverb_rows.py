@@ -12,6 +12,9 @@ from tfrl.replay_buffers import batch_check
 if TYPE_CHECKING:
     from tfrl import replay_service
 
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
 
 class Rows:
     """Hands each row of a batch to an observer of its own."""
@@ -20,7 +23,7 @@ class Rows:
         self,
         make_observer: Callable[[replay_service.Client], Any],
         client: replay_service.Client,
-        data_spec: Any,
+        data_spec: types.NestedTensorSpec,
         batch_size: int,
     ) -> None:
         """Makes the observers.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
@@ -21,6 +21,9 @@ from tfrl.compilation import context, fast_function
 from tfrl.replay_buffers import batch_check, replay_buffer
 from tfrl.replay_buffers.ring import packed_table
 from tfrl.utils import seeds
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 BufferInfo = replay_buffer.BufferInfo
 
@@ -43,7 +46,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
 
     def __init__(
         self,
-        data_spec: Any,
+        data_spec: types.NestedTensorSpec,
         batch_size: int,
         max_length: int = 1000,
         scope: str | None = None,

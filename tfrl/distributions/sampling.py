@@ -19,8 +19,8 @@ def sample(distribution: Any, seed: tf.Tensor) -> tf.Tensor:
     all other distributions, may give other ones there.
 
     Args:
-      distribution: a TFP distribution.
-      seed: integers `[2]`.
+      distribution: A TFP distribution.
+      seed: Integers `[2]`.
     """
     import tensorflow_probability as tfp
 

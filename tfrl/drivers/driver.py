@@ -26,17 +26,17 @@ class Driver(abc.ABC):
         """Creates a driver.
 
         Args:
-          env: the environment to step.
-          policy: the policy that acts.
-          observers: each is called with the `Trajectory` of every step, `[B, ...]` in a
+          env: The environment to step.
+          policy: The policy that acts.
+          observers: Each is called with the `Trajectory` of every step, `[B, ...]` in a
             batched environment, without a time dimension.
-          transition_observers: each is called with every step's
-            `(time_step, action_step, next_time_step)`.
-          info_observers: each is called with the environment's `get_info()` after every
+          transition_observers: Each is called with every step's `(time_step,
+            action_step, next_time_step)`.
+          info_observers: Each is called with the environment's `get_info()` after every
             step (by the drivers of Python environments only).
 
         Raises:
-          TypeError: if an observer cannot be called.
+          TypeError: If an observer cannot be called.
         """
         self._env: Any = env
         self._policy: Any = policy

@@ -39,7 +39,7 @@ class DynamicEpisodeDriver(tf_loop.LoopDriver):
         With `use_function=False` eager calls always step eagerly.
 
         Raises:
-          TypeError: if `env` is a Python environment.
+          TypeError: If `env` is a Python environment.
         """
         super().__init__(env, policy, observers, transition_observers, use_function)
         self._num_episodes = num_episodes
@@ -56,11 +56,11 @@ class DynamicEpisodeDriver(tf_loop.LoopDriver):
         """Runs the episodes.
 
         Args:
-          time_step: where to start, `[B, ...]`; None resets the environment.
-          policy_state: the policy's state there; None takes its initial state.
-          num_episodes: how many; None takes the constructor's number.
-          maximum_iterations: the most steps of the batch to take; None for no limit.
-          seed: an integer or int `[2]` that decides the policy's random choices; with
+          time_step: Where to start, `[B, ...]`; None resets the environment.
+          policy_state: The policy's state there; None takes its initial state.
+          num_episodes: How many; None takes the constructor's number.
+          maximum_iterations: The most steps of the batch to take; None for no limit.
+          seed: An integer or int `[2]` that decides the policy's random choices; with
             None they come from the policy's own generator.
 
         Returns:

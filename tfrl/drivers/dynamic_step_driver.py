@@ -37,7 +37,7 @@ class DynamicStepDriver(tf_loop.LoopDriver):
         With `use_function=False` eager calls always step eagerly.
 
         Raises:
-          TypeError: if `env` is a Python environment.
+          TypeError: If `env` is a Python environment.
         """
         super().__init__(env, policy, observers, transition_observers, use_function)
         self._num_steps = num_steps
@@ -53,11 +53,11 @@ class DynamicStepDriver(tf_loop.LoopDriver):
         """Takes the steps.
 
         Args:
-          time_step: where to start, `[B, ...]`; None takes the environment's current
+          time_step: Where to start, `[B, ...]`; None takes the environment's current
             step and does not reset it.
-          policy_state: the policy's state there; None takes its initial state.
-          maximum_iterations: the most steps of the batch to take; None for no limit.
-          seed: an integer or int `[2]` that decides the policy's random choices; with
+          policy_state: The policy's state there; None takes its initial state.
+          maximum_iterations: The most steps of the batch to take; None for no limit.
+          seed: An integer or int `[2]` that decides the policy's random choices; with
             None they come from the policy's own generator.
 
         Returns:

@@ -36,21 +36,21 @@ class PyDriver(driver.Driver):
         """Creates a driver whose `run` ends at the first limit that is reached.
 
         Args:
-          env: a `PyEnvironment`.
-          policy: a `PyPolicy`, or a TFPolicy in a `PyTFEagerPolicy`.
-          observers: see `Driver`.
-          transition_observers: see `Driver`; the state in their `action_step` is the
+          env: A `PyEnvironment`.
+          policy: A `PyPolicy`, or a TFPolicy in a `PyTFEagerPolicy`.
+          observers: See `Driver`.
+          transition_observers: See `Driver`; the state in their `action_step` is the
             one *before* the action, which is what training needs.
-          info_observers: see `Driver`.
-          max_steps: environment steps a run, summed over the batch; boundaries are
+          info_observers: See `Driver`.
+          max_steps: Environment steps a run, summed over the batch; boundaries are
             observed but not counted.
-          max_episodes: episodes a run, summed over the batch.
-          end_episode_on_boundary: an episode counts when its boundary (the reset after
+          max_episodes: Episodes a run, summed over the batch.
+          end_episode_on_boundary: An episode counts when its boundary (the reset after
             it) has been observed, as trajectory observers need it. False counts it at
             its last step, as transition observers need it.
 
         Raises:
-          ValueError: if neither limit is above 0.
+          ValueError: If neither limit is above 0.
         """
         driver.check_limits(max_steps, max_episodes)
         super().__init__(env, policy, observers, transition_observers, info_observers)

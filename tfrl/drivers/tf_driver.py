@@ -35,17 +35,17 @@ class TFDriver(tf_loop.LoopDriver):
         """Creates a driver whose `run` ends at the first limit that is reached.
 
         Args:
-          env: a `TFEnvironment`.
-          policy: a `TFPolicy`.
-          observers: see `Driver`.
-          transition_observers: see `Driver`.
-          max_steps: environment steps a run; boundaries are observed, not counted.
-          max_episodes: episodes a run.
+          env: A `TFEnvironment`.
+          policy: A `TFPolicy`.
+          observers: See `Driver`.
+          transition_observers: See `Driver`.
+          max_steps: Environment steps a run; boundaries are observed, not counted.
+          max_episodes: Episodes a run.
           disable_tf_function: True steps eagerly, whatever the observers.
 
         Raises:
-          TypeError: if `env` is a Python environment.
-          ValueError: if neither limit is above 0.
+          TypeError: If `env` is a Python environment.
+          ValueError: If neither limit is above 0.
         """
         driver.check_limits(max_steps, max_episodes)
         super().__init__(
@@ -62,9 +62,9 @@ class TFDriver(tf_loop.LoopDriver):
         """Runs the policy from `time_step` on.
 
         Args:
-          time_step: where to start, `[B, ...]`.
-          policy_state: the policy's state there.
-          seed: an integer or int `[2]` that decides the policy's random choices; with
+          time_step: Where to start, `[B, ...]`.
+          policy_state: The policy's state there.
+          seed: An integer or int `[2]` that decides the policy's random choices; with
             None they come from the policy's own generator.
 
         Returns:

@@ -46,7 +46,7 @@ class LoopDriver(driver.Driver):
         """Creates a driver; with `use_function=False` eager calls always step eagerly.
 
         Raises:
-          TypeError: if `env` is a Python environment.
+          TypeError: If `env` is a Python environment.
         """
         super().__init__(env, policy, observers, transition_observers)
         if isinstance(env, py_environment.PyEnvironment):
@@ -71,11 +71,11 @@ class LoopDriver(driver.Driver):
         """Runs the loop from `time_step` as the module's docstring says.
 
         Args:
-          time_step: where to start, `[B, ...]`.
-          policy_state: the policy's state there; None or `()` takes its initial state.
-          limits: a nest of numbers like `_count` gives; the first reached ends the run.
-          maximum_iterations: the most steps of the batch to take; None for no limit.
-          seed: an integer or int `[2]` that decides the policy's random choices; with
+          time_step: Where to start, `[B, ...]`.
+          policy_state: The policy's state there; None or `()` takes its initial state.
+          limits: A nest of numbers like `_count` gives; the first reached ends the run.
+          maximum_iterations: The most steps of the batch to take; None for no limit.
+          seed: An integer or int `[2]` that decides the policy's random choices; with
             None they come from the policy's own generator.
 
         Returns:

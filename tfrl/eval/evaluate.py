@@ -21,9 +21,9 @@ class EvaluationResult:
     """The episodes of one evaluation, those of the first environment first.
 
     Attributes:
-      returns: undiscounted returns, float32 `[num_episodes]`; the numbers of a vector
+      returns: Undiscounted returns, float32 `[num_episodes]`; the numbers of a vector
         reward or of a nest of rewards are summed.
-      lengths: environment steps, int64 `[num_episodes]`.
+      lengths: Environment steps, int64 `[num_episodes]`.
     """
 
     returns: np.ndarray
@@ -70,14 +70,14 @@ class Evaluator:
         """Creates an evaluator.
 
         Args:
-          environment: a `TFEnvironment`.
-          policy: a `TFPolicy`, or a saved one that was loaded.
-          num_episodes: how many episodes a run takes.
-          seed: an integer or int `[2]`; None draws one now.
+          environment: A `TFEnvironment`.
+          policy: A `TFPolicy`, or a saved one that was loaded.
+          num_episodes: How many episodes a run takes.
+          seed: An integer or int `[2]`; None draws one now.
 
         Raises:
-          TypeError: if `environment` is a Python environment.
-          ValueError: if `num_episodes` is below 1.
+          TypeError: If `environment` is a Python environment.
+          ValueError: If `num_episodes` is below 1.
         """
         if isinstance(environment, py_environment.PyEnvironment):
             raise TypeError(

@@ -36,9 +36,9 @@ def compute(
 
     Args:
       metrics: `PyMetric`s.
-      environment: a `PyEnvironment`.
-      policy: a `PyPolicy`, or a TFPolicy in a `PyTFEagerPolicy`.
-      num_episodes: how many episodes to run.
+      environment: A `PyEnvironment`.
+      policy: A `PyPolicy`, or a TFPolicy in a `PyTFEagerPolicy`.
+      num_episodes: How many episodes to run.
 
     Returns:
       Each metric's result by its name.
@@ -67,14 +67,14 @@ def compute_summaries(
 
     Args:
       metrics: `PyMetric`s.
-      environment: a `PyEnvironment`.
-      policy: a `PyPolicy`, or a TFPolicy in a `PyTFEagerPolicy`.
-      num_episodes: how many episodes to run.
-      global_step: the step of the summaries and of the log; summaries need one, given
+      environment: A `PyEnvironment`.
+      policy: A `PyPolicy`, or a TFPolicy in a `PyTFEagerPolicy`.
+      num_episodes: How many episodes to run.
+      global_step: The step of the summaries and of the log; summaries need one, given
         here or by `tf.summary.experimental.set_step`.
-      tf_summaries: whether to write summaries to the default writer.
-      log: whether to log the results.
-      callback: is called with the results and `global_step`, if given.
+      tf_summaries: Whether to write summaries to the default writer.
+      log: Whether to log the results.
+      callback: Is called with the results and `global_step`, if given.
 
     Returns:
       Each metric's result by its name.
@@ -106,12 +106,12 @@ def eager_compute(
 
     Args:
       metrics: `TFStepMetric`s.
-      environment: a `TFEnvironment`.
-      policy: a `TFPolicy`.
-      num_episodes: how many episodes to run.
-      train_step: the step of the summaries; None writes none.
-      summary_writer: the writer of the summaries; None writes none.
-      summary_prefix: the first part of their tags.
+      environment: A `TFEnvironment`.
+      policy: A `TFPolicy`.
+      num_episodes: How many episodes to run.
+      train_step: The step of the summaries; None writes none.
+      summary_writer: The writer of the summaries; None writes none.
+      summary_prefix: The first part of their tags.
       use_function: False steps eagerly.
 
     Returns:

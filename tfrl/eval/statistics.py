@@ -57,17 +57,17 @@ def bootstrap_interval(
     """The percentile bootstrap interval of a statistic (B. Efron, 1979).
 
     Args:
-      scores: numbers, one for each seed.
-      statistic: is called with `[num_resamples, len(scores)]` and `axis=-1`.
-      confidence: how much of the resamples' statistics the interval holds.
-      num_resamples: how often to draw `len(scores)` scores with replacement.
-      seed: decides the draws.
+      scores: Numbers, one for each seed.
+      statistic: Is called with `[num_resamples, len(scores)]` and `axis=-1`.
+      confidence: How much of the resamples' statistics the interval holds.
+      num_resamples: How often to draw `len(scores)` scores with replacement.
+      seed: Decides the draws.
 
     Returns:
       The lower and the upper end.
 
     Raises:
-      ValueError: if there are no scores, or `confidence` is not between 0 and 1.
+      ValueError: If there are no scores, or `confidence` is not between 0 and 1.
     """
     scores = _checked(scores)
     if not 0 < confidence < 1:

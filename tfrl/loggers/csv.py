@@ -30,13 +30,13 @@ class CSVLogger:
         """Opens the file, making the directories above it.
 
         Args:
-          directory_or_file: a path that ends in `.csv`, or a directory for
+          directory_or_file: A path that ends in `.csv`, or a directory for
             `logs/<label>/logs.csv`.
-          label: see there.
-          logdir: an older name of `directory_or_file`.
+          label: See there.
+          logdir: An older name of `directory_or_file`.
 
         Raises:
-          ValueError: unless exactly one of `directory_or_file` and `logdir` is given.
+          ValueError: Unless exactly one of `directory_or_file` and `logdir` is given.
         """
         if (directory_or_file is None) == (logdir is None):
             raise ValueError(
@@ -86,7 +86,7 @@ def drop_rows_after(path: str | os.PathLike[str], column: str, last: float) -> i
       How many rows were removed; 0 if there is no such file.
 
     Raises:
-      ValueError: if the file has no such column.
+      ValueError: If the file has no such column.
     """
     path = pathlib.Path(path)
     if not path.exists():

@@ -45,7 +45,7 @@ class KeyFilter(_Filter):
         """Creates a filter with either `keep` or `drop`.
 
         Raises:
-          ValueError: unless exactly one of them is given.
+          ValueError: Unless exactly one of them is given.
         """
         super().__init__(to)
         if (keep is None) == (drop is None):
@@ -69,7 +69,7 @@ class TimeFilter(_Filter):
         """Creates a filter; the first write passes.
 
         Raises:
-          ValueError: if `time_delta` is negative.
+          ValueError: If `time_delta` is negative.
         """
         super().__init__(to)
         if time_delta < 0:

@@ -26,10 +26,10 @@ class TerminalLogger:
         """Creates a logger.
 
         Args:
-          label: what the lines begin with.
-          print_fn: is called with each line.
-          serialize_fn: turns values into text; None takes `serialize`.
-          time_delta: the least number of seconds between two lines.
+          label: What the lines begin with.
+          print_fn: Is called with each line.
+          serialize_fn: Turns values into text; None takes `serialize`.
+          time_delta: The least number of seconds between two lines.
         """
         self._label = f"[{label.replace('_', ' ').title()}] " if label else ""
         self._print = print_fn

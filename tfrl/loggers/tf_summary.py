@@ -16,9 +16,9 @@ class TFSummaryLogger:
         """Creates a writer of event files in `logdir`.
 
         Args:
-          logdir: the directory of the event files.
-          label: the first part of the tags; empty for none.
-          steps_key: the key of the step in the values; None counts the writes.
+          logdir: The directory of the event files.
+          label: The first part of the tags; empty for none.
+          steps_key: The key of the step in the values; None counts the writes.
         """
         import tensorflow as tf
 
@@ -32,7 +32,7 @@ class TFSummaryLogger:
         """Writes the scalars and hands them to the operating system.
 
         Raises:
-          ValueError: if `steps_key` is not among the keys.
+          ValueError: If `steps_key` is not among the keys.
         """
         if self._steps_key is not None and self._steps_key not in values:
             raise ValueError(

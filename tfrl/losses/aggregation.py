@@ -25,10 +25,10 @@ def aggregate_losses(
 
     Args:
       per_example_loss: `[B]` or `[B, T, ...]`; the mean is taken over all dimensions.
-      sample_weight: a scalar, `[B]` or `[B, T, ...]`, expanded on the right. A weight
+      sample_weight: A scalar, `[B]` or `[B, T, ...]`, expanded on the right. A weight
         of zero removes its example even where the loss is not finite.
-      global_batch_size: what to divide by instead of `B` times the replicas.
-      regularization_loss: a scalar or a list, divided by the number of replicas.
+      global_batch_size: What to divide by instead of `B` times the replicas.
+      regularization_loss: A scalar or a list, divided by the number of replicas.
 
     Raises:
       ValueError: `per_example_loss` is a scalar, or the shape of `sample_weight` is not
@@ -71,11 +71,11 @@ def expand_weights(weights: Any, like: tf.Tensor) -> tf.Tensor:
     """Returns `weights` in the dtype and, unless a scalar, with the rank of `like`.
 
     Args:
-      weights: a scalar, `[B]`, `[B, T]` and so on.
+      weights: A scalar, `[B]`, `[B, T]` and so on.
       like: `[B, T, ...]`.
 
     Raises:
-      ValueError: the shape of `weights` is not the beginning of that of `like`, so that
+      ValueError: The shape of `weights` is not the beginning of that of `like`, so that
         the two would be broadcast against each other.
     """
     weights = tf.cast(weights, like.dtype)

@@ -17,15 +17,15 @@ def discounted_future_sum(values: Any, gamma: Any, num_steps: Any) -> tf.Tensor:
     The sum is `v_t + g v_(t+1) + ... + g^(n-1) v_(t+n-1)`.
 
     Args:
-      values: floats `[B, T]`.
-      gamma: a scalar.
-      num_steps: a positive integer, or integer tensor, `n`.
+      values: Floats `[B, T]`.
+      gamma: A scalar.
+      num_steps: A positive integer, or integer tensor, `n`.
 
     Returns:
       The sums `[B, T]`.
 
     Raises:
-      ValueError: if `values` is not of rank 2, or `num_steps` is a number below 1.
+      ValueError: If `values` is not of rank 2, or `num_steps` is a number below 1.
     """
     values = _batch_major(values)
     _check_at_least("num_steps", num_steps, 1)
@@ -48,16 +48,16 @@ def discounted_future_sum_masked(
     """As `discounted_future_sum`, with values after the end of each row's episode 0.
 
     Args:
-      values: floats `[B, T]`.
-      gamma: a scalar.
-      num_steps: a positive integer, or integer tensor.
-      episode_lengths: integers `[B]`.
+      values: Floats `[B, T]`.
+      gamma: A scalar.
+      num_steps: A positive integer, or integer tensor.
+      episode_lengths: Integers `[B]`.
 
     Returns:
       The sums `[B, T]`.
 
     Raises:
-      ValueError: as `discounted_future_sum`.
+      ValueError: As `discounted_future_sum`.
     """
     values = _batch_major(values)
     inside = tf.sequence_mask(episode_lengths, tf.shape(values)[1])
@@ -71,16 +71,16 @@ def shift_values(
     """Discounted values some steps ahead: `g^n v_(t+n)`, as for n-step bootstrapping.
 
     Args:
-      values: floats `[B, T]`.
-      gamma: a scalar.
-      num_steps: an integer, or integer tensor, `n`, of at least 0.
-      final_values: floats `[B]`, the values after step T - 1; 0 if None.
+      values: Floats `[B, T]`.
+      gamma: A scalar.
+      num_steps: An integer, or integer tensor, `n`, of at least 0.
+      final_values: Floats `[B]`, the values after step T - 1; 0 if None.
 
     Returns:
       `[B, T]`: `g^n v_(t+n)` where `t + n < T`, and `g^(T-t) final_value` elsewhere.
 
     Raises:
-      ValueError: if `values` is not of rank 2, or `num_steps` is a number below 0.
+      ValueError: If `values` is not of rank 2, or `num_steps` is a number below 0.
     """
     values = _batch_major(values)
     _check_at_least("num_steps", num_steps, 0)

@@ -33,12 +33,12 @@ class BatchedPyMetric(py_metric.PyStepMetric):
         """Creates a metric of `metric_class(**metric_args)` for each member.
 
         Args:
-          metric_class: a class of metrics that take unbatched trajectories.
-          metric_args: its keyword arguments.
-          name: the metric's name; that of the members if None.
-          batch_size: the number of members; if None that of the first trajectory.
-          dtype: the type of the result as long as the number of members is unknown.
-          prefix: the first part of the summary tag.
+          metric_class: A class of metrics that take unbatched trajectories.
+          metric_args: Its keyword arguments.
+          name: The metric's name; that of the members if None.
+          batch_size: The number of members; if None that of the first trajectory.
+          dtype: The type of the result as long as the number of members is unknown.
+          prefix: The first part of the summary tag.
         """
         self._metric_class = metric_class
         self._metric_args = dict(metric_args or {})
@@ -62,7 +62,7 @@ class BatchedPyMetric(py_metric.PyStepMetric):
         """Updates each member's metric with its row of a trajectory `[B, ...]`.
 
         Raises:
-          ValueError: if the batch size changes.
+          ValueError: If the batch size changes.
         """
         rows = nest_utils.unstack_nested_arrays(batched_trajectory)
         if not self._metrics:

@@ -17,7 +17,7 @@ class EpisodeSums(tf.Module):
     """Sums over the running episode of each member, and over the latest finished.
 
     Attributes:
-      finished: the `TFDeque` of the sums over finished episodes.
+      finished: The `TFDeque` of the sums over finished episodes.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class EpisodeSums(tf.Module):
         """Adds one step's `values`, `[B, ...]`, to the episodes of a trajectory.
 
         Raises:
-          ValueError: if batch size or shape are others than those at construction.
+          ValueError: If batch size or shape are others than those at construction.
         """
         self._check("trajectory.step_type", trajectory.step_type, tf.TensorShape([]))
         self._check("the value of a step", values, self._shape)

@@ -15,9 +15,9 @@ def export_metrics(step: Any, metrics: Iterable[Any], loss_info: Any = None) -> 
     """Logs `[step=...] name = value` of each metric at level INFO.
 
     Args:
-      step: the number of the round.
-      metrics: metrics of either kind.
-      loss_info: a `LossInfo`, whose loss is logged too, if given.
+      step: The number of the round.
+      metrics: Metrics of either kind.
+      loss_info: A `LossInfo`, whose loss is logged too, if given.
     """
     named = [(metric.name, metric.result()) for metric in metrics]
     if loss_info is not None:

@@ -86,9 +86,9 @@ class PyMetric(tf.train.experimental.PythonState):
         """Writes scalar summaries to the default writer; returns what each write did.
 
         Args:
-          train_step: the step of the summary `prefix/name`; None takes the step set by
+          train_step: The step of the summary `prefix/name`; None takes the step set by
             `tf.summary.experimental.set_step`.
-          step_metrics: other metrics to plot this one against, as
+          step_metrics: Other metrics to plot this one against, as
             `prefix_vs_step_metric/name`; the metric itself is skipped among them.
         """
         result = self.result()

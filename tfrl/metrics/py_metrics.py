@@ -36,7 +36,7 @@ class NumpyDeque:
         """The value added last.
 
         Raises:
-          RuntimeError: if the deque is empty.
+          RuntimeError: If the deque is empty.
         """
         if not self._length:
             raise RuntimeError(

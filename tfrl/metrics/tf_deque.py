@@ -28,7 +28,7 @@ class TFDeque(tf.Module):
         """Creates an empty deque for values of `shape` and `dtype`.
 
         Raises:
-          ValueError: if `max_len` is below 1.
+          ValueError: If `max_len` is below 1.
         """
         super().__init__(name=name)
         if max_len < 1:
@@ -66,7 +66,7 @@ class TFDeque(tf.Module):
         """Appends the rows of `values`, `[N, ...]`, in order.
 
         Args:
-          values: the rows to append.
+          values: The rows to append.
           where: bool `[N]`; rows with False are skipped. None appends all of them.
         """
         values = tf.convert_to_tensor(values, self._dtype)

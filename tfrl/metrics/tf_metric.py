@@ -67,8 +67,8 @@ class TFStepMetric(tf.Module, abc.ABC):
         """Writes summaries to the default writer; returns what each write did.
 
         Args:
-          train_step: the step of the summary `prefix/name`, which is left out if None.
-          step_metrics: other metrics to plot this one against, as
+          train_step: The step of the summary `prefix/name`, which is left out if None.
+          step_metrics: Other metrics to plot this one against, as
             `prefix_vs_step_metric/name`; the metric itself is skipped among them.
         """
         written = []
@@ -107,10 +107,10 @@ class TFMultiMetricStepMetric(TFStepMetric):
         """Creates a metric shown as `prefix/name/metric_name` in summaries.
 
         Args:
-          name: the metric's name.
-          prefix: the first part of the summary tags.
-          metric_names: a name for each number of the result, for each of its leaves,
-            or one for all; where it stands for several numbers these are counted:
+          name: The metric's name.
+          prefix: The first part of the summary tags.
+          metric_names: A name for each number of the result, for each of its leaves, or
+            one for all; where it stands for several numbers these are counted:
             `Reward0`, `Reward1`. Without a name the i-th number is `Metric` and i.
         """
         super().__init__(name=name, prefix=prefix)

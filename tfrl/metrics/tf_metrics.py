@@ -203,7 +203,7 @@ class ChosenActionHistogram(tf_metric.TFHistogramStepMetric):
         """Adds the actions of a trajectory, one tensor `[B, ...]`.
 
         Raises:
-          ValueError: if the action is a nest.
+          ValueError: If the action is a nest.
         """
         if tf.nest.is_nested(trajectory.action):
             raise ValueError(
@@ -265,7 +265,7 @@ class AverageReturnMultiMetric(tf_metric.TFMultiMetricStepMetric):
         """Adds the rewards of a trajectory, `[B, ...]` for each spec.
 
         Raises:
-          TypeError, ValueError: if the rewards are not nested as the specs are.
+          TypeError, ValueError: If the rewards are not nested as the specs are.
         """
         self._check(trajectory.reward)
         rewards = tf.nest.flatten(trajectory.reward)

@@ -10,14 +10,17 @@ import tensorflow as tf
 
 @keras.saving.register_keras_serializable("tfrl")
 class ExpandDims(keras.layers.Layer):
-    """Adds a dimension of size 1.
-
-    Args:
-      axis: Where it stands among the dimensions after the batch: 0 turns `[B, ...]`
-        into `[B, 1, ...]`; a negative one counts from the right, -1 is last.
-    """
+    """Adds a dimension of size 1."""
 
     def __init__(self, axis: int, **kwargs: Any):
+        """Creates the layer.
+
+        Args:
+          axis: Where the dimension stands among those after the batch: 0 turns
+            `[B, ...]` into `[B, 1, ...]`; a negative one counts from the right, -1 is
+            last.
+          **kwargs: Of `keras.layers.Layer`.
+        """
         super().__init__(**kwargs)
         self.axis = int(axis)
 

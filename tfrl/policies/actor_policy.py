@@ -18,30 +18,7 @@ if TYPE_CHECKING:
 
 
 class ActorPolicy(tf_policy.TFPolicy):
-    """Acts by a network that maps observations to actions or their distributions.
-
-    Args:
-      time_step_spec: a `TimeStep` of specs.
-      action_spec: a nest of bounded specs.
-      actor_network: a network, or Keras layer or model, whose output has the structure
-        of `action_spec`: TFP distributions, or the actions themselves.
-      policy_state_spec: a nest of specs; by default the network's `state_spec`.
-      info_spec: a nest of specs of `PolicyStep.info`.
-      observation_normalizer: an object whose `normalize(observation)` is applied to
-        what the network sees.
-      clip: whether `action` clips to the bounds of `action_spec`.
-      training: whether the network is called in training mode.
-      observation_and_action_constraint_splitter: see `TFPolicy`; the network is given
-        the mask as the argument `mask`. For one discrete action spec only.
-      name: the module's name.
-      emit_log_probability, seed: see `TFPolicy`. An action that the network gives
-        without a distribution has log-probability 0.
-
-    Raises:
-      TypeError: `actor_network` is neither a network nor a Keras layer.
-      ValueError: the network's output does not fit `action_spec`.
-      NotImplementedError: a splitter for actions that are not one discrete spec.
-    """
+    """Acts by a network that maps observations to actions or their distributions."""
 
     def __init__(
         self,
@@ -59,6 +36,31 @@ class ActorPolicy(tf_policy.TFPolicy):
         emit_log_probability: bool = False,
         seed: int | None = None,
     ) -> None:
+        """Creates the policy.
+
+        Args:
+          time_step_spec: A `TimeStep` of specs.
+          action_spec: A nest of bounded specs.
+          actor_network: A network, or Keras layer or model, whose output has the
+            structure of `action_spec`: TFP distributions, or the actions themselves.
+          policy_state_spec: A nest of specs; by default the network's `state_spec`.
+          info_spec: A nest of specs of `PolicyStep.info`.
+          observation_normalizer: An object whose `normalize(observation)` is applied to
+            what the network sees.
+          clip: Whether `action` clips to the bounds of `action_spec`.
+          training: Whether the network is called in training mode.
+          observation_and_action_constraint_splitter: See `TFPolicy`; the network is
+            given the mask as the argument `mask`. For one discrete action spec only.
+          name: The module's name.
+          emit_log_probability: See `TFPolicy`. An action that the network gives without
+            a distribution has log-probability 0.
+          seed: See `TFPolicy`.
+
+        Raises:
+          TypeError: `actor_network` is neither a network nor a Keras layer.
+          ValueError: The network's output does not fit `action_spec`.
+          NotImplementedError: A splitter for actions that are not one discrete spec.
+        """
         validation.check_time_step_spec(time_step_spec)
         action_spec = tensor_spec.from_spec(action_spec)
         splitter = observation_and_action_constraint_splitter

@@ -18,17 +18,19 @@ class AsyncPolicySaver:
     log. Variables are read as they are when the thread comes to them: training that
     goes on meanwhile may change some before and some after they are written. Everything
     else is passed on to the wrapped saver.
-
-    Args:
-      policy_saver: what does the saving.
-
-    Raises:
-      RuntimeError: from the next call of any method below: a save in the background
-        failed. The exception that it raised is the cause. Later saves work again.
-      ValueError: from `save` and `save_checkpoint`: the saver is closed.
     """
 
     def __init__(self, policy_saver: policy_saver_lib.PolicySaver) -> None:
+        """Creates the saver.
+
+        Args:
+          policy_saver: What does the saving.
+
+        Raises:
+          RuntimeError: From the next call of any method below: a save in the background
+            failed. The exception that it raised is the cause. Later saves work again.
+          ValueError: From `save` and `save_checkpoint`: the saver is closed.
+        """
         self._policy_saver = policy_saver
         self._thread = futures.ThreadPoolExecutor(1, thread_name_prefix="policy_saver")
         self._running: futures.Future[None] | None = None
@@ -39,8 +41,8 @@ class AsyncPolicySaver:
         """Starts to save the policy to `export_dir`.
 
         Args:
-          export_dir: see `PolicySaver.save`.
-          blocking: whether to wait for a save that is running, then save and return
+          export_dir: See `PolicySaver.save`.
+          blocking: Whether to wait for a save that is running, then save and return
             when that is done.
         """
         self._start(self._policy_saver.save, export_dir, blocking)

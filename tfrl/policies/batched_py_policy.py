@@ -27,20 +27,22 @@ _SPECS = (
 
 
 class BatchedPyPolicy(py_policy.PyPolicy):
-    """Lets the i-th of several policies act on the i-th entry of a batch.
-
-    Args:
-      policies: policies that act on single time steps, all of the same specs.
-      multithreading: whether each acts in a thread of its own; what they share must
-        then be locked. With False they act one after the other in the caller's thread.
-
-    Raises:
-      ValueError: `policies` is not a list or tuple, is empty, or the specs differ.
-    """
+    """Lets the i-th of several policies act on the i-th entry of a batch."""
 
     def __init__(
         self, policies: Sequence[py_policy.PyPolicy], multithreading: bool = True
     ) -> None:
+        """Creates the policy.
+
+        Args:
+          policies: Policies that act on single time steps, all of the same specs.
+          multithreading: Whether each acts in a thread of its own; what they share must
+            then be locked. With False they act one after the other in the caller's
+            thread.
+
+        Raises:
+          ValueError: `policies` is not a list or tuple, is empty, or the specs differ.
+        """
         _check_policies(policies)
         super().__init__(*(getattr(policies[0], name) for name in _SPECS))
         self._policies = list(policies)

@@ -20,20 +20,6 @@ class BoltzmannPolicy(wrapper_policy.WrapperPolicy):
 
     Near 0 that is the greedy action, at 1 the wrapped policy itself, and a high
     temperature explores almost uniformly.
-
-    Args:
-      policy: a policy with distributions that have logits.
-      temperature: a positive number, a scalar tensor or variable, a callable that
-        returns one of these, or a Keras schedule of `step`; None leaves the logits
-        alone.
-      name: the module's name.
-      step: the variable that a schedule given as `temperature` follows, such as an
-        agent's `train_step_counter`.
-      seed: see `TFPolicy`.
-
-    Raises:
-      ValueError: a number `temperature` that is not positive, or a schedule without
-        `step`.
     """
 
     def __init__(
@@ -45,6 +31,22 @@ class BoltzmannPolicy(wrapper_policy.WrapperPolicy):
         step: tf.Variable | None = None,
         seed: int | None = None,
     ) -> None:
+        """Creates the policy.
+
+        Args:
+          policy: A policy with distributions that have logits.
+          temperature: A positive number, a scalar tensor or variable, a callable that
+            returns one of these, or a Keras schedule of `step`; None leaves the logits
+            alone.
+          name: The module's name.
+          step: The variable that a schedule given as `temperature` follows, such as an
+            agent's `train_step_counter`.
+          seed: See `TFPolicy`.
+
+        Raises:
+          ValueError: A number `temperature` that is not positive, or a schedule without
+            `step`.
+        """
         utils.check_positive(
             "temperature", temperature, "use GreedyPolicy for the limit of 0."
         )

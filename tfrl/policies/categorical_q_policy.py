@@ -27,28 +27,6 @@ class CategoricalQPolicy(q_policy.QPolicy):
     `linspace(min_q_value, max_q_value, num_atoms)` (Bellemare et al. 2017,
     arXiv:1707.06887). `action` samples with the values, divided by the temperature, as
     logits; wrap this in `GreedyPolicy` or `EpsilonGreedyPolicy` for the usual choices.
-
-    Args:
-      time_step_spec: a `TimeStep` of specs.
-      action_spec: one bounded integer spec of shape `[]` with minimum 0.
-      q_network: a network with the property `num_atoms` and logits
-        `[B, num_actions, num_atoms]` as output, such as a `CategoricalQNetwork`.
-      min_q_value, max_q_value: the ends of the support.
-      observation_and_action_constraint_splitter: see `TFPolicy`. The network sees the
-        first part only; the values of invalid actions become the dtype's minimum.
-      temperature: a positive number, a scalar tensor or variable, a callable that
-        returns one of these, or a Keras schedule of `step`; near 0 the action is the
-        greedy one.
-      name: the module's name.
-      step: the variable that a schedule given as `temperature` follows, such as an
-        agent's `train_step_counter`.
-      emit_log_probability, seed: see `TFPolicy`.
-
-    Raises:
-      TypeError: `action_spec` is not a `BoundedTensorSpec`.
-      ValueError: the actions do not start from 0, the network has no `num_atoms` or
-        does not fit, the support is empty, the temperature is not positive, or a
-        schedule has no `step`.
     """
 
     def __init__(
@@ -66,6 +44,33 @@ class CategoricalQPolicy(q_policy.QPolicy):
         step: tf.Variable | None = None,
         seed: int | None = None,
     ) -> None:
+        """Creates the policy.
+
+        Args:
+          time_step_spec: A `TimeStep` of specs.
+          action_spec: One bounded integer spec of shape `[]` with minimum 0.
+          q_network: A network with the property `num_atoms` and logits `[B,
+            num_actions, num_atoms]` as output, such as a `CategoricalQNetwork`.
+          min_q_value: The lowest value of the support.
+          max_q_value: The highest value of the support.
+          observation_and_action_constraint_splitter: See `TFPolicy`. The network sees
+            the first part only; the values of invalid actions become the dtype's
+            minimum.
+          temperature: A positive number, a scalar tensor or variable, a callable that
+            returns one of these, or a Keras schedule of `step`; near 0 the action is
+            the greedy one.
+          name: The module's name.
+          step: The variable that a schedule given as `temperature` follows, such as an
+            agent's `train_step_counter`.
+          emit_log_probability: See `TFPolicy`.
+          seed: See `TFPolicy`.
+
+        Raises:
+          TypeError: `action_spec` is not a `BoundedTensorSpec`.
+          ValueError: The actions do not start from 0, the network has no `num_atoms` or
+            does not fit, the support is empty, the temperature is not positive, or a
+            schedule has no `step`.
+        """
         action_spec = tensor_spec.from_spec(action_spec)
         num_actions = _num_actions(action_spec)
         num_atoms = _num_atoms(q_network)

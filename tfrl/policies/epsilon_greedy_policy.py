@@ -34,22 +34,6 @@ class EpsilonGreedyPolicy(wrapper_policy.WrapperPolicy):
     Each entry of the batch decides for itself. The state is that of the greedy policy.
     The log-probability in `info` is that of the action under the branch it came from,
     plus the branch's own: `log(1 - epsilon)` or `log(epsilon)`.
-
-    Args:
-      policy: the policy whose greedy action is taken.
-      epsilon: a number in [0, 1], a scalar tensor or variable, a callable that returns
-        one of these, or a Keras schedule of `step`; see `tfrl.utils.schedules`.
-      exploration_mask: `[num_actions]` of 0 and 1, the actions that exploration may
-        take.
-      info_fields_to_inherit_from_greedy: fields of `info` that are always the greedy
-        action's.
-      name: the module's name.
-      step: the variable that a schedule given as `epsilon` follows, such as an agent's
-        `train_step_counter`.
-      seed: see `TFPolicy`.
-
-    Raises:
-      ValueError: a number `epsilon` outside [0, 1], or a schedule without `step`.
     """
 
     def __init__(
@@ -63,6 +47,25 @@ class EpsilonGreedyPolicy(wrapper_policy.WrapperPolicy):
         step: tf.Variable | None = None,
         seed: int | None = None,
     ) -> None:
+        """Creates the policy.
+
+        Args:
+          policy: The policy whose greedy action is taken.
+          epsilon: A number in [0, 1], a scalar tensor or variable, a callable that
+            returns one of these, or a Keras schedule of `step`; see
+            `tfrl.utils.schedules`.
+          exploration_mask: `[num_actions]` of 0 and 1, the actions that exploration may
+            take.
+          info_fields_to_inherit_from_greedy: Fields of `info` that are always the
+            greedy action's.
+          name: The module's name.
+          step: The variable that a schedule given as `epsilon` follows, such as an
+            agent's `train_step_counter`.
+          seed: See `TFPolicy`.
+
+        Raises:
+          ValueError: A number `epsilon` outside [0, 1], or a schedule without `step`.
+        """
         self._epsilon = _as_epsilon(epsilon, step)
         greedy = greedy_policy.GreedyPolicy(policy)
         super().__init__(policy, name, seed=seed, clip=policy._greedy_action_needs_clip)

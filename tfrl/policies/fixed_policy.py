@@ -20,23 +20,7 @@ if TYPE_CHECKING:
 
 
 class FixedPolicy(tf_policy.TFPolicy):
-    """Takes one and the same action at each time step.
-
-    Args:
-      actions: a nest of numbers, lists, arrays or tensors with the structure and
-        shapes of `action_spec`, without batch dimension; they are not clipped to its
-        bounds.
-      time_step_spec: a `TimeStep` of specs.
-      action_spec: a nest of specs.
-      emit_log_probability: whether `info` holds log-probabilities, which are 0.
-      policy_info: a nest with the structure of `info_spec`: what `info` is, besides.
-        Values of the shapes of `info_spec` are repeated for each entry of the batch.
-      info_spec: see `TFPolicy`.
-      name: the module's name.
-
-    Raises:
-      ValueError: `actions` differs from `action_spec` in structure or in a shape.
-    """
+    """Takes one and the same action at each time step."""
 
     _needs_seed = False
 
@@ -50,6 +34,24 @@ class FixedPolicy(tf_policy.TFPolicy):
         info_spec: types.NestedTensorSpec = (),
         name: str | None = None,
     ) -> None:
+        """Creates the policy.
+
+        Args:
+          actions: A nest of numbers, lists, arrays or tensors with the structure and
+            shapes of `action_spec`, without batch dimension; they are not clipped to
+            its bounds.
+          time_step_spec: A `TimeStep` of specs.
+          action_spec: A nest of specs.
+          emit_log_probability: Whether `info` holds log-probabilities, which are 0.
+          policy_info: A nest with the structure of `info_spec`: what `info` is,
+            besides. Values of the shapes of `info_spec` are repeated for each entry of
+            the batch.
+          info_spec: See `TFPolicy`.
+          name: The module's name.
+
+        Raises:
+          ValueError: `actions` differs from `action_spec` in structure or in a shape.
+        """
         super().__init__(
             time_step_spec,
             action_spec,

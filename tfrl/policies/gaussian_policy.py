@@ -19,21 +19,6 @@ class GaussianPolicy(noise_policy.NoisePolicy):
     The exploration of TD3 (Fujimoto et al. 2018, arXiv:1802.09477, section 6.1). State
     and `info` are those of the wrapped policy: a log-probability there is that of the
     action without noise.
-
-    Args:
-      wrapped_policy: a policy whose actions are all floats.
-      scale: standard deviation of the noise, in the units of the action: a number, a
-        scalar tensor or variable, a callable that returns one of these, or a Keras
-        schedule of `step`.
-      clip: whether `action` clips to the bounds of the action spec.
-      name: the module's name.
-      step: the variable that a schedule given as `scale` follows, such as an agent's
-        `train_step_counter`.
-      seed: see `TFPolicy`.
-
-    Raises:
-      ValueError: some action is discrete, a number `scale` is negative, or a schedule
-        has no `step`.
     """
 
     def __init__(
@@ -46,6 +31,23 @@ class GaussianPolicy(noise_policy.NoisePolicy):
         step: tf.Variable | None = None,
         seed: int | None = None,
     ) -> None:
+        """Creates the policy.
+
+        Args:
+          wrapped_policy: A policy whose actions are all floats.
+          scale: Standard deviation of the noise, in the units of the action: a number,
+            a scalar tensor or variable, a callable that returns one of these, or a
+            Keras schedule of `step`.
+          clip: Whether `action` clips to the bounds of the action spec.
+          name: The module's name.
+          step: The variable that a schedule given as `scale` follows, such as an
+            agent's `train_step_counter`.
+          seed: See `TFPolicy`.
+
+        Raises:
+          ValueError: Some action is discrete, a number `scale` is negative, or a
+            schedule has no `step`.
+        """
         utils.check_not_negative("scale", scale, "0 adds no noise.")
         super().__init__(wrapped_policy, clip=clip, name=name, seed=seed)
         self._scale = schedules.follow("scale", scale, step)

@@ -15,16 +15,17 @@ if TYPE_CHECKING:
 
 
 class GreedyPolicy(wrapper_policy.WrapperPolicy):
-    """Takes the mode of the wrapped policy's distribution, without randomness.
-
-    Args:
-      policy: the policy to make greedy.
-      name: the module's name.
-    """
+    """Takes the mode of the wrapped policy's distribution, without randomness."""
 
     _needs_seed = False
 
     def __init__(self, policy: tf_policy.TFPolicy, name: str | None = None) -> None:
+        """Creates the policy.
+
+        Args:
+          policy: The policy to make greedy.
+          name: The module's name.
+        """
         super().__init__(policy, name, clip=policy._greedy_action_needs_clip)
 
     def _action(

@@ -17,17 +17,7 @@ if TYPE_CHECKING:
 
 
 class NoisePolicy(wrapper_policy.WrapperPolicy, abc.ABC):
-    """Acts like another policy, and adds noise; a subclass writes `_add_noise`.
-
-    Args:
-      wrapped_policy: a policy whose actions are all floats.
-      clip: whether `action` clips to the bounds of the action spec.
-      name: the module's name.
-      seed: see `TFPolicy`.
-
-    Raises:
-      ValueError: some action is discrete.
-    """
+    """Acts like another policy, and adds noise; a subclass writes `_add_noise`."""
 
     def __init__(
         self,
@@ -37,6 +27,17 @@ class NoisePolicy(wrapper_policy.WrapperPolicy, abc.ABC):
         *,
         seed: int | None = None,
     ) -> None:
+        """Creates the policy.
+
+        Args:
+          wrapped_policy: A policy whose actions are all floats.
+          clip: Whether `action` clips to the bounds of the action spec.
+          name: The module's name.
+          seed: See `TFPolicy`.
+
+        Raises:
+          ValueError: Some action is discrete.
+        """
         utils.check_continuous(wrapped_policy.action_spec, type(self).__name__)
         super().__init__(
             wrapped_policy, name, seed=seed, clip=clip, emit_log_probability=False

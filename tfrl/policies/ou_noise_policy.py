@@ -29,18 +29,6 @@ class OUNoisePolicy(noise_policy.NoisePolicy):
     in a loop that does not hand the state on. So two calls with the same seed differ;
     two policies that begin with the same seed act alike. A checkpoint of the policy
     holds the noise.
-
-    Args:
-      wrapped_policy: a policy whose actions are all floats.
-      ou_stddev: standard deviation of what each step adds to the noise.
-      ou_damping: in [0, 1]; 0 is a random walk, 1 uncorrelated Gaussian noise.
-      clip: whether `action` clips to the bounds of the action spec.
-      name: the module's name.
-      seed: see `TFPolicy`.
-
-    Raises:
-      ValueError: some action is discrete, `ou_stddev` is negative, or `ou_damping` is
-        outside [0, 1].
     """
 
     def __init__(
@@ -53,6 +41,20 @@ class OUNoisePolicy(noise_policy.NoisePolicy):
         *,
         seed: int | None = None,
     ) -> None:
+        """Creates the policy.
+
+        Args:
+          wrapped_policy: A policy whose actions are all floats.
+          ou_stddev: Standard deviation of what each step adds to the noise.
+          ou_damping: In [0, 1]; 0 is a random walk, 1 uncorrelated Gaussian noise.
+          clip: Whether `action` clips to the bounds of the action spec.
+          name: The module's name.
+          seed: See `TFPolicy`.
+
+        Raises:
+          ValueError: Some action is discrete, `ou_stddev` is negative, or `ou_damping`
+            is outside [0, 1].
+        """
         ou_process.check_ou_parameters(ou_damping, ou_stddev, prefix="ou_")
         super().__init__(wrapped_policy, clip=clip, name=name, seed=seed)
         self._ou_stddev = ou_stddev

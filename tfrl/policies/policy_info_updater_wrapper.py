@@ -22,19 +22,7 @@ UpdaterFnType = Callable[
 
 
 class PolicyInfoUpdaterWrapper(wrapper_policy.WrapperPolicy):
-    """Acts like the wrapped policy and updates the dict `PolicyStep.info`.
-
-    Args:
-      policy: a policy whose `info_spec` is a dict, or `()`, which counts as empty.
-      info_spec: a dict of specs: `info` after the update.
-      updater_fn: takes the wrapped policy's `PolicyStep` (whose action holds
-        distributions where `distribution` is called) and returns a dict of tensors, or
-        nests of them, `[B, ...]`, that are added to `info` or replace what is there.
-      name: the module's name.
-
-    Raises:
-      ValueError: the `info_spec` of the policy or the new one is not a dict.
-    """
+    """Acts like the wrapped policy and updates the dict `PolicyStep.info`."""
 
     def __init__(
         self,
@@ -43,6 +31,20 @@ class PolicyInfoUpdaterWrapper(wrapper_policy.WrapperPolicy):
         updater_fn: UpdaterFnType,
         name: str | None = None,
     ) -> None:
+        """Creates the policy.
+
+        Args:
+          policy: A policy whose `info_spec` is a dict, or `()`, which counts as empty.
+          info_spec: A dict of specs: `info` after the update.
+          updater_fn: Takes the wrapped policy's `PolicyStep` (whose action holds
+            distributions where `distribution` is called) and returns a dict of tensors,
+            or nests of them, `[B, ...]`, that are added to `info` or replace what is
+            there.
+          name: The module's name.
+
+        Raises:
+          ValueError: The `info_spec` of the policy or the new one is not a dict.
+        """
         _check_dict("policy.info_spec", policy.info_spec or {})
         _check_dict("info_spec", info_spec)
         super().__init__(policy, name, info_spec=info_spec)

@@ -15,8 +15,8 @@ def load(
     """Returns a saved policy, with the variables of a checkpoint if one is given.
 
     Args:
-      saved_model_path: a directory that `PolicySaver.save` wrote.
-      checkpoint_path: a directory that `PolicySaver.save_checkpoint` wrote.
+      saved_model_path: A directory that `PolicySaver.save` wrote.
+      checkpoint_path: A directory that `PolicySaver.save_checkpoint` wrote.
     """
     policy = py_tf_eager_policy.SavedModelPyTFEagerPolicy(
         saved_model_path, load_specs_from_pbtxt=True
@@ -32,9 +32,9 @@ def materialize_saved_model(
     """Writes a saved policy made of one's graph and another's variables.
 
     Args:
-      saved_model_path: a directory that `PolicySaver.save` wrote.
-      checkpoint_path: a directory that `PolicySaver.save_checkpoint` wrote.
-      output_path: the directory to write, which must not exist.
+      saved_model_path: A directory that `PolicySaver.save` wrote.
+      checkpoint_path: A directory that `PolicySaver.save_checkpoint` wrote.
+      output_path: The directory to write, which must not exist.
 
     Raises:
       ValueError: `output_path` exists.

@@ -71,24 +71,6 @@ class PolicySaver:
 
     A distribution is not saved, since it would need TFP at loading; save what you need
     of it with `register_function`.
-
-    Args:
-      policy: the policy to save. Later training changes what `save` writes, as the
-        variables are the policy's own.
-      batch_size: number of batch entries; None leaves it open.
-      use_nest_path_signatures: whether signatures name tensors by their path in the
-        nest; with False by their specs' names, which must be unique.
-      seed: starts a random stream that is saved with the policy, so that every loaded
-        copy acts alike; for tests.
-      train_step: the variable to save as the train step; -1 is saved without one.
-      input_fn_and_spec: `(input_fn, spec)`, where `input_fn` turns a nest of tensors
-        that matches `spec` into `(time_step, policy_state)`.
-      metadata: variables by name to save beside the policy.
-
-    Raises:
-      TypeError: `policy` is not a `TFPolicy`, or `metadata` not a dict of variables.
-      ValueError: `batch_size` is neither None nor a positive integer, `train_step` is
-        no variable, or names are missing or collide.
     """
 
     def __init__(
@@ -101,6 +83,27 @@ class PolicySaver:
         input_fn_and_spec: InputFnAndSpecType | None = None,
         metadata: dict[str, tf.Variable] | None = None,
     ) -> None:
+        """Creates the saver.
+
+        Args:
+          policy: The policy to save. Later training changes what `save` writes, as the
+            variables are the policy's own.
+          batch_size: Number of batch entries; None leaves it open.
+          use_nest_path_signatures: Whether signatures name tensors by their path in the
+            nest; with False by their specs' names, which must be unique.
+          seed: Starts a random stream that is saved with the policy, so that every
+            loaded copy acts alike; for tests.
+          train_step: The variable to save as the train step; -1 is saved without one.
+          input_fn_and_spec: `(input_fn, spec)`, where `input_fn` turns a nest of
+            tensors that matches `spec` into `(time_step, policy_state)`.
+          metadata: Variables by name to save beside the policy.
+
+        Raises:
+          TypeError: `policy` is not a `TFPolicy`, or `metadata` not a dict of
+            variables.
+          ValueError: `batch_size` is neither None nor a positive integer, `train_step`
+            is no variable, or names are missing or collide.
+        """
         _check_arguments(policy, batch_size, train_step, metadata)
         self._raw_policy = policy
         self._batch_size = batch_size
@@ -190,13 +193,13 @@ class PolicySaver:
         """Adds a function of one argument to the SavedModel.
 
         Args:
-          name: the attribute under which the loaded model has it.
-          fn: takes a nest of tensors.
-          input_spec: specs of that nest, without outer dimensions.
-          outer_dims: sizes of the outer dimensions; by default one batch dimension.
+          name: The attribute under which the loaded model has it.
+          fn: Takes a nest of tensors.
+          input_spec: Specs of that nest, without outer dimensions.
+          outer_dims: Sizes of the outer dimensions; by default one batch dimension.
 
         Raises:
-          ValueError: the name is taken.
+          ValueError: The name is taken.
         """
         batched = saved_model.add_outer_dims(input_spec, outer_dims)
         function = tf.function(fn)
@@ -209,12 +212,12 @@ class PolicySaver:
         """Adds a `tf.function` with the traces it has, or a concrete function.
 
         Args:
-          name: the attribute under which the loaded model has it.
-          fn: what to add, together with the variables that it uses.
-          assets: whatever else it uses and is to be saved.
+          name: The attribute under which the loaded model has it.
+          fn: What to add, together with the variables that it uses.
+          assets: Whatever else it uses and is to be saved.
 
         Raises:
-          ValueError: the name is taken.
+          ValueError: The name is taken.
         """
         is_concrete = hasattr(fn, "variables")
         traced = [fn] if is_concrete else internals.concrete_functions(fn)

@@ -20,21 +20,6 @@ class EpsilonGreedyPolicy(py_policy.PyPolicy):
 
     Each entry of a batch decides for itself. The state is that of `greedy_policy`,
     which is not asked at all where every entry explores and it has none.
-
-    Args:
-      greedy_policy: the policy on arrays whose action is taken.
-      epsilon: the probability of a random action, in [0, 1].
-      random_policy: gives the random actions; by default a `RandomPyPolicy`, which
-        respects the mask of `greedy_policy`'s splitter.
-      epsilon_decay_end_count: number of calls of `action` over which epsilon falls
-        linearly to `epsilon_decay_end_value`; None keeps it.
-      epsilon_decay_end_value: epsilon from that call on, below `epsilon`.
-      random_seed: starts the random stream; None takes the system's entropy.
-
-    Raises:
-      ValueError: `epsilon` is outside [0, 1], `epsilon_decay_end_count` is not
-        positive, or `epsilon_decay_end_value` is missing, negative, or not below
-        `epsilon`.
     """
 
     def __init__(
@@ -46,6 +31,23 @@ class EpsilonGreedyPolicy(py_policy.PyPolicy):
         epsilon_decay_end_value: float | None = None,
         random_seed: int | None = None,
     ) -> None:
+        """Creates the policy.
+
+        Args:
+          greedy_policy: The policy on arrays whose action is taken.
+          epsilon: The probability of a random action, in [0, 1].
+          random_policy: Gives the random actions; by default a `RandomPyPolicy`, which
+            respects the mask of `greedy_policy`'s splitter.
+          epsilon_decay_end_count: Number of calls of `action` over which epsilon falls
+            linearly to `epsilon_decay_end_value`; None keeps it.
+          epsilon_decay_end_value: Epsilon from that call on, below `epsilon`.
+          random_seed: Starts the random stream; None takes the system's entropy.
+
+        Raises:
+          ValueError: `epsilon` is outside [0, 1], `epsilon_decay_end_count` is not
+            positive, or `epsilon_decay_end_value` is missing, negative, or not below
+            `epsilon`.
+        """
         utils.check_in_unit_interval("epsilon", epsilon, "it is a probability.")
         decay = _as_decay(epsilon, epsilon_decay_end_count, epsilon_decay_end_value)
         super().__init__(

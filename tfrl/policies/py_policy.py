@@ -19,16 +19,7 @@ if TYPE_CHECKING:
 
 
 class PyPolicy(hooks.RefusesOverrides, abc.ABC):
-    """Maps time steps of arrays to actions; a subclass writes `_action`.
-
-    Args:
-      time_step_spec: a `TimeStep` of array specs (tensor specs are converted).
-      action_spec: a nest of bounded array specs.
-      policy_state_spec: a nest of specs, `()` for a stateless policy.
-      info_spec: a nest of specs of `PolicyStep.info`.
-      observation_and_action_constraint_splitter: a function from an observation to
-        the pair (what the policy sees, mask of valid actions).
-    """
+    """Maps time steps of arrays to actions; a subclass writes `_action`."""
 
     _refused_overrides: ClassVar[Mapping[str, str]] = {
         "_setup_specs": "give the constructor other specs",
@@ -42,6 +33,16 @@ class PyPolicy(hooks.RefusesOverrides, abc.ABC):
         info_spec: types.NestedArraySpec = (),
         observation_and_action_constraint_splitter: types.Splitter | None = None,
     ) -> None:
+        """Creates the policy.
+
+        Args:
+          time_step_spec: A `TimeStep` of array specs (tensor specs are converted).
+          action_spec: A nest of bounded array specs.
+          policy_state_spec: A nest of specs, `()` for a stateless policy.
+          info_spec: A nest of specs of `PolicyStep.info`.
+          observation_and_action_constraint_splitter: A function from an observation to
+            the pair (what the policy sees, mask of valid actions).
+        """
         self._time_step_spec = tensor_spec.to_nest_array_spec(time_step_spec)
         self._action_spec = tensor_spec.to_nest_array_spec(action_spec)
         self._policy_state_spec = tensor_spec.to_nest_array_spec(policy_state_spec)
@@ -65,9 +66,9 @@ class PyPolicy(hooks.RefusesOverrides, abc.ABC):
         """Returns the action for a time step.
 
         Args:
-          time_step: arrays that match `time_step_spec`, batched or not.
-          policy_state: the state that the previous call returned.
-          seed: decides the randomness of this call, where the policy has any.
+          time_step: Arrays that match `time_step_spec`, batched or not.
+          policy_state: The state that the previous call returned.
+          seed: Decides the randomness of this call, where the policy has any.
         """
         if seed is None:
             # So a subclass whose `_action` takes no seed works, too.

@@ -25,14 +25,6 @@ class PyTFEagerPolicyBase(py_policy.PyPolicy):
 
     The policy state stays a nest of tensors with batch dimension, since it is only
     handed back.
-
-    Args:
-      policy: what has `action`, `get_initial_state` and `variables`.
-      time_step_spec, action_spec, policy_state_spec, info_spec: see `PyPolicy`.
-      use_tf_function: whether `policy.action` runs as a `tf.function`, which is much
-        faster from the second call on.
-      batch_time_steps: whether time steps come without batch dimension; with False
-        they must be batched, and tensors are returned.
     """
 
     def __init__(
@@ -45,6 +37,19 @@ class PyTFEagerPolicyBase(py_policy.PyPolicy):
         use_tf_function: bool = False,
         batch_time_steps: bool = True,
     ) -> None:
+        """Creates the policy.
+
+        Args:
+          policy: An object with `action`, `get_initial_state` and `variables`.
+          time_step_spec: See `PyPolicy`.
+          action_spec: See `PyPolicy`.
+          policy_state_spec: See `PyPolicy`.
+          info_spec: See `PyPolicy`.
+          use_tf_function: Whether `policy.action` runs as a `tf.function`, which is
+            much faster from the second call on.
+          batch_time_steps: Whether time steps come without batch dimension; with False
+            they must be batched, and tensors are returned.
+        """
         super().__init__(time_step_spec, action_spec, policy_state_spec, info_spec)
         self._policy = policy
         self._use_tf_function = use_tf_function
@@ -102,12 +107,7 @@ def _traced_action(policy: Any) -> Any:
 
 
 class PyTFEagerPolicy(PyTFEagerPolicyBase):
-    """A `TFPolicy` on NumPy arrays.
-
-    Args:
-      policy: the `TFPolicy`.
-      use_tf_function, batch_time_steps: see `PyTFEagerPolicyBase`.
-    """
+    """A `TFPolicy` on NumPy arrays."""
 
     def __init__(
         self,
@@ -115,6 +115,13 @@ class PyTFEagerPolicy(PyTFEagerPolicyBase):
         use_tf_function: bool = False,
         batch_time_steps: bool = True,
     ) -> None:
+        """Creates the policy.
+
+        Args:
+          policy: The `TFPolicy`.
+          use_tf_function: See `PyTFEagerPolicyBase`.
+          batch_time_steps: See `PyTFEagerPolicyBase`.
+        """
         super().__init__(
             policy,
             policy.time_step_spec,
@@ -127,20 +134,7 @@ class PyTFEagerPolicy(PyTFEagerPolicyBase):
 
 
 class SavedModelPyTFEagerPolicy(PyTFEagerPolicyBase):
-    """A policy that `PolicySaver` saved, on NumPy arrays.
-
-    Args:
-      model_path: the directory that `PolicySaver.save` wrote.
-      time_step_spec, action_spec, policy_state_spec, info_spec: specs of the policy, if
-        they are not to be loaded.
-      load_specs_from_pbtxt: whether the specs come from the file that `PolicySaver`
-        writes beside the model.
-      use_tf_function, batch_time_steps: see `PyTFEagerPolicyBase`.
-
-    Raises:
-      ValueError: no specs are given and none are to be loaded.
-      FileNotFoundError: `model_path` holds no saved policy.
-    """
+    """A policy that `PolicySaver` saved, on NumPy arrays."""
 
     def __init__(
         self,
@@ -153,6 +147,23 @@ class SavedModelPyTFEagerPolicy(PyTFEagerPolicyBase):
         use_tf_function: bool = False,
         batch_time_steps: bool = True,
     ) -> None:
+        """Creates the policy.
+
+        Args:
+          model_path: The directory that `PolicySaver.save` wrote.
+          time_step_spec: The policy's specs, if they are not to be loaded.
+          action_spec: See `time_step_spec`.
+          policy_state_spec: See `time_step_spec`.
+          info_spec: See `time_step_spec`.
+          load_specs_from_pbtxt: Whether the specs come from the file that `PolicySaver`
+            writes beside the model.
+          use_tf_function: See `PyTFEagerPolicyBase`.
+          batch_time_steps: See `PyTFEagerPolicyBase`.
+
+        Raises:
+          ValueError: No specs are given and none are to be loaded.
+          FileNotFoundError: `model_path` holds no saved policy.
+        """
         model_path = os.fspath(model_path)
         if time_step_spec is None and not load_specs_from_pbtxt:
             raise ValueError(
@@ -201,11 +212,11 @@ class SavedModelPyTFEagerPolicy(PyTFEagerPolicyBase):
         """Sets the variables from a checkpoint.
 
         Args:
-          checkpoint_path: what was given to `PolicySaver.save_checkpoint` or to
+          checkpoint_path: What was given to `PolicySaver.save_checkpoint` or to
             `PolicySaver.save`.
 
         Raises:
-          AssertionError: the checkpoint does not hold all the variables.
+          AssertionError: The checkpoint does not hold all the variables.
         """
         checkpoint_path = os.fspath(checkpoint_path)
         prefix = os.path.join(

@@ -27,22 +27,6 @@ class QPolicy(tf_policy.TFPolicy):
 
     `action` samples with the values as logits; wrap this in `GreedyPolicy`,
     `EpsilonGreedyPolicy` or `BoltzmannPolicy` for the usual choices.
-
-    Args:
-      time_step_spec: a `TimeStep` of specs.
-      action_spec: one bounded integer spec of shape `[]`.
-      q_network: a network, or Keras layer or model, with output `[B, num_actions]`.
-      emit_log_probability: whether `PolicyStep.info` holds log-probabilities.
-      observation_and_action_constraint_splitter: see `TFPolicy`. The network sees the
-        first part only; the values of invalid actions become the dtype's minimum.
-      validate_action_spec_and_network: whether the spec and the shape of the network's
-        output are checked.
-      name: the module's name.
-      seed: see `TFPolicy`.
-
-    Raises:
-      ValueError: the action spec is not a single scalar from 0, or the network's
-        output or own action spec does not fit it.
     """
 
     # An argmax over the actions lies within their bounds.
@@ -60,6 +44,25 @@ class QPolicy(tf_policy.TFPolicy):
         *,
         seed: int | None = None,
     ) -> None:
+        """Creates the policy.
+
+        Args:
+          time_step_spec: A `TimeStep` of specs.
+          action_spec: One bounded integer spec of shape `[]`.
+          q_network: A network, or Keras layer or model, with output `[B, num_actions]`.
+          emit_log_probability: Whether `PolicyStep.info` holds log-probabilities.
+          observation_and_action_constraint_splitter: See `TFPolicy`. The network sees
+            the first part only; the values of invalid actions become the dtype's
+            minimum.
+          validate_action_spec_and_network: Whether the spec and the shape of the
+            network's output are checked.
+          name: The module's name.
+          seed: See `TFPolicy`.
+
+        Raises:
+          ValueError: The action spec is not a single scalar from 0, or the network's
+            output or own action spec does not fit it.
+        """
         validation.check_time_step_spec(time_step_spec)
         action_spec = tensor_spec.from_spec(action_spec)
         flat_action_spec = tf.nest.flatten(action_spec)

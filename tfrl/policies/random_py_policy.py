@@ -21,21 +21,6 @@ class RandomPyPolicy(py_policy.PyPolicy):
     """Draws actions uniformly, among the valid ones where there is a mask.
 
     Values in `info` are random samples of `info_spec`.
-
-    Args:
-      time_step_spec: a `TimeStep` of specs; None if the policy need not know what it
-        observes, and then it acts unbatched unless `outer_dims` is given.
-      action_spec: a nest of bounded array specs; with a splitter one integer spec of
-        shape `()` or `(1,)`.
-      policy_state_spec, info_spec: see `PyPolicy`.
-      seed: starts the random stream; None takes the system's entropy. `action` with a
-        seed of its own draws from that instead.
-      outer_dims: the batch dimensions of the actions; by default those of each time
-        step's observation.
-      observation_and_action_constraint_splitter: see `PyPolicy`.
-
-    Raises:
-      NotImplementedError: a splitter for an action spec that cannot be masked.
     """
 
     def __init__(
@@ -48,6 +33,24 @@ class RandomPyPolicy(py_policy.PyPolicy):
         outer_dims: Sequence[int] | None = None,
         observation_and_action_constraint_splitter: types.Splitter | None = None,
     ) -> None:
+        """Creates the policy.
+
+        Args:
+          time_step_spec: A `TimeStep` of specs; None if the policy need not know what
+            it observes, and then it acts unbatched unless `outer_dims` is given.
+          action_spec: A nest of bounded array specs; with a splitter one integer spec
+            of shape `()` or `(1,)`.
+          policy_state_spec: See `PyPolicy`.
+          info_spec: See `PyPolicy`.
+          seed: Starts the random stream; None takes the system's entropy. `action` with
+            a seed of its own draws from that instead.
+          outer_dims: The batch dimensions of the actions; by default those of each time
+            step's observation.
+          observation_and_action_constraint_splitter: See `PyPolicy`.
+
+        Raises:
+          NotImplementedError: A splitter for an action spec that cannot be masked.
+        """
         action_spec = tensor_spec.to_nest_array_spec(action_spec)
         if observation_and_action_constraint_splitter is not None:
             _check_maskable(action_spec)

@@ -23,19 +23,6 @@ class RandomTFPolicy(tf_policy.TFPolicy):
 
     Values in `info` other than the log-probability are random samples of their specs.
     The log-probability has the structure of the action, each `[B]`.
-
-    Args:
-      time_step_spec: a `TimeStep` of specs.
-      action_spec: a nest of bounded specs; with a mask of either kind one integer
-        spec of shape `[]` or `[1]`.
-      policy_state_spec, info_spec, clip, emit_log_probability, automatic_state_reset,
-        observation_and_action_constraint_splitter, validate_args, name, seed: see
-        `TFPolicy`.
-      stationary_mask: `[num_actions]` of 0 and 1, the actions that may ever be drawn.
-
-    Raises:
-      NotImplementedError: a mask for an action spec that is not one integer scalar.
-      ValueError: `stationary_mask` does not have one entry per action.
     """
 
     def __init__(
@@ -54,6 +41,28 @@ class RandomTFPolicy(tf_policy.TFPolicy):
         stationary_mask: Sequence[int] | None = None,
         seed: int | None = None,
     ) -> None:
+        """Creates the policy.
+
+        Args:
+          time_step_spec: A `TimeStep` of specs.
+          action_spec: A nest of bounded specs; with a mask of either kind one integer
+            spec of shape `[]` or `[1]`.
+          policy_state_spec: See `TFPolicy`.
+          info_spec: See `TFPolicy`.
+          clip: See `TFPolicy`.
+          emit_log_probability: See `TFPolicy`.
+          automatic_state_reset: See `TFPolicy`.
+          observation_and_action_constraint_splitter: See `TFPolicy`.
+          validate_args: See `TFPolicy`.
+          name: See `TFPolicy`.
+          stationary_mask: `[num_actions]` of 0 and 1, the actions that may ever be
+            drawn.
+          seed: See `TFPolicy`.
+
+        Raises:
+          NotImplementedError: A mask for an action spec that is not one integer scalar.
+          ValueError: `stationary_mask` does not have one entry per action.
+        """
         action_spec = tensor_spec.from_spec(action_spec)
         masked = (
             observation_and_action_constraint_splitter is not None

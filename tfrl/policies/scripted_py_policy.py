@@ -27,18 +27,6 @@ class ScriptedPyPolicy(py_policy.PyPolicy):
     The policy state is `[index, count]`: the entry of the script that is running, and
     how many of its steps are done. A new episode starts the script anew with
     `get_initial_state()`.
-
-    Args:
-      time_step_spec: a `TimeStep` of specs; None if the policy need not know what it
-        observes.
-      action_spec: a nest of array specs.
-      action_script: pairs `(num_steps, action)`, where `action` is a nest with the
-        structure of `action_spec` and may hold lists instead of arrays. Entries whose
-        `num_steps` is not positive are left out.
-
-    Raises:
-      ValueError: an action does not fit `action_spec`. From `action`: the script is
-        over.
     """
 
     def __init__(
@@ -47,6 +35,20 @@ class ScriptedPyPolicy(py_policy.PyPolicy):
         action_spec: types.NestedArraySpec,
         action_script: Sequence[tuple[int, types.NestedArray]],
     ) -> None:
+        """Creates the policy.
+
+        Args:
+          time_step_spec: A `TimeStep` of specs; None if the policy need not know what
+            it observes.
+          action_spec: A nest of array specs.
+          action_script: Pairs `(num_steps, action)`, where `action` is a nest with the
+            structure of `action_spec` and may hold lists instead of arrays. Entries
+            whose `num_steps` is not positive are left out.
+
+        Raises:
+          ValueError: An action does not fit `action_spec`. From `action`: the script is
+            over.
+        """
         super().__init__(
             ts.time_step_spec() if time_step_spec is None else time_step_spec,
             action_spec,

@@ -22,15 +22,6 @@ class TemporalActionSmoothing(wrapper_policy.WrapperPolicy):
     from 0 at the beginning of an episode. The policy state is the pair of the wrapped
     policy's state and the average, which has the specs of the action. `info` is the
     wrapped policy's.
-
-    Args:
-      policy: a policy whose actions are all floats.
-      smoothing_coefficient: a number in [0, 1]; 0 leaves the actions as they are.
-      name: the module's name.
-      seed: see `TFPolicy`.
-
-    Raises:
-      ValueError: some action is discrete, or the coefficient is outside [0, 1].
     """
 
     def __init__(
@@ -41,6 +32,17 @@ class TemporalActionSmoothing(wrapper_policy.WrapperPolicy):
         *,
         seed: int | None = None,
     ) -> None:
+        """Creates the policy.
+
+        Args:
+          policy: A policy whose actions are all floats.
+          smoothing_coefficient: A number in [0, 1]; 0 leaves the actions as they are.
+          name: The module's name.
+          seed: See `TFPolicy`.
+
+        Raises:
+          ValueError: Some action is discrete, or the coefficient is outside [0, 1].
+        """
         utils.check_continuous(policy.action_spec, type(self).__name__)
         utils.check_in_unit_interval(
             "smoothing_coefficient", smoothing_coefficient, "0 does not smooth at all."

@@ -30,27 +30,6 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
     `_variables`, if not all that it holds decides how it acts. Inside them `seed` is an
     integer tensor of shape `[2]`. It may also override `_greedy_action`, where the mode
     is cheaper to find, and `_is_pure_tensorflow`, so that eager calls are traced.
-
-    Args:
-      time_step_spec: a `TimeStep` of specs.
-      action_spec: a nest of (bounded) specs.
-      policy_state_spec: a nest of specs, `()` for a stateless policy.
-      info_spec: a nest of specs of `PolicyStep.info`.
-      clip: whether `action` clips to the bounds of `action_spec`.
-      emit_log_probability: whether `PolicyStep.info` holds the action's
-        log-probability; `info_spec` must be `()`, a dict, or a namedtuple with the
-        field `log_probability`.
-      automatic_state_reset: whether the state of a batch entry is replaced by the
-        initial state where its time step is FIRST.
-      observation_and_action_constraint_splitter: a function from an observation to
-        the pair (what the network sees, mask of valid actions `[B, num_actions]`).
-      validate_args: whether inputs and outputs are checked against the specs.
-      name: the module's name.
-      seed: seed of the policy's own random stream, which `action` draws from when it
-        is given no seed; None follows `tf.random.set_seed`.
-
-    Raises:
-      ValueError: `time_step_spec` is not a `TimeStep`.
     """
 
     _refused_overrides: ClassVar[Mapping[str, str]] = {
@@ -91,6 +70,29 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
         *,
         seed: int | None = None,
     ) -> None:
+        """Creates the policy.
+
+        Args:
+          time_step_spec: A `TimeStep` of specs.
+          action_spec: A nest of (bounded) specs.
+          policy_state_spec: A nest of specs, `()` for a stateless policy.
+          info_spec: A nest of specs of `PolicyStep.info`.
+          clip: Whether `action` clips to the bounds of `action_spec`.
+          emit_log_probability: Whether `PolicyStep.info` holds the action's
+            log-probability; `info_spec` must be `()`, a dict, or a namedtuple with the
+            field `log_probability`.
+          automatic_state_reset: Whether the state of a batch entry is replaced by the
+            initial state where its time step is FIRST.
+          observation_and_action_constraint_splitter: A function from an observation to
+            the pair (what the network sees, mask of valid actions `[B, num_actions]`).
+          validate_args: Whether inputs and outputs are checked against the specs.
+          name: The module's name.
+          seed: Seed of the policy's own random stream, which `action` draws from when
+            it is given no seed; None follows `tf.random.set_seed`.
+
+        Raises:
+          ValueError: `time_step_spec` is not a `TimeStep`.
+        """
         super().__init__(name=name)
         validation.check_time_step_spec(time_step_spec)
         action_spec = tensor_spec.from_spec(action_spec)
@@ -138,19 +140,19 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
         """Chooses an action for each entry of the batch.
 
         Args:
-          time_step: tensors (or arrays) `[B, ...]` that match `time_step_spec`;
-            entries of a dict that the spec does not name are dropped.
-          policy_state: the state that the previous call returned, `[B, ...]`; `()`
+          time_step: Tensors (or arrays) `[B, ...]` that match `time_step_spec`; entries
+            of a dict that the spec does not name are dropped.
+          policy_state: The state that the previous call returned, `[B, ...]`; `()`
             stands for the initial state.
-          seed: an integer, or an integer tensor of shape `[2]`, that decides all
+          seed: An integer, or an integer tensor of shape `[2]`, that decides all
             randomness of this call; None draws one from the policy's own stream.
 
         Returns:
           `PolicyStep(action, state, info)`, each `[B, ...]`.
 
         Raises:
-          TypeError: a dtype differs from its spec.
-          ValueError: a structure or shape differs from its spec.
+          TypeError: A dtype differs from its spec.
+          ValueError: A structure or shape differs from its spec.
         """
         if tf.executing_eagerly():
             step = self._traced_action.call(self, time_step, policy_state, seed)

@@ -30,17 +30,6 @@ class TFPyPolicy(tf_policy.TFPolicy):
     It has no distribution and no variables, its actions are not clipped, its state is
     not reset, and it cannot be saved. A `seed` reaches the policy as one integer; none
     is given if `action` gets none.
-
-    Args:
-      policy: the policy on arrays.
-      py_policy_is_batched: whether it takes time steps with batch dimension; with False
-        it acts on single ones, and the batch size must be 1.
-      name: the module's name.
-
-    Raises:
-      TypeError: `policy` is not a `PyPolicy`.
-      ValueError: from `action` and `get_initial_state`: the batch size is not 1 for a
-        policy on single steps.
     """
 
     def __init__(
@@ -49,6 +38,19 @@ class TFPyPolicy(tf_policy.TFPolicy):
         py_policy_is_batched: bool = False,
         name: str | None = None,
     ) -> None:
+        """Creates the policy.
+
+        Args:
+          policy: The policy on arrays.
+          py_policy_is_batched: Whether it takes time steps with batch dimension; with
+            False it acts on single ones, and the batch size must be 1.
+          name: The module's name.
+
+        Raises:
+          TypeError: `policy` is not a `PyPolicy`.
+          ValueError: From `action` and `get_initial_state`: the batch size is not 1 for
+            a policy on single steps.
+        """
         if not isinstance(policy, py_policy.PyPolicy):
             raise TypeError(
                 f"policy: expected a PyPolicy, got {type(policy).__name__}; a TFPolicy "

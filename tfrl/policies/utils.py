@@ -87,7 +87,7 @@ def mask_values(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
 
     Args:
       values: `[..., num_actions]`, floats.
-      mask: the same shape, booleans or numbers; 0 marks an invalid action.
+      mask: The same shape, booleans or numbers; 0 marks an invalid action.
     """
     return tf.where(tf.cast(mask, tf.bool), values, values.dtype.min)
 
@@ -114,7 +114,7 @@ def random_valid_index(mask: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
     Args:
       mask: `[..., num_actions]`, booleans or numbers; 0 marks an invalid action. A row
         without a valid action gives 0.
-      seed: integer tensor `[2]`.
+      seed: Integer tensor `[2]`.
     """
     # The largest of independent uniform numbers is anywhere with equal probability.
     numbers = seeds.uniform(seed, tf.shape(mask))
@@ -148,8 +148,8 @@ def check_continuous(action_spec: Any, policy: str) -> None:
     """Raises ValueError unless all the actions are floats.
 
     Args:
-      action_spec: a nest of specs.
-      policy: the class that needs them so, for the error text.
+      action_spec: A nest of specs.
+      policy: The class that needs them so, for the error text.
     """
     for path, spec in nest_utils.flatten_with_joined_paths(action_spec):
         if not tensor_spec.is_continuous(spec):
@@ -165,7 +165,7 @@ def divide_logits(logits: tf.Tensor, temperature: Any) -> tf.Tensor:
 
     Args:
       logits: `[..., num_actions]`, where masked actions have the least number.
-      temperature: a positive scalar.
+      temperature: A positive scalar.
     """
     divided = logits / tf.cast(temperature, logits.dtype)
     return tf.maximum(divided, logits.dtype.min)
@@ -175,7 +175,7 @@ def distribution_mode(distribution: Any) -> tf.Tensor:
     """Returns the mode of a distribution; a tensor is its own mode.
 
     Raises:
-      ValueError: the distribution has no mode.
+      ValueError: The distribution has no mode.
     """
     if tf.is_tensor(distribution) and not hasattr(distribution, "mode"):
         return distribution
@@ -195,13 +195,13 @@ def action_log_probability(
     """Returns the log-probability of each action, float32 `[B]`.
 
     Args:
-      distribution: of batch shape `[B, ...]`; what follows `B` are independent parts of
+      distribution: Of batch shape `[B, ...]`; what follows `B` are independent parts of
         one action, whose log-probabilities are added up.
-      action: a sample of it.
-      outer_rank: number of outer dimensions, 1 for `[B]`.
+      action: A sample of it.
+      outer_rank: Number of outer dimensions, 1 for `[B]`.
 
     Raises:
-      TypeError: the distribution does not give log-probabilities.
+      TypeError: The distribution does not give log-probabilities.
     """
     try:
         log_probability = tf.cast(distribution.log_prob(action), tf.float32)

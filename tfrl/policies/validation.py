@@ -34,13 +34,13 @@ def conform(
     """Returns `values` as tensors that match `specs`, without unknown dict entries.
 
     Args:
-      values: a nest of tensors or arrays with any number of outer dimensions.
-      specs: the nest of specs that describes them.
-      where: what the values are, for the error text.
+      values: A nest of tensors or arrays with any number of outer dimensions.
+      specs: The nest of specs that describes them.
+      where: What the values are, for the error text.
 
     Raises:
-      TypeError: a dtype differs.
-      ValueError: the structure, the inner shape or the number of outer dimensions
+      TypeError: A dtype differs.
+      ValueError: The structure, the inner shape or the number of outer dimensions
         differs.
     """
     values = nest_utils.prune_extra_keys(specs, values)

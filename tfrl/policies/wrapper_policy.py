@@ -17,12 +17,6 @@ class WrapperPolicy(tf_policy.TFPolicy):
     """Has the specs, flags, variables and initial state of the policy it wraps.
 
     A subclass writes `_action` or `_distribution`, as of any `TFPolicy`.
-
-    Args:
-      policy: the policy to wrap.
-      name: the module's name.
-      seed: see `TFPolicy`.
-      **differences: arguments of `TFPolicy` that are not to be the wrapped policy's.
     """
 
     def __init__(
@@ -33,6 +27,15 @@ class WrapperPolicy(tf_policy.TFPolicy):
         seed: int | None = None,
         **differences: Any,
     ) -> None:
+        """Creates the policy.
+
+        Args:
+          policy: The policy to wrap.
+          name: The module's name.
+          seed: See `TFPolicy`.
+          **differences: Arguments of `TFPolicy` that are not to be the wrapped
+            policy's.
+        """
         arguments = {
             "policy_state_spec": policy.policy_state_spec,
             "info_spec": policy.info_spec,

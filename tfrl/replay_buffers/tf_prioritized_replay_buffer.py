@@ -103,8 +103,8 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
           stateful_dataset: Kept for its property; datasets read variables in any case.
           priority_exponent: alpha, how much the priorities matter; 0 samples uniformly.
           importance_exponent: beta, how much of the bias the weights take back; 1 is
-            all of it. A number, a tensor or variable, a callable without arguments
-            that is evaluated for each sample, or a Keras schedule of `step`; the paper
+            all of it. A number, a tensor or variable, a callable without arguments that
+            is evaluated for each sample, or a Keras schedule of `step`; the paper
             anneals from 0.4 to 1.
           epsilon: Added to every priority that is given, so that none is zero.
           step: The variable that a schedule given as `importance_exponent` follows,
@@ -112,8 +112,8 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
           seed: Of the sampling; None follows `tf.random.set_seed`.
 
         Raises:
-          ValueError: If a size is not positive, an exponent or `epsilon` is negative,
-            a spec cannot be stored, or a schedule is given without `step`.
+          ValueError: If a size is not positive, an exponent or `epsilon` is negative, a
+            spec cannot be stored, or a schedule is given without `step`.
         """
         _check_not_negative("priority_exponent", priority_exponent)
         _check_not_negative("epsilon", epsilon)
@@ -182,7 +182,7 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
         Raises:
           ValueError: If the two are not vectors of one length.
           tf.errors.InvalidArgumentError: If a priority is negative or not finite, or a
-            key is none of this buffer's. (XLA compiles the check away.)
+            key is none of this buffer's. (XLA compiles the check away.).
         """
         keys, priorities = _checked_update(keys, priorities)
         with self._placed(), tf.name_scope("update_priorities"):

@@ -22,21 +22,22 @@ class CheckpointError(RuntimeError):
 
 
 class Checkpointer:
-    """Saves objects to `ckpt_dir` and restores the latest good checkpoint at once.
-
-    Args:
-      ckpt_dir: the directory, created if missing.
-      max_to_keep: how many of the newest checkpoints stay.
-      **objects: what to save, by name: networks, optimizers, agents, buffers,
-        variables, metrics, or anything else that TensorFlow can track.
-
-    Raises:
-      CheckpointError: there are checkpoints, but none can be read.
-    """
+    """Saves objects to `ckpt_dir` and restores the latest good checkpoint at once."""
 
     def __init__(
         self, ckpt_dir: str | os.PathLike, max_to_keep: int = 20, **objects: Any
     ) -> None:
+        """Restores the latest good checkpoint, if there is one.
+
+        Args:
+          ckpt_dir: The directory, created if missing.
+          max_to_keep: How many of the newest checkpoints stay.
+          **objects: What to save, by name: networks, optimizers, agents, buffers,
+            variables, metrics, or anything else that TensorFlow can track.
+
+        Raises:
+          CheckpointError: There are checkpoints, but none can be read.
+        """
         self._directory = os.fspath(ckpt_dir)
         os.makedirs(self._directory, exist_ok=True)
         self._checkpoint = tf.train.Checkpoint(**objects)
@@ -64,7 +65,7 @@ class Checkpointer:
         """Restores the latest good checkpoint, if there is one, and returns its path.
 
         Raises:
-          CheckpointError: there are checkpoints, but none can be read.
+          CheckpointError: There are checkpoints, but none can be read.
         """
         self._restored_path = restore_latest(self._checkpoint, self._directory)
         return self._restored_path
@@ -86,7 +87,7 @@ def restore_latest(
       The restored path, or None if the directory holds no checkpoint.
 
     Raises:
-      CheckpointError: it holds some, but none can be read.
+      CheckpointError: It holds some, but none can be read.
     """
     failures = []
     for path in _checkpoints_newest_first(os.fspath(directory)):

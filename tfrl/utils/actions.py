@@ -49,13 +49,13 @@ def index_with_actions(
       q_values: `[B, ..., num_actions]`, or `[B, ..., n1, ..., nk]` for
         `multi_dim_actions`.
       actions: `[B, ...]`, integers; `[B, ..., k]` for `multi_dim_actions`.
-      multi_dim_actions: whether an action is a vector that indexes `k` dimensions.
+      multi_dim_actions: Whether an action is a vector that indexes `k` dimensions.
 
     Returns:
       `[B, ...]`, the chosen values.
 
     Raises:
-      ValueError: the outer dimensions of the two do not agree.
+      ValueError: The outer dimensions of the two do not agree.
     """
     if multi_dim_actions:
         if actions.dtype not in (tf.int32, tf.int64):

@@ -119,16 +119,7 @@ def element_wise_huber_loss(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
 
 
 class Periodically(tf.Module):
-    """Calls `body` at every `period`-th call: at calls p, 2p, 3p, ...
-
-    Args:
-      body: a callable without arguments.
-      period: a positive integer, an integer tensor or variable, or None for never.
-
-    Raises:
-      TypeError: `body` cannot be called.
-      ValueError: `period` is not positive.
-    """
+    """Calls `body` at every `period`-th call: at calls p, 2p, 3p, ..."""
 
     def __init__(
         self,
@@ -136,6 +127,17 @@ class Periodically(tf.Module):
         period: int | tf.Variable | tf.Tensor | None,
         name: str = "periodically",
     ) -> None:
+        """Creates the counter of calls.
+
+        Args:
+          body: A callable without arguments.
+          period: A positive integer, an integer tensor or variable, or None for never.
+          name: The module's name.
+
+        Raises:
+          TypeError: `body` cannot be called.
+          ValueError: `period` is not positive.
+        """
         super().__init__(name=name)
         if not callable(body):
             raise TypeError(f"body: expected a callable, got {type(body).__name__}.")
@@ -185,7 +187,7 @@ def get_contiguous_sub_episodes(next_time_steps_discount: tf.Tensor) -> tf.Tenso
     """Masks what follows the first termination in each row, float32 `[B, T]`.
 
     Args:
-      next_time_steps_discount: the environment's discounts, `[B, T]`.
+      next_time_steps_discount: The environment's discounts, `[B, T]`.
 
     Returns:
       Rows of ones, up to and including the first discount of zero, then zeros.
@@ -202,7 +204,7 @@ def convert_q_logits_to_values(logits: tf.Tensor, support: tf.Tensor) -> tf.Tens
 
     Args:
       logits: `[B, num_actions, num_atoms]`.
-      support: the atoms `z`, `[num_atoms]`.
+      support: The atoms `z`, `[num_atoms]`.
     """
     return tf.reduce_sum(support * tf.nn.softmax(logits), axis=-1)
 

@@ -37,8 +37,8 @@ def squeeze(t: Any, axis: int) -> Any:
     """Removes dimension `axis`, which must be 1.
 
     Raises:
-      tf.errors.InvalidArgumentError: if a sparse tensor has another size there.
-      ValueError: if a dense tensor is known to have another size there.
+      tf.errors.InvalidArgumentError: If a sparse tensor has another size there.
+      ValueError: If a dense tensor is known to have another size there.
     """
     if not isinstance(t, tf.SparseTensor):
         return tf.squeeze(t, [axis])
@@ -91,7 +91,7 @@ def unstack(t: Any) -> list[Any]:
     """Takes `[B, ...]` apart into B tensors.
 
     Raises:
-      ValueError: if B is not known.
+      ValueError: If B is not known.
     """
     if not _is_composite(t):
         return tf.unstack(t)
@@ -147,8 +147,8 @@ def where(condition: tf.Tensor, x: Any, y: Any) -> Any:
 
     Args:
       condition: bool, of a shape that the tensors' begin with; `[B]` for ragged ones.
-      x: a tensor.
-      y: a tensor of the same kind and shape.
+      x: A tensor.
+      y: A tensor of the same kind and shape.
     """
     if isinstance(x, tf.RaggedTensor):
         rows = tf.range(x.nrows())
@@ -176,8 +176,8 @@ def select(t: Any, index: Any) -> Any:
     """Picks one entry of axis 1 in each row: `[B, T, ...]` to `[B, ...]`.
 
     Args:
-      t: a dense or sparse tensor `[B, T, ...]`.
-      index: a number, or int `[B]` for a different entry in each row.
+      t: A dense or sparse tensor `[B, T, ...]`.
+      index: A number, or int `[B]` for a different entry in each row.
     """
     if isinstance(t, tf.SparseTensor):
         # Entries outside the picked ones are dropped, so axis 1 can go.

@@ -28,9 +28,9 @@ def clip_gradient_norms(
     """Clips each gradient on its own to norm `max_norm`.
 
     Args:
-      gradients_to_variables: pairs `(gradient, variable)`; a gradient is a tensor,
+      gradients_to_variables: Pairs `(gradient, variable)`; a gradient is a tensor,
         `tf.IndexedSlices` or None, which stays None.
-      max_norm: the largest norm that a gradient may have.
+      max_norm: The largest norm that a gradient may have.
 
     Returns:
       The pairs, with clipped gradients.

@@ -168,9 +168,9 @@ def load_tfrecord_dataset(
     Args:
       dataset_files: The recordings.
       buffer_size: How many bytes are read ahead, 0 for none.
-      as_experience: Whether elements are pairs of consecutive frames of one file,
-        `[2, ...]`, which share none: batch them for training with `num_steps` 2,
-        `[B, 2, ...]`. An odd last frame is dropped.
+      as_experience: Whether elements are pairs of consecutive frames of one file, `[2,
+        ...]`, which share none: batch them for training with `num_steps` 2, `[B, 2,
+        ...]`. An odd last frame is dropped.
       as_trajectories: Whether elements are `Trajectory`s, as agents want them.
       add_batch_dim: Whether elements are `[1, ...]`, unless `as_experience`.
       decoder: Decodes a record, instead of what the spec says.

@@ -26,18 +26,20 @@ class OptimizerAdapter(tf.Module):
     them with TensorFlow's fused kernel, which gives the same numbers in less time.
     A Keras optimizer already bound to other variables is cloned, since it can serve
     only one list.
-
-    Args:
-      optimizer: the optimizer. None is enough for an agent that never trains, one that
-        is restored to act, say.
-      trainable_variables: the variables it will update.
-
-    Raises:
-      TypeError: `optimizer` is neither kind.
-      ValueError: there is no variable to train.
     """
 
     def __init__(self, optimizer: Any, trainable_variables: Iterable[Any]) -> None:
+        """Creates the optimizer's variables.
+
+        Args:
+          optimizer: The optimizer. None is enough for an agent that never trains, for
+            example one that is restored to act.
+          trainable_variables: The variables it will update.
+
+        Raises:
+          TypeError: `optimizer` is neither kind.
+          ValueError: There is no variable to train.
+        """
         super().__init__(name="optimizer")
         self._variables = list(trainable_variables)
         if not self._variables:
@@ -80,7 +82,7 @@ class OptimizerAdapter(tf.Module):
         """Updates the variables with `gradients`, one each; None leaves one alone.
 
         Raises:
-          ValueError: every gradient is None, or there is no optimizer.
+          ValueError: Every gradient is None, or there is no optimizer.
         """
         pairs = [
             (gradient, variable)

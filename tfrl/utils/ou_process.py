@@ -18,17 +18,6 @@ class OUProcess(tf.Module):
     arXiv:1509.02971, section 7). Its standard deviation tends to
     `stddev / sqrt(1 - (1 - damping)^2)`. The value and the random stream are variables,
     so that a checkpoint holds them.
-
-    Args:
-      initial_value: a floating tensor or array of any shape, or a callable that
-        returns one.
-      damping: in [0, 1]; 0 is a random walk, 1 uncorrelated Gaussian noise.
-      stddev: standard deviation of what each step adds, not negative.
-      seed: starts the random stream; None follows `tf.random.set_seed`.
-      scope: the module's name.
-
-    Raises:
-      ValueError: a number `damping` outside [0, 1], or a negative `stddev`.
     """
 
     def __init__(
@@ -39,6 +28,19 @@ class OUProcess(tf.Module):
         seed: int | None = None,
         scope: str = "ornstein_uhlenbeck_noise",
     ) -> None:
+        """Creates the process.
+
+        Args:
+          initial_value: A floating tensor or array of any shape, or a callable that
+            returns one.
+          damping: In [0, 1]; 0 is a random walk, 1 uncorrelated Gaussian noise.
+          stddev: Standard deviation of what each step adds, not negative.
+          seed: Starts the random stream; None follows `tf.random.set_seed`.
+          scope: The module's name.
+
+        Raises:
+          ValueError: A number `damping` outside [0, 1], or a negative `stddev`.
+        """
         check_ou_parameters(damping, stddev)
         super().__init__(name=scope)
         self._damping = damping
@@ -58,7 +60,7 @@ class OUProcess(tf.Module):
         """Makes a step and returns the new value.
 
         Args:
-          seed: an integer tensor `[2]` that decides the step; by default the process'
+          seed: An integer tensor `[2]` that decides the step; by default the process'
             own stream does.
         """
         seed = seeds.next_seed(self._generator) if seed is None else seed

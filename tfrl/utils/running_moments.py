@@ -22,13 +22,13 @@ def parallel_variance_calculation(
     `x`: `n_a = 1`, `avg_a = x`, `m2_a = 0`.
 
     Args:
-      n_a: how many numbers are in `a`.
-      avg_a: their mean.
-      m2_a: the sum of their squared deviations from it.
-      n_b: how many are in `b`.
-      avg_b: their mean.
-      m2_b: the sum of their squared deviations.
-      m2_b_c: the carry of that sum.
+      n_a: How many numbers are in `a`.
+      avg_a: Their mean.
+      m2_a: The sum of their squared deviations from it.
+      n_b: How many are in `b`.
+      avg_b: Their mean.
+      m2_b: The sum of their squared deviations.
+      m2_b_c: The carry of that sum.
 
     Returns:
       `(n_ab, avg_ab, m2_ab, m2_ab_c)`; the variance is `m2_ab / n_ab`. Means of empty
@@ -48,9 +48,9 @@ def kahan_summation(accumulator: Any, carry: Any, value: Any) -> tuple[Any, Any]
     From Kahan, "Further Remarks on Reducing Truncation Errors", 1965.
 
     Args:
-      accumulator: the sum so far.
-      carry: how much the sum so far is too large; 0 at the start.
-      value: what to add.
+      accumulator: The sum so far.
+      carry: How much the sum so far is too large; 0 at the start.
+      value: What to add.
 
     Returns:
       The new sum and the new carry.

@@ -88,11 +88,11 @@ def uniform(
     integers).
 
     Args:
-      seed: integers `[2]`.
-      shape: of the result.
-      minval: the lower bound, included.
-      maxval: the upper bound, left out; needed for integers.
-      dtype: a float or integer dtype.
+      seed: Integers `[2]`.
+      shape: Of the result.
+      minval: The lower bound, included.
+      maxval: The upper bound, left out; needed for integers.
+      dtype: A float or integer dtype.
     """
     counter = tf.bitcast(tf.cast(seed, tf.int64), tf.uint64)
     random = {"key": counter[:1], "counter": counter, "alg": _PHILOX}

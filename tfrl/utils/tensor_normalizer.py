@@ -83,11 +83,11 @@ class TensorNormalizer(tf.Module, abc.ABC):
         """Takes the values of `tensor` into the statistics.
 
         Args:
-          tensor: a nest of `[B, ...]`, or with more outer dimensions.
-          outer_dims: which dimensions are outer ones.
+          tensor: A nest of `[B, ...]`, or with more outer dimensions.
+          outer_dims: Which dimensions are outer ones.
 
         Raises:
-          ValueError: if a tensor does not have its spec's dtype and inner shape.
+          ValueError: If a tensor does not have its spec's dtype and inner shape.
         """
         self._update_ops(self._floats(tensor), outer_dims)
 
@@ -101,16 +101,16 @@ class TensorNormalizer(tf.Module, abc.ABC):
         """Returns `(x - mean) / sqrt(variance + variance_epsilon)` for each tensor.
 
         Args:
-          tensor: a nest of tensors, with any outer dimensions.
-          clip_value: results are clipped to plus or minus this, if above 0.
+          tensor: A nest of tensors, with any outer dimensions.
+          clip_value: Results are clipped to plus or minus this, if above 0.
           center_mean: False subtracts nothing.
-          variance_epsilon: keeps constant values from being divided by 0.
+          variance_epsilon: Keeps constant values from being divided by 0.
 
         Returns:
           The normalized nest, in the dtypes of the specs (integers are cut off).
 
         Raises:
-          ValueError: if a tensor does not have its spec's dtype and inner shape.
+          ValueError: If a tensor does not have its spec's dtype and inner shape.
         """
         normalized = []
         for values, mean, variance, spec in zip(

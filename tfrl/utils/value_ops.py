@@ -20,11 +20,11 @@ def discounted_return(
 
     Args:
       rewards: `[T]`, `[T, B]`, or `[B, T]` if not `time_major`.
-      discounts: like `rewards`; the agent's gamma times the environment's discounts.
+      discounts: Like `rewards`; the agent's gamma times the environment's discounts.
       final_value: `[B]` (for `[T]`: `[]` or `[1]`), the value after the last step; 0 if
         None.
-      time_major: whether time is the first dimension.
-      provide_all_returns: whether to give the returns of all steps, or the first's.
+      time_major: Whether time is the first dimension.
+      provide_all_returns: Whether to give the returns of all steps, or the first's.
 
     Returns:
       Like `rewards`, or without time if not `provide_all_returns`.
@@ -53,13 +53,13 @@ def generalized_advantage_estimation(
     truncation inside the sequence, use `tfrl.losses.generalized_advantage_estimation`.
 
     Args:
-      values: values of the states that are left, `[T, B]`, or `[B, T]` if not
+      values: Values of the states that are left, `[T, B]`, or `[B, T]` if not
         `time_major`.
       final_value: `[B]`, the value after the last step.
-      discounts: like `values`.
-      rewards: like `values`.
-      td_lambda: in [0, 1].
-      time_major: whether time is the first dimension.
+      discounts: Like `values`.
+      rewards: Like `values`.
+      td_lambda: In [0, 1].
+      time_major: Whether time is the first dimension.
 
     Returns:
       Advantages, like `values`.

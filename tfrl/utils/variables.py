@@ -75,15 +75,15 @@ def soft_variables_update(
     """Moves each target towards its source: `t <- (1 - tau) t + tau s`.
 
     Args:
-      source_variables: variables to read.
-      target_variables: variables to update, in the same order and of the same shapes.
-      tau: step in [0, 1]; 0 changes nothing, 1 copies.
-      tau_non_trainable: the step for variables that are not trainable, such as
+      source_variables: Variables to read.
+      target_variables: Variables to update, in the same order and of the same shapes.
+      tau: Step in [0, 1]; 0 changes nothing, 1 copies.
+      tau_non_trainable: The step for variables that are not trainable, such as
         batch-normalisation statistics; `tau` if None.
-      sort_variables_by_name: pair the variables by sorted name instead of by order.
+      sort_variables_by_name: Pair the variables by sorted name instead of by order.
 
     Raises:
-      ValueError: a tau outside [0, 1], or lists of different lengths.
+      ValueError: A tau outside [0, 1], or lists of different lengths.
     """
     tau_non_trainable = tau if tau_non_trainable is None else tau_non_trainable
     check_tau("tau", tau)
@@ -186,7 +186,7 @@ def maybe_copy_target_network_with_checks(
     """Returns a built target for `network`: `target_network`, or a fresh copy.
 
     Raises:
-      ValueError: the two share trainable variables or do not match.
+      ValueError: The two share trainable variables or do not match.
     """
     if target_network is None:
         target_network = network.copy(name=name)

@@ -22,7 +22,7 @@ def compile_in_graph_mode(fn: Callable[..., Any]) -> Callable[..., Any]:
     Called eagerly, or where XLA is not available, `fn` is called as it is.
 
     Args:
-      fn: a function of nests of tensors; other arguments become tensors.
+      fn: A function of nests of tensors; other arguments become tensors.
     """
 
     @functools.wraps(fn)

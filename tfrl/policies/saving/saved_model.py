@@ -24,7 +24,7 @@ def load_saved_model(model_path: str) -> Any:
     """Returns the SavedModel under `model_path`.
 
     Raises:
-      FileNotFoundError: there is none.
+      FileNotFoundError: There is none.
     """
     check_saved_model(model_path)
     with no_parameter_name_warnings():
@@ -44,7 +44,7 @@ def load_specs(model_path: str) -> dict[str, Any]:
     """Returns the specs saved beside a policy: see `specs_from_collect_data_spec`.
 
     Raises:
-      FileNotFoundError: the file is missing.
+      FileNotFoundError: The file is missing.
     """
     path = os.path.join(model_path, POLICY_SPECS_PBTXT)
     if not tf.io.gfile.exists(path):
@@ -60,7 +60,7 @@ def specs_from_collect_data_spec(loaded_policy_specs: Any) -> dict[str, Any]:
     """Returns a policy's array specs from what `PolicySaver` wrote.
 
     Args:
-      loaded_policy_specs: a dict with `collect_data_spec` and `policy_state_spec`.
+      loaded_policy_specs: A dict with `collect_data_spec` and `policy_state_spec`.
 
     Returns:
       A dict with `collect_data_spec`, `time_step_spec`, `action_spec`,
@@ -98,7 +98,7 @@ def check_spec_names(spec: types.NestedTensorSpec) -> Any:
     """Returns plain specs with the names they have.
 
     Raises:
-      ValueError: a name is missing, or two are the same.
+      ValueError: A name is missing, or two are the same.
     """
     names = [leaf.name for leaf in tf.nest.flatten(spec)]
     if not all(names) or len(set(names)) < len(names):
@@ -145,9 +145,9 @@ def function_with_flat_signature(
     """Returns a `tf.function` on tensors named by their specs, that returns a dict.
 
     Args:
-      function: takes one nest for each of `input_specs`.
-      input_specs: nests of named specs.
-      output_names: names of the tensors in the nest that `function` returns.
+      function: Takes one nest for each of `input_specs`.
+      input_specs: Nests of named specs.
+      output_names: Names of the tensors in the nest that `function` returns.
     """
 
     @tf.function(input_signature=tf.nest.flatten(input_specs), autograph=False)

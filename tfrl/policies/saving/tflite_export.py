@@ -32,8 +32,8 @@ def convert(saved_model_path: str, select_tf_ops: bool = False) -> bytes:
     """Returns the signature `action` of a saved policy as a TensorFlow Lite model.
 
     Args:
-      saved_model_path: the directory that `PolicySaver.save` wrote.
-      select_tf_ops: whether the model may use TensorFlow's own operations where
+      saved_model_path: The directory that `PolicySaver.save` wrote.
+      select_tf_ops: Whether the model may use TensorFlow's own operations where
         TensorFlow Lite has none. It then runs only where the Flex delegate is linked
         in, which the Python packages of TensorFlow 2.20 and 2.21 leave out. Policies
         that draw random numbers need it; a `GreedyPolicy` of the usual networks does
@@ -41,7 +41,7 @@ def convert(saved_model_path: str, select_tf_ops: bool = False) -> bytes:
 
     Raises:
       FileNotFoundError: `saved_model_path` holds no saved policy.
-      ValueError: the policy uses operations that TensorFlow Lite does not have.
+      ValueError: The policy uses operations that TensorFlow Lite does not have.
     """
     saved_model_path = os.fspath(saved_model_path)
     saved_model.check_saved_model(saved_model_path)

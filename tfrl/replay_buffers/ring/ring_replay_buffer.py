@@ -163,7 +163,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         Raises:
           ValueError: If `num_steps` is larger than `max_length`.
           tf.errors.InvalidArgumentError: If the buffer is empty, or holds fewer than
-            `num_steps` frames of each environment. (XLA compiles the check away.)
+            `num_steps` frames of each environment. (XLA compiles the check away.).
         """
         replay_buffer.check_count("sample_batch_size", sample_batch_size)
         replay_buffer.check_count("num_steps", num_steps)

@@ -20,7 +20,7 @@ def batch_nested_tensors(tensors: Any, specs: Any = None) -> Any:
     Without `specs` every tensor gets one.
 
     Raises:
-      ValueError: if a tensor has neither its spec's shape nor one dimension more.
+      ValueError: If a tensor has neither its spec's shape nor one dimension more.
     """
     if specs is None:
         return tf.nest.map_structure(lambda t: composite.expand_dims(t, 0), tensors)
@@ -39,8 +39,8 @@ def unbatch_nested_tensors(tensors: Any, specs: Any = None) -> Any:
     Without `specs` every tensor has.
 
     Raises:
-      ValueError: if a tensor has neither its spec's shape nor one dimension more, or
-        if its batch dimension is not 1.
+      ValueError: If a tensor has neither its spec's shape nor one dimension more, or if
+        its batch dimension is not 1.
     """
     if specs is None:
         return tf.nest.map_structure(lambda t: composite.squeeze(t, 0), tensors)
@@ -59,12 +59,12 @@ def split_nested_tensors(
     """Splits batched tensors along the batch dimension into a list of nests.
 
     Args:
-      tensors: a nest of `[B, ...]`.
-      specs: a nest of specs, without the batch dimension.
-      num_or_size_splits: as for `tf.split`; for sparse tensors a number.
+      tensors: A nest of `[B, ...]`.
+      specs: A nest of specs, without the batch dimension.
+      num_or_size_splits: As for `tf.split`; for sparse tensors a number.
 
     Raises:
-      ValueError: if a tensor has no batch dimension, or if a sparse one is to be split
+      ValueError: If a tensor has no batch dimension, or if a sparse one is to be split
         by sizes.
     """
 
@@ -86,7 +86,7 @@ def unstack_nested_tensors(tensors: Any, specs: Any) -> list[Any]:
     """Takes a nest of `[B, ...]` apart into B nests without the batch dimension.
 
     Raises:
-      ValueError: if a tensor has no batch dimension, or one of unknown size.
+      ValueError: If a tensor has no batch dimension, or one of unknown size.
     """
     flat = _flat_batched(tensors, specs, "unstack")
     return _transpose_lists(tensors, [composite.unstack(tensor) for tensor in flat])
@@ -105,14 +105,14 @@ def flatten_multi_batched_nested_tensors(
     """Merges all outer dimensions into one.
 
     Args:
-      tensors: a nest of tensors with the same outer dimensions.
-      specs: a nest of specs, without outer dimensions.
+      tensors: A nest of tensors with the same outer dimensions.
+      specs: A nest of specs, without outer dimensions.
 
     Returns:
       The nest with one batch dimension, and the outer shape it had, int64.
 
     Raises:
-      ValueError: if the tensors do not fit the specs or differ in outer dimensions.
+      ValueError: If the tensors do not fit the specs or differ in outer dimensions.
     """
     outer_rank = get_outer_rank(tensors, specs)
     flat = tf.nest.flatten(tensors)
@@ -136,7 +136,7 @@ def flatten_and_check_shape_nested_specs(
     """Returns the flat specs and the flat shapes of their reference specs.
 
     Raises:
-      ValueError: if structures or shapes differ.
+      ValueError: If structures or shapes differ.
     """
     try:
         pairs = _flat_with_outer_rank(specs, reference_specs, allowed=(0,))
@@ -154,11 +154,11 @@ def where(condition: Any, true_outputs: Any, false_outputs: Any) -> Any:
 
     Args:
       condition: bool `[B, ...]`; its shape is a prefix of every leaf's.
-      true_outputs: a nest of tensors.
-      false_outputs: a nest like it.
+      true_outputs: A nest of tensors.
+      false_outputs: A nest like it.
 
     Raises:
-      ValueError: if the structures differ, or a leaf has a lower rank than `condition`.
+      ValueError: If the structures differ, or a leaf has a lower rank than `condition`.
     """
     assert_same_structure(
         true_outputs,
@@ -189,7 +189,7 @@ def tile_batch(tensors: Any, multiplier: Any) -> Any:
     The copies of an entry stand side by side: `t[0], t[0], ..., t[1], t[1], ...`.
 
     Raises:
-      ValueError: if a tensor has no batch dimension.
+      ValueError: If a tensor has no batch dimension.
     """
 
     def tile(tensor: Any) -> Any:
@@ -211,7 +211,7 @@ def remove_singleton_batch_spec_dim(spec: tf.TypeSpec, outer_ndim: int) -> tf.Ty
     `[1, 1, n]` and emit `[1, m]`.
 
     Raises:
-      ValueError: if the spec has no shape.
+      ValueError: If the spec has no shape.
     """
     if getattr(spec, "shape", None) is None:
         raise ValueError(

@@ -37,14 +37,14 @@ def assert_tensors_matching_dtypes_and_shapes(
     """Checks that two nests agree in structure, dtypes and ranks.
 
     Args:
-      tensors_1: a nest of tensors.
-      tensors_2: a nest of tensors.
-      caller: who asks, for the error.
-      tensors_1_name: what `tensors_1` is, for the error.
-      tensors_2_name: what `tensors_2` is, for the error.
+      tensors_1: A nest of tensors.
+      tensors_2: A nest of tensors.
+      caller: Who asks, for the error.
+      tensors_1_name: What `tensors_1` is, for the error.
+      tensors_2_name: What `tensors_2` is, for the error.
 
     Raises:
-      ValueError: if they differ.
+      ValueError: If they differ.
     """
     _assert_leaves_match(
         tensors_1,
@@ -65,15 +65,15 @@ def assert_matching_dtypes_and_inner_shapes(
     """Checks that every tensor has its spec's dtype, and its shape innermost.
 
     Args:
-      tensors_or_specs: a nest of tensors, of what converts to them, or of specs.
-      specs: a nest of specs.
-      caller: who asks, for the error.
-      tensors_name: what `tensors_or_specs` is, for the error.
-      specs_name: what `specs` is, for the error.
-      allow_extra_fields: whether dicts may hold more keys than those of `specs`.
+      tensors_or_specs: A nest of tensors, of what converts to them, or of specs.
+      specs: A nest of specs.
+      caller: Who asks, for the error.
+      tensors_name: What `tensors_or_specs` is, for the error.
+      specs_name: What `specs` is, for the error.
+      allow_extra_fields: Whether dicts may hold more keys than those of `specs`.
 
     Raises:
-      ValueError: if they differ.
+      ValueError: If they differ.
     """
     if allow_extra_fields:
         tensors_or_specs = prune_extra_keys(specs, tensors_or_specs)
@@ -96,16 +96,16 @@ def is_batched_nested_tensors(
     looked at first, a spec with an unknown dimension can take a batch for a step.
 
     Args:
-      tensors: a nest of tensors.
-      specs: a nest of specs.
-      num_outer_dims: how many outer dimensions count as batched.
-      allow_extra_fields: whether dicts may hold more keys than those of `specs`.
-      check_dtypes: whether dtypes are compared.
+      tensors: A nest of tensors.
+      specs: A nest of specs.
+      num_outer_dims: How many outer dimensions count as batched.
+      allow_extra_fields: Whether dicts may hold more keys than those of `specs`.
+      check_dtypes: Whether dtypes are compared.
 
     Raises:
-      ValueError: if some tensors are batched and others not, if a tensor does not fit
+      ValueError: If some tensors are batched and others not, if a tensor does not fit
         its spec, or if a rank is not known.
-      TypeError: if a dtype differs from its spec's.
+      TypeError: If a dtype differs from its spec's.
     """
     if allow_extra_fields:
         tensors = prune_extra_keys(specs, tensors)
@@ -120,7 +120,7 @@ def get_outer_rank(tensors: Any, specs: Any) -> int:
     0 for an empty nest.
 
     Raises:
-      ValueError: as `is_batched_nested_tensors`.
+      ValueError: As `is_batched_nested_tensors`.
     """
     outer_ranks = _outer_ranks(tensors, specs, check_dtypes=False)
     return outer_ranks[0] if outer_ranks else 0
@@ -130,7 +130,7 @@ def get_outer_shape(nested_tensor: Any, spec: Any) -> tf.Tensor:
     """Returns the outer shape that all tensors share, int32 `[outer rank]`.
 
     Raises:
-      ValueError: as `is_batched_nested_tensors`.
+      ValueError: As `is_batched_nested_tensors`.
     """
     outer_rank = get_outer_rank(nested_tensor, spec)
     if outer_rank == 0:
@@ -143,7 +143,7 @@ def assert_value_spec(output_spec: Any, network_name: str) -> None:
     """Checks that a network emits values: floating-point specs `[]` or `[1]`.
 
     Raises:
-      ValueError: if it emits anything else.
+      ValueError: If it emits anything else.
     """
     for path, spec in flatten_with_joined_paths(output_spec):
         where = f"{network_name}: output {path!r}" if path else network_name

@@ -46,16 +46,16 @@ def assert_same_structure(
     """`tf.nest.assert_same_structure` with an error that shows both structures.
 
     Args:
-      nest1: a nest.
-      nest2: a nest.
-      check_types: whether the types of the containers must agree as well.
-      expand_composites: whether sparse and ragged tensors are compared by component.
-      allow_shallow_nest1: whether a leaf of `nest1` may stand for a nest in `nest2`.
-      message: the first line of the error.
+      nest1: A nest.
+      nest2: A nest.
+      check_types: Whether the types of the containers must agree as well.
+      expand_composites: Whether sparse and ragged tensors are compared by component.
+      allow_shallow_nest1: Whether a leaf of `nest1` may stand for a nest in `nest2`.
+      message: The first line of the error.
 
     Raises:
-      ValueError: if the nests differ in shape.
-      TypeError: if they differ in the type of a container.
+      ValueError: If the nests differ in shape.
+      TypeError: If they differ in the type of a container.
     """
     try:
         if allow_shallow_nest1:

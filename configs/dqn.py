@@ -12,6 +12,7 @@ def get_config() -> ConfigDict:
     config.env = "CartPole-v1"
     config.seed = 0
     config.num_envs = 1
+    config.device = ""  # Where to train, such as "GPU:0"; "" is TensorFlow's choice.
     # XLA compiles the whole loop, where it can; without, the experience comes from the
     # buffer's as_dataset pipeline.
     config.jit_compile = True

@@ -8,6 +8,7 @@ def get_config() -> ConfigDict:
     config.env = "CartPole-v0"
     config.seed = 0
     config.num_envs = 1
+    config.device = ""  # Where to train, such as "GPU:0"; "" is TensorFlow's choice.
     # XLA compiles the whole loop, where it can: three times faster here, once it has
     # been compiled, which takes as long as it saves in these 250 iterations.
     config.jit_compile = False

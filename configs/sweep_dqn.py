@@ -9,6 +9,7 @@ def get_config() -> ConfigDict:
     # Of the first run; the others have those after it.
     config.seed = 0
     config.num_envs = 1
+    config.device = ""  # Where to train, such as "GPU:0"; "" is TensorFlow's choice.
 
     # An iteration is a step of each environment and one update.
     config.num_iterations = 30_000

@@ -81,6 +81,8 @@ def make_directory(algorithm: str, config: Config) -> run_directory.RunDirectory
         LOGDIR.value or pathlib.Path("logs", name),
         {"algorithm": algorithm, **config.to_dict()},
         overwrite=_OVERWRITE.value,
+        # A run may go on on another device.
+        may_change=["device"],
     )
 
 

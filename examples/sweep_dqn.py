@@ -41,15 +41,16 @@ def main() -> None:
 
     print(f"{len(runs)} runs of {config.num_iterations:,} iterations.", flush=True)
     progress = Progress(config.num_iterations)
-    result = train.sweep(
-        lambda seed, learning_rate: make_loop(config, seed, learning_rate),
-        [seed for _, seed in runs],
-        {"learning_rate": [rate for rate, _ in runs]},
-        num_iterations=config.num_iterations,
-        eval_interval=config.eval_interval,
-        num_eval_episodes=config.num_eval_episodes,
-        callback=progress,
-    )
+    with train.device_scope(config.device):
+        result = train.sweep(
+            lambda seed, learning_rate: make_loop(config, seed, learning_rate),
+            [seed for _, seed in runs],
+            {"learning_rate": [rate for rate, _ in runs]},
+            num_iterations=config.num_iterations,
+            eval_interval=config.eval_interval,
+            num_eval_episodes=config.num_eval_episodes,
+            callback=progress,
+        )
 
     write_curves(logdir / "curves.csv", result)
     result.plot(logdir / "learning_curves.png", group_by="learning_rate")

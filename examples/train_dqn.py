@@ -27,12 +27,14 @@ CONFIG = cli.define_config("dqn")
 def main() -> None:
     config = cli.read_config(CONFIG)
     environment = cli.make_environment(config.env, config.num_envs, config.seed)
-    agent = make_agent(config, environment)
-    agent.initialize()
+    with train.device_scope(config.device):
+        agent = make_agent(config, environment)
+        agent.initialize()
+        replay_buffer = make_replay_buffer(config, environment, agent)
     loop = train.OffPolicyLoop(
         environment,
         agent,
-        make_replay_buffer(config, environment, agent),
+        replay_buffer,
         collect_steps_per_iteration=config.collect_steps_per_iteration,
         train_steps_per_iteration=config.train_steps_per_iteration,
         initial_collect_steps=config.initial_collect_steps,

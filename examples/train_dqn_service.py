@@ -19,8 +19,9 @@ from tfrl.specs import tensor_spec
 def main() -> None:
     config = cli.read_config(train_dqn.CONFIG, replay="service")
     environment = cli.make_environment(config.env, config.num_envs, config.seed)
-    agent = train_dqn.make_agent(config, environment)
-    agent.initialize()
+    with train.device_scope(config.device):
+        agent = train_dqn.make_agent(config, environment)
+        agent.initialize()
     directory = cli.make_directory("dqn", config)
     loop = train.OffPolicyLoop(
         environment,

@@ -24,8 +24,9 @@ CONFIG = cli.define_config("reinforce")
 def main() -> None:
     config = cli.read_config(CONFIG)
     environment = cli.make_environment(config.env, config.num_envs, config.seed)
-    agent = make_agent(config, environment)
-    agent.initialize()
+    with train.device_scope(config.device):
+        agent = make_agent(config, environment)
+        agent.initialize()
     loop = train.EpisodicLoop(
         environment,
         agent,
@@ -79,12 +80,14 @@ def make_replay_buffer(
             f"replay: got {config.replay!r}, expected 'uniform'; for 'service' run "
             "python -m examples.train_reinforce_service, with the same other flags."
         )
-    return tf_uniform_replay_buffer.TFUniformReplayBuffer(
-        agent.collect_data_spec,
-        batch_size=environment.batch_size,
-        max_length=config.replay_capacity // environment.batch_size,
-        seed=config.seed,
-    )
+    # Beside the environment, which fills it.
+    with train.device_scope("CPU:0"):
+        return tf_uniform_replay_buffer.TFUniformReplayBuffer(
+            agent.collect_data_spec,
+            batch_size=environment.batch_size,
+            max_length=config.replay_capacity // environment.batch_size,
+            seed=config.seed,
+        )
 
 
 def run_loop(

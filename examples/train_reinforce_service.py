@@ -22,8 +22,9 @@ def main() -> None:
         # The queue would not tell whose the episodes are.
         raise ValueError(f"num_envs: got {config.num_envs}, expected 1 with a queue.")
     environment = cli.make_environment(config.env, config.num_envs, config.seed)
-    agent = train_reinforce.make_agent(config, environment)
-    agent.initialize()
+    with train.device_scope(config.device):
+        agent = train_reinforce.make_agent(config, environment)
+        agent.initialize()
     loop = train.EpisodicLoop(
         environment,
         agent,

@@ -137,7 +137,10 @@ def test_nothing_of_tensorflow_comes_between_the_lines(trained):
 
 def test_a_finished_run_says_so(trained, run):
     logdir, _, _ = trained
-    code, _, errors = run("train_dqn", f"--logdir={logdir}", *SMALL_DQN)
+    # It may go on on another device.
+    code, _, errors = run(
+        "train_dqn", f"--logdir={logdir}", *SMALL_DQN, "--config.device=CPU:0"
+    )
     assert code == 0
     assert "This run is finished: 120 iterations done" in errors
 
@@ -308,6 +311,7 @@ def test_train_reinforce_runs(module, run, tmp_path):
         ("train_dqn", ["--num_iterations=0"], "num_iterations: expected at least 1"),
         ("train_dqn", ["--config.replay_capacity=1"], "num_steps"),
         ("train_dqn", ["--config.jit_compile=perhaps"], "jit_compile"),
+        ("train_dqn", ["--config.device=GPU:9"], "device: got 'GPU:9', expected one"),
         ("train_dqn", ["--replay=magic"], "got 'magic', expected 'uniform' or 'prior"),
         ("train_dqn", ["--replay=service"], "python -m examples.train_dqn_service"),
         (

@@ -75,6 +75,10 @@ def test_a_restored_loop_goes_on_bit_for_bit(results, kind):
     assert results[f"resumed {kind}"] == 0.0
 
 
+def test_a_sweep_runs_on_the_agents_device(results):
+    assert results["sweep"] == 0.0
+
+
 def test_every_operation_runs_on_the_device_of_its_program():
     # Calls of the host's and of the device's program in the body of the call's loop.
     line = re.compile(

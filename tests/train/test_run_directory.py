@@ -69,3 +69,13 @@ def test_rows_after_the_resumed_iteration_are_forgotten(tmp_path):
         "5,0.1",
         "10,0.2",
     ]
+
+
+def test_a_field_that_may_change_is_not_compared(tmp_path):
+    without = {"env": "CartPole-v1"}
+    run_directory.RunDirectory(tmp_path, without)
+    for device in ("", "GPU:0"):
+        config = {**without, "device": device}
+        run_directory.RunDirectory(tmp_path, config, may_change=["device"])
+        with pytest.raises(run_directory.RunDirectoryError, match="device"):
+            run_directory.RunDirectory(tmp_path, config)

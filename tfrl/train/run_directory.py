@@ -6,7 +6,7 @@ import json
 import os
 import pathlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from tfrl.loggers import csv as csv_logger
@@ -35,14 +35,6 @@ class RunDirectory:
     The folder is created, with the run's configuration in `config.json`. A folder that
     has one already belongs to a run, which goes on if the configuration is the same.
 
-    Args:
-      logdir: the folder.
-      config: the run's configuration, of values that JSON knows.
-      overwrite: remove the outputs of an earlier run and start anew.
-
-    Raises:
-      RunDirectoryError: the folder cannot be written, or belongs to a run of another
-        configuration (the fields are named), or holds outputs but no configuration.
     """
 
     def __init__(
@@ -50,7 +42,23 @@ class RunDirectory:
         logdir: str | os.PathLike,
         config: Mapping[str, Any],
         overwrite: bool = False,
+        *,
+        may_change: Collection[str] = (),
     ) -> None:
+        """Creates the folder, or claims it for the run that it belongs to.
+
+        Args:
+          logdir: The folder.
+          config: The run's configuration, of values that JSON knows.
+          overwrite: Whether to remove the outputs of an earlier run first.
+          may_change: Fields in which the configuration may differ from that of the
+            earlier run, such as the device.
+
+        Raises:
+          RunDirectoryError: The folder cannot be written, or belongs to a run of
+            another configuration (the fields are named), or holds outputs but no
+            configuration.
+        """
         self.path = pathlib.Path(logdir)
         self.checkpoints = self.path / "checkpoints"
         self.policy = self.path / "policy"
@@ -63,13 +71,16 @@ class RunDirectory:
         _check_writable(self.path)
         if overwrite:
             self._remove_outputs()
-        self._claim(plain)
+        self._claim(plain, may_change)
 
-    def _claim(self, config: dict[str, Any]) -> None:
+    def _claim(self, config: dict[str, Any], may_change: Collection[str]) -> None:
         """Writes the configuration, or compares it with the one that is there."""
         path = self.path / _CONFIG
         if path.exists():
-            _check_same(self.path, _read_config(path), config)
+            before = _read_config(path)
+            _check_same(
+                self.path, _without(before, may_change), _without(config, may_change)
+            )
             return
         found = [name for name in _OUTPUTS if (self.path / name).exists()]
         if found:
@@ -135,6 +146,10 @@ def _check_same(
             + "\nGive the earlier values to go on with it, choose another --logdir, or "
             "start anew there with --overwrite."
         )
+
+
+def _without(config: dict[str, Any], fields: Collection[str]) -> dict[str, Any]:
+    return {name: value for name, value in config.items() if name not in fields}
 
 
 def _flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.environments.native import native_environment
-from tfrl.train import loop, many_runs, off_policy_loop, sweep_result
+from tfrl.train import loop, many_runs, off_policy_loop, placement, sweep_result
 from tfrl.utils import variables
 
 MakeLoop = Callable[..., loop.Loop]
@@ -62,7 +62,7 @@ def sweep(
       eval_interval: iterations between evaluations of the greedy policies.
       num_eval_episodes: episodes in each evaluation of a run.
       num_threads: how many threads the runs are dealt out to; None is one for each
-        processor, or one if there is a GPU.
+        processor, or one if the agents are not on the CPU.
       callback: called after each evaluation with the iterations done and the returns
         `[N]`.
 
@@ -114,9 +114,9 @@ def sweep(
     )
 
 
-def _num_processors() -> int:
-    """How many programs run at once: one on a GPU, else one for each processor."""
-    if tf.config.list_logical_devices("GPU"):
+def _num_processors(device: str) -> int:
+    """How many programs run at once on `device`: on the CPU one for each processor."""
+    if device != placement.host():
         return 1
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -139,17 +139,17 @@ class Runs:
         num_eval_episodes: int,
         num_threads: int | None = None,
     ) -> None:
-        if num_threads is None:
-            num_threads = _num_processors()
         initial: list[list[np.ndarray]] = []
         for run, seed in enumerate(seeds):
             own = {name: values[run] for name, values in hyperparameters.items()}
             made = make_loop(seed, **own)
             environment = _check_loop(made)
             if run == 0:
-                self._evaluation = native_environment.NativeEnvironment(
-                    environment.dynamics, num_eval_episodes
-                )
+                self._device = placement.device_of(made.agent.variables())
+                with tf.device(self._device):
+                    self._evaluation = native_environment.NativeEnvironment(
+                        environment.dynamics, num_eval_episodes
+                    )
             self._evaluation.seed(seed)
             found = _all_variables(made, self._evaluation)
             if run == 0:
@@ -159,6 +159,8 @@ class Runs:
         columns = [np.stack(values) for values in zip(*initial, strict=True)]
         _check_hyperparameters(hyperparameters, columns)
         self._number = len(seeds)
+        if num_threads is None:
+            num_threads = _num_processors(self._device)
         self._share = -(-len(seeds) // num_threads)
         self._pool = futures.ThreadPoolExecutor(-(-len(seeds) // self._share))
         self._control = many_runs.ManyRuns(self.variables, self._share)
@@ -208,11 +210,16 @@ class Runs:
     def _on_threads(
         self, function: Callable[..., Any], *shares: list[Any]
     ) -> list[Any]:
-        return list(self._pool.map(function, *shares))
+        def on_device(*share: Any) -> Any:
+            with tf.device(self._device):
+                return function(*share)
+
+        return list(self._pool.map(on_device, *shares))
 
     def _check_all_stacked(self, program: Any, *inputs: Any) -> None:
         """Traces `program`, if it is new, and looks at what else it reads."""
-        concrete = program.get_concrete_function(*inputs)
+        with tf.device(self._device):
+            concrete = program.get_concrete_function(*inputs)
         captured = {id(x) for x in concrete.captured_inputs if x.dtype == tf.resource}
         if captured:
             names = [

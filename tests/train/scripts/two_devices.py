@@ -155,6 +155,28 @@ def resumed(jit_compile):
     return difference(loop, fresh)
 
 
+def sweep_difference():
+    """How far a sweep on the one device is from that on the other."""
+
+    def final(device):
+        with train.device_scope(device):
+            result = train.sweep(
+                lambda seed: dqn_loop(
+                    device,
+                    environment=native_cart_pole(device),
+                    collect_steps_per_iteration=1,
+                    jit_compile=True,
+                ),
+                [0, 1],
+                num_iterations=5,
+                eval_interval=5,
+                num_eval_episodes=2,
+            )
+        return np.concatenate([result.losses, result.returns], axis=1)
+
+    return float(np.max(np.abs(final("CPU:1") - final("CPU:0"))))
+
+
 def error(make):
     try:
         make().run(1)
@@ -192,6 +214,7 @@ def main():
         "reinforce compiled": compared(lambda d: reinforce_loop(d, True), 2, 2),
         "resumed plain": resumed(False),
         "resumed compiled": resumed(True),
+        "sweep": sweep_difference(),
         "errors": {
             "unknown device": error(lambda: dqn_loop("GPU:7")),
             "dataset": error(lambda: dqn_loop("CPU:1", sampling="dataset")),

@@ -24,9 +24,9 @@ def test_the_path_may_be_a_path(tmp_path):
 
 
 def test_no_path_is_refused():
-    with pytest.raises(ValueError, match=r"is no directory.*TempDirCheckpointer"):
+    with pytest.raises(ValueError, match=r"expected a directory.*TempDirCheckpointer"):
         checkpointers.DefaultCheckpointer("")
-    with pytest.raises(ValueError, match="is no directory"):
+    with pytest.raises(ValueError, match="expected a directory"):
         checkpointers.from_config({})
 
 

@@ -235,7 +235,7 @@ def test_keys_have_to_be_unsigned_integers(client):
         with pytest.raises(ValueError, match="updates: got a key that is negative or"):
             client.mutate_priorities("any", {bad: 1.0})
     for bad in (1.5, "a"):
-        with pytest.raises(TypeError, match="deletes: got keys that are no integers"):
+        with pytest.raises(TypeError, match="deletes: got keys that are not integers"):
             client.mutate_priorities("any", deletes=[bad])
 
 

@@ -58,12 +58,14 @@ def test_selectors_are_immutable_and_hashable():
 
 @pytest.mark.parametrize("exponent", [float("nan"), float("inf")])
 def test_exponent_must_be_finite(exponent):
-    with pytest.raises(ValueError, match=r"priority_exponent is .*expected a finite"):
+    with pytest.raises(ValueError, match=r"priority_exponent: got .*expected a finite"):
         item_selectors.Prioritized(exponent)
 
 
 def test_unknown_configurations_are_refused():
-    with pytest.raises(ValueError, match=r"kind is 'best'; expected one of \['fifo'"):
+    with pytest.raises(
+        ValueError, match=r"got the kind 'best', expected one of \['fifo'"
+    ):
         item_selectors.from_config({"kind": "best"})
-    with pytest.raises(ValueError, match=r"'fifo' came with \{'size': 3\}"):
+    with pytest.raises(ValueError, match=r"got \{'size': 3\} for 'fifo'"):
         item_selectors.from_config({"kind": "fifo", "size": 3})

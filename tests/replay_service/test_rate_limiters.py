@@ -49,7 +49,7 @@ def test_configuration_survives_strict_json(limiter):
 
 
 def test_incomplete_configuration_is_refused():
-    with pytest.raises(ValueError, match=r"has \['max_diff'\]; expected \['max_diff'"):
+    with pytest.raises(ValueError, match=r"keys \['max_diff'\], expected \['max_diff'"):
         rate_limiters.from_config({"max_diff": 3.0})
 
 
@@ -71,7 +71,7 @@ def test_ratio_must_be_positive(ratio):
 
 
 def test_differences_must_be_numbers():
-    with pytest.raises(ValueError, match=r"min_diff is nan and max_diff 5\.0"):
+    with pytest.raises(ValueError, match=r"min_diff nan and max_diff 5\.0"):
         RateLimiter(1.0, 1, math.nan, 5.0)
 
 
@@ -152,7 +152,7 @@ def test_limiters_that_let_a_table_run_pass(limiter, max_size, max_times_sampled
 
 
 def test_minimum_above_the_maximum_size_is_refused():
-    with pytest.raises(ValueError, match="is 10; expected at most the table's max_si"):
+    with pytest.raises(ValueError, match="10, expected at most the table's max_si"):
         rate_limiters.check_satisfiable(rate_limiters.MinSize(10), 5)
 
 
@@ -167,7 +167,7 @@ def test_minimum_above_the_maximum_size_is_refused():
     ids=repr,
 )
 def test_limiters_that_never_let_a_sample_through_are_refused(limiter):
-    with pytest.raises(ValueError, match=r"min_diff is .* nothing could ever be"):
+    with pytest.raises(ValueError, match=r"got min_diff .* nothing could ever be"):
         rate_limiters.check_satisfiable(limiter, 10, 1)
 
 
@@ -176,7 +176,7 @@ def test_limiters_that_never_let_a_sample_through_are_refused(limiter):
 )
 def test_limiters_that_stop_both_sides_for_good_are_refused(limiter):
     with pytest.raises(
-        ValueError, match=r"max_diff - min_diff is .*both stop for good"
+        ValueError, match=r"got max_diff - min_diff .*both stop for good"
     ):
         rate_limiters.check_satisfiable(limiter, 10)
 

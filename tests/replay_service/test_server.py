@@ -81,7 +81,7 @@ def served():
         ({"max_size": -1}, "must be a positive integer"),
         ({"signature": np.zeros(3)}, "Unsupported signature spec"),
         ({"signature": [3]}, "Unsupported signature spec: 3"),
-        ({"rate_limiter": rate_limiters.MinSize(101)}, "min_size_to_sample is 101"),
+        ({"rate_limiter": rate_limiters.MinSize(101)}, "got min_size_to_sample 101"),
         ({"extensions": [3]}, "extensions: got"),
     ],
 )
@@ -179,7 +179,7 @@ def test_server_needs_tables_of_different_names():
 
 def test_server_for_other_hosts_needs_a_token(monkeypatch):
     monkeypatch.delenv("TFRL_REPLAY_TOKEN", raising=False)
-    with pytest.raises(ValueError, match=r"host: '0\.0\.0\.0'.*token"):
+    with pytest.raises(ValueError, match=r"host: got '0\.0\.0\.0'.*token"):
         Server([make_table()], host="0.0.0.0")
 
 

@@ -383,9 +383,7 @@ def test_the_number_of_leaves_must_not_change():
 def test_configs_must_fit_the_data():
     reference = structured_writer.create_reference_step(STRUCTURE)
     writer, _ = make_writer(create_config([reference["b"][-1]], "table"))
-    with pytest.raises(
-        ValueError, match="has 1 leaves, but the configs look at leaf 1"
-    ):
+    with pytest.raises(ValueError, match=r"got .*1 leaves, but the configs use leaf 1"):
         writer.append({"a": 1})
 
 
@@ -420,7 +418,9 @@ def test_a_reference_is_indexed_backwards(key, text):
 
 def test_a_wrong_index_names_the_leaf_and_the_remedy():
     reference = structured_writer.create_reference_step({"b": {"c": 0}})
-    with pytest.raises(ValueError, match=r"path \('b', 'c'\).*\[-1\] is this step"):
+    with pytest.raises(
+        ValueError, match=r"path \('b', 'c'\).*\[-1\] is the newest step"
+    ):
         reference["b"]["c"][0]
 
 
@@ -438,7 +438,7 @@ def test_configs_that_make_no_items_are_refused():
                 "table",
                 priority=structured_writer.td_error(1.0, [0, 0], lambda step: step[1]),
             ),
-            "made of column 1, but the pattern uses the columns [0] only",
+            "uses column 1, but the pattern only has the columns [0]",
         ),
     ]:
         with pytest.raises(ValueError, match=re.escape(text)):
@@ -450,7 +450,7 @@ def test_configs_that_make_no_items_are_refused():
     [
         (lambda x: x % 0 == 0, ValueError, "`mod_eq.mod` must be > 0 but got 0"),
         (lambda x: x % 2 == -1, ValueError, "`mod_eq.eq` must be >= 0 but got -1"),
-        (lambda x: x % 2 >= 1, ValueError, "modulo 2 is compared by <, <=, > or >="),
+        (lambda x: x % 2 >= 1, ValueError, "modulo 2 was compared with <, <=, > or >="),
         (lambda x: x <= 3.5, TypeError, "float"),
     ],
 )
@@ -461,7 +461,7 @@ def test_comparisons_that_cannot_be_meant_are_refused(make, error, text):
 
 def test_what_is_no_pattern_or_no_condition_is_refused():
     reference = structured_writer.create_reference_step(None)
-    with pytest.raises(TypeError, match=r"path \('x',\) is 1, expected"):
+    with pytest.raises(TypeError, match=r"got 1 at path \('x',\), expected"):
         create_config({"x": 1}, "table")
     with pytest.raises(TypeError, match="expected a comparison"):
         create_config(reference[-1], "table", [Condition.step_index()])

@@ -1,8 +1,8 @@
-"""Where a server writes its checkpoints, and from where it starts.
+"""Checkpointers: where a server writes its checkpoints and starts from.
 
-These say it; the server, which is another process, does it. A checkpoint is a directory
-named after its time. There is one at a time: once a new one is complete, the one before
-it is deleted.
+These objects only describe it; the server process does the work. A checkpoint is a
+directory named after its time. There is one at a time: when a new one is complete, the
+previous one is deleted.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from typing import Any
 
 
 class CheckpointerBase(metaclass=abc.ABCMeta):
-    """What a `Server` takes as its `checkpointer`."""
+    """Base class of the checkpointers of a `Server`."""
 
     @abc.abstractmethod
     def to_config(self) -> dict[str, Any]:
-        """Returns this checkpointer in terms of JSON, for `from_config`."""
+        """Returns the checkpointer as a JSON object, for `from_config`."""
 
 
 class DefaultCheckpointer(CheckpointerBase):
-    """Checkpoints in a directory of this host, which the server starts from again.
+    """Keeps checkpoints in a directory of the server's host.
 
     Attributes:
       path: The directory that holds the checkpoints.
-      group: As given.
-      fallback_checkpoint_path: As given.
+      group: As the argument.
+      fallback_checkpoint_path: As the argument.
     """
 
     def __init__(
@@ -39,13 +39,14 @@ class DefaultCheckpointer(CheckpointerBase):
         group: str = "",
         fallback_checkpoint_path: str | os.PathLike[str] | None = None,
     ):
-        """Names the directory.
+        """Creates a checkpointer.
 
         Args:
-          path: The directory that holds the checkpoints. It is made when there is one.
-          group: Taken for the sake of code written for Reverb; has no effect.
-          fallback_checkpoint_path: A checkpoint, such as `Client.checkpoint` returns,
-            to start from while `path` holds none.
+          path: The directory that holds the checkpoints. It is created for the first
+            checkpoint.
+          group: Accepted for compatibility with Reverb; has no effect.
+          fallback_checkpoint_path: A checkpoint to start from while `path` holds none,
+            such as a result of `Client.checkpoint`.
 
         Raises:
           ValueError: If `path` is empty.
@@ -59,12 +60,12 @@ class DefaultCheckpointer(CheckpointerBase):
         )
         if not self.path:
             raise ValueError(
-                "path: '' is no directory; give the one that is to hold the "
+                "path: got '', expected a directory; pass the directory for the "
                 "checkpoints, or use TempDirCheckpointer()."
             )
 
     def to_config(self) -> dict[str, Any]:
-        """Returns this checkpointer in terms of JSON, for `from_config`."""
+        """Returns the checkpointer as a JSON object, for `from_config`."""
         fallback = self.fallback_checkpoint_path
         return {
             "path": os.path.abspath(self.path),
@@ -74,30 +75,30 @@ class DefaultCheckpointer(CheckpointerBase):
 
 
 class TempDirCheckpointer(DefaultCheckpointer):
-    """Checkpoints in a temporary directory.
+    """Keeps checkpoints in a temporary directory.
 
-    It is deleted when this object, which the server refers to, is no longer used, at
-    the latest when the process ends.
+    The directory is deleted when this object is no longer used (its server uses it), or
+    when the process ends.
     """
 
     def __init__(self) -> None:
-        """Makes the directory."""
+        """Creates the directory."""
         super().__init__(tempfile.mkdtemp(prefix="tfrl-checkpoints-"))
         weakref.finalize(self, _delete, self.path, os.getpid())
 
 
 def default_checkpointer(group: str | None = None) -> CheckpointerBase:
-    """Returns what a server uses that is given no checkpointer.
+    """Returns the default checkpointer of a server.
 
     Args:
-      group: Taken for the sake of code written for Reverb; has no effect.
+      group: Accepted for compatibility with Reverb; has no effect.
     """
     del group
     return TempDirCheckpointer()
 
 
 def from_config(config: Mapping[str, Any] | None) -> DefaultCheckpointer:
-    """Returns the checkpointer of a configuration; None stands for a temporary one.
+    """Returns the checkpointer of a configuration; a temporary one for None.
 
     Raises:
       ValueError: If the configuration names no path.
@@ -110,6 +111,6 @@ def from_config(config: Mapping[str, Any] | None) -> DefaultCheckpointer:
 
 
 def _delete(path: str, process: int) -> None:
-    # A fork of the process must leave it alone.
+    # A fork of the process must not delete it.
     if os.getpid() == process:
         shutil.rmtree(path, ignore_errors=True)

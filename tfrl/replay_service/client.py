@@ -27,22 +27,22 @@ from tfrl.specs import spec_json
 if TYPE_CHECKING:
     from tfrl.replay_service.structured_writer import Config, StructuredWriter
 
-_UNLIMITED = 1_000_000  # Items of a `Writer` that does not limit them.
+_UNLIMITED = 1_000_000  # The limit of items of a `Writer` without a limit.
 
 
 class Client:
-    """A client of the server at an address, for any thread.
+    """A client of the server at an address, which any thread can use.
 
         client = Client("localhost:8000")
         client.insert({"observation": observation}, priorities={"table": 1.0})
         for sample in client.sample("table", num_samples=2):
             ...
 
-    It connects when it is first used. To write many items use `trajectory_writer`; to
-    train from samples, `TrajectoryDataset` or `TimestepDataset`.
+    It connects when it is first used. Use `trajectory_writer` to write many items, and
+    `TrajectoryDataset` or `TimestepDataset` to train from samples.
 
-    A pickled client is one of the same server. A token given here goes with it; one
-    from the environment does not, so that the other process needs its own.
+    A client can be pickled, with a token that was passed as an argument. A token from
+    the environment is not pickled, so the other process needs its own.
     """
 
     def __init__(
@@ -53,15 +53,15 @@ class Client:
         tls_root_certificates: bytes | None = None,
         timeout: float = 30.0,
     ):
-        """Makes a client; nothing is sent yet.
+        """Creates a client without connecting.
 
         Args:
           server_address: "host:port".
-          token: What the server asks for, if it does; by default the environment
-            variable TFRL_REPLAY_TOKEN.
-          tls_root_certificates: By which to check the server's certificate, in PEM
-            form; empty for the system's. None for a connection without encryption.
-          timeout: Seconds to keep trying to reach a server that is not there (yet).
+          token: The server's token, if it has one; by default the environment variable
+            TFRL_REPLAY_TOKEN.
+          tls_root_certificates: Root certificates (PEM) that verify the server's; empty
+            for those of the system; None for an unencrypted connection.
+          timeout: The number of seconds to keep trying to reach the server.
 
         Raises:
           ValueError: If the address has no port.
@@ -92,24 +92,24 @@ class Client:
 
     @property
     def server_address(self) -> str:
-        """The server's address."""
+        """The address of the server."""
         return self._server_address
 
     def insert(self, data: Any, priorities: Mapping[str, float]) -> None:
         """Inserts one item, of a single step, into one or more tables.
 
-        Waits for the tables' rate limiters. Sampled, the item has a first dimension of
-        1, also if the data is a whole trajectory: `TimestepDataset` removes it.
+        Waits for the tables' rate limiters. When sampled, the item has a first
+        dimension of 1, even if the data is a trajectory. `TimestepDataset` removes it.
 
         Args:
           data: A nest of arrays and numbers.
           priorities: The priority in each table.
 
         Raises:
-          ValueError: If there is no table, or a table does not exist or has another
-            signature, or a priority is negative or not finite, or a leaf of the data
+          ValueError: If `priorities` is empty, a table does not exist, its signature
+            does not match, a priority is negative or not finite, or a leaf of the data
             does not consist of numbers.
-          ReplayUnavailable: If there is no server.
+          ReplayUnavailable: If no server answers.
         """
         self._inserts.insert(data, priorities)
 
@@ -120,21 +120,21 @@ class Client:
         chunk_length: int | None = None,
         max_in_flight_items: int | None = 25,
     ) -> Writer:
-        """Returns a writer of items that consist of the last so many steps.
+        """Returns a writer whose items consist of the most recent steps.
 
         `trajectory_writer` can do more.
 
         Args:
-          max_sequence_length: The most steps that an item can have.
+          max_sequence_length: The maximum number of steps of an item.
           delta_encoded: Not used: steps are not encoded here.
-          chunk_length: Checked, and not used: steps are not stored in chunks here.
-          max_in_flight_items: So many items may be on their way before `create_item`
-            waits for the server; None for any number.
+          chunk_length: Checked but not used: steps are not stored in chunks here.
+          max_in_flight_items: The number of unconfirmed items at which `create_item`
+            waits for the server; None for no limit.
 
         Raises:
-          ValueError: If one of the numbers is below 1, or `chunk_length` above
+          ValueError: If a number is below 1, or `chunk_length` is above
             `max_sequence_length`.
-          ReplayUnavailable: If there is no server.
+          ReplayUnavailable: If no server answers.
         """
         if max_sequence_length < 1:
             raise ValueError(
@@ -162,27 +162,27 @@ class Client:
         """Returns a writer of items that share steps; see `TrajectoryWriter`.
 
         Args:
-          num_keep_alive_refs: How many of the last steps items can refer to.
+          num_keep_alive_refs: The number of recent steps that items can refer to.
           validate_items: Whether `create_item` checks items against the tables'
-            signatures; else only the server does, and a later call raises.
+            signatures; if not, the server does, and a later call raises.
 
         Raises:
           ValueError: If `num_keep_alive_refs` < 1.
-          ReplayUnavailable: If there is no server.
+          ReplayUnavailable: If no server answers.
         """
         return self._trajectory_writer(
             num_keep_alive_refs, validate_items=validate_items
         )
 
     def structured_writer(self, configs: Sequence[Config]) -> StructuredWriter:
-        """Returns a writer that makes items by rules; see `StructuredWriter`.
+        """Returns a writer that creates items by rules; see `StructuredWriter`.
 
         Args:
           configs: The rules; see `structured_writer.create_config`.
 
         Raises:
-          ValueError: If there is none, or one can make no items.
-          ReplayUnavailable: If there is no server.
+          ValueError: If there is no rule, or one can create no items.
+          ReplayUnavailable: If no server answers.
         """
         if not configs:
             raise ValueError("At least one config must be provided.")
@@ -201,27 +201,27 @@ class Client:
         emit_timesteps: bool = True,
         unpack_as_table_signature: bool = False,
     ) -> Iterator[Any]:
-        """Samples items, one by one; waits for the table's rate limiter.
+        """Samples items one by one, and waits for the table's rate limiter.
 
-        Up to 64 are drawn ahead of their use.
+        The server draws up to 64 items ahead of their use.
 
         Args:
-          table: From which.
-          num_samples: How many.
-          emit_timesteps: Whether to take items apart into their steps.
+          table: The name of the table.
+          num_samples: The number of items.
+          emit_timesteps: Whether to split items into their steps.
           unpack_as_table_signature: Whether the data has the structure of the table's
-            signature, if it has one, rather than being a list.
+            signature, if there is one, rather than being a list.
 
         Yields:
-          For each item a list of `ReplaySample`s, one for each step; or with
-          `emit_timesteps=False` one `ReplaySample`.
+          For each item, a list with a `ReplaySample` per step; with
+          `emit_timesteps=False`, a single `ReplaySample`.
 
         Raises:
-          ValueError: If `num_samples` is 0, or an item cannot be taken apart, since its
+          ValueError: If `num_samples` is 0, or an item cannot be split because its
             columns have different lengths; with `unpack_as_table_signature` also if
             there is no such table.
           RuntimeError: If there is no such table.
-          ReplayUnavailable: If there is no server.
+          ReplayUnavailable: If no server answers.
         """
         structure = None
         if unpack_as_table_signature:
@@ -243,21 +243,19 @@ class Client:
         updates: Mapping[int, float] | None = None,
         deletes: Sequence[int] | None = None,
     ) -> None:
-        """Deletes items, and sets the priorities of others.
+        """Deletes items, then updates priorities of others. Ignores unknown keys.
 
         Args:
-          table: In which.
-          updates: New priorities, at least 0, by the items' keys.
-          deletes: The keys of items to delete, which is done first.
-
-        Keys of which there is no item are ignored.
+          table: The name of the table.
+          updates: The new priorities, at least 0, by key.
+          deletes: The keys of the items to delete.
 
         Raises:
-          ValueError: If a priority is negative or not finite, or a key is not in the
-            range of unsigned integers of 64 bits.
-          TypeError: If a key is no integer.
+          ValueError: If a priority is negative or not finite, or a key is out of the
+            range of uint64.
+          TypeError: If a key is not an integer.
           RuntimeError: If there is no such table.
-          ReplayUnavailable: If there is no server.
+          ReplayUnavailable: If no server answers.
         """
         updates = {} if updates is None else updates
         priorities = np.fromiter(updates.values(), np.float64, len(updates))
@@ -274,26 +272,26 @@ class Client:
         self._control.request(wire.MUTATE, {"table": table}, arrays)
 
     def reset(self, table: str) -> None:
-        """Removes all items of a table, and has its rate limiter begin anew.
+        """Removes all items of a table, and resets its rate limiter.
 
         Raises:
           RuntimeError: If there is no such table.
-          ReplayUnavailable: If there is no server.
+          ReplayUnavailable: If no server answers.
         """
         self._control.request(wire.RESET, {"table": table})
 
     def server_info(
         self, timeout: float | None = None
     ) -> dict[str, table_info.TableInfo]:
-        """Returns what the server says of its tables, by their names.
+        """Returns the `TableInfo` of each table, by name.
 
         Args:
-          timeout: Seconds; None waits for an answer, and for a server for as long as
-            the client keeps trying.
+          timeout: The number of seconds to wait; None for no limit on the answer, and
+            the client's timeout for reaching the server.
 
         Raises:
           DeadlineExceededError: If it takes longer than `timeout`.
-          ReplayUnavailable: If there is no server, and no `timeout`.
+          ReplayUnavailable: If no server answers and there is no `timeout`.
         """
         try:
             reply = self._control.request(wire.INFO, {}, timeout=timeout)
@@ -308,11 +306,11 @@ class Client:
         return {info.name: info for info in infos}
 
     def checkpoint(self) -> str:
-        """Has the server write a checkpoint, and returns its absolute path there.
+        """Writes a checkpoint on the server's host; returns its absolute path there.
 
         Raises:
-          ReverbError: If it could not be written.
-          ReplayUnavailable: If there is no server.
+          ReverbError: If the checkpoint could not be written.
+          ReplayUnavailable: If no server answers.
         """
         return str(self._control.request(wire.CHECKPOINT, {})["path"])
 
@@ -342,7 +340,7 @@ class Client:
         return TrajectoryWriter(connect, num_keep_alive_refs, **options)
 
     def _structure(self, table: str) -> Any:
-        """Returns a nest like the table's signature, or None if it has none."""
+        """Returns the structure of the table's signature, or None without one."""
         tables = self._control.tables()
         if table not in tables:
             raise ValueError(
@@ -386,7 +384,7 @@ def _keys(keys: Any, name: str) -> np.ndarray:
         ) from None
     except TypeError as error:
         raise TypeError(
-            f"{name}: got keys that are no integers ({error}), expected those of "
+            f"{name}: got keys that are not integers ({error}), expected those of "
             "`SampleInfo.key`."
         ) from None
 

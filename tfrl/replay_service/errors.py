@@ -1,7 +1,7 @@
-"""What goes wrong with a replay service, as exceptions.
+"""The exceptions of the replay service.
 
-`ReverbError` and `DeadlineExceededError` are Reverb's. Arguments that a server refuses
-are `ValueError`, as where they are refused before they are sent.
+`ReverbError` and `DeadlineExceededError` are Reverb's. Invalid arguments raise
+`ValueError`, whether the client or the server refuses them.
 """
 
 from __future__ import annotations
@@ -11,31 +11,31 @@ from typing import Any
 
 
 class ReverbError(Exception):
-    """The base class of the errors of a replay service."""
+    """Base class of the errors of the replay service."""
 
 
 class DeadlineExceededError(ReverbError):
-    """A call did not complete within the time given for it."""
+    """A call did not complete within its timeout."""
 
 
 class ReplayUnavailable(ReverbError):
-    """There is no server at the address, or there is none any more."""
+    """No server answers at the address."""
 
 
 class ConnectionLost(ReplayUnavailable):
-    """The connection broke; another may succeed."""
+    """The connection was lost. Another attempt may succeed."""
 
 
 class ProtocolError(ReverbError):
-    """Bytes came that are no message of this protocol."""
+    """The received bytes are no valid message."""
 
 
 class AuthenticationError(ReverbError):
-    """The server wants another token than the one it was given."""
+    """The server expects another token."""
 
 
 class ResourceExhaustedError(ReverbError):
-    """A message is larger, or memory smaller, than what a request takes."""
+    """A request is too large for a message, or for the available memory."""
 
 
 _BY_CODE: dict[str, type[Exception]] = {
@@ -50,7 +50,7 @@ _BY_CODE: dict[str, type[Exception]] = {
 
 
 def code_of(error: BaseException) -> str:
-    """Returns the code by which `error` travels; "internal" if it has none."""
+    """Returns the code of an error in messages; "internal" if it has none."""
     for code, kind in _BY_CODE.items():
         if type(error) is kind:
             return code
@@ -58,10 +58,10 @@ def code_of(error: BaseException) -> str:
 
 
 def from_meta(meta: Mapping[str, Any]) -> Exception:
-    """Returns the exception that an ERROR message stands for.
+    """Returns the exception of an ERROR message.
 
     Args:
-      meta: The message's `code` and `message`.
+      meta: The `code` and the `message` of the error.
     """
     kind = _BY_CODE.get(str(meta.get("code")), ReverbError)
     return kind(str(meta.get("message", "The server gave no reason.")))

@@ -1,6 +1,7 @@
-"""Strategies by which a table chooses the items to sample and to remove.
+"""Strategies that choose the items of a table to sample and to remove.
 
-The objects here only say which strategy is wanted; the server does the choosing.
+These objects only name a strategy. The server implements it: see
+`engine.tables.selectors`.
 """
 
 from __future__ import annotations
@@ -13,22 +14,22 @@ from typing import Any, ClassVar
 
 @dataclasses.dataclass(frozen=True)
 class ItemSelector:
-    """The base class of the strategies.
+    """Base class of the strategies.
 
     Attributes:
       kind: The strategy's name in a configuration.
-      is_deterministic: Whether the state of the table alone decides what is chosen.
+      is_deterministic: Whether the state of the table determines the choice.
     """
 
     kind: ClassVar[str] = ""
     is_deterministic: ClassVar[bool] = True
 
     def to_config(self) -> dict[str, Any]:
-        """Returns what `from_config` makes an equal selector of; JSON can hold it."""
+        """Returns the strategy as a JSON object, for `from_config`."""
         return {"kind": self.kind, **dataclasses.asdict(self)}
 
     def options(self) -> dict[str, Any]:
-        """Returns the fields that are set of the selector in a Reverb `TableInfo`."""
+        """Returns the fields of the strategy that are set in a Reverb `TableInfo`."""
         options: dict[str, Any] = {self.kind: dataclasses.asdict(self) or True}
         if self.is_deterministic:
             options["is_deterministic"] = True
@@ -58,9 +59,9 @@ class Uniform(ItemSelector):
 class Prioritized(ItemSelector):
     """Chooses item `i` with probability `p_i**a / sum_k p_k**a`.
 
-    Source: Schaul et al. 2016, "Prioritized Experience Replay", equation 1. An item of
-    priority 0 has no probability, also where `a` is 0; if no item has any, all have the
-    same.
+    Source: Schaul et al. 2016, "Prioritized Experience Replay", equation 1. Items of
+    priority 0 have probability 0, even if `a` is 0. If all priorities are 0, all items
+    have the same probability.
 
     Attributes:
       priority_exponent: The `a` of the equation.
@@ -80,29 +81,29 @@ class Prioritized(ItemSelector):
         exponent = float(self.priority_exponent)
         if not math.isfinite(exponent):
             raise ValueError(
-                f"Prioritized: priority_exponent is {exponent}; expected a finite "
-                "number. Give for example 0.6; 0 makes all positive priorities equal."
+                f"priority_exponent: got {exponent}, expected a finite number; pass, "
+                "for example, 0.6, or 0 to make all positive priorities equal."
             )
         object.__setattr__(self, "priority_exponent", exponent)
 
 
 class MinHeap(ItemSelector):
-    """Chooses the lowest priority; among equals the one whose was set first."""
+    """Chooses the lowest priority; among equal ones, the priority set first."""
 
     kind = "min_heap"
 
     def options(self) -> dict[str, Any]:
-        """Returns the fields that are set of the selector in a Reverb `TableInfo`."""
+        """Returns the fields of the strategy that are set in a Reverb `TableInfo`."""
         return {"heap": {"min_heap": True}, "is_deterministic": True}
 
 
 class MaxHeap(ItemSelector):
-    """Chooses the highest priority; among equals the one whose was set first."""
+    """Chooses the highest priority; among equal ones, the priority set first."""
 
     kind = "max_heap"
 
     def options(self) -> dict[str, Any]:
-        """Returns the fields that are set of the selector in a Reverb `TableInfo`."""
+        """Returns the fields of the strategy that are set in a Reverb `TableInfo`."""
         return {"heap": {}, "is_deterministic": True}
 
 
@@ -113,22 +114,22 @@ _KINDS: dict[str, type[ItemSelector]] = {
 
 
 def from_config(config: Mapping[str, Any]) -> ItemSelector:
-    """Returns the selector whose `to_config` gave `config`.
+    """Returns the strategy of a configuration that `to_config` returned.
 
     Raises:
-      ValueError: If there is no such selector.
+      ValueError: If the configuration is invalid.
     """
     arguments = dict(config)
     kind = arguments.pop("kind", None)
     if not isinstance(kind, str) or kind not in _KINDS:
         raise ValueError(
-            f"item_selectors.from_config: the kind is {kind!r}; expected one of "
-            f"{sorted(_KINDS)}. Take the configuration from a selector's to_config()."
+            f"config: got the kind {kind!r}, expected one of {sorted(_KINDS)}; use the "
+            "result of a selector's to_config()."
         )
     try:
         return _KINDS[kind](**arguments)
     except TypeError as error:
         raise ValueError(
-            f"item_selectors.from_config: {kind!r} came with {arguments}; expected its "
-            f"own arguments ({error}). Take the configuration from to_config()."
+            f"config: got {arguments} for {kind!r}, expected its own arguments "
+            f"({error}); use the result of a selector's to_config()."
         ) from error

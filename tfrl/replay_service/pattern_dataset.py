@@ -1,4 +1,4 @@
-"""Datasets of steps as datasets of trajectories, by a structured writer's configs."""
+"""Datasets of trajectories from datasets of steps, by a structured writer's configs."""
 
 from __future__ import annotations
 
@@ -15,22 +15,10 @@ from tfrl.replay_service.replay_sample import ReplaySample, SampleInfo
 
 
 class PatternDataset(tf.data.Dataset):
-    """The trajectories that a structured writer would make of a dataset's steps.
+    """The trajectories that a structured writer would create from a dataset's steps.
 
-    They come in the order in which it would make them. All of it is TensorFlow
-    operations, and nothing is copied until a trajectory is made.
-
-    Args:
-      input_dataset: Steps, of one episode after the other.
-      configs: What trajectories are made of, and when. Their tables and priorities do
-        not matter, but the tables must be the same, and the patterns' structures.
-      respect_episode_boundaries: Whether no trajectory goes over an episode's end.
-      is_end_of_episode: Takes a step; returns whether it is its episode's last.
-
-    Raises:
-      ValueError: If the configs can make no trajectories, or such as do not fit
-        together, or look at a leaf that does not allow it; or if `is_end_of_episode`
-        does not return one boolean.
+    They have the same order. All work is done by TensorFlow operations, and no data is
+    copied before a trajectory is created.
     """
 
     def __init__(
@@ -40,6 +28,21 @@ class PatternDataset(tf.data.Dataset):
         respect_episode_boundaries: bool,
         is_end_of_episode: Callable[[Any], Any],
     ) -> None:
+        """Creates a dataset.
+
+        Args:
+          input_dataset: Steps, episode after episode.
+          configs: The configs of the trajectories. Their tables and priorities have no
+            effect, but their tables and the structures of their patterns must be equal.
+          respect_episode_boundaries: Whether trajectories end at the ends of episodes.
+          is_end_of_episode: Takes a step; returns whether it is the last of its
+            episode.
+
+        Raises:
+          ValueError: If the configs can create no trajectories, do not fit together, or
+            use an unsuitable leaf, or if `is_end_of_episode` does not return one
+            boolean.
+        """
         patterns.check_configs(configs)
         self._input_dataset = input_dataset
         signature = structured_writer.infer_signature(
@@ -52,7 +55,7 @@ class PatternDataset(tf.data.Dataset):
         maker = _Maker(input_dataset.element_spec, configs, self._element_spec)
 
         def add(state: _State, step: Any) -> tuple[_State, _Due]:
-            # A tuple becomes several arguments, as in the methods of datasets.
+            # A tuple becomes several arguments, as in `tf.data.Dataset.map`.
             arguments = step if type(step) is tuple else (step,)
             is_end = _as_boolean(is_end_of_episode(*arguments))
             return maker.add(state, step, is_end, respect_episode_boundaries)
@@ -63,7 +66,7 @@ class PatternDataset(tf.data.Dataset):
 
     @property
     def element_spec(self) -> Any:
-        """The trajectories' specs, in the patterns' nest, with tuples for lists."""
+        """The specs of trajectories, in the patterns' structure without lists."""
         return self._element_spec
 
     def _inputs(self) -> list[tf.data.Dataset]:
@@ -76,13 +79,13 @@ def pattern_dataset_with_info(
     respect_episode_boundaries: bool,
     is_end_of_episode: Callable[[Any], Any],
 ) -> tf.data.Dataset:
-    """Returns a `PatternDataset`'s trajectories as samples, all of whose info is 0.
+    """Returns the trajectories of a `PatternDataset` as samples with zeros as info.
 
     Args:
-      input_dataset: As for `PatternDataset`, like the others.
-      configs: As there.
-      respect_episode_boundaries: As there.
-      is_end_of_episode: As there.
+      input_dataset: See `PatternDataset`.
+      configs: See `PatternDataset`.
+      respect_episode_boundaries: See `PatternDataset`.
+      is_end_of_episode: See `PatternDataset`.
     """
 
     @tf.autograph.experimental.do_not_convert
@@ -98,14 +101,14 @@ def pattern_dataset_with_info(
 
 
 class _State(NamedTuple):
-    """What is kept from step to step; numbers are int64 scalars unless said otherwise.
+    """The state between steps.
 
     Attributes:
-      columns: The last steps of each column that patterns use, as lists of tensors.
-      num_steps: The number of steps so far. Step `i`, from 0, is at `i % history`.
-      buffer_length: How many of the last steps may be looked back at.
-      step_index: How many steps of the episode have been.
-      applied_at: For each config, `num_steps` at its last trajectory `[configs]`.
+      columns: The recent steps of each column that patterns use, as lists of tensors.
+      num_steps: The number of steps so far, int64. Step `i` is at `i % history`.
+      buffer_length: The number of steps available for looking back, int64.
+      step_index: The number of steps of the episode so far, int64.
+      applied_at: `num_steps` at the last trajectory of each config, int64 `[configs]`.
     """
 
     columns: tuple[tf.Tensor, ...]
@@ -116,13 +119,13 @@ class _State(NamedTuple):
 
 
 class _Due(NamedTuple):
-    """A trajectory that is to be made; of several, with a dimension in front.
+    """A trajectory to create, or several of them with a leading dimension.
 
     Attributes:
-      config: The index of its config, int32.
-      columns: The last steps of each column that patterns use, as lists of tensors
+      config: The index of the config, int32.
+      columns: The recent steps of each column that patterns use, as lists of tensors
         `[columns]`.
-      num_steps: The number of steps so far.
+      num_steps: The number of steps so far, int64.
     """
 
     config: tf.Tensor
@@ -131,18 +134,19 @@ class _Due(NamedTuple):
 
 
 class _Maker:
-    """Follows the steps, and makes trajectories of them.
-
-    Args:
-      step_spec: The steps' specs.
-      configs: What trajectories are made of, and when.
-      trajectory_spec: The trajectories' specs.
-    """
+    """Tracks the steps and creates trajectories from them."""
 
     def __init__(
         self, step_spec: Any, configs: Sequence[patterns.Config], trajectory_spec: Any
     ) -> None:
-        # A writer makes those of an episode's end last, and no others then.
+        """Prepares for the steps.
+
+        Args:
+          step_spec: The specs of the steps.
+          configs: The configs of the trajectories.
+          trajectory_spec: The specs of the trajectories.
+        """
+        # As in a writer, configs for ends of episodes come last.
         self._configs = sorted(configs, key=lambda config: config.is_for_ends_only)
         self._step_specs = tf.nest.flatten(step_spec)
         self._trajectory_spec = trajectory_spec
@@ -170,7 +174,14 @@ class _Maker:
     def add(
         self, state: _State, step: Any, is_end: tf.Tensor, clear_at_end: bool
     ) -> tuple[_State, _Due]:
-        """Returns the state after `step`, and what is due then."""
+        """Returns the state after `step`, and the trajectories to create then.
+
+        Args:
+          state: The state before the step.
+          step: The nest of the step.
+          is_end: Whether the step is the last of its episode, a boolean.
+          clear_at_end: Whether trajectories end at the ends of episodes.
+        """
         leaves = tf.nest.flatten(step)
         index = tf.cast(state.num_steps % self._history, tf.int32)
         state = state._replace(
@@ -208,7 +219,7 @@ class _Maker:
 
     @tf.autograph.experimental.do_not_convert
     def trajectory(self, due: _Due) -> Any:
-        """Returns a trajectory that is due."""
+        """Returns a trajectory to create, as a nest of tensors."""
         branches = [
             functools.partial(self._leaves, config, due) for config in self._configs
         ]
@@ -270,8 +281,8 @@ class _Maker:
         spec = self._step_specs[column]
         if not isinstance(spec, tf.TensorSpec):
             raise ValueError(
-                f"A pattern uses leaf {column} of the steps, which is {spec}, expected "
-                "a tf.TensorSpec. Make it dense first."
+                f"configs: a pattern uses leaf {column} of the steps, which is {spec}, "
+                "expected a tf.TensorSpec; make it dense first."
             )
 
     def _check_condition(self, condition: patterns.Condition) -> None:
@@ -280,17 +291,17 @@ class _Maker:
             return
         if column >= len(self._step_specs):
             raise ValueError(
-                f"A condition looks at leaf {column} of the steps, from 0, which have "
-                f"{len(self._step_specs)}. Make conditions from a structure like the "
-                "steps'."
+                f"configs: a condition uses leaf {column} (from 0) of the steps, which "
+                f"have {len(self._step_specs)}; make conditions from a structure like "
+                "the steps'."
             )
         spec = self._step_specs[column]
         is_number = spec.dtype.is_integer or spec.dtype.is_bool
         if not is_number or spec.shape.num_elements() not in (1, None):
             raise ValueError(
-                f"A condition looks at leaf {column} of the steps, which is {spec}; it "
-                "must be one integer or boolean. Add such a leaf to the steps and look "
-                "at that."
+                f"configs: a condition uses leaf {column} of the steps, which is "
+                f"{spec}, expected a single integer or boolean; add such a leaf to "
+                "the steps."
             )
 
 
@@ -300,8 +311,8 @@ def _as_boolean(value: Any) -> tf.Tensor:
     if value.dtype != tf.bool or not value.shape.is_compatible_with([]):
         raise ValueError(
             "Invalid `is_end_of_episode`. `is_end_of_episode` must return `bool`, but "
-            f"its return type is {tf.TensorSpec(value.shape, value.dtype)}. Compare "
-            "its value, or take one of them."
+            f"its return type is {tf.TensorSpec(value.shape, value.dtype)}. Return a "
+            "comparison, or one element."
         )
     return value
 
@@ -314,7 +325,7 @@ def _shape_of_list(spec: tf.TensorSpec) -> tf.Tensor:
 
 
 def _lists_as_tuples(nest: Any) -> Any:
-    """Returns `nest` as datasets can have it."""
+    """Replaces lists by tuples, because datasets convert lists to tensors."""
     return tree.traverse(
         lambda part: tuple(part) if isinstance(part, list) else None,
         nest,

@@ -1,13 +1,13 @@
-"""How far samples and inserts of a table may run ahead of each other.
+"""Rate limiters: how far samples and inserts of a table may run ahead of each other.
 
-A limiter is four numbers. With `inserts`, `samples` and `deletes` the operations on the
-table since it was made or reset, and `difference = inserts * samples_per_insert -
-samples`, it lets
+A rate limiter has four parameters. Let `inserts`, `samples` and `deletes` count the
+operations on the table since its creation or reset, and `difference = inserts *
+samples_per_insert - samples`. The rate limiter allows
 
-- a sample through if the table holds at least `min_size_to_sample` items and the
-  difference stays at or above `min_diff`,
-- an insert through if the table holds at most `min_size_to_sample` items after it, or
-  the difference stays at or below `max_diff`.
+- a sample if the table holds at least `min_size_to_sample` items and the difference
+  stays at or above `min_diff`,
+- an insert if the table then holds at most `min_size_to_sample` items, or the
+  difference stays at or below `max_diff`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _LOGGER = logging.getLogger("tfrl.replay_service")
 
 @dataclasses.dataclass(frozen=True)
 class RateLimiter:
-    """A limiter by its four numbers; the classes below choose them.
+    """A rate limiter with explicit parameters, which the subclasses choose.
 
     Attributes:
-      samples_per_insert: How many samples an insert pays for.
-      min_size_to_sample: The size below which nothing is sampled.
-      min_diff: The least difference that a sample may leave.
-      max_diff: The greatest difference that an insert may leave.
+      samples_per_insert: The number of samples per insert.
+      min_size_to_sample: The minimum size of the table for sampling.
+      min_diff: The smallest difference after a sample.
+      max_diff: The largest difference after an insert.
     """
 
     samples_per_insert: float
@@ -41,11 +41,11 @@ class RateLimiter:
     max_diff: float
 
     def __post_init__(self) -> None:
-        """Checks the numbers.
+        """Checks the parameters.
 
         Raises:
-          ValueError: If `samples_per_insert` is not a positive number,
-            `min_size_to_sample` not a positive integer, or a difference is NaN.
+          ValueError: If `samples_per_insert` is not a positive finite number,
+            `min_size_to_sample` is not a positive integer, or a bound is NaN.
         """
         for name in ("samples_per_insert", "min_diff", "max_diff"):
             object.__setattr__(self, name, float(getattr(self, name)))
@@ -56,14 +56,14 @@ class RateLimiter:
         )
         if math.isnan(self.min_diff) or math.isnan(self.max_diff):
             raise ValueError(
-                f"RateLimiter: min_diff is {self.min_diff} and max_diff "
-                f"{self.max_diff}; expected numbers. Give -inf and inf for no bounds."
+                f"RateLimiter: got min_diff {self.min_diff} and max_diff "
+                f"{self.max_diff}, expected numbers; pass -inf and inf for no bounds."
             )
 
     def to_config(self) -> dict[str, Any]:
-        """Returns what `from_config` makes a limiter of the same numbers of.
+        """Returns the parameters as a JSON object, for `from_config`.
 
-        Infinities are strings in it, because JSON has none.
+        Infinities are strings, because JSON has none.
         """
         return {
             name: value if math.isfinite(value) else str(value)
@@ -72,28 +72,28 @@ class RateLimiter:
 
 
 def from_config(config: Mapping[str, Any]) -> RateLimiter:
-    """Returns the limiter whose `to_config` gave `config`.
+    """Returns the rate limiter of a configuration that `to_config` returned.
 
     Raises:
-      ValueError: If a number is missing or is none.
+      ValueError: If a parameter is missing or invalid.
     """
     names = [field.name for field in dataclasses.fields(RateLimiter)]
     if set(config) != set(names):
         raise ValueError(
-            f"rate_limiters.from_config: the configuration has {sorted(config)}; "
-            f"expected {sorted(names)}. Take it from a limiter's to_config()."
+            f"config: got the keys {sorted(config)}, expected {sorted(names)}; use the "
+            "result of a rate limiter's to_config()."
         )
     return RateLimiter(**config)
 
 
 class MinSize(RateLimiter):
-    """Lets samples wait until there are enough items, and inserts never."""
+    """Makes samples wait until there are enough items. Inserts never wait."""
 
     def __init__(self, min_size_to_sample: int) -> None:
-        """Creates the limiter.
+        """Creates the rate limiter.
 
         Args:
-          min_size_to_sample: How many items there must be.
+          min_size_to_sample: The minimum number of items for sampling.
 
         Raises:
           ValueError: If `min_size_to_sample` is not a positive integer.
@@ -107,10 +107,10 @@ class MinSize(RateLimiter):
 
 
 class SampleToInsertRatio(RateLimiter):
-    """Keeps the samples of an item close to a number.
+    """Keeps the average number of samples per item close to a target.
 
-    Until the table holds `min_size_to_sample` items it lets all inserts through and no
-    samples; then `inserts * samples_per_insert - samples` stays within a range.
+    Until the table holds `min_size_to_sample` items, all inserts and no samples are
+    allowed. Then `inserts * samples_per_insert - samples` stays within a range.
     """
 
     def __init__(
@@ -119,17 +119,17 @@ class SampleToInsertRatio(RateLimiter):
         min_size_to_sample: int,
         error_buffer: float | tuple[float, float],
     ) -> None:
-        """Creates the limiter.
+        """Creates the rate limiter.
 
         Args:
-          samples_per_insert: How often an item is to be sampled on average.
-          min_size_to_sample: How many items there must be.
-          error_buffer: The range; a number is how far it goes to either side of
+          samples_per_insert: The average number of samples per item.
+          min_size_to_sample: The minimum number of items for sampling.
+          error_buffer: The range as (min, max), or as the distance of both bounds from
             `samples_per_insert * min_size_to_sample`.
 
         Raises:
-          ValueError: If a number is out of its range, or if the range of the difference
-            is so small, or so high, that everything would come to a stop.
+          ValueError: If a number is out of range, or the range of the difference is so
+            small, or so high, that inserts and samples would stop for good.
         """
         if not 0 < samples_per_insert < math.inf:
             raise ValueError(_ratio_message(samples_per_insert))
@@ -144,23 +144,23 @@ class SampleToInsertRatio(RateLimiter):
 
 
 class Queue(RateLimiter):
-    """The limiter of `Table.queue`: an item is sampled once, inserts wait for room."""
+    """The rate limiter of `Table.queue`: inserts wait while the table is full."""
 
     def __init__(self, size: int) -> None:
-        """Creates the limiter of a queue of at most `size` items."""
+        """Creates the rate limiter of a queue of at most `size` items."""
         super().__init__(1.0, 1, 0.0, size)
 
 
 class Stack(RateLimiter):
-    """The limiter of `Table.stack`: an item is sampled once, inserts wait for room."""
+    """The rate limiter of `Table.stack`: inserts wait while the table is full."""
 
     def __init__(self, size: int) -> None:
-        """Creates the limiter of a stack of at most `size` items."""
+        """Creates the rate limiter of a stack of at most `size` items."""
         super().__init__(1.0, 1, 0.0, size)
 
 
 class Counts(NamedTuple):
-    """How many operations a table has seen since it was made or reset."""
+    """The numbers of operations on a table since its creation or reset."""
 
     inserts: int = 0
     samples: int = 0
@@ -168,7 +168,7 @@ class Counts(NamedTuple):
 
 
 def can_sample(limiter: RateLimiter, counts: Counts, n: int = 1) -> bool:
-    """Returns whether `n` samples would be let through at once."""
+    """Returns whether a request of `n` samples is allowed."""
     if counts.inserts - counts.deletes < limiter.min_size_to_sample:
         return False
     difference = counts.inserts * limiter.samples_per_insert - counts.samples - n
@@ -176,7 +176,7 @@ def can_sample(limiter: RateLimiter, counts: Counts, n: int = 1) -> bool:
 
 
 def can_insert(limiter: RateLimiter, counts: Counts, n: int = 1) -> bool:
-    """Returns whether `n` inserts would be let through at once."""
+    """Returns whether a request of `n` inserts is allowed."""
     inserts = counts.inserts + n
     if inserts - counts.deletes <= limiter.min_size_to_sample:
         return True
@@ -184,17 +184,17 @@ def can_insert(limiter: RateLimiter, counts: Counts, n: int = 1) -> bool:
 
 
 def num_samples(limiter: RateLimiter, counts: Counts, n: int) -> int:
-    """Returns how many of `n` samples, one after another, are let through.
+    """Returns how many of `n` samples are allowed, one by one.
 
-    The samples are taken not to delete anything.
+    This assumes that the samples delete no items.
     """
     return _how_many(lambda k: can_sample(limiter, counts, k), n)
 
 
 def num_inserts(limiter: RateLimiter, counts: Counts, n: int) -> int:
-    """Returns how many of `n` inserts, one after another, are let through.
+    """Returns how many of `n` inserts are allowed, one by one.
 
-    What they evict changes nothing: a full table is never below the minimum again.
+    Evictions make no difference, because a full table stays above the minimum size.
     """
     return _how_many(lambda k: can_insert(limiter, counts, k), n)
 
@@ -202,51 +202,52 @@ def num_inserts(limiter: RateLimiter, counts: Counts, n: int) -> int:
 def check_satisfiable(
     limiter: RateLimiter, max_size: int, max_times_sampled: int = 0
 ) -> None:
-    """Checks that a table with this limiter does not come to a stop for certain.
+    """Checks that a table with this rate limiter cannot stop for good.
 
     Args:
-      limiter: The limiter.
-      max_size: How many items the table holds at most.
-      max_times_sampled: After how many samples an item is deleted; 0 for never.
+      limiter: The rate limiter.
+      max_size: The maximum number of items of the table.
+      max_times_sampled: The number of samples after which an item is deleted; 0 for no
+        limit.
 
     Raises:
-      ValueError: If nothing could ever be sampled, or if inserts and samples must both
-        stop for good at some time.
+      ValueError: If sampling is impossible, or inserts and samples would both stop for
+        good at some time.
     """
     if limiter.min_size_to_sample > max_size:
         raise ValueError(
-            f"rate_limiter: min_size_to_sample is {limiter.min_size_to_sample}; "
+            f"rate_limiter: got min_size_to_sample {limiter.min_size_to_sample}, "
             f"expected at most the table's max_size, {max_size}, because nothing could "
-            "ever be sampled. Lower the one or raise the other."
+            "ever be sampled; lower the one or raise the other."
         )
     ratio, low, high = limiter.samples_per_insert, limiter.min_diff, limiter.max_diff
     if low == math.inf or _greatest_difference(limiter) - 1 < low:
         raise ValueError(
-            f"rate_limiter: min_diff is {low}; expected at most one below the "
+            f"rate_limiter: got min_diff {low}, expected at most one below the "
             f"{_greatest_difference(limiter)} that inserts reach before max_diff "
-            f"({high}) stops them, because nothing could ever be sampled. Lower "
+            f"({high}) stops them, because nothing could ever be sampled; lower "
             "min_diff or raise max_diff."
         )
     if max_times_sampled > 0 and ratio >= max_times_sampled:
-        # Samples delete as many items as come in: the table falls below its minimum
-        # again and again, where inserts need no permission.
+        # Samples delete as many items as inserts add. The table repeatedly falls below
+        # its minimum size, where all inserts are allowed.
         return
     least = max(1.0, ratio) if max_times_sampled > 0 else _least_range(limiter)
     if high - low < least:
         raise ValueError(
-            f"rate_limiter: max_diff - min_diff is {high - low}; expected at least "
+            f"rate_limiter: got max_diff - min_diff {high - low}, expected at least "
             f"{least} with {ratio} samples_per_insert, because inserts and samples "
-            "would both stop for good. Widen the range."
+            "would both stop for good; widen the range."
         )
 
 
 def _least_range(limiter: RateLimiter) -> float:
-    """Returns how far apart the bounds must be for inserts and samples to go on.
+    """Returns the minimum distance of the bounds for inserts and samples to continue.
 
-    Where items are not deleted by samples, inserts and samples that go on for good
-    repeat themselves. With `p / q` samples an insert, `q` inserts and `p` samples bring
-    the difference back to where it was, no fewer do, and so they visit `p + q`
-    different multiples of `1 / q`. The bounds may lie beside such multiples.
+    If samples do not delete items, inserts and samples that continue forever must
+    repeat a cycle. With `p / q` samples per insert, the shortest cycle has `q` inserts
+    and `p` samples, which visit `p + q` different multiples of `1 / q`. The bounds may
+    lie between such multiples.
     """
     ratio, low, high = limiter.samples_per_insert, limiter.min_diff, limiter.max_diff
     fraction = fractions.Fraction(ratio).limit_denominator(1000)
@@ -264,13 +265,13 @@ def _greatest_difference(limiter: RateLimiter) -> float:
         count = math.inf if limiter.max_diff > 0 else 0.0
     else:
         quotient = limiter.max_diff / ratio
-        # Beyond 2**53 every number is whole.
+        # Numbers beyond 2**53 are integers.
         count = math.floor(quotient) if abs(quotient) < 2**53 else quotient
     return max(float(limiter.min_size_to_sample), count) * ratio
 
 
 def _how_many(allowed: Callable[[int], bool], n: int) -> int:
-    """Returns the largest `k <= n` that is allowed, as every smaller one then is."""
+    """Returns the largest allowed `k <= n`; all smaller numbers must be allowed."""
     if n < 1 or not allowed(1):
         return 0
     if allowed(n):
@@ -292,7 +293,7 @@ def _check_range(
             f"SampleToInsertRatio: error_buffer makes the range [{min_diff}, "
             f"{max_diff}]. The size of error_buffer must be >= max(1.0, "
             "samples_per_insert) as smaller values could completely block samples "
-            f"and/or insert calls. Give a number of at least {least / 2}, or two that "
+            f"and/or insert calls. Pass a number of at least {least / 2}, or two that "
             f"are {least} apart."
         )
     if min_diff > middle:
@@ -324,15 +325,15 @@ def _checked_size(size: Any) -> int:
         count = 0
     if count < 1:
         raise ValueError(
-            f"min_size_to_sample ({size}) must be a positive integer. Give 1 to sample "
+            f"min_size_to_sample ({size}) must be a positive integer. Pass 1 to sample "
             "as soon as there is an item."
         )
     return count
 
 
 def _ratio_message(ratio: float) -> str:
-    """Returns what is wrong with a `samples_per_insert`."""
+    """Returns an error message for an invalid `samples_per_insert`."""
     return (
-        f"samples_per_insert ({ratio}) must be > 0 and finite. Give the number of "
-        "times that an item is to be sampled; MinSize sets no ratio."
+        f"samples_per_insert ({ratio}) must be > 0 and finite. Pass the number of "
+        "samples per item, or use MinSize, which sets no ratio."
     )

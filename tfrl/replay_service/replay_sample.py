@@ -1,4 +1,4 @@
-"""What samplers return: an item's data and what is known of its draw."""
+"""Samples: the data of an item, and information about its draw."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from typing import Any, NamedTuple
 
 
 class SampleInfo(NamedTuple):
-    """How an item was drawn.
+    """Information about the draw of an item.
 
-    Python numbers from `Client.sample`, tensors of `tf_dtypes` from datasets.
+    The fields are Python numbers from `Client.sample`, and tensors of `tf_dtypes` from
+    datasets.
 
     Attributes:
-      key: Names the item in its table, as when its priority is updated.
-      probability: Of drawing it, at that time.
-      table_size: How many items there were.
-      priority: Of the item.
-      times_sampled: How often it has been drawn, this time included.
+      key: The key of the item, which identifies it in priority updates.
+      probability: The probability of the item when it was drawn.
+      table_size: The number of items when it was drawn.
+      priority: The priority of the item.
+      times_sampled: How often the item has been drawn, including this time.
     """
 
     key: Any
@@ -33,14 +34,14 @@ class SampleInfo(NamedTuple):
 
     @classmethod
     def tf_shapes(cls) -> SampleInfo:
-        """Returns the `tf.TensorShape` of each field, that of a scalar."""
+        """Returns the `tf.TensorShape` of each field, a scalar."""
         import tensorflow as tf
 
         return cls(*[tf.TensorShape([]) for _ in cls._fields])
 
     @classmethod
     def zeros(cls) -> SampleInfo:
-        """Returns Python zeros."""
+        """Returns an info of Python zeros."""
         return cls(0, 0.0, 0, 0.0, 0)
 
 
@@ -48,9 +49,9 @@ class ReplaySample(NamedTuple):
     """A drawn item.
 
     Attributes:
-      info: How it was drawn.
-      data: Its values, in the nest of the table's signature where that is known, else
-        in a list.
+      info: The information about its draw.
+      data: Its data, in the structure of the table's signature if that is known, else a
+        list.
     """
 
     info: SampleInfo

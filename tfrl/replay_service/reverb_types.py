@@ -1,4 +1,4 @@
-"""Types for annotations, where Reverb has them."""
+"""Types for annotations, at Reverb's module path."""
 
 from __future__ import annotations
 

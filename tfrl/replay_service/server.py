@@ -1,7 +1,7 @@
-"""The server that holds tables: a process of its own.
+"""The server of tables, which runs in a separate process.
 
-The process ends with the one that made the `Server`, or with `Server.stop`. One that
-lives on its own is started by the command `tfrl-replay-server`.
+The process ends with the process that created the `Server`, or with `Server.stop`. The
+command `tfrl-replay-server` starts an independent server.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from tfrl.replay_service.client import Client
 
 _EVERYWHERE = ("0.0.0.0", "::", "[::]")
-_POLL = 0.5  # Seconds between looks at whether the server has ended.
+_POLL = 0.5  # Seconds between checks whether the server has ended.
 
 
 class Server:
-    """A server process of this one, which ends with it.
+    """A server in a child process, which ends with this process.
 
-    The address for clients is `localhost:<port>`.
+    Clients on this host connect to `localhost:<port>`.
     """
 
     def __init__(
@@ -42,25 +42,25 @@ class Server:
         tls: tuple[bytes, bytes] | None = None,
         seed: int | None = None,
     ):
-        """Starts a server and waits until it can be reached.
+        """Starts a server and waits until clients can connect.
 
         Args:
-          tables: What it holds.
-          port: On which it listens; None for one that is free.
-          checkpointer: Where checkpoints are written, and from where the server starts
-            if there is one; by default a temporary directory, so none.
-          host: The interface it listens on: by default for this host only. Give
-            "0.0.0.0" for clients on others, and a token.
-          token: What clients have to know; by default the environment variable
-            TFRL_REPLAY_TOKEN.
-          tls: A certificate chain and a private key (PEM) by which connections are
-            encrypted.
-          seed: Of the server's random choices; None for other ones each time.
+          tables: The tables.
+          port: The port to listen on; None for a free one.
+          checkpointer: The place of checkpoints. The server starts from the latest one,
+            if there is one. By default a temporary directory.
+          host: The interface to listen on, by default for this host only. Use "0.0.0.0"
+            and a token for clients on other hosts.
+          token: The token that clients have to know; by default the environment
+            variable TFRL_REPLAY_TOKEN.
+          tls: A certificate chain and a private key (PEM), to encrypt connections.
+          seed: The seed of the server's random choices; None for a random seed.
 
         Raises:
-          ValueError: If there are no tables, two of one name, a host that others can
-            reach without a token, or if a checkpoint does not fit the tables.
-          OSError: If the port is in use or cannot be had.
+          ValueError: If there are no tables, two tables have the same name, other hosts
+            can reach the server without a token, or a checkpoint does not fit the
+            tables.
+          OSError: If the port is in use or not available.
           RuntimeError: If the process does not start.
         """
         if not tables:
@@ -77,7 +77,7 @@ class Server:
         if checkpointer is None:
             checkpointer = checkpointers.TempDirCheckpointer()
             temporary = checkpointer.path
-        self._checkpointer = checkpointer  # A temporary directory lasts as long as it.
+        self._checkpointer = checkpointer  # Keeps a temporary directory alive.
         self._tables = list(tables)
         self._host = host
         self._token = token
@@ -101,7 +101,7 @@ class Server:
 
     @property
     def port(self) -> int:
-        """The port it listens on."""
+        """The port that the server listens on."""
         return self._process.port
 
     def localhost_client(self) -> Client:
@@ -116,15 +116,14 @@ class Server:
         )
 
     def table_info(self, name: str) -> table_info.TableInfo:
-        """Returns what the server says of one of its tables.
+        """Returns the description and the counts of one table.
 
         Raises:
-          ReplayUnavailable: If it has been stopped.
+          ReplayUnavailable: If the server has been stopped.
         """
         if not self._finalizer.alive:
             raise errors.ReplayUnavailable(
-                f"The server on port {self.port} has been stopped, and its tables with "
-                "it."
+                f"The server on port {self.port} has been stopped, with its tables."
             )
         with self._lock:
             if self._client is None:
@@ -132,15 +131,15 @@ class Server:
             return self._client.server_info()[name]
 
     def stop(self) -> None:
-        """Ends the server, within about two seconds; its clients lose it."""
+        """Stops the server, within about two seconds."""
         self._finalizer()
 
     def wait(self) -> None:
-        """Waits until the server is stopped, by another thread or by an interrupt.
+        """Waits until another thread or an interrupt stops the server.
 
         Raises:
           KeyboardInterrupt: If this process was interrupted.
-          RuntimeError: If the server has died by itself.
+          RuntimeError: If the server has died.
         """
         while not self._process.wait(_POLL):
             pass

@@ -1,19 +1,19 @@
-"""The command `tfrl-replay-server`: a replay server that lives on its own.
+"""The command `tfrl-replay-server`, which runs an independent replay server.
 
     tfrl-replay-server --port 8000 --table name=experience,max_size=100000,min_size=1000
 
     tfrl-replay-server --config server.json
 
-where the file holds an object with "tables" and, if wanted, "host", "port", "token",
-"checkpoint_path", "tls_certificate", "tls_key" and "seed"; flags go before the file. A
-table in it has the names of `--table`, or those of `Table`'s arguments:
+The file holds an object with "tables" and optionally "host", "port", "token",
+"checkpoint_path", "tls_certificate", "tls_key" and "seed". Flags override the file. The
+fields of a table are the keys of `--table`, or the names of `Table`'s arguments:
 
     {"port": 8000, "tables": [
       {"name": "experience", "max_size": 100000, "min_size": 1000,
        "signature": {"dict": {"reward": {"shape": [null], "dtype": "float32"}}}}]}
 
-Signatures are as in `tfrl.specs.spec_json`; a table without one takes items
-of any kind.
+Signatures have the form of `tfrl.specs.spec_json`. A table without a signature accepts
+any items.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ max_size (1000000);
 sampler and remover: fifo, lifo, uniform, prioritized:EXPONENT, min_heap or max_heap
 (uniform and fifo);
 max_times_sampled (0, no limit);
-min_size, the number of items before there are samples (1);
-samples_per_insert and error_buffer, by which writers and samplers wait for one another
-(they do not);
-kind: queue or stack, from which each item is sampled once, in place of all but name
-and max_size. May be given several times."""
+min_size, the number of items needed for sampling (1);
+samples_per_insert and error_buffer, by which writers and samplers wait for each other
+(they do not wait);
+kind: queue or stack, whose items are sampled once, instead of all keys but name and
+max_size. The flag can be repeated."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -64,11 +64,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def make_config(options: argparse.Namespace) -> dict[str, Any]:
-    """Returns what the engine is told, by flags and a file.
+    """Returns the configuration of the engine from flags and a file.
 
     Raises:
       OSError: If a file cannot be read.
-      ValueError: If there is something wrong with them.
+      ValueError: If a flag or the file is invalid.
     """
     settings = _read_config(options.config) if options.config else {}
     for name in _SETTINGS:
@@ -80,7 +80,7 @@ def make_config(options: argparse.Namespace) -> dict[str, Any]:
         raise ValueError("no tables: give --table or --config with tables.")
     names = [table.name for table in tables]
     if len(set(names)) < len(names):
-        raise ValueError(f"tables: several have the same name, of {names}.")
+        raise ValueError(f"tables: got the names {names}, expected distinct names.")
     host = settings.get("host", "localhost")
     token = settings.get("token") or os.environ.get("TFRL_REPLAY_TOKEN") or None
     addresses.check_exposure(host, token)
@@ -97,7 +97,7 @@ def make_config(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _serve(config: Mapping[str, Any]) -> int:
-    # Imports gRPC, which those who only ask for help need not wait for.
+    # Imports gRPC, for which --help should not wait.
     from tfrl.replay_service.engine.serving import main as engine
 
     names = ", ".join(table["name"] for table in config["tables"])
@@ -126,15 +126,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--port", type=int, help="port to listen on (a free one)")
     parser.add_argument(
         "--token",
-        help="what clients have to know; other users of this host see flags, so rather "
-        "set TFRL_REPLAY_TOKEN",
+        help="token that clients have to know; other users of this host can see flags, "
+        "so prefer the environment variable TFRL_REPLAY_TOKEN",
     )
     parser.add_argument(
-        "--checkpoint_path", help="directory for checkpoints; the last is started from"
+        "--checkpoint_path", help="directory of checkpoints; starts from the last one"
     )
     parser.add_argument("--tls_certificate", help="PEM file of a certificate chain")
     parser.add_argument("--tls_key", help="PEM file of its private key")
-    parser.add_argument("--seed", type=int, help="of the server's random choices")
+    parser.add_argument("--seed", type=int, help="seed of random choices")
     return parser
 
 
@@ -143,7 +143,7 @@ def _read_config(path: str) -> dict[str, Any]:
         try:
             settings = json.load(file)
         except ValueError as error:
-            raise ValueError(f"--config: {path} is no JSON: {error}.") from None
+            raise ValueError(f"--config: {path} is not valid JSON: {error}.") from None
     known = {*_SETTINGS, "tables"}
     if not isinstance(settings, dict) or not known.issuperset(settings):
         raise ValueError(
@@ -178,7 +178,9 @@ def _parse_table(text: str) -> dict[str, Any]:
         try:
             table[key] = _CONVERT[key](value)
         except ValueError:
-            raise ValueError(f"--table: {value!r} is no {key}, in {text!r}.") from None
+            raise ValueError(
+                f"--table: got {value!r} for {key} in {text!r}, expected a number."
+            ) from None
     return table
 
 
@@ -197,7 +199,7 @@ _TABLE_KEYS = {*_CONVERT, "rate_limiter", "signature"}
 
 
 def _make_table(settings: Mapping[str, Any]) -> Table:
-    """Returns a table by the names of --table, or by those of its `to_config`."""
+    """Creates a table from the keys of --table, or from those of its `to_config`."""
     if not isinstance(settings, dict) or not _TABLE_KEYS.issuperset(settings):
         raise ValueError(
             f"tables: got {settings!r:.200}, expected an object with some of "
@@ -219,7 +221,7 @@ def _make_table(settings: Mapping[str, Any]) -> Table:
             "rate_limiter": _limiter(settings),
         }
     else:
-        raise ValueError(f"tables: kind is {kind!r}, expected queue, stack or table.")
+        raise ValueError(f"tables: got kind {kind!r}, expected queue, stack or table.")
     try:
         return Table.from_config({**config, "signature": settings.get("signature")})
     except TypeError as error:
@@ -227,7 +229,7 @@ def _make_table(settings: Mapping[str, Any]) -> Table:
 
 
 def _selector(given: Any) -> Any:
-    """Returns a selector's configuration, also for `name` and `name:exponent`."""
+    """Returns a selector's configuration, given as such, as a name or name:exponent."""
     if not isinstance(given, str):
         return given
     kind, colon, exponent = given.partition(":")
@@ -236,8 +238,10 @@ def _selector(given: Any) -> Any:
         try:
             config["priority_exponent"] = float(exponent) if colon else 1.0
         except ValueError:
-            raise ValueError(f"sampler, remover: {exponent!r} is no number.") from None
-    item_selectors.from_config(config)  # Raises if there is none of this kind.
+            raise ValueError(
+                f"sampler, remover: got {exponent!r}, expected a number."
+            ) from None
+    item_selectors.from_config(config)  # Raises if the kind is unknown.
     return config
 
 

@@ -1,4 +1,4 @@
-"""The server process, seen from the process that starts it."""
+"""The server process, as its parent process sees it."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ _CODE = (
     "from tfrl.replay_service.engine.serving import main; "
     "main.child_main(int(sys.argv[1]))"
 )
-_START_DEADLINE = 60.0  # Seconds; it takes one, but machines may be busy.
-_GRACE = 2.0  # Seconds between asking it to end and killing it.
+_START_DEADLINE = 60.0  # Seconds; an idle machine takes one.
+_GRACE = 2.0  # Seconds between the request to end and killing the process.
 
 
 class ServerProcess:
     """A server process, from its start to its end.
 
     Attributes:
-      port: On which it listens.
-      pid: Its process id.
+      port: The port that the server listens on.
+      pid: The process id.
     """
 
     def __init__(self, config: Mapping[str, Any]):
-        """Starts it and waits until it listens.
+        """Starts the process and waits until it listens.
 
         Args:
           config: See `engine.serving.main.run`.
 
         Raises:
-          OSError: If the port cannot be had.
+          OSError: If the port is not available.
           ValueError: If the server refuses the configuration.
           RuntimeError: If it does not start for another reason.
         """
@@ -60,15 +60,17 @@ class ServerProcess:
             raise
         self.port = int(message["port"])
         self._directory = message.get("directory")
-        # Which is all that it says.
         assert self._process.stdout is not None
         self._process.stdout.close()
 
     def wait(self, timeout: float) -> bool:
-        """Waits for it to end; returns whether it has.
+        """Waits until `stop` has ended the process; returns whether it has.
+
+        Args:
+          timeout: The number of seconds to wait.
 
         Raises:
-          RuntimeError: If it has ended by itself.
+          RuntimeError: If the process has ended without `stop`.
         """
         try:
             code = self._process.wait(timeout)
@@ -77,15 +79,15 @@ class ServerProcess:
         if not self._stopped:
             raise RuntimeError(
                 f"The replay server on port {self.port} (process {self.pid}) has died "
-                f"with exit code {code}; what it wrote to stderr says why. Start "
-                "another one; with a checkpointer it goes on from the last checkpoint."
+                f"with exit code {code}; its output on stderr says why. Start another "
+                "one; with a checkpointer it continues from the last checkpoint."
             )
         return True
 
     def stop(self) -> None:
-        """Ends it, if it has not ended; may be called again."""
+        """Ends the process, if it still runs. Can be called repeatedly."""
         if self._owner != os.getpid() or self._stopped:
-            return  # A fork of this process has no business with it.
+            return  # A fork of the owner must not end the process.
         self._stopped = True
         self._close_pipes()
         try:
@@ -110,7 +112,7 @@ class ServerProcess:
         try:
             self._send(config)
             for message in self._messages():
-                # A checkpoint may be large: then it takes the time that it takes.
+                # Restoring a large checkpoint may take any time.
                 timer.cancel()
                 if "restoring" not in message:
                     return message
@@ -120,24 +122,24 @@ class ServerProcess:
         what = (
             f"did not come up within {_START_DEADLINE:.0f} s"
             if late.is_set()
-            else f"ended at once, with exit code {code}"
+            else f"ended immediately, with exit code {code}"
         )
         raise RuntimeError(
-            f"The replay server {what}; what it wrote to stderr says why. It is "
-            f"started as {sys.executable!r}: check that this interpreter can import "
-            "tfrl and grpc (pip install tfrl[service])."
+            f"The replay server {what}; its output on stderr says why. It runs in "
+            f"{sys.executable!r}: check that this interpreter can import tfrl and grpc "
+            "(pip install tfrl[service])."
         )
 
     def _send(self, config: Mapping[str, Any]) -> None:
         assert self._process.stdin is not None
-        with contextlib.suppress(OSError):  # Its exit code says more.
+        with contextlib.suppress(OSError):  # The exit code says more.
             self._process.stdin.write(json.dumps(config).encode() + b"\n")
             self._process.stdin.flush()
 
     def _messages(self) -> Iterator[dict[str, Any]]:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            # Some installations print something whenever Python starts.
+            # Some installations print text whenever Python starts.
             with contextlib.suppress(ValueError):
                 message = json.loads(line)
                 if isinstance(message, dict):

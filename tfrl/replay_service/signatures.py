@@ -1,4 +1,4 @@
-"""Whether trajectories are what a table's signature says."""
+"""Checks of trajectories against the signatures of tables."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def mismatch(
     signature: Sequence[Leaf],
     columns: Sequence[tuple[str, tuple[int, ...]]],
 ) -> str | None:
-    """Returns why an item does not fit a table, in Reverb's words, or None if it does.
+    """Returns Reverb's message for an item that does not match a table, or None.
 
     Args:
-      table: The table's name.
-      signature: Of the table, flat; see `spec_json.leaves`.
-      columns: The dtype's name and the shape of each column of the item, flat.
+      table: The name of the table.
+      signature: The signature of the table, flat; see `spec_json.leaves`.
+      columns: The dtype's name and the shape of each column of the item.
     """
     start = (
         f"Unable to create item in table '{table}' since the provided trajectory is "
@@ -53,7 +53,7 @@ def mismatch(
 def matches_shape(
     expected: tuple[int | None, ...] | None, shape: tuple[int, ...]
 ) -> bool:
-    """Whether `shape` is one that `expected`, with its unknowns, admits."""
+    """Returns whether `shape` matches `expected`, which may have unknown sizes."""
     if expected is None or expected == shape:
         return True
     return len(expected) == len(shape) and all(
@@ -63,7 +63,7 @@ def matches_shape(
 
 
 def describe(signature: Sequence[Leaf]) -> str:
-    """Returns the text by which Reverb's messages speak of a flat signature."""
+    """Returns a flat signature as text, in the form of Reverb's messages."""
     return ", ".join(
         _describe(i, str(leaf.name or _path_text(leaf.path)), leaf.dtype, leaf.shape)
         for i, leaf in enumerate(signature)
@@ -71,7 +71,7 @@ def describe(signature: Sequence[Leaf]) -> str:
 
 
 def dtype_text(dtype: str) -> str:
-    """Returns what TensorFlow's messages call the dtype that NumPy names `dtype`."""
+    """Returns the name of a NumPy dtype in TensorFlow's messages."""
     return _NAMES.get(dtype, dtype)
 
 

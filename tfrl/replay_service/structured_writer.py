@@ -1,7 +1,7 @@
-"""A writer that makes items by rules given beforehand.
+"""A writer that creates items by rules.
 
-A config says what an item is made of (a pattern: which of the last steps of which
-leaves), which table it goes to, and under which conditions it is made:
+A config defines the contents of an item (a pattern: which of the last steps of which
+leaves), its table, and the conditions under which it is created:
 
     reference = create_reference_step({"observation": None, "reward": None})
     config = create_config(
@@ -11,8 +11,8 @@ leaves), which table it goes to, and under which conditions it is made:
     )
     writer = client.structured_writer([config])
 
-`append` and `end_episode` of the writer then make the items. A pattern applies once the
-steps that it looks back at are there, and at most once to a step.
+The writer's `append` and `end_episode` then create the items. A pattern applies when
+all of its steps are available, and at most once per step.
 """
 
 from __future__ import annotations
@@ -64,20 +64,19 @@ __all__ = [
 
 
 class StructuredWriter:
-    """Appends steps, and makes the items that its configs describe.
-
-    `Client.structured_writer` makes one.
-
-    Args:
-      writer: Writes the steps and the items. It keeps at least
-        `patterns.history_length(configs)` of the last steps.
-      configs: In which order the items of one step are made.
-
-    Raises:
-      ValueError: If there is no config, or one can make no items.
-    """
+    """Appends steps and creates the items that its configs describe."""
 
     def __init__(self, writer: TrajectoryWriter, configs: Sequence[Config]) -> None:
+        """Creates a writer; `Client.structured_writer` calls this.
+
+        Args:
+          writer: The writer of the steps and items, which keeps at least
+            `patterns.history_length(configs)` steps.
+          configs: The configs, in the order in which the items of a step are created.
+
+        Raises:
+          ValueError: If there is no config, or one can create no items.
+        """
         patterns.check_configs(configs)
         self._writer = writer
         columns = {n.flat_source_index for config in configs for n in config.flat}
@@ -101,18 +100,19 @@ class StructuredWriter:
         )
 
     def append(self, data: Any, *, partial_step: bool = False) -> None:
-        """Appends a step, or a part of one, and makes the items that are due.
+        """Appends a step, or a part of one, and creates the items that apply.
 
         Args:
           data: A nest of arrays and numbers, always of the same structure. A leaf that
-            is None has no value in this step; items whose pattern uses it are not made.
-          partial_step: Whether more of the step's leaves will follow, in further calls
-            that have None for those given before.
+            is None has no value in this step; patterns that need it do not apply.
+          partial_step: Whether later calls add more leaves to this step, with None for
+            those given before.
 
         Raises:
-          ValueError: If the number of leaves differs from before or is too small for
-            the configs, a leaf has another dtype or shape than before or has its value
-            already, or a leaf that a condition looks at is not one integer or boolean.
+          ValueError: If the number of leaves has changed or is too small for the
+            configs, the dtype or shape of a leaf has changed, a leaf has a value in
+            this step already, or a condition uses a leaf that is not a single integer
+            or boolean.
         """
         flat = tree.flatten(data)
         if self._num_leaves != len(flat):
@@ -133,31 +133,31 @@ class StructuredWriter:
     def flush(
         self, block_until_num_items: int = 0, timeout_ms: int | None = None
     ) -> None:
-        """Waits until at most so many items are not confirmed by the server.
+        """Waits until all items, or all but a few, are in their tables.
 
         Args:
-          block_until_num_items: So many may be left.
-          timeout_ms: How long to wait; None: as long as it takes.
+          block_until_num_items: The number of items that need not be confirmed.
+          timeout_ms: The number of milliseconds to wait; None for no limit.
 
         Raises:
           ValueError: If `block_until_num_items` is below 0.
-          DeadlineExceededError: If it takes longer. The items go in all the same.
+          DeadlineExceededError: If it takes longer. The items are inserted later.
         """
         self._writer.flush(block_until_num_items, timeout_ms)
 
     def end_episode(
         self, clear_buffers: bool = True, timeout_ms: int | None = None
     ) -> None:
-        """Makes the items due at an episode's end, and waits until all are confirmed.
+        """Creates the items of an episode's end, and waits until all are confirmed.
 
         Args:
-          clear_buffers: Whether the next items may not look back at this episode's
-            steps.
-          timeout_ms: How long to wait; None: as long as it takes.
+          clear_buffers: Whether to drop the steps of this episode, so that later items
+            cannot refer to them.
+          timeout_ms: The number of milliseconds to wait; None for no limit.
 
         Raises:
-          DeadlineExceededError: If it takes longer. The next episode begins, and the
-            items go in, all the same.
+          DeadlineExceededError: If it takes longer. The next episode starts anyway, and
+            the items are inserted later.
         """
         self._apply(self._rules, is_end_episode=True)
         self._state.end_episode(clear_buffers)
@@ -165,7 +165,7 @@ class StructuredWriter:
 
     @property
     def step_is_open(self) -> bool:
-        """Whether the last `append` was of a part of a step."""
+        """Whether the last step is open for more leaves."""
         return self._state.step_is_open
 
     def _take_structure(self, data: Any, num_leaves: int) -> None:
@@ -177,9 +177,9 @@ class StructuredWriter:
         last = max([*self._columns, *self._state.watched])
         if last >= num_leaves:
             raise ValueError(
-                f"The steps' data has {num_leaves} leaves, but the configs look at "
-                f"leaf {last}, from 0. Make their patterns and conditions from a "
-                "structure like the data's."
+                f"append: got data of {num_leaves} leaves, but the configs use leaf "
+                f"{last} (from 0); make their patterns and conditions from a structure "
+                "like the data's."
             )
         self._num_leaves = num_leaves
         self._structure = tree.map_structure(lambda _: None, data)
@@ -188,9 +188,9 @@ class StructuredWriter:
         array = np.asarray(value)
         if array.size != 1 or array.dtype.kind not in "biu":
             raise ValueError(
-                f"A condition looks at column {column} (path={self._path(column)}), "
-                f"which has dtype {array.dtype} and shape {array.shape}; it must be "
-                "one integer or boolean. Append such a leaf beside it and look at that."
+                f"A condition uses column {column} (path={self._path(column)}), which "
+                f"has dtype {array.dtype} and shape {array.shape}; it must be a single "
+                "integer or boolean. Append another leaf for the condition."
             )
         return int(array.reshape(()))
 
@@ -211,7 +211,7 @@ class StructuredWriter:
         return tree.flatten_with_path(self._structure)[column][0]
 
     def _with_path(self, message: str) -> str:
-        """Names the column that a trajectory writer's message is about."""
+        """Adds the path of the column to a trajectory writer's message."""
 
         def name(match: re.Match[str]) -> str:
             column = self._columns[int(match[2])]

@@ -1,4 +1,4 @@
-"""What a server holds: tables of items."""
+"""Tables of items, which a server holds."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from tfrl.specs import spec_json
 
 
 class TableServer(Protocol):
-    """What a table needs of its server: `server.Server`."""
+    """The server of a table, as the table sees it: `server.Server`."""
 
     def table_info(self, name: str) -> table_info.TableInfo:
-        """Returns what the server says about the table of this name."""
+        """Returns the `TableInfo` of the table of this name."""
 
 
 class TableExtensionBase(metaclass=abc.ABCMeta):
-    """Stands for Reverb's extensions of tables, of which there are none here."""
+    """Reverb's base class of table extensions, which are not supported here."""
 
     @abc.abstractmethod
     def build_internal_extensions(self, table_name: str) -> Sequence[Any]:
-        """Would make the extensions of a table."""
+        """Builds the extensions of a table."""
 
 
 class Table:
-    """Items, with strategies by which they are sampled, removed and limited.
+    """A table of items, with strategies for sampling, removal and rate limiting.
 
-    An item is a trajectory: for each column of the signature a list of steps, of which
-    items share what they have in common. A full table removes an item for each one that
-    comes in; the limiter has samplers and writers wait for one another.
+    An item is a trajectory: a list of steps for each column of the signature.
+    Overlapping items share their steps. A full table removes an item for each new one.
+    The rate limiter makes samplers and writers wait for each other.
 
-    A `Table` describes what a `Server` is to hold. Once it is served, its counts are
-    those of the server.
+    A `Table` describes a table for a `Server`. Once it is served, `info` returns the
+    server's counts.
     """
 
     def __init__(
@@ -55,22 +55,22 @@ class Table:
         """Describes a table.
 
         Args:
-          name: By which clients speak of it.
-          sampler: How items are chosen for sampling.
-          remover: How an item is chosen that makes room for another.
-          max_size: How many items there are at most.
-          rate_limiter: How inserts and samples wait for each other.
-          max_times_sampled: After how many samples an item is removed; below 1 for no
-            limit.
-          extensions: None: Reverb's are written in C++.
-          signature: A nest of `tf.TensorSpec`s that each item has to match, time
-            included, or None for items of any kind.
+          name: The name of the table.
+          sampler: The strategy that chooses items to sample.
+          remover: The strategy that chooses items to remove from a full table.
+          max_size: The maximum number of items.
+          rate_limiter: The rule by which inserts and samples wait for each other.
+          max_times_sampled: The number of samples after which an item is removed; below
+            1 for no limit.
+          extensions: Must be empty: Reverb's extensions are written in C++.
+          signature: A nest of `tf.TensorSpec`s, with the time dimension, that each item
+            must match; None for any items.
 
         Raises:
-          ValueError: If the name is empty, `max_size` not positive, the limiter one
-            that such a table can never satisfy, a leaf of the signature no spec of
-            numbers, or if there are extensions.
-          TypeError: If a selector or the limiter is none.
+          ValueError: If the name is empty, `max_size` is not positive, the table can
+            never satisfy the rate limiter, a leaf of the signature is not a spec of
+            numbers, or there are extensions.
+          TypeError: If a selector or the rate limiter is of another type.
         """
         if not isinstance(name, str) or not name:
             raise ValueError(f"name must be nonempty, got {name!r}.")
@@ -81,8 +81,8 @@ class Table:
         _check_kind("rate_limiter", rate_limiter, rate_limiters.RateLimiter)
         if len(extensions):
             raise ValueError(
-                f"extensions: got {extensions!r}, expected none, since Reverb's are in "
-                "C++ and there are no others; leave them out."
+                f"extensions: got {extensions!r}, expected none, because Reverb's are "
+                "written in C++ and there are no others; leave them out."
             )
         rate_limiters.check_satisfiable(rate_limiter, max_size, max_times_sampled)
         self._name = name
@@ -92,7 +92,7 @@ class Table:
         self._rate_limiter = rate_limiter
         self._max_times_sampled = max(0, int(max_times_sampled))
         self._signature = signature
-        # An empty nest says as little as None.
+        # An empty nest means the same as None.
         is_empty = signature is None or (
             isinstance(signature, Sized) and not len(signature)
         )
@@ -107,14 +107,14 @@ class Table:
         extensions: Sequence[TableExtensionBase] = (),
         signature: Any = None,
     ) -> Table:
-        """Returns a table from which each item is sampled once, the oldest first.
+        """Returns a table whose items are sampled once, the oldest first.
 
-        Inserts wait while it is full.
+        Inserts wait while the table is full.
 
         Args:
-          name: By which clients speak of it.
-          max_size: How many items there are at most.
-          extensions: None; see the constructor.
+          name: The name of the table.
+          max_size: The maximum number of items.
+          extensions: Must be empty; see the constructor.
           signature: See the constructor.
         """
         return cls(
@@ -136,14 +136,14 @@ class Table:
         extensions: Sequence[TableExtensionBase] = (),
         signature: Any = None,
     ) -> Table:
-        """Returns a table from which each item is sampled once, the newest first.
+        """Returns a table whose items are sampled once, the newest first.
 
-        Inserts wait while it is full.
+        Inserts wait while the table is full.
 
         Args:
-          name: By which clients speak of it.
-          max_size: How many items there are at most.
-          extensions: None; see the constructor.
+          name: The name of the table.
+          max_size: The maximum number of items.
+          extensions: Must be empty; see the constructor.
           signature: See the constructor.
         """
         return cls(
@@ -159,12 +159,12 @@ class Table:
 
     @property
     def name(self) -> str:
-        """By which clients speak of it."""
+        """The name of the table."""
         return self._name
 
     @property
     def info(self) -> table_info.TableInfo:
-        """What the table is and how much it holds; from the server, if there is one.
+        """The description and the counts of the table, from its server if it has one.
 
         Raises:
           ReplayUnavailable: If the server has been stopped.
@@ -177,13 +177,13 @@ class Table:
         return table_info.TableInfo.from_json(EngineTable(self.to_config()).info())
 
     def can_sample(self, num_samples: int) -> bool:
-        """Whether the limiter would let that many samples through now."""
+        """Returns whether the rate limiter allows this number of samples now."""
         return rate_limiters.can_sample(
             self._rate_limiter, self.info.counts, num_samples
         )
 
     def can_insert(self, num_inserts: int) -> bool:
-        """Whether the limiter would let that many inserts through now."""
+        """Returns whether the rate limiter allows this number of inserts now."""
         return rate_limiters.can_insert(
             self._rate_limiter, self.info.counts, num_inserts
         )
@@ -199,10 +199,10 @@ class Table:
         extensions: Sequence[TableExtensionBase] | None = None,
         signature: Any = None,
     ) -> Table:
-        """Returns a new, empty table like this one but for what is given.
+        """Returns a new, empty table with some arguments replaced; None keeps one.
 
         Args:
-          name: The new table's; None for the same, as with all others.
+          name: See the constructor.
           sampler: See the constructor.
           remover: See the constructor.
           max_size: See the constructor.
@@ -228,10 +228,10 @@ class Table:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Table:
-        """Returns the table whose `to_config` gave `config`.
+        """Returns the table of a configuration that `to_config` returned.
 
         Raises:
-          ValueError: If there is no such table.
+          ValueError: If the configuration is invalid.
         """
         table = cls(
             config["name"],
@@ -242,12 +242,12 @@ class Table:
             config.get("max_times_sampled", 0),
         )
         if config.get("signature") is not None:
-            spec_json.leaves(config["signature"])  # Without TensorFlow.
+            spec_json.leaves(config["signature"])  # Checks it without TensorFlow.
             table._signature_json = config["signature"]
         return table
 
     def to_config(self) -> dict[str, Any]:
-        """Returns what a server is told of the table; JSON can hold it."""
+        """Returns the configuration of the table for a server, as a JSON object."""
         return {
             "name": self._name,
             "sampler": self._sampler.to_config(),

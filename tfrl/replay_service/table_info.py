@@ -1,4 +1,4 @@
-"""What a server says of its tables, with the fields of Reverb's messages."""
+"""A server's description of its tables, with the fields of Reverb's messages."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ _SELECTORS = ("fifo", "uniform", "prioritized", "heap", "lifo")
 
 @dataclasses.dataclass(frozen=True)
 class PrioritizedOptions:
-    """How `Prioritized` weighs."""
+    """The options of `Prioritized`."""
 
     priority_exponent: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
 class HeapOptions:
-    """Which end of a heap is chosen."""
+    """The options of `MinHeap` and `MaxHeap`."""
 
     min_heap: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
 class KeyDistributionOptions:
-    """A selector: the one of the first five fields that is set.
+    """A selector, given by the one of the first five fields that is set.
 
-    As in Reverb's messages, the others read as if they were empty.
+    As in Reverb's messages, the other fields have their default values.
     """
 
     fifo: bool = False
@@ -47,12 +47,12 @@ class KeyDistributionOptions:
         return self.distribution
 
     def HasField(self, name: str) -> bool:
-        """Whether the field of this name is the one that is set."""
+        """Returns whether the field of this name is the one that is set."""
         return self.distribution == name
 
     @classmethod
     def from_json(cls, options: Mapping[str, Any]) -> KeyDistributionOptions:
-        """Returns what `ItemSelector.options` has described."""
+        """Creates the options from the result of `ItemSelector.options`."""
         kind = next(name for name in _SELECTORS if name in options)
         fields = {**options, "distribution": kind}
         if kind == "prioritized":
@@ -64,14 +64,14 @@ class KeyDistributionOptions:
 
 @dataclasses.dataclass(frozen=True)
 class RateLimiterCallStats:
-    """How many calls a limiter has let through."""
+    """The number of calls that a rate limiter has allowed."""
 
     completed: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
 class RateLimiterInfo:
-    """A limiter's four numbers, and what it has let through."""
+    """A rate limiter's four parameters, and its counts."""
 
     samples_per_insert: float
     min_diff: float
@@ -83,7 +83,7 @@ class RateLimiterInfo:
 
 @dataclasses.dataclass(frozen=True)
 class TableWorkerTime:
-    """Where Reverb's tables have spent their time; ours have no workers."""
+    """The time spent by Reverb's table workers; zeros here, without workers."""
 
     running_ms: int = 0
     sampling_ms: int = 0
@@ -95,21 +95,23 @@ class TableWorkerTime:
 
 @dataclasses.dataclass(frozen=True)
 class TableInfo:
-    """What a table is, and how much it has seen and holds.
+    """The description and the counts of a table.
 
     Attributes:
-      name: The table's.
-      sampler_options: How items are chosen for sampling.
-      remover_options: How items are chosen to be removed.
-      max_size: How many items there are at most.
-      max_times_sampled: After how many samples an item is removed; 0 for no limit.
-      rate_limiter_info: The limiter, with the number of inserts and samples so far.
-      current_size: How many items there are.
-      num_episodes: Of how many episodes.
-      num_deleted_episodes: How many have gone with their last item.
-      num_unique_samples: How many items have been sampled at least once.
-      num_deleted_items: How many items have been deleted.
-      signature_json: See `spec_json`; None if there is no signature.
+      name: The name of the table.
+      sampler_options: The strategy that chooses items to sample.
+      remover_options: The strategy that chooses items to remove.
+      max_size: The maximum number of items.
+      max_times_sampled: The number of samples after which an item is removed; 0 for no
+        limit.
+      rate_limiter_info: The rate limiter, with the number of inserts and samples so
+        far.
+      current_size: The number of items.
+      num_episodes: The number of episodes of these items.
+      num_deleted_episodes: The number of episodes whose last item has been deleted.
+      num_unique_samples: The number of items that have been sampled at least once.
+      num_deleted_items: The number of deleted items.
+      signature_json: The signature in the form of `spec_json`; None without one.
       table_worker_time: Zeros.
     """
 
@@ -129,12 +131,12 @@ class TableInfo:
 
     @classmethod
     def from_json(cls, info: Mapping[str, Any]) -> TableInfo:
-        """Returns what a server has said of a table."""
+        """Creates the info from the result of a server's `EngineTable.info`."""
         limiter = dict(info["rate_limiter_info"])
         for stats in ("insert_stats", "sample_stats"):
             limiter[stats] = RateLimiterCallStats(limiter[stats]["completed"])
         for bound in ("min_diff", "max_diff"):
-            limiter[bound] = float(limiter[bound])  # Infinities come as text.
+            limiter[bound] = float(limiter[bound])  # Infinities are strings.
         return cls(
             name=info["name"],
             sampler_options=KeyDistributionOptions.from_json(info["sampler_options"]),
@@ -159,7 +161,7 @@ class TableInfo:
 
     @property
     def counts(self) -> rate_limiters.Counts:
-        """What the limiter goes by."""
+        """The counts that the rate limiter depends on."""
         limiter = self.rate_limiter_info
         return rate_limiters.Counts(
             limiter.insert_stats.completed,

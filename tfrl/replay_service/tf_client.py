@@ -1,4 +1,4 @@
-"""A client whose calls are TensorFlow operations."""
+"""A client whose methods are TensorFlow operations."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 class TFClient:
     """Samples, inserts and updates priorities, eagerly or in a `tf.function`.
 
-    The operations call a client of this process, which holds back all that is behind
-    them in a graph: datasets are the way to sample many items. They raise
-    `tf.errors`: `InvalidArgumentError` for values that the server refuses,
-    if there is no such table `NotFoundError`, in graphs `InvalidArgumentError`.
+    The operations call a client in Python, and block the operations that depend on
+    them: use datasets to sample many items. They raise `tf.errors`:
+    `InvalidArgumentError` for values that the server refuses, and for an unknown table
+    `NotFoundError` (in graphs `InvalidArgumentError`).
     """
 
     def __init__(
@@ -39,12 +39,12 @@ class TFClient:
         tls_root_certificates: bytes | None = None,
         timeout: float = 30.0,
     ):
-        """Describes the client; it connects when it is first used.
+        """Creates a client, which connects when it is first used.
 
         Args:
           server_address: "host:port".
-          shared_name: Makes no difference.
-          name: Of the operations.
+          shared_name: Has no effect.
+          name: The prefix of the names of operations.
           token: See `Client`.
           tls_root_certificates: See `Client`.
           timeout: See `Client`.
@@ -63,7 +63,7 @@ class TFClient:
 
     @property
     def server_address(self) -> str:
-        """The server's, "host:port"."""
+        """The address of the server, "host:port"."""
         return self._server_address
 
     def sample(
@@ -72,12 +72,12 @@ class TFClient:
         """Draws an item and returns its first time step.
 
         Args:
-          table: The table's name, a string or a tensor of one.
+          table: The name of the table, a string or a string tensor.
           data_dtypes: A nest of the data's dtypes.
-          name: Of the operation.
+          name: The name of the operation.
 
         Returns:
-          Scalars in `info`, and tensors in the nest of `data_dtypes`.
+          A sample with scalars in `info`, and data in the structure of `data_dtypes`.
         """
         dtypes = [tf.as_dtype(dtype) for dtype in tree.flatten(data_dtypes)]
         with tf.name_scope(name or f"{self._name}_sample"):
@@ -99,19 +99,19 @@ class TFClient:
         priorities: Any,
         name: str | None = None,
     ) -> Any:
-        """Inserts one step as an item of each of some tables.
+        """Inserts one step as an item into several tables.
 
         Args:
-          data: Its tensors.
-          tables: A string tensor `[n]` with the names of the tables.
-          priorities: A float64 tensor `[n]` with the item's priority in each.
-          name: Of the operation.
+          data: The tensors of the step.
+          tables: String `[n]`, the names of the tables.
+          priorities: float64 `[n]`, the priority of the item in each table.
+          name: The name of the operation.
 
         Returns:
           The operation in a graph, else None.
 
         Raises:
-          ValueError: If `tables` or `priorities` are of other dtypes or shapes.
+          ValueError: If `tables` or `priorities` have a wrong dtype or shape.
         """
         if tables.dtype != tf.string or tables.shape.rank != 1:
             raise ValueError(
@@ -134,19 +134,19 @@ class TFClient:
     def update_priorities(
         self, table: Any, keys: Any, priorities: Any, name: str | None = None
     ) -> Any:
-        """Gives items other priorities; keys that the table does not have are ignored.
+        """Updates the priorities of items. Ignores unknown keys.
 
         Args:
-          table: The table's name, a string or a tensor of one.
-          keys: uint64 `[n]`, of the items.
-          priorities: float64 `[n]`.
-          name: Of the operation.
+          table: The name of the table, a string or a string tensor.
+          keys: uint64 `[n]`, the keys of the items.
+          priorities: float64 `[n]`, the new priorities.
+          name: The name of the operation.
 
         Returns:
           The operation in a graph, else None.
 
         Raises:
-          ValueError: If `keys` or `priorities` are tensors of other dtypes.
+          ValueError: If `keys` or `priorities` have a wrong dtype.
         """
         arguments = [
             tf.convert_to_tensor(table, tf.string),
@@ -166,7 +166,9 @@ class TFClient:
             session=self._idle.pop() if self._idle else None,
             **self._access,
         )
-        most = np.iinfo(np.int64).max  # The whole item, for the session to be idle.
+        most = np.iinfo(
+            np.int64
+        ).max  # Takes the whole item, so that the session is idle.
         rows = stream.next_rows(most)
         signature = stream.signature
         session = stream.detach()
@@ -216,7 +218,7 @@ class TFClient:
 
 
 def _call(function: Callable[..., Any], arguments: list[Any], dtypes: list[Any]) -> Any:
-    """Calls a function of arrays, now or in the graph."""
+    """Calls a function of arrays, eagerly or in the graph."""
     if not tf.executing_eagerly():
         return tf.numpy_function(_with_known_errors(function), arguments, dtypes)
     try:
@@ -231,7 +233,7 @@ def _call(function: Callable[..., Any], arguments: list[Any], dtypes: list[Any])
 
 
 def _with_known_errors(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Has TensorFlow know all errors by which a server refuses something."""
+    """Converts errors of the service to errors that TensorFlow knows."""
 
     def call(*arguments: Any) -> Any:
         try:

@@ -8,12 +8,12 @@ from tfrl.replay_service.sampling.dataset import SamplingDataset
 class TimestepDataset(SamplingDataset):
     """The time steps of a table's items, as a `tf.data.Dataset` of `ReplaySample`s.
 
-    The steps of an item `[T, ...]` follow one another as T elements `[...]`, each with
-    the item's `info`; nothing tells where an item begins. All columns of an item must
-    have the same number of steps.
+    The steps of an item `[T, ...]` become T consecutive elements `[...]`, each with the
+    item's `info`. Nothing marks where an item starts. All columns of an item must have
+    the same number of steps.
 
-    A table's signature has to describe one step. `batch` fetches whole batches from the
-    server, as with `TrajectoryDataset`.
+    The table's signature must describe a single step. `batch` fetches whole batches
+    from the server, as with `TrajectoryDataset`.
     """
 
     _timesteps = True

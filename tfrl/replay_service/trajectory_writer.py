@@ -1,4 +1,4 @@
-"""Writers of trajectories that share steps."""
+"""The writer of trajectories that share steps."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tfrl.replay_service.writing.history import TrajectoryColumn
 from tfrl.replay_service.writing.items import Group, Key, Layouts
 from tfrl.replay_service.writing.stream import WriterStream
 
-_CLOSING = 0.5  # Seconds that `close` gives what has not been confirmed.
+_CLOSING = 0.5  # Seconds that `close` waits for confirmation.
 
 
 class TrajectoryWriter:
-    """Appends steps, and makes items of any of the last ones; see `Client`.
+    """Appends steps and creates items from the recent ones; see `Client`.
 
         with client.trajectory_writer(num_keep_alive_refs=3) as writer:
             for step in steps:
@@ -40,17 +40,17 @@ class TrajectoryWriter:
                     )
             writer.end_episode()
 
-    A step travels once, however many items refer to it, and only if one does. Items go
-    out in batches: when 64 wait (or 4 MiB of steps), when `flush`, `end_episode` or
-    `close` is called, and 50 ms after they were made. Each is inserted exactly once,
-    also if the connection breaks and another is made, in the order of `create_item`.
+    A step is sent once, no matter how many items refer to it, and only if one does.
+    Items are sent in batches: when 64 items (or 4 MiB of steps) wait, when `flush`,
+    `end_episode` or `close` is called, and 50 ms after they were created. Each item is
+    inserted exactly once, in the order of `create_item`, even if the connection is lost
+    and made again.
 
-    Nothing but `flush` and `end_episode` waits for the server. A writer that never
-    calls these while a table's rate limiter holds its items back keeps them all in
-    memory.
+    Only `flush` and `end_episode` wait for the server. If a table's rate limiter holds
+    back items and the writer calls neither, it keeps them all in memory.
 
-    A writer is for one thread. In a forked child it begins anew, with its history: what
-    was on its way is the parent's to send.
+    Only one thread may use a writer. In a forked child it starts again with its
+    history; the parent sends the items created so far.
     """
 
     def __init__(
@@ -61,14 +61,14 @@ class TrajectoryWriter:
         validate_items: bool = True,
         by_steps: bool = False,
     ):
-        """Made by `Client.trajectory_writer`.
+        """Creates a writer; `Client.trajectory_writer` calls this.
 
         Args:
-          connect: Returns a connection for a writer, given more to say in its greeting.
-          num_keep_alive_refs: How many of the last steps items can refer to.
-          validate_items: Whether to check items against the tables' signatures here, so
-            that `create_item` raises; the server checks them in any case.
-          by_steps: Whether signatures may be of single steps.
+          connect: Returns a connection for a writer, given more fields of its greeting.
+          num_keep_alive_refs: The number of recent steps that items can refer to.
+          validate_items: Whether `create_item` checks items against the tables'
+            signatures. The server checks them in any case.
+          by_steps: Whether signatures may describe single steps.
 
         Raises:
           ValueError: If `num_keep_alive_refs` < 1.
@@ -96,13 +96,13 @@ class TrajectoryWriter:
 
     @property
     def history(self) -> Any:
-        """All steps of the episode, by leaf: a nest like the data's.
+        """All steps of the episode, by leaf, in the structure of the data.
 
-        Each leaf is indexed like a list of its values so far, and gives a
-        `TrajectoryColumn`: `[-3:]` the last three steps, `[-1]` the last without a
-        dimension of time, `[[-4, -1]]` two of them. `None` stands for steps that are
-        not kept any more or had no such leaf, so that `history["a"][i]` and
-        `history["b"][i]` always are of the same step; it cannot be part of an item.
+        Each leaf is indexed like a list of its values so far, and returns a
+        `TrajectoryColumn`: `[-3:]` for the last three steps, `[-1]` for the last one
+        without a time dimension, `[[-4, -1]]` for two of them. Steps that are no longer
+        kept, or had no such leaf, are `None`, so that `history["a"][i]` and
+        `history["b"][i]` always belong to the same step. They cannot be in an item.
 
         Raises:
           RuntimeError: If nothing has been appended.
@@ -116,7 +116,7 @@ class TrajectoryWriter:
 
     @property
     def episode_steps(self) -> int:
-        """The number of steps of the episode, without one that is still open."""
+        """The number of steps of the episode, without an open one."""
         buffers = self._buffers
         return buffers.end - self._episode_start - buffers.is_open
 
@@ -127,12 +127,12 @@ class TrajectoryWriter:
         num_keep_alive_refs: int,
         max_chunk_length: int | None,
     ) -> None:
-        """Sets how many steps of one leaf are kept.
+        """Sets the number of steps of one leaf that are kept.
 
         Args:
-          path: The leaf's.
-          num_keep_alive_refs: How many of its last steps items can refer to.
-          max_chunk_length: Checked, and not used: steps are not stored in chunks here.
+          path: The path of the leaf.
+          num_keep_alive_refs: The number of recent steps that items can refer to.
+          max_chunk_length: Checked but not used: steps are not stored in chunks here.
 
         Raises:
           ValueError: If `num_keep_alive_refs` < 1, or `max_chunk_length` is neither
@@ -153,16 +153,16 @@ class TrajectoryWriter:
 
         Args:
           data: A nest of arrays, numbers and eager tensors, which are copied. Leaves
-            may be new, left out, or None: then the step has no value there. A leaf
-            keeps the dtype and the shape that it has first.
-          partial_step: Whether more of the step's leaves come in the next call. Items
-            can already refer to those that are there.
+            can be new. Where they are missing or None, the step has no value. The first
+            value of a leaf determines its dtype and shape.
+          partial_step: Whether the next call adds more leaves to this step. Items can
+            refer to the present leaves already.
 
         Raises:
-          ValueError: If a leaf has another dtype or shape than before, has its value in
-            this step already, or does not consist of numbers, or if there is a nest
-            where there was a leaf. The step is not added then.
-          Exception: What the server refused an earlier item for.
+          ValueError: If the dtype or shape of a leaf has changed, a leaf has a value in
+            this step already or does not consist of numbers, or a leaf has become a
+            nest. The step is not added.
+          Exception: The error with which the server refused an earlier item.
         """
         stream = self._stream
         if stream is None or stream.is_closed or stream.problem is not None:
@@ -170,20 +170,20 @@ class TrajectoryWriter:
         self._buffers.append(data, partial_step)
 
     def create_item(self, table: str, priority: float, trajectory: Any) -> None:
-        """Makes an item, which will be inserted into a table; never waits.
+        """Creates an item, which will be inserted into a table. Never waits.
 
         Args:
-          table: The table's name.
-          priority: At least 0.
+          table: The name of the table.
+          priority: The priority, at least 0.
           trajectory: A nest of `TrajectoryColumn`s from `history`. Their lengths and
             steps may differ.
 
         Raises:
-          TypeError: If a leaf of `trajectory` is something else.
-          ValueError: If the table does not exist, or its signature is another, the
-            priority is negative or not finite, the trajectory is empty, or refers to
-            steps that are not kept any more.
-          Exception: What the server refused an earlier item for.
+          TypeError: If a leaf of `trajectory` is of another type.
+          ValueError: If the table does not exist, its signature does not match, the
+            priority is negative or not finite, the trajectory is empty, or it refers to
+            steps that are no longer kept.
+          Exception: The error with which the server refused an earlier item.
         """
         stream = self._stream
         if stream is None or stream.is_closed or stream.problem is not None:
@@ -220,15 +220,14 @@ class TrajectoryWriter:
         """Waits until all items, or all but a few, are in their tables.
 
         Args:
-          block_until_num_items: So many may be left on their way.
-          timeout_ms: How long to wait; None waits for as long as the tables' rate
-            limiters take.
+          block_until_num_items: The number of items that need not be confirmed.
+          timeout_ms: The number of milliseconds to wait; None for no limit.
 
         Raises:
           ValueError: If `block_until_num_items` < 0.
-          DeadlineExceededError: If it takes longer; the items go in all the same.
-          ReplayUnavailable: If the connection broke and no other could be made.
-          Exception: What the server refused an item for.
+          DeadlineExceededError: If it takes longer. The items are inserted later.
+          ReplayUnavailable: If the connection was lost and could not be made again.
+          Exception: The error with which the server refused an item.
         """
         if block_until_num_items < 0:
             raise ValueError(
@@ -239,16 +238,18 @@ class TrajectoryWriter:
     def end_episode(
         self, clear_buffers: bool = True, timeout_ms: int | None = None
     ) -> None:
-        """Waits as `flush` does, and begins another episode.
+        """Flushes all items and starts a new episode.
 
         Args:
-          clear_buffers: Whether the next items may not refer to the steps so far.
-          timeout_ms: How long to wait; the episode ends in any case.
+          clear_buffers: Whether to drop the steps so far, so that later items cannot
+            refer to them.
+          timeout_ms: The number of milliseconds to wait; None for no limit. The episode
+            ends in any case.
 
         Raises:
-          DeadlineExceededError: If it takes longer; the items go in all the same.
-          ReplayUnavailable: If the connection broke and no other could be made.
-          Exception: What the server refused an item for.
+          DeadlineExceededError: If it takes longer. The items are inserted later.
+          ReplayUnavailable: If the connection was lost and could not be made again.
+          Exception: The error with which the server refused an item.
         """
         try:
             self._flush("End episode", 0, timeout_ms)
@@ -263,12 +264,12 @@ class TrajectoryWriter:
                     stream.next_episode()
 
     def close(self) -> None:
-        """Sends what has not been sent; the writer cannot be used any more.
+        """Sends the remaining items and closes the writer.
 
-        Gives the server half a second to confirm it. Call `flush` to be sure.
+        Waits half a second for their confirmation. Call `flush` to be sure of it.
 
         Raises:
-          Exception: What the server refused an item for.
+          Exception: The error with which the server refused an item.
         """
         if self._stream is not None:
             self._stream.close(_CLOSING)
@@ -283,8 +284,8 @@ class TrajectoryWriter:
         for column in columns:
             if column._column.buffers is not self._buffers:
                 raise ValueError(
-                    f"The column {column._column.path} of `trajectory` is from the "
-                    "history of another writer: make items of a writer's own history."
+                    f"Column {column._column.path} of `trajectory` belongs to the "
+                    "history of another writer: use a writer's own history."
                 )
         _check_kept(columns)
         layout = self._layouts.get(key, table, columns)
@@ -296,7 +297,7 @@ class TrajectoryWriter:
         stream = self._stream
         if stream is None or stream.is_closed:
             stream = self._raise_problem()
-        # Negative numbers are Reverb's way to say: no limit.
+        # In Reverb, negative numbers mean no limit.
         if timeout_ms is None or timeout_ms < 0:
             stream.flush(limit, None)
         elif not stream.flush(limit, timeout_ms / 1000):
@@ -306,7 +307,7 @@ class TrajectoryWriter:
             )
 
     def _raise_problem(self) -> WriterStream:
-        """Raises what came between calls; returns the stream if that is nothing."""
+        """Raises an error that occurred between calls, if any; returns the stream."""
         stream = self._stream
         if stream is None or stream.is_closed:
             raise RuntimeError(
@@ -354,7 +355,7 @@ def _checked_columns(trajectory: Any) -> list[TrajectoryColumn]:
             f"{trajectory}"
         )
     if not columns:
-        raise ValueError("trajectory must not be empty. Give it columns of `history`.")
+        raise ValueError("trajectory must not be empty. Pass columns of `history`.")
     return columns
 
 
@@ -368,7 +369,7 @@ def _check_kept(columns: list[TrajectoryColumn]) -> None:
     for i, column in enumerate(columns):
         if not all(map(column._column.is_available, column.steps)):
             raise ValueError(
-                f"Error in column {i}: Column contains expired CellRef. The writer "
-                f"does not keep {column} any more: make the item before so many steps "
-                "are appended, or keep more by num_keep_alive_refs."
+                f"Error in column {i}: Column contains expired CellRef. The writer no "
+                f"longer keeps {column}: create the item before so many steps are "
+                "appended, or raise num_keep_alive_refs."
             )

@@ -1,4 +1,4 @@
-"""Names of the dtypes of numbers, in messages and files; NumPy's, and ml_dtypes'."""
+"""Names of NumPy's and ml_dtypes' numeric dtypes, for messages and files."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _PLAIN = {np.dtype(code).name: np.dtype(code) for code in "?bhilqBHILQefdgFDG"}
 
 @functools.lru_cache(maxsize=256)
 def dtype_name(dtype: Any) -> str:
-    """Returns the name of a dtype of numbers, from which `dtype_from_name` makes it.
+    """Returns the name of a numeric dtype, for `dtype_from_name`.
 
     Raises:
       ValueError: If its values are not numbers of a fixed size.
     """
     dtype = np.dtype(dtype)
     is_plain = dtype.kind in "biufc" and dtype.isnative
-    # The types of ml_dtypes present themselves as raw bytes or as floats.
+    # NumPy reports the types of ml_dtypes as raw bytes or as floats.
     is_extension = dtype.isbuiltin == 2 and dtype.itemsize in (1, 2)
     if not (is_plain or is_extension):
         raise ValueError(
@@ -36,10 +36,10 @@ def dtype_from_name(name: str) -> np.dtype:
     Raises:
       ValueError: If no dtype of numbers has this name.
     """
-    # np.dtype(name) would evaluate whatever somebody else has sent.
+    # np.dtype(name) would parse untrusted text.
     dtype = _PLAIN.get(name)
     if dtype is None:
-        # TensorFlow's own types, such as bfloat16; it brings this package.
+        # TensorFlow, which installs this package, uses its types, such as bfloat16.
         import ml_dtypes
 
         kind = getattr(ml_dtypes, name, None)

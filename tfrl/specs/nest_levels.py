@@ -1,7 +1,7 @@
-"""Nests of specs taken apart level by level, and put together again.
+"""Splits nests of specs into levels, and joins them again.
 
 The file format (`spec_proto`) and the messages of the replay service (`spec_json`) both
-write a nest as its levels; here is what a level is, for either.
+represent a nest by its levels.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Level(NamedTuple):
     module: str | None = None
 
     def path_of(self, index: int) -> Any:
-        """Returns what leads to the item at `index`: a key, a field or the index."""
+        """Returns the path of the item at `index`: a key, a field or the index."""
         return self.keys[index] if self.keys else index
 
 
@@ -55,13 +55,13 @@ def split(nest: Any) -> tuple[Level, list[Any]] | None:
 def join(level: Level, items: Sequence[Any]) -> Any:
     """Returns the nest with this outermost level and these items.
 
-    A named tuple is of its own class if this process has imported it already, else of
-    a new class that has the same name and fields. Nothing is imported: the level may
-    come from a message.
+    A named tuple has its own class if this process has imported it already, else a new
+    class of the same name and fields. Nothing is imported, because the level may come
+    from an untrusted message.
 
     Args:
       level: The level.
-      items: As many items as the level has keys; any number in a list or tuple.
+      items: One item per key of the level, or any number for a list or tuple.
     """
     if level.kind == "list":
         return list(items)

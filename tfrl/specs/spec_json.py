@@ -1,9 +1,9 @@
 """Nests of specs as JSON: a table's signature on its way to a replay server.
 
-A leaf is an object with a "dtype" and a "shape", whose dimensions may be null, or which
-is null itself if nothing is known of it; "name", "minimum" and "maximum" are there if
-the spec has them. Around the leaves are `{"dict": {...}}` (pairs in a list where keys
-are not strings), `{"ordered_dict": ...}`, `{"list": [...]}`, `{"tuple": [...]}` and
+A leaf is an object with a "dtype" and a "shape". The shape, or a dimension of it, is
+null if it is unknown. "name", "minimum" and "maximum" are present if the spec has them.
+The levels above are `{"dict": {...}}` (a list of pairs if keys are not strings),
+`{"ordered_dict": ...}`, `{"list": [...]}`, `{"tuple": [...]}` and
 `{"namedtuple": name, "module": ..., "fields": [...], "values": [...]}`.
 
 Neither encoding nor `leaves` needs TensorFlow; `decode` imports it.
@@ -21,16 +21,15 @@ from tfrl.specs.dtype_names import dtype_from_name, dtype_name
 
 
 class Leaf(NamedTuple):
-    """A spec of one tensor.
+    """The spec of one tensor.
 
     Attributes:
-      shape: Its dimensions, None where any will do; None if not even their number is
-        known.
+      shape: The dimensions, None for an unknown one; None if the rank is unknown.
       dtype: The dtype's name, as in `dtype_names.dtype_name`.
-      name: What it is called, or None.
-      minimum: Inclusive, a number or nested lists of them; None if it has no bounds.
-      maximum: Likewise.
-      path: Where it is in the nest.
+      name: The name of the spec, or None.
+      minimum: The inclusive lower bound, a number or nested lists; None without bounds.
+      maximum: The inclusive upper bound, a number or nested lists; None without bounds.
+      path: The path of the leaf in the nest.
     """
 
     shape: tuple[int | None, ...] | None
@@ -42,40 +41,40 @@ class Leaf(NamedTuple):
 
 
 def encode(nest: Any) -> Any:
-    """Returns what `json` can write of a nest of specs.
+    """Returns a nest of specs as a JSON value.
 
     Args:
-      nest: Specs of tensors or arrays, in mappings with keys that are strings or
-        integers, in lists, tuples and named tuples.
+      nest: Specs of tensors or arrays, in lists, tuples, named tuples, and mappings
+        with strings or integers as keys.
 
     Raises:
-      ValueError: If a leaf is no spec, or one of values that are not numbers.
+      ValueError: If a leaf is not a spec of numbers.
     """
     return _encode(nest, ())
 
 
 def decode(value: Any, make_leaf: Callable[[Leaf], Any] | None = None) -> Any:
-    """Returns the nest that `encode` was given, of tensor specs.
+    """Returns the nest of tensor specs of a JSON value that `encode` returned.
 
-    Named tuples are of their own classes if this process has imported these already,
-    else of new ones that have the same name and fields.
+    Named tuples have their own classes if this process has imported them already, else
+    new classes of the same name and fields.
 
     Args:
-      value: What `encode` returned.
-      make_leaf: Called with each `Leaf`; by default makes `tf.TensorSpec`s and, of
-        those that have bounds, `BoundedTensorSpec`s.
+      value: The JSON value.
+      make_leaf: Converts a `Leaf`; by default to a `tf.TensorSpec`, or a
+        `BoundedTensorSpec` if it has bounds.
 
     Raises:
-      ValueError: If `value` is nothing that `encode` returns.
+      ValueError: If `value` is not a possible result of `encode`.
     """
     return _decode(value, make_leaf or _as_tensor_spec, ())
 
 
 def leaves(value: Any) -> list[Leaf]:
-    """Returns the leaves of what `encode` returned, in the order of `tf.nest`.
+    """Returns the leaves of a result of `encode`, in the order of `tf.nest`.
 
     Raises:
-      ValueError: If `value` is nothing that `encode` returns.
+      ValueError: If `value` is not a possible result of `encode`.
     """
     return list(_flatten(decode(value, lambda leaf: leaf)))
 
@@ -114,7 +113,7 @@ def _encode_items(
 
 def _encode_leaf(spec: Any, path: tuple[Any, ...]) -> dict[str, Any]:
     is_spec = all(hasattr(spec, field) for field in ("shape", "dtype", "name"))
-    # Tensors have all that, too; specs of ragged or sparse ones have no name.
+    # Tensors have these fields, too. Specs of ragged or sparse tensors have no name.
     if not is_spec or hasattr(spec, "__array__"):
         raise ValueError(
             f"Unsupported signature spec: {spec!r} of type {type(spec).__name__} at "
@@ -144,11 +143,11 @@ def _shape_of(spec: Any) -> list[int | None] | None:
 
 
 def _encode_bound(bound: np.ndarray) -> Any:
-    # Bounds broadcast, and those of images are all alike.
+    # Bounds broadcast, and those of images are usually equal.
     if bound.size > 1 and (bound == bound.flat[0]).all():
         bound = bound.reshape(-1)[0]
     if bound.dtype.kind not in "biu":
-        bound = bound.astype(np.float64)  # bfloat16, which has no numbers in Python.
+        bound = bound.astype(np.float64)  # bfloat16 has no Python numbers.
     return bound.tolist()
 
 

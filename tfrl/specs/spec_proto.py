@@ -1,9 +1,9 @@
 """Nests of tensor specs in files: TensorFlow's `StructuredValue`, as text.
 
-The same format as SavedModels use for their signatures, and TF-Agents for its
-`policy_specs.pbtxt`, so either library reads what the other wrote. Bounds are kept.
-Named tuples are stored by name and fields; what is read back is a named tuple class of
-that name and those fields, equal to the original for `tf.nest`.
+SavedModels use this format for their signatures, and TF-Agents for its
+`policy_specs.pbtxt`, so each library can read the other's files. Bounds are kept. Named
+tuples are stored by name and fields. They are read as a class of the same name and
+fields, which `tf.nest` treats as equal to the original.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def to_proto(spec: Any) -> struct_pb2.StructuredValue:
     """Encodes a nest of specs, of tensors or arrays, as a `StructuredValue`.
 
     Raises:
-      TypeError: If the nest holds something that is neither a dense spec, a list, a
-        tuple nor a mapping.
+      TypeError: If the nest contains anything but dense specs, lists, tuples and
+        mappings.
     """
     value = struct_pb2.StructuredValue()
     _encode(spec, value)
@@ -36,7 +36,7 @@ def from_proto(spec_proto: struct_pb2.StructuredValue) -> Any:
     """Decodes a `StructuredValue` into a nest of tensor specs.
 
     Raises:
-      ValueError: If it holds a kind of value that no nest of specs has.
+      ValueError: If it contains another kind of value.
     """
     kind = spec_proto.WhichOneof("kind")
     if kind not in _DECODERS:
@@ -55,7 +55,7 @@ def from_packed_proto(spec_packed_proto: Any) -> Any:
 
 
 def to_pbtxt_file(output_path: str, spec: Any) -> None:
-    """Writes a nest of specs to a text file, making its folder if there is none."""
+    """Writes a nest of specs to a text file, and creates its folder if necessary."""
     folder = os.path.dirname(output_path)
     if folder:
         tf.io.gfile.makedirs(folder)

@@ -1,8 +1,8 @@
 """Processes: starting, watching and ending them. Nothing here imports TensorFlow.
 
-A child is a fresh interpreter that gets its work over a pipe: nothing is forked, the
-user's script needs no guard, and the child ends when its parent does, however that
-died. Environment workers are made of this.
+A child is a fresh interpreter that receives its work over a socket. Nothing is forked,
+the user's script needs no `if __name__ == "__main__"`, and the child always ends with
+its parent. Environment workers use this.
 
 >>> from tfrl.environments import ProcessPyEnvironment, suite_gym
 >>> from tfrl.system import ChildRaisedError

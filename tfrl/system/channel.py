@@ -1,4 +1,4 @@
-"""`Channel`: whole messages between two processes, over a socket."""
+"""`Channel`: messages between two processes, over a socket."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import socket
 import struct
 
 _HEADER = struct.Struct("<BQ")
-_JOINED = 1 << 14  # Bytes; copying more costs more than another system call.
+_JOINED = 1 << 14  # Bytes; copying more takes longer than another system call.
 
-# What a child says of itself; its target chooses other numbers for what it answers.
+# Kinds of messages that any child sends; its target uses other numbers.
 READY = 0
 RAISED = 1
 
@@ -18,14 +18,18 @@ class ChannelClosedError(ConnectionError):
 
 
 class Channel:
-    """One end of a connection; messages are a kind, a small number, and bytes."""
+    """One end of a connection. A message is a kind, from 0 to 255, and bytes."""
 
     def __init__(self, end: socket.socket):
-        """Takes over `end`, a connected stream socket that blocks."""
+        """Creates a channel.
+
+        Args:
+          end: A connected, blocking stream socket, which the channel owns from now on.
+        """
         self._socket = end
 
     def fileno(self) -> int:
-        """Returns the file descriptor, to wait on; -1 once closed."""
+        """Returns the file descriptor to wait on; -1 when closed."""
         return self._socket.fileno()
 
     def send(self, kind: int, payload: bytes = b"") -> None:
@@ -57,18 +61,18 @@ class Channel:
             raise ChannelClosedError from None
 
     def send_file(self, fd: int) -> None:
-        """Gives the other end an open file, which it takes with `receive_file`."""
+        """Sends an open file, which the other end receives with `receive_file`."""
         socket.send_fds(self._socket, [b"f"], [fd])
 
     def receive_file(self) -> int:
-        """Takes the open file that `send_file` gave, as a descriptor of our own."""
+        """Receives an open file; returns a descriptor that this process owns."""
         _, descriptors, _, _ = socket.recv_fds(self._socket, 1, 1)
         if not descriptors:
             raise ChannelClosedError
         return descriptors[0]
 
     def close(self) -> None:
-        """Closes this end: the other one then reads the end of file."""
+        """Closes this end. The other end then reads the end of file."""
         self._socket.close()
 
     def _read(self, size: int) -> bytes:

@@ -1,4 +1,4 @@
-"""What can go wrong with a child process, in words that say how to mend it."""
+"""The errors of child processes, with messages that name the remedy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 
 
 class ChildError(RuntimeError):
-    """A child process did not do what it was asked."""
+    """A child process failed to answer a request."""
 
 
 class ChildDiedError(ChildError):
@@ -19,40 +19,63 @@ class ChildTimeoutError(ChildError, TimeoutError):
 
 
 class ChildRaisedError(ChildError):
-    """What a child process ran raised an exception.
+    """The function in a child process raised an exception.
 
-    The message has the traceback of the child. The exception itself, where it pickles,
-    is `original`.
+    The message contains the child's traceback.
+
+    Attributes:
+      original: The exception itself; None if it cannot be pickled.
     """
 
     original: BaseException | None = None
 
 
 def died(name: str, what: str, pid: int, code: int | None) -> ChildDiedError:
-    """Returns the error for a child that ended with `code` as `Popen.returncode`."""
+    """Returns the error for a child that ended.
+
+    Args:
+      name: The name of the child.
+      what: The request during which it ended.
+      pid: The process id.
+      code: The return code, as in `Popen.returncode`; None if it is unknown.
+    """
     return ChildDiedError(
         f"{name}: its process {pid} {describe_exit(code)} during {what}, expected it "
-        f"to answer; {_advice(code)}, then close this and make it anew."
+        f"to answer; {_advice(code)}, then close this and create a new one."
     )
 
 
 def timed_out(
     name: str, what: str, timeout: float, argument: str, stack: str
 ) -> ChildTimeoutError:
-    """Returns the error for a child that is silent; `stack` is where it was."""
-    where = f" It was here:\n\n{stack}" if stack else ""
+    """Returns the error for a child that does not answer.
+
+    Args:
+      name: The name of the child.
+      what: The request without an answer.
+      timeout: The number of seconds that the parent has waited.
+      argument: The name of the argument that sets `timeout`.
+      stack: The stack of the child, or "".
+    """
+    where = f" Its stack:\n\n{stack}" if stack else ""
     return ChildTimeoutError(
-        f"{name}: got no answer to {what} within {timeout:g} s, expected one; mend "
-        f"what hangs, or raise {argument} if it is only slow, then make it anew.{where}"
+        f"{name}: got no answer to {what} within {timeout:g} s, expected one; fix what "
+        f"hangs, or raise {argument} if it is only slow, then create a new one.{where}"
     )
 
 
 def raised(name: str, what: str, payload: bytes) -> ChildRaisedError:
-    """Returns the error for the message by which a child tells of an exception."""
+    """Returns the error for an exception in a child.
+
+    Args:
+      name: The name of the child.
+      what: The request that raised the exception.
+      payload: The message of `child_main.send_exception`.
+    """
     text, pickled = pickle.loads(payload)
     error = ChildRaisedError(
-        f"{name}: {what} raised the exception below, expected none; mend its cause, "
-        f"then close this and make it anew.\n\n{text}"
+        f"{name}: {what} raised the exception below, expected none; fix its cause, "
+        f"then close this and create a new one.\n\n{text}"
     )
     if pickled is not None:
         error.original = pickle.loads(pickled)
@@ -60,7 +83,7 @@ def raised(name: str, what: str, payload: bytes) -> ChildRaisedError:
 
 
 def describe_exit(code: int | None) -> str:
-    """Returns how a process ended: by which signal, or with which exit code."""
+    """Returns a phrase that says how a process ended."""
     if code is None:
         return "closed its connection"
     if code >= 0:
@@ -73,7 +96,7 @@ def describe_exit(code: int | None) -> str:
 
 def _advice(code: int | None) -> str:
     if code == -signal.SIGKILL:
-        return "look whether the machine ran out of memory"
+        return "check whether the machine ran out of memory"
     if code is not None and code < 0:
-        return "look for a crash in native code, which tells of itself on stderr"
-    return "look for what ends its own process, such as sys.exit or os._exit"
+        return "look for a crash in native code, which is reported on stderr"
+    return "look for a call that ends the process, such as sys.exit or os._exit"

@@ -1,6 +1,6 @@
-"""What a child process runs: it watches its parent, and does what it is sent.
+"""The main function of child processes, which runs a function for the parent.
 
-Imported by no one but the children that `child_process` starts.
+Only the children that `child_process` starts import this.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _POLL_MILLISECONDS = 1000
 
 
 def main(channel_fd: int, lifeline_fd: int, stack_fd: int, parent: int) -> None:
-    """Receives a function, and calls it with the channel to the parent.
+    """Receives a function and calls it with the channel to the parent.
 
     Args:
-      channel_fd: The socket to talk over.
-      lifeline_fd: The reading end of a pipe that nobody ever writes to, and whose other
-        end the parent alone holds.
-      stack_fd: The file that gets the stack of this function upon SIGUSR1.
-      parent: The parent's process id.
+      channel_fd: The socket of the channel.
+      lifeline_fd: The reading end of a pipe that is never written to. Only the parent
+        holds the other end, so it closes when the parent ends.
+      stack_fd: The file to which the stack is written on SIGUSR1.
+      parent: The process id of the parent.
     """
-    # The parent decides what an interrupt means.
+    # The parent handles interrupts.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for fd in (channel_fd, lifeline_fd, stack_fd):
         os.set_inheritable(fd, False)
@@ -48,7 +48,7 @@ def main(channel_fd: int, lifeline_fd: int, stack_fd: int, parent: int) -> None:
         state_savers.restore_states(states)
         target(channel)
     except channels.ChannelClosedError:
-        pass  # The parent needs us no more.
+        pass  # The parent has closed the channel.
     except BaseException as error:
         with contextlib.suppress(OSError):
             send_exception(channel, error)
@@ -56,21 +56,26 @@ def main(channel_fd: int, lifeline_fd: int, stack_fd: int, parent: int) -> None:
 
 
 def send_exception(channel: channels.Channel, error: BaseException) -> None:
-    """Tells the parent of `error`: its traceback, and itself if it pickles."""
+    """Sends the traceback of an error to the parent, and the error if it pickles."""
     text = "".join(traceback.format_exception(error))
     try:
         pickled = cloudpickle.dumps(error)
-        pickle.loads(pickled)  # Many exceptions pickle, but do not come back.
+        pickle.loads(pickled)  # Many exceptions can be pickled, but not unpickled.
     except Exception:
         pickled = None
     channel.send(channels.RAISED, pickle.dumps((text, pickled)))
 
 
 def end_with_parent(lifeline_fd: int, parent: int) -> None:
-    """Ends this process, and its own children, when the parent is gone."""
+    """Ends this process and its children when the parent has ended.
+
+    Args:
+      lifeline_fd: See `main`.
+      parent: See `main`.
+    """
     if hasattr(fcntl, "F_SETSIG"):
-        # On Linux the kernel itself kills us when the other end closes, even while
-        # native code keeps the interpreter, and with it the thread below, from running.
+        # On Linux the kernel kills this process when the other end closes, even while
+        # native code holds the GIL, which blocks the thread below.
         with contextlib.suppress(OSError):
             fcntl.fcntl(lifeline_fd, fcntl.F_SETOWN, -os.getpgid(0))
             fcntl.fcntl(lifeline_fd, fcntl.F_SETSIG, signal.SIGKILL)
@@ -84,7 +89,7 @@ def end_with_parent(lifeline_fd: int, parent: int) -> None:
 def _watch(lifeline_fd: int, parent: int) -> None:
     poller = select.poll()
     poller.register(lifeline_fd, select.POLLIN)
-    # The process id is looked at, too: a fork of the parent would keep the pipe open.
+    # Checks the process id, too: a fork of the parent would keep the pipe open.
     while not poller.poll(_POLL_MILLISECONDS) and os.getppid() == parent:
         pass
     with contextlib.suppress(OSError):

@@ -1,9 +1,9 @@
 """`ChildProcess`: a fresh interpreter that runs a function and answers requests.
 
-Children are never forks: TensorFlow's threads do not survive one. Nor do they import
-the script of the user again: what they run travels by cloudpickle, which sends along
-whatever `__main__` or a notebook defines. So scripts need no `if __name__ ==
-"__main__"`. A child ends when its parent does, however that came about.
+Children are never forked, because TensorFlow's threads do not survive a fork. Nor do
+they import the user's script again: functions are sent with cloudpickle, including
+everything that `__main__` or a notebook defines. So scripts need no `if __name__ ==
+"__main__"`. A child always ends with its parent.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from tfrl.system import channel as channels
 from tfrl.system import child_errors, interpreter, state_savers
 
 _CODE = "from tfrl.system import child_main; child_main.main(*map(int, sys.argv[1:]))"
-_SLICE = 0.2  # Seconds between looks at whether silent children are alive.
-_MERCY = 1.0  # Seconds between asking a child to end and killing it.
+_SLICE = 0.2  # Seconds between checks whether silent children are alive.
+_MERCY = 1.0  # Seconds between the request to end and killing a child.
 _LONGEST_STACK = 1 << 14  # Bytes.
-_REAP = 1.0  # Seconds for the system to hand over a dead child.
+_REAP = 1.0  # Seconds for the system to report a dead child.
 
 
 class Reply:
-    """The answer to one request, which may be still to come."""
+    """The answer to one request, which may not have arrived yet."""
 
     __slots__ = ("child", "error", "kind", "payload", "what")
 
     def __init__(self, child: ChildProcess, what: str):
-        """Starts without an answer.
+        """Creates a reply without an answer.
 
         Args:
-          child: Who is to answer.
+          child: The child that has to answer.
           what: The request in a word, for error messages.
         """
         self.child = child
@@ -54,21 +54,24 @@ class Reply:
 
 
 class ChildProcess:
-    """A child process, from its start to its end.
+    """A child process, on POSIX systems.
 
-    It answers requests one after the other, in the order in which they were sent.
-    `ready` is the reply by which it says that it has started. Windows has no such
-    processes, only POSIX systems do.
+    It answers requests in the order in which they were sent.
+
+    Attributes:
+      name: The name of the child in error messages.
+      ready: The reply that arrives when the child has started.
     """
 
     def __init__(self, target: Callable[[channels.Channel], None], name: str):
-        """Starts the process, and does not wait for it.
+        """Starts the process without waiting for it.
 
         Args:
-          target: Called in the child with its channel. It sends a message of kind
-            `channel.READY` first, then one for each message that it receives, and
-            returns when it is to end. Exceptions that it lets pass are sent for it.
-          name: What error messages call the child.
+          target: A function that runs in the child and takes its channel. It must first
+            send a message of kind `channel.READY`, then one message for each message
+            that it receives, and return when it is asked to end. The exceptions that it
+            raises are sent to the parent.
+          name: The name of the child in error messages.
 
         Raises:
           TypeError: If `target` does not pickle; see cloudpickle.
@@ -99,15 +102,20 @@ class ChildProcess:
         return self._process.pid
 
     def is_alive(self) -> bool:
-        """Whether the process runs."""
+        """Returns whether the process is running."""
         return self._process.poll() is None
 
     def is_busy(self) -> bool:
-        """Whether it has not answered all requests yet, as far as is known."""
+        """Returns whether requests without a received answer exist."""
         return bool(self._outstanding)
 
     def request(self, kind: int, payload: bytes = b"", what: str = "a call") -> Reply:
-        """Sends a message and returns the reply, to be waited for with `wait`.
+        """Sends a message and returns its reply, for `wait`.
+
+        Args:
+          kind: The kind of the message.
+          payload: The bytes of the message.
+          what: The request in a word, for error messages.
 
         Raises:
           ChildDiedError: If the process has ended.
@@ -118,25 +126,25 @@ class ChildProcess:
         except channels.ChannelClosedError:
             if not self._outstanding:
                 raise self.death(what) from None
-            # It may have said why before it ended.
+            # The child may have sent a reason before it ended.
             wait([self._outstanding[-1]], _REAP, "")
             raise self.death(what) from None
         self._outstanding.append(reply)
         return reply
 
     def send_file(self, fd: int) -> None:
-        """Gives the child a file, which it takes with `Channel.receive_file`."""
+        """Sends an open file, which the child receives with `Channel.receive_file`."""
         self._channel.send_file(fd)
 
     def fileno(self) -> int:
-        """The file descriptor that is ready when a message has come."""
+        """Returns the file descriptor that is readable when a message has arrived."""
         return self._channel.fileno()
 
     def read(self) -> None:
-        """Reads one message, the answer to the oldest request that has none.
+        """Reads one message: the answer to the oldest request without one.
 
         Raises:
-          ChildDiedError: If there is none to come, since the child has ended.
+          ChildDiedError: If the child has ended.
         """
         try:
             kind, payload = self._channel.receive()
@@ -148,14 +156,14 @@ class ChildProcess:
             reply.error = child_errors.raised(self.name, reply.what, payload)
 
     def death(self, what: str) -> child_errors.ChildDiedError:
-        """Returns the error for a child that ended during `what`."""
+        """Returns the error for the end of the child during the request `what`."""
         code = None
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = self._process.wait(_REAP)
         return child_errors.died(self.name, what, self.pid, code)
 
     def stack(self) -> str:
-        """Returns the Python stack of a child that hangs, or ""."""
+        """Returns the Python stack of the child, or ""."""
         with contextlib.suppress(OSError):
             os.kill(self.pid, signal.SIGUSR1)
         text = b""
@@ -167,7 +175,7 @@ class ChildProcess:
         return text.decode(errors="replace")
 
     def kill(self) -> None:
-        """Kills the process, and all that it started, at once."""
+        """Kills the process, and all processes that it has started."""
         if self._owner == os.getpid() and self.is_alive():
             with contextlib.suppress(OSError):
                 os.killpg(self.pid, signal.SIGKILL)
@@ -176,7 +184,10 @@ class ChildProcess:
     def release(self, deadline: float) -> None:
         """Waits for the process to end, kills it after `deadline`, and frees it.
 
-        To be asked to end is up to its target; see `stop_all`.
+        The caller must have asked the target to end; see `stop_all`.
+
+        Args:
+          deadline: The time limit, as `time.monotonic`.
         """
         if self._released:
             return
@@ -191,7 +202,7 @@ class ChildProcess:
                     os.killpg(self.pid, signum)
                 deadline = time.monotonic() + _MERCY
         if self._process.wait():
-            # It did not end by itself, and may have left something that it started.
+            # The child was killed or failed. It may have left processes behind.
             with contextlib.suppress(OSError):
                 os.killpg(self.pid, signal.SIGKILL)
         os.close(self._lifeline)
@@ -199,12 +210,12 @@ class ChildProcess:
 
 
 def dumps(value: Any) -> bytes:
-    """Pickles `value` for a child, with all of the user's script that it needs.
+    """Pickles `value` for a child, including definitions of the user's script.
 
     Raises:
-      Exception: Of many types, if it does not pickle.
+      Exception: If the value cannot be pickled. There are many types of errors.
     """
-    # In processes of multiprocessing the script has another name than __main__.
+    # In processes of multiprocessing, the script is not named __main__.
     main = sys.modules.get("__mp_main__")
     if main is not None and main.__name__ == "__mp_main__":
         cloudpickle.register_pickle_by_value(main)
@@ -212,20 +223,20 @@ def dumps(value: Any) -> bytes:
 
 
 def wait(replies: Iterable[Reply], timeout: float | None, argument: str) -> None:
-    """Waits until all of `replies` have come, in whatever order they come.
+    """Waits until all replies have arrived, in any order.
 
-    The first that fails ends the waiting, so that a child which hangs does not keep
-    secret that another one died.
+    The first failure ends the wait, so that a hanging child does not hide the death of
+    another.
 
     Args:
-      replies: Each of another child.
-      timeout: The seconds to wait for all of them; None waits forever.
-      argument: What the user calls `timeout`, for the error message.
+      replies: Replies of different children.
+      timeout: The number of seconds to wait for all of them; None for no limit.
+      argument: The user's name of `timeout`, for error messages.
 
     Raises:
-      ChildDiedError: If a child died.
-      ChildRaisedError: If what a child ran raised.
-      ChildTimeoutError: If time is up. The children that hang are killed.
+      ChildDiedError: If a child has died.
+      ChildRaisedError: If the function in a child has raised an exception.
+      ChildTimeoutError: If time is up. The hanging children are killed.
     """
     pending = {}
     poller = select.poll()
@@ -252,17 +263,18 @@ def wait(replies: Iterable[Reply], timeout: float | None, argument: str) -> None
 
 
 def stop_all(children: Sequence[ChildProcess], kind: int, grace: float) -> None:
-    """Asks all children to end, and kills those that have not after `grace` seconds.
+    """Asks all children to end, and kills the remaining ones after `grace` seconds.
 
     Args:
       children: The processes.
-      kind: The message that has a target return; it answers when it has tidied up.
-      grace: The seconds for all of them together.
+      kind: The kind of message on which a target returns, after an answer.
+      grace: The number of seconds for all of them together.
 
     Raises:
-      ChildRaisedError: If one raised; all children have ended nevertheless.
+      ChildRaisedError: If a child has raised an exception. All children have ended
+        nevertheless.
     """
-    # A fork of this process has no business with them.
+    # A fork of the owner must not end them.
     children = [
         child
         for child in children
@@ -281,7 +293,7 @@ def stop_all(children: Sequence[ChildProcess], kind: int, grace: float) -> None:
             except child_errors.ChildRaisedError as first:
                 error = error or first
             except child_errors.ChildError:
-                break  # It is dead, or killed by now.
+                break  # The child is dead or killed.
     for child in children:
         child.release(deadline)
     if error is not None:
@@ -303,7 +315,7 @@ def _raise_error_of(reply: Reply) -> None:
 
 
 def _look_for_dead(replies: Iterable[Reply]) -> None:
-    """Raises for a dead child whose connection something that it started holds open."""
+    """Raises for a dead child whose own children keep its connection open."""
     for reply in replies:
         if not reply.child.is_alive() and not _is_readable(reply.child):
             raise reply.child.death(reply.what)

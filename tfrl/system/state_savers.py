@@ -1,4 +1,4 @@
-"""What a new process is told of this one's global state, since it inherits none."""
+"""Transfer of global state to new processes, which do not inherit it."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ import cloudpickle
 
 
 class StateSaver(abc.ABC):
-    """Carries one piece of global state from a parent process to its children."""
+    """Transfers one piece of global state from a parent process to its children."""
 
     @abc.abstractmethod
     def collect_state(self) -> Any:
-        """Returns the state, in the parent; None if there is nothing to tell."""
+        """Returns the state, in the parent; None if there is none."""
 
     @abc.abstractmethod
     def restore_state(self, state: Any) -> None:
-        """Sets the state, in the child."""
+        """Restores the state, in the child."""
 
 
 class GymnasiumStateSaver(StateSaver):
-    """Tells children of the environments that the user has registered."""
+    """Transfers the environments that the user has registered with Gymnasium."""
 
     def collect_state(self) -> bytes | None:
-        """Returns the pickled specs that importing Gymnasium alone does not register.
+        """Returns the pickled specs of environments outside of Gymnasium.
 
-        Those that do not pickle are left out.
+        Specs that cannot be pickled are left out.
         """
         if "gymnasium" not in sys.modules:
             return None
@@ -53,18 +53,18 @@ _savers: list[StateSaver] = [GymnasiumStateSaver()]
 
 
 def add_state_savers(savers: Any) -> None:
-    """Has every child that starts from now on told of the state of `savers`, too."""
+    """Adds savers, whose state is sent to all children that are started later."""
     _savers.extend(saver for saver in savers or () if saver not in _savers)
 
 
 def collect_states() -> list[tuple[StateSaver, Any]]:
-    """Returns all savers that have something to tell, each with its state."""
+    """Returns all savers that have a state, each with its state."""
     states = [(saver, saver.collect_state()) for saver in _savers]
     return [(saver, state) for saver, state in states if state is not None]
 
 
 def restore_states(states: list[tuple[StateSaver, Any]]) -> None:
-    """Restores, in a child, what `collect_states` returned in its parent."""
+    """Restores in a child the states that `collect_states` returned in its parent."""
     for saver, state in states:
         saver.restore_state(state)
 

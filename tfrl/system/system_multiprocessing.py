@@ -1,7 +1,7 @@
-"""TF-Agents' `multiprocessing`: a context whose processes take functions of any kind.
+"""TF-Agents' `multiprocessing`: a context whose processes accept any function.
 
-`import tfrl.system.system_multiprocessing as multiprocessing`, as programs written for
-TF-Agents do. See `tfrl.system.child_process` for what tfrl itself starts processes by.
+Programs written for TF-Agents `import tfrl.system.system_multiprocessing as
+multiprocessing`. tfrl itself uses `tfrl.system.child_process`.
 """
 
 from __future__ import annotations
@@ -32,21 +32,20 @@ __all__ = [
 
 
 def get_context(method: str | None = None) -> Any:
-    """Returns a multiprocessing context; its processes and pools take any function.
+    """Returns a multiprocessing context whose processes and pools accept any function.
 
-    Functions travel by cloudpickle, lambdas and closures too, and the processes are
-    told of the state of the state savers. Unlike tfrl's own children they are
-    `multiprocessing`'s, which import the user's script again, so that it needs an
-    `if __name__ == "__main__"`.
+    Functions are sent with cloudpickle, including lambdas and closures, together with
+    the states of the state savers. Unlike tfrl's own children, the processes import the
+    user's script again, which therefore needs an `if __name__ == "__main__"`.
 
     Args:
-      method: As for `multiprocessing_core.get_context`.
+      method: See `multiprocessing_core.get_context`.
     """
     return _Context(multiprocessing_core.get_context(method))
 
 
 class _Context:
-    """A multiprocessing context with another `Process` and `Pool`."""
+    """A multiprocessing context whose `Process` and `Pool` accept any function."""
 
     def __init__(self, context: Any):
         self._context = context
@@ -76,7 +75,7 @@ class _Context:
 
 
 class _Pool:
-    """A pool whose functions may be of any kind."""
+    """A pool of processes that accepts any function."""
 
     _TAKE_A_FUNCTION = ("apply", "apply_async", "map", "map_async", "imap", "starmap")
 
@@ -97,7 +96,7 @@ class _Pool:
 
 
 class _Portable:
-    """A function, and the state that it needs, on their way to another process."""
+    """A function with the global state that it needs, pickled for another process."""
 
     def __init__(self, function: Callable[..., Any]):
         self._pickled = cloudpickle.dumps((state_savers.collect_states(), function))

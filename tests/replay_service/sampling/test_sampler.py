@@ -310,7 +310,7 @@ def test_memory_that_cannot_be_mapped_is_done_without(
     stream = SampleStream(f"localhost:{server.port}", "pairs", max_in_flight=4)
     assert len(stream.next_batch(9)[0]) == 9
     assert not stream._session.shared
-    assert "come as messages instead" in caplog.text
+    assert "are sent in messages instead" in caplog.text
     stream.close()
 
 

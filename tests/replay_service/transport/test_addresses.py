@@ -16,7 +16,7 @@ def test_this_host_alone_needs_none(host):
 def test_other_hosts_need_one(host):
     addresses.check_exposure(host, "token")
     for token in (None, ""):
-        with pytest.raises(ValueError, match="can be reached from other hosts"):
+        with pytest.raises(ValueError, match="which other hosts can reach"):
             addresses.check_exposure(host, token)
 
 

@@ -244,7 +244,7 @@ def test_a_description_that_the_file_belies_is_refused(store, tmp_path, descript
     path = str(tmp_path / "liar")
     with (
         listening(path, lambda _: liar),
-        pytest.raises(OSError, match="is wrong"),
+        pytest.raises(OSError, match="an invalid description"),
     ):
         arena_view.attach(path, SECRET, 3)
 

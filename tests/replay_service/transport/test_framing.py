@@ -56,7 +56,7 @@ def test_small_buffers_are_joined_and_large_ones_are_not_copied():
 def test_a_message_that_is_too_large_is_not_sent(monkeypatch):
     monkeypatch.setattr(wire, "MAX_FRAME", 10)
     assert framing.pack([b"12345", b"67890"], joined=4)
-    with pytest.raises(errors.ResourceExhaustedError, match="11 bytes, over 10"):
+    with pytest.raises(errors.ResourceExhaustedError, match="Got 11 bytes"):
         framing.pack([b"12345", b"678901"], joined=4)
 
 
@@ -66,6 +66,8 @@ def test_a_message_that_is_too_large_is_not_read():
     reader.space()[: len(data)] = data
     reader.received(len(data))
     assert reader.next_message() == b"x"
-    with pytest.raises(errors.ProtocolError, match="was announced, over"):
+    with pytest.raises(
+        errors.ProtocolError, match=r"Got a message of .* bytes, expected at most"
+    ):
         reader.next_message()
     assert len(reader.space()) == CHUNK

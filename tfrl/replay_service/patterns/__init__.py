@@ -1,4 +1,4 @@
-"""Which items to make of the steps that come: patterns, and conditions on them.
+"""Rules of a structured writer: patterns of items, and conditions on steps.
 
 >>> from tfrl.replay_service import structured_writer as sw
 >>> pattern = sw.pattern_from_transform(

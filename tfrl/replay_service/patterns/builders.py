@@ -1,6 +1,6 @@
-"""The functions that declare what a structured writer writes, and when.
+"""Functions that build the configs of a structured writer.
 
-`structured_writer` has them too, which is where Reverb has them.
+`structured_writer` exports them too, as in Reverb.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ PatternTransform = Callable[[ReferenceStep], Pattern]
 
 
 def create_reference_step(step_structure: Any) -> ReferenceStep:
-    """Returns what patterns are made from.
+    """Returns a reference step, from which patterns are made.
 
     Args:
-      step_structure: A nest like the steps that will be appended, with any leaves.
+      step_structure: A nest of the structure of the steps, with any leaves.
 
     Returns:
       The same nest. Its leaves are indexed like lists of all the leaf's values so far:
@@ -38,11 +38,11 @@ def create_reference_step(step_structure: Any) -> ReferenceStep:
 
 
 def pattern_from_transform(step_structure: Any, transform: PatternTransform) -> Pattern:
-    """Returns `transform` of a reference step.
+    """Returns the pattern that `transform` makes from a reference step.
 
     Args:
       step_structure: As for `create_reference_step`.
-      transform: Makes a pattern from a reference step.
+      transform: Takes a reference step and returns a pattern.
     """
     return transform(create_reference_step(step_structure))
 
@@ -53,27 +53,28 @@ def create_config(
     conditions: Sequence[ConditionProto] = (),
     priority: patterns.Priority | None = None,
 ) -> Config:
-    """Returns what makes a writer write items like `pattern`.
+    """Returns a config: a pattern of items with a table, conditions and priorities.
 
     Args:
-      pattern: A nest whose leaves come from a reference step.
-      table: The table's name.
-      conditions: All must hold for an item to be made; see `Condition`.
-      priority: From `constant_priority_fn` or `td_error`; None: 1.
+      pattern: A nest whose leaves are steps of a reference step's leaves.
+      table: The name of the table.
+      conditions: The conditions for creating an item, which must all hold; see
+        `Condition`.
+      priority: A result of `constant_priority_fn` or `td_error`; None for priority 1.
 
     Raises:
-      TypeError: If a leaf or a condition is something else.
+      TypeError: If a leaf of the pattern or a condition is of another type.
     """
     for path, node in tree.flatten_with_path(pattern):
         if not isinstance(node, patterns.PatternNode):
             raise TypeError(
-                f"The pattern's leaf at path {path} is {node!r}, expected some of the "
-                "steps of a reference step's leaf, such as `reference['a'][-1]`."
+                f"pattern: got {node!r} at path {path}, expected steps of a reference "
+                "step's leaf, such as `reference['a'][-1]`."
             )
     for condition in conditions:
         if not isinstance(condition, ConditionProto):
             raise TypeError(
-                f"A condition is {condition!r}, expected a comparison, such as "
+                f"conditions: got {condition!r}, expected a comparison, such as "
                 "`Condition.step_index() >= 2`."
             )
     return Config(
@@ -86,7 +87,7 @@ def create_config(
 
 
 def unpack_pattern(config: Config) -> Pattern:
-    """Returns the pattern that `config` was made from."""
+    """Returns the pattern of a config."""
     return tree.unflatten_as(config.pattern_structure, config.flat)
 
 
@@ -94,17 +95,17 @@ def infer_signature(configs: Sequence[Config], step_spec: Any) -> Any:
     """Returns the signature of the table that `configs` write to.
 
     Args:
-      configs: All of those that do.
-      step_spec: A nest like the steps that will be appended, whose leaves have a dtype
-        and a shape: arrays or specs.
+      configs: All configs of the table.
+      step_spec: A nest of the structure of the steps, whose leaves have a dtype and a
+        shape: arrays or specs.
 
     Returns:
-      A nest like the pattern, of `tf.TensorSpec`. A leaf's first dimension is None if
-      the configs differ in it.
+      A nest of `tf.TensorSpec` with the structure of the pattern. The first dimension
+      of a leaf is None if the configs differ in it.
 
     Raises:
-      ValueError: If there is no config, or they differ in more than that, or do not fit
-        the steps.
+      ValueError: If there is no config, the configs differ in other ways, or they do
+        not fit the steps.
     """
     if not configs:
         raise ValueError("At least one config must be provided.")
@@ -121,8 +122,8 @@ def infer_signature(configs: Sequence[Config], step_spec: Any) -> Any:
     last = max(node.flat_source_index for config in configs for node in config.flat)
     if last >= len(leaves):
         raise ValueError(
-            f"step_spec has {len(leaves)} leaves, but the configs look at leaf {last}, "
-            "from 0. Make their patterns from a structure like step_spec's."
+            f"step_spec: got {len(leaves)} leaves, but the configs use leaf {last} "
+            "(from 0); make their patterns from a structure like step_spec's."
         )
 
     def merge(path: tuple[Any, ...], *nodes: patterns.PatternNode) -> Any:
@@ -132,36 +133,36 @@ def infer_signature(configs: Sequence[Config], step_spec: Any) -> Any:
 
 
 class Condition:
-    """What conditions are made from, by comparing with a number.
+    """The values that conditions compare with a number.
 
-    `==`, `!=`, `<`, `<=`, `>` and `>=` make a condition; so do `==` and `!=` after
-    `% number`: `Condition.step_index() % 3 == 0`.
+    The operators `==`, `!=`, `<`, `<=`, `>` and `>=` create a condition. After
+    `% number`, only `==` and `!=` do: `Condition.step_index() % 3 == 0`.
     """
 
     @staticmethod
     def step_index() -> _ConditionBuilder:
-        """The number of the newest step in its episode, from 0."""
+        """Returns the number of the newest step in its episode, from 0."""
         return _ConditionBuilder(step_index=True)
 
     @staticmethod
     def steps_since_applied() -> _ConditionBuilder:
-        """How many steps there were since this config's last item (or ever)."""
+        """Returns the number of steps since this config's last item (or in total)."""
         return _ConditionBuilder(steps_since_applied=True)
 
     @staticmethod
     def is_end_episode() -> ConditionProto:
-        """A condition itself: `end_episode` has been called."""
+        """Returns a condition that holds when `end_episode` is called."""
         return ConditionProto(is_end_episode=True, eq=1)
 
     @staticmethod
     def data(step_structure: Any) -> Any:
-        """The newest step's leaves, of which one integer or boolean may be compared.
+        """Returns the newest step's leaves; an integer or boolean can be compared.
 
         Args:
           step_structure: As for `create_reference_step`.
 
         Returns:
-          The same nest. A comparison of a leaf that has no value is false.
+          The same nest. The comparison of a leaf without a value is false.
         """
         builders = [
             _ConditionBuilder(flat_source_index=i)
@@ -171,7 +172,7 @@ class Condition:
 
 
 def constant_priority_fn(value: float) -> patterns.Priority:
-    """Returns what gives every item the same priority.
+    """Returns a constant priority for all items.
 
     Args:
       value: The priority.
@@ -187,16 +188,17 @@ def td_error(
     step_structure: Any,
     get_field_from_step_fn: Callable[[Any], Any],
 ) -> patterns.Priority:
-    """Returns what makes the priority of an item from the errors of its steps.
+    """Returns a priority that is computed from the errors of an item's steps.
 
     It is `w max(|error|) + (1 - w) mean(|error|)`, as in R2D2 (Kapturowski et al. 2019,
     https://openreview.net/pdf?id=r1lyTjAqYX, section 2.3).
 
     Args:
-      max_priority_weight: `w`.
+      max_priority_weight: The weight `w` of the maximum.
       step_structure: As for `create_reference_step`.
-      get_field_from_step_fn: Chooses the leaf that holds the error, one number a step.
-        The pattern must use it; if more than once, its last use counts.
+      get_field_from_step_fn: Returns the leaf that holds the error, one number per
+        step. The pattern must contain it. If it does so several times, its last use is
+        taken.
 
     Raises:
       ValueError: If the weight is below 0 or not finite.
@@ -209,14 +211,14 @@ def td_error(
 
 
 class _RefNode:
-    """A leaf of a reference step: indexed, it gives a node of a pattern."""
+    """A leaf of a reference step, which is indexed to get a node of a pattern."""
 
     def __init__(self, index: int, path: tuple[Any, ...]) -> None:
         self._index = index
         self._path = path
 
     def __getitem__(self, key: int | slice) -> patterns.PatternNode:
-        """Returns the steps that `key` chooses, counted back from the newest."""
+        """Returns the steps that `key` selects, counted back from the newest."""
         if isinstance(key, int | np.integer):
             key = slice(int(key))
         elif not isinstance(key, slice):
@@ -230,7 +232,7 @@ class _RefNode:
                 ),
             )
         except ValueError as error:
-            raise ValueError(f"Of the leaf at path {self._path}: {error}") from None
+            raise ValueError(f"At path {self._path}: {error}") from None
 
 
 def _merged_spec(
@@ -264,9 +266,9 @@ def _merged_spec(
 
 
 class _ConditionBuilder:
-    """What is to be compared, perhaps modulo a number."""
+    """A value to compare, perhaps modulo a number."""
 
-    __hash__ = None  # type: ignore[assignment]  # `==` makes a condition.
+    __hash__ = None  # type: ignore[assignment]  # `==` creates a condition.
 
     def __init__(self, mod: int | None = None, **value: Any) -> None:
         self._mod = mod
@@ -303,7 +305,7 @@ class _ConditionBuilder:
     def _at_least(self, number: int, inverse: bool) -> ConditionProto:
         if self._mod is not None:
             raise ValueError(
-                f"A value modulo {self._mod} is compared by <, <=, > or >=; use == or "
-                "!=, in several configs if need be."
+                f"A value modulo {self._mod} was compared with <, <=, > or >=; use == "
+                "or !=, in several configs if necessary."
             )
         return ConditionProto(ge=number, inverse=inverse, **self._value)

@@ -1,7 +1,7 @@
-"""What a structured writer writes, and when: declarations, checked as they are made.
+"""The configs of a structured writer, which are checked when they are created.
 
-These stand where Reverb has protocol buffers (`patterns_pb2`) and have their fields.
-They are made by the functions of `structured_writer`, which is where to look first.
+They replace Reverb's protocol buffers (`patterns_pb2`) and have the same fields. The
+functions of `structured_writer` create them: start reading there.
 """
 
 from __future__ import annotations
@@ -17,14 +17,11 @@ class PatternNode:
     """Some of the last steps of one column.
 
     Attributes:
-      flat_source_index: Which of the flattened step's leaves is the column.
-      start: The first step, counted back from the newest, which is -1; None: the one
-        step `stop`, without a dimension of time.
-      stop: The step before which they end; None or 0: the newest is among them.
-      step: They are this far apart; None: 1.
-
-    Raises:
-      ValueError: If they cannot be counted back from the newest step.
+      flat_source_index: The index of the column among the flattened step's leaves.
+      start: The first step, counted back from the newest, which is -1; None for the
+        single step `stop`, without a time dimension.
+      stop: The step after the last one; None or 0 to include the newest step.
+      step: The distance between steps; None for 1.
     """
 
     flat_source_index: int = 0
@@ -33,33 +30,38 @@ class PatternNode:
     step: int | None = None
 
     def __post_init__(self) -> None:
+        """Checks the steps.
+
+        Raises:
+          ValueError: If they cannot be counted back from the newest step.
+        """
         fault = self._fault()
         if fault:
             raise ValueError(
-                f"{fault} Count back from the newest step: [-1] is this step, [-3:] "
-                "are the last three."
+                f"{fault} Count back from the newest step: [-1] is the newest step, "
+                "[-3:] the last three."
             )
 
     @property
     def is_squeezed(self) -> bool:
-        """Whether it is one step, without a dimension of time."""
+        """Whether it is a single step without a time dimension."""
         return self.start is None
 
     @property
     def age(self) -> int:
-        """How many steps it looks back."""
+        """The number of steps that it looks back."""
         return -(self.stop or 0) if self.start is None else -self.start
 
     @property
     def ages(self) -> Sequence[int]:
-        """How far back each of its steps lies, the oldest first; the newest is 1."""
+        """How far back each step lies, oldest first; the newest step is 1."""
         if self.start is None:
             return [self.age]
         return range(-self.start, -(self.stop or 0), -(self.step or 1))
 
     @property
     def key(self) -> int | slice:
-        """What gives its steps when a column is indexed by it."""
+        """The index that selects these steps of a column."""
         if self.start is None:
             return -self.age
         return slice(self.start, self.stop or None, self.step)
@@ -91,16 +93,17 @@ class PatternNode:
 
 @dataclasses.dataclass(frozen=True)
 class ModuloEq:
-    """`value % mod == eq`, where values below 0 have no remainder above 0.
-
-    Raises:
-      ValueError: If no value could fulfil it.
-    """
+    """The comparison `value % mod == eq`. Negative values have remainders <= 0."""
 
     mod: int
     eq: int
 
     def __post_init__(self) -> None:
+        """Checks the numbers.
+
+        Raises:
+          ValueError: If no value could have this remainder.
+        """
         if self.mod <= 0:
             raise ValueError(f"`mod_eq.mod` must be > 0 but got {self.mod}.")
         if self.eq < 0:
@@ -113,19 +116,16 @@ class Condition:
 
     Attributes:
       step_index: Compares the newest step's number in its episode, from 0.
-      steps_since_applied: Compares how many steps there were since the config's last
-        item (or ever), the newest included.
-      buffer_length: Compares the number of steps that can be looked back at, which
-        grows to the most that any config asks for.
+      steps_since_applied: Compares the number of steps since the config's last item (or
+        in total), including the newest.
+      buffer_length: Compares the number of steps that are available for looking back,
+        which grows to the maximum that any config needs.
       is_end_episode: Compares 1 at the end of an episode, else 0.
       flat_source_index: Compares the newest value of this leaf of the step.
-      eq: Is the value equal to this?
-      ge: Is the value at least this?
-      mod_eq: Has the value this remainder?
-      inverse: Whether the answer has to be no.
-
-    Raises:
-      ValueError: If not one value and one comparison are chosen.
+      eq: The value must be equal to this.
+      ge: The value must be at least this.
+      mod_eq: The value must have this remainder.
+      inverse: Whether to invert the result of the comparison.
     """
 
     step_index: bool = False
@@ -139,6 +139,11 @@ class Condition:
     inverse: bool = False
 
     def __post_init__(self) -> None:
+        """Checks the fields.
+
+        Raises:
+          ValueError: If there is not exactly one value and one comparison.
+        """
         lefts = [self.step_index, self.steps_since_applied, self.buffer_length]
         lefts += [self.is_end_episode, self.flat_source_index is not None]
         if sum(lefts) != 1:
@@ -164,7 +169,7 @@ class Condition:
             )
 
     def holds(self, value: Any) -> Any:
-        """Returns whether `value`, an integer or a tensor of one, fulfils it."""
+        """Returns whether the condition holds for an integer, or an integer tensor."""
         if self.eq is not None:
             answer = value == self.eq
         elif self.ge is not None:
@@ -186,11 +191,11 @@ class ConstantPriorityFn:
 
 @dataclasses.dataclass(frozen=True)
 class TDError:
-    """A priority from the errors in a column, mixed of their maximum and their mean.
+    """A priority from the errors in a column: a mix of their maximum and mean.
 
     Attributes:
-      max_priority_weight: The maximum's part.
-      flat_source_index: Which of the flattened step's leaves is the column.
+      max_priority_weight: The weight of the maximum.
+      flat_source_index: The index of the column among the flattened step's leaves.
     """
 
     max_priority_weight: float
@@ -199,16 +204,23 @@ class TDError:
 
 @dataclasses.dataclass(frozen=True)
 class Priority:
-    """How items get their priority: one of two ways.
+    """The priority of items, in one of two ways.
 
-    Raises:
-      ValueError: If not one way is given, or its number is below 0 or not finite.
+    Attributes:
+      constant_fn: The same priority for every item, or None.
+      td_error: A priority from errors, or None.
     """
 
     constant_fn: ConstantPriorityFn | None = None
     td_error: TDError | None = None
 
     def __post_init__(self) -> None:
+        """Checks the fields.
+
+        Raises:
+          ValueError: If there is not exactly one way, or its number is below 0 or
+            not finite.
+        """
         if (self.constant_fn is None) == (self.td_error is None):
             raise ValueError(
                 "A priority is either `constant_fn` or `td_error`, but got "
@@ -225,14 +237,14 @@ class Priority:
 
 @dataclasses.dataclass
 class Config:
-    """What one kind of item is made of, where it goes, and when it is made.
+    """The pattern, the table, the priority and the conditions of one kind of item.
 
     Attributes:
       flat: The item's leaves, in the order of the flattened pattern.
-      pattern_structure: The pattern, with None for every leaf.
-      table: The table's name.
-      priority: How items get their priority.
-      conditions: All of these must hold.
+      pattern_structure: The pattern, with None in place of every leaf.
+      table: The name of the table.
+      priority: The priority of the items.
+      conditions: The conditions, which must all hold.
     """
 
     flat: list[PatternNode]
@@ -243,15 +255,15 @@ class Config:
 
     @property
     def is_for_ends_only(self) -> bool:
-        """Whether it makes items at ends of episodes only."""
+        """Whether it creates items only at the ends of episodes."""
         return any(condition.is_end_episode for condition in self.conditions)
 
 
 def check_configs(configs: Sequence[Config]) -> None:
-    """Checks that every config can make items.
+    """Checks that every config can create items.
 
     Raises:
-      ValueError: If there are none, or one cannot; the text says which.
+      ValueError: If there is no config, or one can create no items.
     """
     if not configs:
         raise ValueError("At least one config must be provided.")
@@ -262,7 +274,7 @@ def check_configs(configs: Sequence[Config]) -> None:
 
 
 def history_length(configs: Sequence[Config]) -> int:
-    """Returns how many of the last steps the configs look back at."""
+    """Returns the number of recent steps that the configs need."""
     return max(node.age for config in configs for node in config.flat)
 
 
@@ -275,7 +287,7 @@ def _fault_of(config: Config) -> str:
     columns = [node.flat_source_index for node in config.flat]
     if td_error is not None and td_error.flat_source_index not in columns:
         return (
-            f"the priority is made of column {td_error.flat_source_index}, but the "
-            f"pattern uses the columns {columns} only. Add it to the pattern."
+            f"the priority uses column {td_error.flat_source_index}, but the pattern "
+            f"only has the columns {columns}. Add it to the pattern."
         )
     return ""

@@ -1,4 +1,4 @@
-"""When the configs of a structured writer apply, step by step."""
+"""Decides, step by step, which configs of a structured writer apply."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from tfrl.replay_service.patterns import configs as patterns
 
 
 class State:
-    """What conditions look at.
-
-    Args:
-      columns: The number of columns of the patterns.
-      watched: The leaves that conditions look at.
-      history: How many steps back the patterns look.
-    """
+    """The state that conditions depend on."""
 
     def __init__(self, columns: int, watched: list[int], history: int) -> None:
+        """Creates the state before the first step.
+
+        Args:
+          columns: The number of columns of the patterns.
+          watched: The leaves that conditions compare.
+          history: The number of recent steps that the patterns need.
+        """
         self.watched = watched
-        # A bit for each of the last steps, the lowest for the newest: has it a value?
+        # A bit per recent step, the lowest for the newest: whether it has a value.
         self.present = [0] * columns
         self.values: dict[int, int] = {}
         self.step_index = -1
-        self.num_steps = 0  # Those with any data since the writer was made.
+        self.num_steps = 0  # Steps with any data so far.
         self.buffer_length = 0
-        self.has_data = False  # Whether the newest step has any, in this episode.
+        self.has_data = False  # Whether the newest step of this episode has any data.
         self.step_is_open = False
         self._history = history
         self._all_steps = (1 << history) - 1
@@ -35,7 +36,7 @@ class State:
     def add(
         self, values: list[Any], watched: Mapping[int, int], partial_step: bool
     ) -> None:
-        """Notes a step, or more of the one that is open."""
+        """Adds a step, or more leaves of an open step."""
         if not self.step_is_open:
             self.step_index += 1
             self.buffer_length = min(self.buffer_length + 1, self._history)
@@ -54,7 +55,7 @@ class State:
             self.num_steps += 1
 
     def end_episode(self, clear_buffers: bool) -> None:
-        """Notes that the next step is the first of an episode."""
+        """Records that the next step is the first of an episode."""
         self.step_index = -1
         self.has_data = False
         self.step_is_open = False
@@ -64,19 +65,20 @@ class State:
 
 
 class Rule:
-    """A config, and when it last made an item.
-
-    Args:
-      config: The config.
-      columns: The leaves that the trajectory writer gets.
-    """
+    """A config, and the step of its last item."""
 
     def __init__(self, config: patterns.Config, columns: list[int]) -> None:
+        """Creates a rule without an item so far.
+
+        Args:
+          config: The config.
+          columns: The leaves of the steps that the trajectory writer receives.
+        """
         self.config = config
         self.parts = [
             (columns.index(node.flat_source_index), node.key) for node in config.flat
         ]
-        self.applied_at = 0  # Of `State.num_steps`.
+        self.applied_at = 0  # `State.num_steps` at the last item.
         needs: dict[int, int] = {}
         for node, (column, _) in zip(config.flat, self.parts, strict=True):
             for age in node.ages:
@@ -84,7 +86,7 @@ class Rule:
         self._needs = list(needs.items())
 
     def applies(self, state: State, is_end_episode: bool) -> bool:
-        """Whether an item is to be made of the newest step."""
+        """Returns whether to create an item at the newest step."""
         if self.applied_at == state.num_steps:
             return False
         for column, bits in self._needs:
@@ -97,7 +99,7 @@ class Rule:
         return True
 
     def priority(self, trajectory: Sequence[Any]) -> float:
-        """Returns the priority of an item made of these columns."""
+        """Returns the priority of an item with these columns."""
         priority = self.config.priority
         if priority.constant_fn is not None:
             return priority.constant_fn.value

@@ -1,4 +1,4 @@
-"""How samples come from a server: as NumPy batches, and as `tf.data`.
+"""Sampling from a server: as batches of NumPy arrays, and as `tf.data`.
 
 >>> from tfrl import replay_service as reverb
 >>> from tfrl.replay_service.sampling import sampler

@@ -1,4 +1,4 @@
-"""Whether a table and its samples are what a reader expects, in Reverb's words."""
+"""Checks of tables and samples against expected specs, with Reverb's messages."""
 
 from __future__ import annotations
 
@@ -14,10 +14,15 @@ Shape = tuple[int | None, ...] | None
 def check_signature(
     table: str, specs: Sequence[Leaf], signature: Sequence[Leaf]
 ) -> None:
-    """Checks what is expected of a table against what its signature says.
+    """Checks the expected specs of a table's items against its signature.
+
+    Args:
+      table: The name of the table.
+      specs: The expected specs, flat.
+      signature: The signature of the table, flat.
 
     Raises:
-      ValueError: If they contradict one another.
+      ValueError: If they contradict each other.
     """
     listed = f"Table signature: {signatures.describe(signature)}"
     if len(specs) != len(signature):
@@ -37,7 +42,12 @@ def check_signature(
 
 
 def check_rows(table: str, specs: Sequence[Leaf], columns: Sequence[RowSpec]) -> None:
-    """Checks what is expected of a table's samples against what they are.
+    """Checks the columns of a table's samples against the expected specs.
+
+    Args:
+      table: The name of the table.
+      specs: The expected specs, flat.
+      columns: The dtype and shape of each column.
 
     Raises:
       ValueError: If they differ.
@@ -63,13 +73,13 @@ def check_rows(table: str, specs: Sequence[Leaf], columns: Sequence[RowSpec]) ->
 def check_same_shapes(
     first: Sequence[RowSpec], other: Sequence[RowSpec], index: int, offset: int
 ) -> None:
-    """Checks that rows can be in one batch.
+    """Checks that two rows can be in one batch.
 
     Args:
       first: The columns of the first row.
-      other: Those of another.
-      index: Which row of the batch the other is.
-      offset: How many components of an element are before the columns.
+      other: The columns of another row.
+      index: The index of the other row in the batch.
+      offset: The number of components of an element before the columns.
 
     Raises:
       ValueError: If the shapes differ.

@@ -1,4 +1,4 @@
-"""Samples for `Client.sample`, on connections that are kept for the next call."""
+"""Samples for `Client.sample`, with a pool of connections."""
 
 from __future__ import annotations
 
@@ -12,15 +12,20 @@ from tfrl.replay_service.replay_sample import SampleInfo
 from tfrl.replay_service.sampling import sampler
 from tfrl.replay_service.sampling.sampler_session import SamplerSession
 
-_AHEAD = 64  # Samples that are drawn before they are asked for.
-_IDLE = 4  # Connections that are kept.
+_AHEAD = 64  # Maximum number of samples that are drawn ahead of their use.
+_IDLE = 4  # Maximum number of idle connections.
 
 
 class ClientSamples:
-    """Draws samples, for any thread."""
+    """Draws samples, in any thread."""
 
     def __init__(self, server_address: str, access: Mapping[str, Any]):
-        """Takes down the server's address, and the client's options for connecting."""
+        """Creates an empty pool.
+
+        Args:
+          server_address: "host:port".
+          access: The client's options for `connection.connect`.
+        """
         self._server_address = server_address
         self._access = access
         self._lock = threading.Lock()
@@ -32,7 +37,7 @@ class ClientSamples:
         """Yields items of a table; none if `num_samples` is negative.
 
         Raises:
-          ReplayUnavailable: If there is no server.
+          ReplayUnavailable: If no server answers.
         """
         if num_samples < 0:
             return
@@ -55,7 +60,7 @@ class ClientSamples:
             self._keep(stream.detach())
 
     def after_fork(self) -> None:
-        """Leaves the parent's connections and lock, which may be held there."""
+        """Abandons the parent's connections and its lock, which may be held."""
         self._lock = threading.Lock()
         self._idle = []
 
@@ -70,10 +75,10 @@ class ClientSamples:
 
 
 def steps(data: Sequence[np.ndarray]) -> Iterator[list[np.ndarray]]:
-    """Yields an item step by step.
+    """Yields the steps of an item.
 
     Raises:
-      ValueError: If its columns have different lengths.
+      ValueError: If the columns of the item have different lengths.
     """
     lengths = {len(column) if column.ndim else None for column in data}
     if len(lengths) != 1 or None in lengths:

@@ -1,4 +1,4 @@
-"""`tf.data.Dataset`s over sample streams: what both datasets are made of."""
+"""The common base of both datasets: a `tf.data.Dataset` of a sample stream."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tfrl.specs import dtype_names
 class SamplingDataset(tf.data.Dataset):
     """Samples of a table, or their time steps, as a `tf.data.Dataset`.
 
-    See `TrajectoryDataset` and `TimestepDataset`, which differ in `_timesteps` only.
+    See `TrajectoryDataset` and `TimestepDataset`, which differ only in `_timesteps`.
     """
 
     _timesteps = False
@@ -37,31 +37,32 @@ class SamplingDataset(tf.data.Dataset):
         tls_root_certificates: bytes | None = None,
         timeout: float = 30.0,
     ):
-        """Describes the samples to draw; drawing begins with an iterator's first call.
+        """Creates a dataset. Sampling starts with the first call of an iterator.
 
         Args:
-          server_address: "host:port", a string or a tensor of one.
-          table: The table's name, likewise.
+          server_address: "host:port", a string or a string tensor.
+          table: The name of the table, a string or a string tensor.
           dtypes: A nest of the data's dtypes.
           shapes: The same nest of `tf.TensorShape`s, whose dimensions may be unknown.
-          max_in_flight_samples_per_worker: How many samples the server may draw ahead
-            of their use. More are faster, up to two or three batches, and older.
-          num_workers_per_iterator: By how much to multiply that; -1 is 1. Samples of
-            an iterator come in the order in which the server draws them in any case.
-          max_samples_per_stream: The most samples in one request; -1 sets no limit.
-          rate_limiter_timeout_ms: After how many milliseconds of waiting for the
-            table's rate limiter the dataset ends; -1 waits for any time.
-          max_samples: After how many items the dataset ends; -1 for no end.
-          token: What the server asks for, if it does; by default the environment
-            variable TFRL_REPLAY_TOKEN.
-          tls_root_certificates: By which to check a server that encrypts; see
+          max_in_flight_samples_per_worker: The maximum number of samples that the
+            server draws ahead of their use. Up to two or three batches, more are
+            faster, but also older.
+          num_workers_per_iterator: A factor for `max_in_flight_samples_per_worker`; -1
+            is 1. The samples of an iterator always arrive in the order of their draws.
+          max_samples_per_stream: The maximum number of samples in one request; -1 for
+            no limit.
+          rate_limiter_timeout_ms: The number of milliseconds of waiting for the table's
+            rate limiter after which the dataset ends; -1 for no limit.
+          max_samples: The number of items after which the dataset ends; -1 for no end.
+          token: The server's token, if it has one; by default the environment variable
+            TFRL_REPLAY_TOKEN.
+          tls_root_certificates: The certificates that verify the server's; see
             `connection.connect`.
-          timeout: Seconds to keep trying to reach a server that is gone or not there
-            yet.
+          timeout: The number of seconds to keep trying to reach a server.
 
         Raises:
           ValueError: If `dtypes` and `shapes` are different nests, or a number is out
-            of its range.
+            of range.
         """
         tree.assert_same_structure(dtypes, shapes, check_types=False)
         _check_positive(
@@ -75,7 +76,7 @@ class SamplingDataset(tf.data.Dataset):
                 "integer >= -1"
             )
         _check_positive("max_samples", max_samples, -1)
-        # In tf.data a list is a tensor.
+        # tf.data converts lists to tensors.
         data = tree.map_structure(
             tf.TensorSpec,
             tree.map_structure(tf.TensorShape, _without_lists(shapes)),
@@ -120,27 +121,27 @@ class SamplingDataset(tf.data.Dataset):
         tls_root_certificates: bytes | None = None,
         timeout: float = 30.0,
     ) -> Any:
-        """Makes a dataset of what the table's signature says.
+        """Creates a dataset with the dtypes and shapes of a table's signature.
 
         Args:
-          server_address: See the constructor, as for all others.
-          table: Its name.
+          server_address: See the constructor.
+          table: The name of the table, a string.
           max_in_flight_samples_per_worker: See the constructor.
           num_workers_per_iterator: See the constructor.
           max_samples_per_stream: See the constructor.
           rate_limiter_timeout_ms: See the constructor.
-          get_signature_timeout_secs: Seconds for the server to answer; by default
-            `timeout` of them to reach it.
+          get_signature_timeout_secs: The number of seconds for the server to answer;
+            by default `timeout` limits only the attempts to reach it.
           max_samples: See the constructor.
           token: See the constructor.
           tls_root_certificates: See the constructor.
           timeout: See the constructor.
 
         Raises:
-          ValueError: If there is no such table, or it has no signature; and as the
-            constructor.
-          DeadlineExceededError: If `get_signature_timeout_secs` were not enough.
-          ReplayUnavailable: If there is no server.
+          ValueError: If there is no such table, it has no signature, or a number is out
+            of range.
+          DeadlineExceededError: If there is no answer in `get_signature_timeout_secs`.
+          ReplayUnavailable: If no server answers.
         """
         from tfrl.replay_service.client import Client
 
@@ -181,18 +182,18 @@ class SamplingDataset(tf.data.Dataset):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> tf.data.Dataset:
-        """Returns batches as `tf.data.Dataset.batch` does, put together at once.
+        """Returns batches like `tf.data.Dataset.batch`, assembled without single rows.
 
         Args:
-          batch_size: How many elements.
-          drop_remainder: Whether to leave out a last batch that is smaller.
-          num_parallel_calls: Makes no difference here.
-          deterministic: Likewise.
-          name: Likewise.
+          batch_size: The number of elements per batch.
+          drop_remainder: Whether to drop a smaller last batch.
+          num_parallel_calls: Has no effect.
+          deterministic: Has no effect.
+          name: Has no effect.
 
         Raises:
-          tf.errors.InvalidArgumentError: If `batch_size` is below 1; by the iterator,
-            if elements have different shapes.
+          tf.errors.InvalidArgumentError: If `batch_size` is below 1. The iterator
+            raises it if elements have different shapes.
         """
         static_size = tf.get_static_value(batch_size)
         if static_size is not None and static_size < 1:
@@ -212,7 +213,7 @@ class SamplingDataset(tf.data.Dataset):
         return [self._pipeline]
 
     def _rows(self) -> tf.data.Dataset:
-        """Returns the elements, from batches of as many as there are."""
+        """Returns a dataset of the elements, which splits batches of variable size."""
         batches = self._batches(self._batch_spec(None), 0, False)
         leaves = tf.nest.flatten(self._element_spec)
         variant = sample_generator.unbatched(batches, leaves)
@@ -240,8 +241,8 @@ class SamplingDataset(tf.data.Dataset):
 
 def _dataset(variant: Any, spec: Any) -> tf.data.Dataset:
     options = tf.data.Options()
-    # Nothing may be drawn further ahead than has been asked for. And the thread that
-    # tunes may miss that its iterator is deleted, which then takes up to a minute.
+    # Autotuning could draw further ahead than requested. Its thread may also miss that
+    # an iterator is deleted, and then delay this for up to a minute.
     options.autotune.enabled = False
     options.experimental_optimization.inject_prefetch = False
     options.experimental_optimization.map_parallelization = False

@@ -1,8 +1,8 @@
-"""Batches of samples as a generator in `tf.data`, each by one call of Python.
+"""A generator of batches in `tf.data`, with one call of Python per batch.
 
-A stream waits for its server only a moment at a time. Then its batches end, and it is
-asked whether there are more: so the pipeline notices when its iterator is deleted,
-however long a limiter takes.
+A stream waits for its server only for a short time. Then its inner dataset ends, and an
+outer one asks whether there is more. So the pipeline notices the deletion of its
+iterator even while a rate limiter holds back samples.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ import tensorflow as tf
 from tfrl.replay_service.sampling.sampler import Exhausted, SampleStream
 from tfrl.specs import spec_json
 
-_SLICE = 0.1  # Seconds that a call waits for the server.
-_MOST_TAKEN_APART = 256  # Rows that come at once to be handed out one by one.
+_SLICE = 0.1  # Maximum seconds that a call waits for the server.
+_MOST_TAKEN_APART = (
+    256  # Maximum number of rows that are fetched together and yielded one by one.
+)
 _ARGUMENTS = [
     *[tf.TensorSpec([], tf.string)] * 3,
     tf.TensorSpec([], tf.int64),
@@ -32,22 +34,22 @@ _ARGUMENTS = [
 def batches(specs: Sequence[Any], *arguments: Any) -> Any:
     """Returns the variant tensor of a dataset of batches.
 
-    Each of its iterators has a stream of its own. As all functions in it are shared by
-    the datasets with the same specs, nothing is traced for another one.
+    Each iterator has its own stream. Datasets with the same specs share all functions,
+    so another dataset needs no tracing.
 
     Args:
-      specs: Of the components of a batch.
-      *arguments: Tensors: server address, table, and the other arguments of
-        `SampleStream` in JSON, all strings; how many rows a batch has, int64, 0 for as
-        many as there are; and whether to leave out a last batch that is smaller.
+      specs: The specs of the components of a batch.
+      *arguments: The server's address, the table's name and the other arguments of
+        `SampleStream` as JSON, all string tensors; the number of rows per batch, int64,
+        0 for a variable number; and whether to drop a smaller last batch.
     """
     return tf.raw_ops.FlatMapDataset(
         input_dataset=tf.raw_ops.TensorDataset(
             components=arguments, output_shapes=[[]] * len(arguments)
         ),
         other_arguments=[],
-        # The function hides the generator from tf.data, which cannot optimise it and
-        # would warn of that.
+        # The function hides the generator from tf.data, which would warn that it cannot
+        # optimise it.
         f=_generate(tuple(specs)),
         **_outputs(specs),
     )
@@ -57,8 +59,8 @@ def unbatched(variant: Any, specs: Sequence[Any]) -> Any:
     """Returns the variant tensor of a dataset of rows.
 
     Args:
-      variant: The tensor of a dataset of batches.
-      specs: Of the components of a row.
+      variant: The variant tensor of a dataset of batches.
+      specs: The specs of the components of a row.
     """
     return tf.raw_ops.UnbatchDataset(input_dataset=variant, **_outputs(specs))
 
@@ -72,7 +74,7 @@ def _outputs(specs: Sequence[Any]) -> dict[str, Any]:
 
 @functools.cache
 def _generate(specs: tuple[Any, ...]) -> Any:
-    """Returns a function that makes a dataset from the arguments of its stream."""
+    """Returns a function that creates a dataset from the arguments of its stream."""
     number = tf.TensorSpec([], tf.int64)
     opened = _function(
         lambda *arguments: tf.ensure_shape(
@@ -106,9 +108,9 @@ def _generate(specs: tuple[Any, ...]) -> Any:
             input_dataset=readers,
             other_arguments=[],
             f=following,
-            # In the thread that asks: handing on to another and back takes longer.
+            # Runs in the calling thread: switching threads takes longer.
             use_inter_op_parallelism=False,
-            # So it may end.
+            # The dataset may end.
             preserve_cardinality=False,
             **_outputs(specs),
         )
@@ -140,7 +142,7 @@ def _function(function: Callable[..., Any], *signature: Any) -> Any:
 
 
 class _Reader:
-    """An iterator's stream."""
+    """The stream of one iterator."""
 
     def __init__(self, stream: SampleStream, batch_size: int, drop_remainder: bool):
         self.stream = stream
@@ -149,10 +151,10 @@ class _Reader:
         self._drop_remainder = drop_remainder
 
     def next(self) -> list[np.ndarray]:
-        """Returns rows.
+        """Returns the next rows.
 
         Raises:
-          StopIteration: If there are none yet, or if there are no more.
+          StopIteration: If there are none yet, or no more.
         """
         size = self._batch_size
         try:
@@ -164,7 +166,7 @@ class _Reader:
             self.has_ended = True
             raise StopIteration from None
         except RuntimeError as error:
-            # Of which TensorFlow would not know the kind.
+            # TensorFlow does not know this type of error.
             raise ValueError(str(error)) from None
         if batch is None:
             raise StopIteration
@@ -206,7 +208,7 @@ def _open(
 
 
 def _goes_on(number: Any) -> np.int64:
-    """Returns a reader's number again, if there may be more of it."""
+    """Returns the number of a reader that may have more rows, else raises."""
     if _readers[int(number)].has_ended:
         raise StopIteration
     return np.int64(number)
@@ -225,11 +227,11 @@ def _close(number: Any) -> np.int64:
 
 @functools.cache
 def _close_at_exit() -> None:
-    # Now, not when imported: what was there before, such as a server, ends after it.
+    # Registered late, so that it runs before a server's own handler.
     atexit.register(_close_all)
 
 
 def _close_all() -> None:
-    """Ends the waiting of TensorFlow's threads before Python is gone."""
+    """Ends the waiting of TensorFlow's threads before the interpreter ends."""
     for reader in list(_readers.values()):
         reader.stream.close()

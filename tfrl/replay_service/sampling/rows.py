@@ -1,4 +1,4 @@
-"""Messages with samples as rows, and the batches that rows are gathered into."""
+"""Rows from messages with samples, and the batches that they are copied into."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ INFO_DTYPES = SampleInfo(
     *map(np.dtype, ("uint64", "float64", "int64", "float64", "int32"))
 )
 
-_ALIGNMENT = 64  # Bytes; TensorFlow copies what is not aligned so.
-_SMALL = 1 << 16  # Bytes; columns below it share memory, which costs less to get.
-_WORTH_KEEPING = 1 << 20  # Bytes of a batch whose memory is used again.
-_MOST_KEPT = 6  # Batches: what two prefetched ones and their neighbours take.
+_ALIGNMENT = 64  # Bytes; TensorFlow copies arrays with a smaller alignment.
+_SMALL = 1 << 16  # Bytes; smaller columns share one allocation.
+_WORTH_KEEPING = 1 << 20  # Minimum bytes of a batch whose memory is reused.
+_MOST_KEPT = 6  # Batches; enough for two prefetched ones and those in use.
 
 RowSpec = tuple[np.dtype, tuple[int, ...]]
 
 
 class Layout:
-    """What the items of a message look like, and where their steps are.
+    """The form of the items of a message, and the location of their steps.
 
     Attributes:
       specs: The dtype and shape of each column of a row.
-      item_rows: How many rows an item has: its time steps, or 1.
+      item_rows: The number of rows of an item: its time steps, or 1.
     """
 
     def __init__(
@@ -41,15 +41,15 @@ class Layout:
         memory: ArenaView | None,
         timesteps: bool,
     ):
-        """Reads the server's definition.
+        """Creates a layout from the server's definition.
 
         Args:
-          definition: Of a layout, as messages have it.
-          memory: The server's, None if data come along.
-          timesteps: Whether rows are the time steps of the items, or the items.
+          definition: The definition of the layout in a message.
+          memory: The server's memory; None if messages contain the data.
+          timesteps: Whether rows are the time steps of items, or whole items.
 
         Raises:
-          ValueError: If items have no time steps in common.
+          ValueError: If the columns of an item have different numbers of time steps.
         """
         lengths = definition["lengths"]
         self._ends = np.cumsum(lengths).tolist()
@@ -74,11 +74,11 @@ class Layout:
         )
 
     def rows(self, arrays: Sequence[np.ndarray], pinned: bool) -> Rows:
-        """Returns what a message brought.
+        """Returns the rows of a message.
 
         Args:
-          arrays: The message's.
-          pinned: Whether the server has to be told when the data have been copied.
+          arrays: The arrays of the message.
+          pinned: Whether the server waits for the rows to be released.
         """
         info, data = list(arrays[: len(INFO_DTYPES)]), arrays[len(INFO_DTYPES) :]
         if self.item_rows > 1:
@@ -95,7 +95,7 @@ class Layout:
             if key not in ranges:
                 ranges[key] = self._steps_of(slots, range_, squeezed)
             indices.append(ranges[key])
-        # The view stays referred to by the layout, and keeps the memory mapped.
+        # The layout keeps a reference to the view, and so the memory stays mapped.
         memory = [self._memory.columns[column] for _, _, column in self._columns]
         return Rows(self, info, memory, list(indices), pinned)
 
@@ -120,12 +120,12 @@ def _count_timesteps(columns: Sequence[dict[str, Any]], lengths: list[int]) -> i
 
 
 class Rows:
-    """Rows that have come, some of which may have been taken already.
+    """Received rows, some of which may have been taken already.
 
     Attributes:
-      layout: Of the items that they belong to.
-      left: How many have not been taken.
-      pinned: Whether the server waits to hear that all have been.
+      layout: The layout of their items.
+      left: The number of rows that have not been taken.
+      pinned: Whether the server waits for the rows to be released.
     """
 
     __slots__ = (
@@ -146,7 +146,7 @@ class Rows:
         indices: list[np.ndarray | None],
         pinned: bool,
     ):
-        """Rows are `source[index]`, or those of the source itself without an index."""
+        """Creates rows; see `Layout.rows`."""
         self.layout = layout
         self.left = len(info[0])
         self.pinned = pinned
@@ -158,8 +158,13 @@ class Rows:
     def take(self, batch: list[np.ndarray], offset: int, count: int) -> int:
         """Copies the next `count` rows into a batch.
 
+        Args:
+          batch: The arrays of the batch.
+          offset: The index of the first row to write.
+          count: The number of rows.
+
         Returns:
-          How many items have been begun by it.
+          The number of items whose first row was copied.
         """
         start, stop = self._position, self._position + count
         end = offset + count
@@ -171,7 +176,7 @@ class Rows:
             if index is None:
                 target[offset:end] = source[start:stop]
             else:
-                # Of the modes only "raise" makes a copy first.
+                # Only the mode "raise" makes a copy first.
                 source.take(index[start:stop], 0, target[offset:end], "clip")
         self._position = stop
         self.left -= count
@@ -179,29 +184,29 @@ class Rows:
         return -(-stop // item_rows) + (-start // item_rows)
 
     def copy(self) -> None:
-        """Copies what is left, so that it lasts when the server's memory does not."""
+        """Copies the remaining rows out of the server's memory."""
         for i, index in enumerate(self._indices):
             if index is not None:
                 self._sources[i] = self._sources[i].take(index, 0, mode="clip")
                 self._indices[i] = None
 
     def items_left(self) -> int:
-        """Returns how many items have not been begun."""
+        """Returns the number of items of which no row has been taken."""
         stop = self._position + self.left
         item_rows = self.layout.item_rows
         return stop // item_rows + (-self._position // item_rows)
 
 
 class Batches:
-    """Gives out memory for batches, that of earlier ones once nobody uses it."""
+    """Allocates memory for batches, and reuses that of batches no longer in use."""
 
     def __init__(self, reuse: bool = False):
-        """Starts with none.
+        """Creates an allocator without memory.
 
         Args:
-          reuse: Whether to use large memory again, which saves the system the trouble
-            to clear it. What looks at a batch must hold the batch's own arrays, or
-            what NumPy made of them.
+          reuse: Whether to reuse large memory, which the system then need not clear.
+            Users of a batch must keep references to its arrays, or to arrays that NumPy
+            derived from them.
         """
         self._reuse = reuse
         self._key: tuple[Any, ...] | None = None
@@ -209,7 +214,7 @@ class Batches:
         self._kept: list[_Memory] = []
 
     def take(self, specs: tuple[RowSpec, ...], count: int) -> list[np.ndarray]:
-        """Returns arrays for `count` rows: those of the info, then one per column."""
+        """Returns arrays for `count` rows: the fields of the info, then the columns."""
         if self._key != (specs, count):
             self._key = (specs, count)
             self._plan = _make_plan(specs, count)
@@ -226,7 +231,7 @@ class Batches:
 
 
 class _Plan(NamedTuple):
-    sizes: tuple[int, ...]  # Of the blocks, in bytes.
+    sizes: tuple[int, ...]  # The size of each block in bytes.
     places: tuple[tuple[tuple[int, ...], np.dtype, int, int], ...]  # ..., block, start.
 
 
@@ -262,7 +267,7 @@ def _allocate(plan: _Plan) -> _Memory:
 
 
 def _is_unused(memory: _Memory) -> bool:
-    """Whether nothing refers to the arrays, or to the blocks but the arrays."""
+    """Returns whether only the memory itself refers to its arrays and blocks."""
     alone = _REFERENCES_ALONE
     if max(map(sys.getrefcount, memory.arrays)) > alone:
         return False
@@ -270,5 +275,5 @@ def _is_unused(memory: _Memory) -> bool:
     return sum(map(sys.getrefcount, memory.blocks)) <= expected
 
 
-# What is counted for an object that is in a list and nowhere else.
+# The reference count of an object that only one list refers to.
 _REFERENCES_ALONE = max(map(sys.getrefcount, [object()]))

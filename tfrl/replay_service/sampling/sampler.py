@@ -1,8 +1,8 @@
 """Streams of samples from a table, as batches of arrays, without TensorFlow.
 
-A stream keeps requests under way so that samples are there when they are asked for. On
-the server's own host, messages say where in its memory the steps of a sample are, and
-the stream copies them from there straight into the batch.
+A stream keeps requests in flight, so that samples are available when they are needed.
+On the server's own host, messages only contain the positions of a sample's steps in the
+server's memory, and the stream copies the steps directly into the batch.
 """
 
 from __future__ import annotations
@@ -26,23 +26,25 @@ from tfrl.replay_service.transport import wire
 from tfrl.specs import spec_json
 
 _LOGGER = logging.getLogger("tfrl.replay_service")
-_MOST_REQUESTED = 256  # Samples in one request.
-_MOST_LAYOUTS = 64  # Each of which may have a file of the server's open.
-_MOST_AHEAD = 4000  # Samples, each maybe a message; servers hold 4096 for a session.
+_MOST_REQUESTED = 256  # Maximum number of samples in one request.
+_MOST_LAYOUTS = 64  # Each may keep one of the server's files open.
+_MOST_AHEAD = (
+    4000  # Samples, of one message each at worst; a server keeps 4096 per session.
+)
 
 
 class Exhausted(Exception):
-    """A stream has come to its end."""
+    """The stream has ended."""
 
 
 class SampleStream:
-    """Samples of a table, drawn while they are asked for and a little ahead.
+    """Samples of a table, drawn on demand and slightly ahead.
 
-    The server draws at most `max_in_flight` samples more than the stream has handed
-    out. A connection that is lost is made again; what the server had drawn for the old
-    one, and the stream not copied yet, is drawn again.
+    The server draws at most `max_in_flight` samples more than the stream has returned.
+    The stream reconnects after a lost connection. Samples that it had not copied are
+    drawn again.
 
-    Used by one thread at a time, except for `close`.
+    Only one thread may use it at a time, except for `close`.
     """
 
     def __init__(
@@ -62,24 +64,25 @@ class SampleStream:
         tls_root_certificates: bytes | None = None,
         timeout: float = 30.0,
     ):
-        """Describes the stream; it connects when it is first asked for samples.
+        """Creates a stream, which connects when samples are first needed.
 
         Args:
           server_address: "host:port".
-          table: Its name.
-          max_in_flight: How many samples may be drawn ahead of their use.
-          timeout_ms: Milliseconds that the table's limiter may keep the stream waiting
-            before it ends; -1 for any time.
-          max_samples: After which the stream ends; -1 for no end.
-          max_samples_per_stream: Samples in one request; -1 leaves it to the stream.
-          timesteps: Whether to hand out the time steps of the items one by one.
-          specs: What each row has to be, checked against the table's signature and
-            the samples.
-          reuse_memory: See `sample_rows.Batches`.
-          session: One that `detach` of another stream of this server returned.
+          table: The name of the table.
+          max_in_flight: The maximum number of samples drawn ahead of their use.
+          timeout_ms: The number of milliseconds of waiting for the table's rate limiter
+            after which the stream ends; -1 for no limit.
+          max_samples: The number of samples after which the stream ends; -1 for no end.
+          max_samples_per_stream: The maximum number of samples in one request; -1 for
+            the default.
+          timesteps: Whether rows are the time steps of items, or whole items.
+          specs: The expected specs of a row, which are checked against the table's
+            signature and against the samples.
+          reuse_memory: See `rows.Batches`.
+          session: A session that `detach` of another stream of this server returned.
           token: See `connection.connect`.
           tls_root_certificates: See `connection.connect`.
-          timeout: Seconds to keep trying to reach a server.
+          timeout: The number of seconds to keep trying to reach a server.
         """
         self._address = server_address
         self._table = table
@@ -99,8 +102,8 @@ class SampleStream:
         self._layouts: dict[int, Layout] = {}
         self._rows: collections.deque[Rows] = collections.deque()
         self._outstanding: collections.deque[list[int]] = collections.deque()
-        self._ahead = 0  # Samples requested, and not handed out.
-        self._lent = 0  # Of those ahead, what the caller has but may not have used.
+        self._ahead = 0  # Samples requested and not returned.
+        self._lent = 0  # Samples of the last `next_rows`, which still count as ahead.
         self._to_release = 0
         self._batches = Batches(reuse_memory)
         self._batch: list[np.ndarray] | None = None
@@ -112,27 +115,27 @@ class SampleStream:
 
     @property
     def signature(self) -> list[spec_json.Leaf] | None:
-        """The table's, flat, once there have been samples; None if it has none."""
+        """The table's flat signature; None without one, or before the first samples."""
         return self._signature
 
     def next_batch(
         self, count: int, *, timeout: float | None = None
     ) -> list[np.ndarray] | None:
-        """Returns the next `count` rows, or fewer where the stream ends.
+        """Returns the next `count` rows, or fewer at the end of the stream.
 
         Args:
-          count: As long as None is returned, ask for the same number again.
-          timeout: Seconds; None for any time.
+          count: The number of rows. After a result of None, pass the same number again.
+          timeout: The number of seconds to wait; None for no limit.
 
         Returns:
-          The fields of `SampleInfo`, each `[count]`, and then each column of the data,
-          `[count, ...]`; None when time is up.
+          The fields of `SampleInfo`, each `[count]`, followed by the columns of the
+          data, each `[count, ...]`; None when time is up.
 
         Raises:
-          Exhausted: If there are no more.
-          ValueError: If the rows have different shapes or are not of the specs.
+          Exhausted: If the stream has ended.
+          ValueError: If rows differ in shape or do not match the specs.
           RuntimeError: If there is no such table.
-          ReplayUnavailable: If there is no server.
+          ReplayUnavailable: If no server answers.
         """
         with self._lock:
             deadline = _deadline(timeout)
@@ -150,9 +153,14 @@ class SampleStream:
     def next_rows(
         self, most: int, *, timeout: float | None = None
     ) -> list[np.ndarray] | None:
-        """Returns the rows that are there, at least one and at most `most`.
+        """Returns the available rows, at least one and at most `most`.
 
-        They count as drawn ahead until the next call. See `next_batch` for the rest.
+        They count as drawn ahead until the next call. See `next_batch` for results and
+        errors.
+
+        Args:
+          most: The maximum number of rows.
+          timeout: The number of seconds to wait; None for no limit.
         """
         with self._lock:
             self._ahead -= self._lent
@@ -163,7 +171,7 @@ class SampleStream:
                     raise Exhausted
                 if not self._receive(deadline):
                     return None
-            # A part is left under way, so that it comes while this one is used.
+            # The rest stays in flight and arrives while these rows are used.
             enough = min(most, self._request_size)
             while self._outstanding and self._alike() < enough:
                 if not self._receive(time.monotonic()):
@@ -179,7 +187,12 @@ class SampleStream:
     def next_items(
         self, most: int, *, timeout: float | None = None
     ) -> list[tuple[SampleInfo, list[np.ndarray]]] | None:
-        """Returns what `next_rows` does, row by row, the infos in Python's numbers."""
+        """Returns the rows of `next_rows` one by one, with infos of Python numbers.
+
+        Args:
+          most: The maximum number of rows.
+          timeout: The number of seconds to wait; None for no limit.
+        """
         batch = self.next_rows(most, timeout=timeout)
         if batch is None:
             return None
@@ -192,7 +205,7 @@ class SampleStream:
         ]
 
     def detach(self) -> SamplerSession | None:
-        """Ends the stream; returns its session if another stream can go on with it."""
+        """Ends the stream; returns its session if another stream can use it."""
         with self._lock:
             self._closed = True
             is_idle = not self._outstanding and not self._rows
@@ -204,10 +217,7 @@ class SampleStream:
             return session
 
     def close(self) -> None:
-        """Ends the stream; a call that waits in another thread ends within its slice.
-
-        See `timeout` of the calls.
-        """
+        """Ends the stream. A call in another thread ends when its timeout is over."""
         self._closed = True
         self._connector.abandon()
         if self._lock.acquire(blocking=False):
@@ -219,7 +229,7 @@ class SampleStream:
                 self._lock.release()
 
     def _fill(self, count: int) -> None:
-        """Copies what the first rows have into the batch."""
+        """Copies rows into the batch."""
         rows = self._rows[0]
         if self._batch is None:
             self._batch_specs = rows.layout.specs
@@ -237,7 +247,7 @@ class SampleStream:
             self._to_release += rows.pinned
 
     def _alike(self) -> int:
-        """Returns how many of the rows that are there can be in one batch."""
+        """Returns the number of available rows that can be in one batch."""
         count = 0
         for rows in self._rows:
             if rows.layout.specs != self._rows[0].layout.specs:
@@ -258,7 +268,7 @@ class SampleStream:
         return self._left <= 0 and not self._outstanding
 
     def _receive(self, deadline: float | None) -> bool:
-        """Takes in a message; returns False when time is up."""
+        """Handles the next message; returns False when time is up."""
         if self._session is None:
             self._session = self._connector.connect(deadline)
             self._is_checked = False
@@ -279,7 +289,7 @@ class SampleStream:
         except OSError as error:
             _LOGGER.warning(
                 "The memory of the replay server at %r cannot be read (%s): samples "
-                "come as messages instead, which is slower.",
+                "are sent in messages instead, which is slower.",
                 self._address,
                 error,
             )
@@ -292,7 +302,9 @@ class SampleStream:
         if frame.kind == wire.ERROR:
             raise errors.from_meta(meta)
         if frame.kind != wire.SAMPLES:
-            raise errors.ProtocolError(f"A message of kind {frame.kind}, not samples.")
+            raise errors.ProtocolError(
+                f"Got a message of kind {frame.kind}, expected samples."
+            )
         self._connector.worked()
         if frame.arrays and len(frame.arrays[0]):
             assert self._session is not None
@@ -321,7 +333,7 @@ class SampleStream:
         return layout
 
     def _time_out(self) -> None:
-        """Ends what comes, so that the server draws nothing for later requests."""
+        """Disconnects, so that the server draws nothing for later requests."""
         self._timed_out = True
         for rows in self._rows:
             rows.copy()
@@ -332,7 +344,7 @@ class SampleStream:
         self._session = None
 
     def _push(self) -> None:
-        """Asks for what may be drawn ahead; says what has been copied."""
+        """Requests as many samples as may be drawn ahead, and releases copied ones."""
         if self._session is None:
             return
         try:
@@ -362,7 +374,7 @@ class SampleStream:
         self._drop()
 
     def _drop(self) -> None:
-        """Leaves the connection, and what has been drawn for it but is not here."""
+        """Drops the connection, and the samples that were not received or copied."""
         if self._session is not None:
             self._session.connection.close()
             self._session = None

@@ -1,4 +1,4 @@
-"""What a sample stream has of a server: a connection, and how to get another."""
+"""The connection of a sample stream, and how it reconnects."""
 
 from __future__ import annotations
 
@@ -17,25 +17,29 @@ from tfrl.replay_service.transport import wire
 if TYPE_CHECKING:
     from tfrl.replay_service.transport.arena_view import ArenaView
 
-# More than a server takes for known, and few enough open files.
+# More than a server assumes to be known, and not too many open files.
 _MOST_DEFINITIONS, _MOST_VIEWS = 2048, 64
 
 _LOGGER = logging.getLogger("tfrl.replay_service")
-_SHORT_LIFE = 1.0  # Seconds; a connection lost sooner is no sign that all is well.
-_PAUSE = 0.05  # Seconds before another try after such a one.
+_SHORT_LIFE = 1.0  # Seconds; a connection lost sooner counts as a failure.
+_PAUSE = 0.05  # Seconds before another attempt after a failure.
 
 
 class SamplerSession:
-    """A connection for sampling, and what the server has said on it.
+    """A connection for sampling, with the layouts that the server has defined on it.
 
     Attributes:
       connection: The connection.
       shared: Whether samples are in the server's memory.
-      requests: How many there have been.
+      requests: The number of requests so far.
     """
 
     def __init__(self, connection: connections.Connection):
-        """Takes over a new connection of role "sampler"."""
+        """Creates a session.
+
+        Args:
+          connection: A new connection of role "sampler".
+        """
         self.connection = connection
         self.shared = connection.shared
         self.requests = 0
@@ -43,7 +47,7 @@ class SamplerSession:
         self._views: collections.OrderedDict[Any, ArenaView] = collections.OrderedDict()
 
     def define(self, number: int, definition: dict[str, Any]) -> None:
-        """Keeps what a layout is; the server says it again after a while."""
+        """Stores the definition of a layout, which the server repeats after a while."""
         self._definitions.pop(number, None)
         self._definitions[number] = definition
         if len(self._definitions) > _MOST_DEFINITIONS:
@@ -68,13 +72,14 @@ class SamplerSession:
         return definition, view
 
     def sample(self, table: str, count: int, timeout_ms: int, release: int) -> None:
-        """Asks for samples.
+        """Requests samples.
 
         Args:
-          table: Of which.
-          count: How many.
-          timeout_ms: How long the table's limiter may take, -1 for any time.
-          release: How many more messages have been copied.
+          table: The name of the table.
+          count: The number of samples.
+          timeout_ms: The number of milliseconds to wait for the table's rate limiter;
+            -1 for no limit.
+          release: The number of messages that have been copied since the last release.
         """
         self.requests += 1
         meta = {
@@ -87,12 +92,12 @@ class SamplerSession:
         self.connection.send(wire.SAMPLE, meta)
 
     def release(self, count: int) -> None:
-        """Says that `count` more messages have been copied."""
+        """Releases the `count` oldest messages, which have been copied."""
         self.connection.send(wire.RELEASE, {"release": count})
 
 
 class Connector:
-    """Connects, in a thread of its own where the caller does not want to wait.
+    """Connects, in a background thread if the caller has a deadline.
 
     Attributes:
       shared: Whether to read the server's memory if possible.
@@ -105,7 +110,7 @@ class Connector:
         tls_root_certificates: bytes | None,
         timeout: float,
     ):
-        """Takes down how to connect; see `connection.connect`."""
+        """Stores the arguments of `connection.connect`."""
         self.shared = True
         self._address = address
         self._token = token
@@ -119,12 +124,12 @@ class Connector:
         """Returns a new session, or None when the caller's time is up.
 
         Args:
-          deadline: Of this call, in the time of `time.monotonic`; None for none. The
-            next call goes on with what this one began.
+          deadline: When this call has to return, as `time.monotonic`; None for no
+            limit. The next call continues the attempt.
 
         Raises:
-          ReplayUnavailable: If there is no server.
-          AuthenticationError: If it wants another token.
+          ReplayUnavailable: If no server answers.
+          AuthenticationError: If the server expects another token.
         """
         if self._attempt is None:
             timeout = self._time_left()
@@ -141,7 +146,7 @@ class Connector:
         return self._connected(attempt.session)
 
     def lost(self, error: Exception) -> None:
-        """Takes note that the session has been lost; pauses where that is common."""
+        """Records that the session was lost, and pauses after repeated losses."""
         now = time.monotonic()
         if now - self._connected_at > _SHORT_LIFE:
             self._give_up_at = now + self._timeout
@@ -157,11 +162,11 @@ class Connector:
             time.sleep(_PAUSE)
 
     def worked(self) -> None:
-        """Takes note that the session is of use."""
+        """Records that the session works."""
         self._give_up_at = math.inf
 
     def abandon(self) -> None:
-        """Closes what a thread may yet bring."""
+        """Closes the connection that the background thread may still make."""
         attempt = self._attempt
         if attempt is not None:
             attempt.abandon()
@@ -170,8 +175,8 @@ class Connector:
         left = min(self._timeout, self._give_up_at - time.monotonic())
         if left < 0:
             raise errors.ReplayUnavailable(
-                f"The replay server at {self._address!r} lost connections as soon as "
-                f"they were made, for {self._timeout:g} s: look for its own messages."
+                f"The replay server at {self._address!r} lost every connection soon "
+                f"after it was made, for {self._timeout:g} s: see its own messages."
             )
         return left
 
@@ -193,7 +198,7 @@ class Connector:
 
 
 class _Attempt:
-    """A thread that connects, and what has come of it."""
+    """A thread that connects, and its result."""
 
     def __init__(self, connect: Callable[[], SamplerSession]):
         self.done = threading.Event()

@@ -1,4 +1,4 @@
-"""How clients and servers talk: messages, over gRPC or a socket of the host.
+"""Messages between clients and servers, over gRPC or a Unix socket.
 
 >>> import numpy as np
 >>> from tfrl.replay_service.transport import wire

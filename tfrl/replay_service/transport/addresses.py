@@ -1,4 +1,4 @@
-"""Where servers listen, and who can get there."""
+"""Addresses of servers, and who can reach them."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import ipaddress
 
 
 def join(host: str, port: int) -> str:
-    """Returns "host:port", with brackets around a host that has colons itself."""
+    """Returns "host:port", with brackets around a host that contains colons."""
     host = host.strip("[]")
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def check_exposure(host: str, token: str | None) -> None:
-    """Checks that not everybody can come in from outside of this host.
+    """Checks that a server that other hosts can reach has a token.
 
     Raises:
-      ValueError: If they can.
+      ValueError: If it has none.
     """
-    if not token and not _is_loopback(host):  # An empty one keeps nobody out.
+    if not token and not _is_loopback(host):  # An empty token is none.
         raise ValueError(
-            f"host: {host!r} can be reached from other hosts, expected a token with "
-            "it: pass token=... or set TFRL_REPLAY_TOKEN, for clients as well, or "
+            f"host: got {host!r}, which other hosts can reach, expected a token with "
+            "it; pass token=... or set TFRL_REPLAY_TOKEN, for clients as well, or "
             'listen on "localhost".'
         )
 

@@ -16,11 +16,11 @@ import numpy as np
 from tfrl.specs import dtype_names
 
 _TIMEOUT = 10.0  # Seconds for the server to answer.
-_MOST_REPLY = 16 << 20  # Bytes; a column takes about 60 of them.
-_ALIGNMENT = 64  # Columns start at multiples of it.
+_MOST_REPLY = 16 << 20  # Bytes; about 60 per column.
+_ALIGNMENT = 64  # Columns start at multiples of this.
 
-# By secret, which is another for each server, and schema. Views go with their last
-# user, and with them the memory of a server that has ended.
+# By secret, which differs between servers, and schema. A view is freed after its last
+# use, and with it the memory of a server that has ended.
 _views: weakref.WeakValueDictionary[tuple[str, Any], ArenaView] = (
     weakref.WeakValueDictionary()
 )
@@ -30,24 +30,24 @@ _lock = threading.Lock()
 class ArenaView:
     """The columns of one schema of steps, in a server's memory.
 
-    A row may only be read while the server keeps it for this process, that is until a
-    sample that it belongs to has been released.
+    A row may only be read while the server keeps it for this process: until its sample
+    is released.
 
     Attributes:
-      columns: For each column its rows, `[rows, *row shape]`, read-only. Most rows are
-        not backed by memory.
+      columns: One read-only array `[rows, *row shape]` per column. Most rows are not
+        backed by memory.
     """
 
     def __init__(self, fd: int, description: dict[str, Any]):
         """Maps a server's file.
 
         Args:
-          fd: A descriptor of it, which may be closed afterwards.
-          description: What `StepStore.description` has said of it.
+          fd: A descriptor of the file, which may be closed afterwards.
+          description: What `StepStore.description` returned for the file.
 
         Raises:
           OSError: If the system refuses the mapping.
-          KeyError, TypeError, ValueError: If the description fits no such file.
+          KeyError, TypeError, ValueError: If the description does not fit the file.
         """
         size, rows = int(description["size"]), int(description["rows"])
         held = os.fstat(fd).st_size
@@ -66,16 +66,16 @@ class ArenaView:
 
 
 def attach(arena_socket: str, secret: str, schema_id: Any) -> ArenaView:
-    """Returns a server's steps of a schema, mapped once in a process.
+    """Returns the steps of a schema in a server's memory, mapped once per process.
 
     Args:
-      arena_socket: The path of the socket that gives out the server's memory.
-      secret: What the server has told its clients on this host.
-      schema_id: What messages call the schema.
+      arena_socket: The path of the socket through which the server shares its memory.
+      secret: The secret that the server has given to its clients on this host.
+      schema_id: The schema's number in messages.
 
     Raises:
-      OSError: If they cannot be had: there is no server at the socket, it refuses the
-        secret, it does not share the schema, or this system cannot map it.
+      OSError: If there is no server at the socket, it refuses the secret, it does not
+        share the schema, or this system cannot map the memory.
     """
     key = (secret, schema_id)
     with _lock:
@@ -105,8 +105,8 @@ def _attach(arena_socket: str, secret: str, schema_id: Any) -> ArenaView:
             return ArenaView(fds[0], reply)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise OSError(
-                f"What the replay server says of its memory at {arena_socket} is "
-                f"wrong: {error!r}."
+                f"The replay server sent an invalid description of its memory at "
+                f"{arena_socket}: {error!r}."
             ) from None
         finally:
             for fd in fds:
@@ -114,7 +114,7 @@ def _attach(arena_socket: str, secret: str, schema_id: Any) -> ArenaView:
 
 
 def _receive(connection: socket.socket, fds: list[int]) -> dict[str, Any]:
-    """Returns the server's answer; adds to `fds` what came with it."""
+    """Returns the server's answer; adds the received descriptors to `fds`."""
     flags = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
     chunk, received, _, _ = socket.recv_fds(connection, 1 << 16, 1, flags)
     fds.extend(received)
@@ -137,7 +137,7 @@ def _receive(connection: socket.socket, fds: list[int]) -> dict[str, Any]:
 def _place(
     column: dict[str, Any], rows: int, size: int
 ) -> tuple[np.dtype, tuple[int, ...], int]:
-    """Returns a column's dtype, shape and offset, once they fit in `size` bytes."""
+    """Returns a column's dtype, shape and offset after checking them against `size`."""
     dtype = dtype_names.dtype_from_name(column["dtype"])
     shape = (rows, *(int(length) for length in column["shape"]))
     offset = int(column["offset"])

@@ -1,8 +1,8 @@
 """Connections from clients to a replay server.
 
-The first contact with an address is over gRPC. A server on the same host then names a
-Unix socket, which is several times faster and lets clients read the server's memory
-where both sides can; else the gRPC call itself is used.
+A client first connects over gRPC. If the server is on the same host, it names a Unix
+socket, which is several times faster. Over the socket, clients can also read the
+server's memory, if both sides support it. Otherwise the gRPC call itself is used.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from tfrl.replay_service.transport.arena_view import ArenaView
 
 TOKEN_VARIABLE = "TFRL_REPLAY_TOKEN"
-# What is used of that which connects processes of one host: "shared" memory, which is
-# all, the "unix" socket, or neither, only "grpc".
+# The transport between processes of one host: "shared" memory with the Unix socket,
+# only the "unix" socket, or only "grpc".
 TRANSPORT_VARIABLE = "TFRL_REPLAY_TRANSPORT"
 
 _LOGGER = logging.getLogger("tfrl.replay_service")
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 1.0  # Seconds between tries to connect.
-_LONGEST_TRY = 10.0  # Seconds for a server to answer a try.
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 1.0  # Seconds between attempts to connect.
+_LONGEST_TRY = 10.0  # Seconds for a server to answer an attempt.
 _TRANSPORTS = ("shared", "unix", "grpc")
 _LOOPBACK = ("localhost", "127.", "[::1]", "::1", "0.0.0.0")
 
-# Not the one that users seed: connecting must not change what they draw.
+# Separate from the generator that users seed: connecting must not change their draws.
 _RANDOM = random.Random()
 
-# By address and token, where servers of this host listen locally.
+# The local sockets of servers of this host, by address and token.
 _local_servers: dict[tuple[str, str | None], dict[str, Any]] = {}
 _warned: set[str] = set()
 _lock = threading.Lock()
@@ -54,24 +54,24 @@ def connect(
     hello: Mapping[str, Any] | None = None,
     shared: bool = True,
 ) -> Connection:
-    """Connects to a server, trying again until it answers or time is up.
+    """Connects to a server. Keeps trying until it answers or time is up.
+
+    The environment variable TFRL_REPLAY_TRANSPORT restricts processes of one host to
+    the Unix socket ("unix") or to gRPC ("grpc").
 
     Args:
       address: "host:port".
       role: "control", "writer" or "sampler".
-      token: What the server asks for, if it does; by default the environment variable
+      token: The server's token, if it has one; by default the environment variable
         TFRL_REPLAY_TOKEN.
-      tls: Root certificates (PEM) by which to check the server's, empty for the
-        system's, None for a connection without encryption.
-      timeout: Seconds to keep trying; with 0 there is one try.
-      hello: More to tell the server, such as a writer's id.
+      tls: Root certificates (PEM) that verify the server's; empty for those of the
+        system; None for an unencrypted connection.
+      timeout: The number of seconds to keep trying; 0 for one attempt.
+      hello: More fields of the greeting, such as a writer's id.
       shared: Whether to read the server's memory if possible.
 
-    The environment variable TFRL_REPLAY_TRANSPORT, "unix" or "grpc", has processes of
-    one host do with less than they share: with a local socket, or without.
-
     Raises:
-      ReplayUnavailable: If no server answered in time.
+      ReplayUnavailable: If no server answers in time.
       AuthenticationError: If the server refuses the token.
       ValueError: If the environment names an unknown transport.
     """
@@ -100,7 +100,7 @@ def connect(
             raise errors.ReplayUnavailable(
                 f"No replay server answered at {address!r} within {elapsed:.1f} s "
                 f"(timeout={timeout:g}). Last reason: {reason} Start the server, check "
-                "host and port, or give it longer by Client(..., timeout=seconds)."
+                "host and port, or raise the timeout: Client(..., timeout=seconds)."
             ) from reason
         time.sleep(pause * _RANDOM.uniform(0.5, 1.0))
 
@@ -109,15 +109,22 @@ class Connection:
     """An ordered exchange of messages with a server, for one thread at a time.
 
     Attributes:
-      welcome: What the server told of itself: `server_id`, `tables` and more.
-      shared: Whether samples come as slots of the server's memory, see `arena`.
-      address: The server's.
+      welcome: The server's answer to the greeting: `server_id`, `tables` and more.
+      shared: Whether samples arrive as slots in the server's memory; see `arena`.
+      address: The address of the server.
     """
 
     def __init__(
         self, stream: _Stream, welcome: dict[str, Any], address: str, shared: bool
     ):
-        """Made by `connect`."""
+        """Creates a connection; `connect` calls this.
+
+        Args:
+          stream: The stream of messages.
+          welcome: As the attribute.
+          address: As the attribute.
+          shared: As the attribute.
+        """
         self.welcome = welcome
         self.shared = shared
         self.address = address
@@ -133,21 +140,25 @@ class Connection:
     ) -> None:
         """Sends a message without waiting; see `wire.encode`.
 
-        The arrays must not change until `pump` has returned True.
+        Args:
+          kind: The kind of the message.
+          meta: The JSON object of the message.
+          arrays: The arrays of the message, which must not change until `pump` returns
+            True.
 
         Raises:
-          ConnectionLost: If the server is gone, or this is a forked process, which
-            needs a connection of its own.
+          ConnectionLost: If the connection is lost, or this is a forked process, which
+            needs its own connection.
           ResourceExhaustedError: If the message is too large.
         """
         self._check_usable()
         self._stream.send(wire.encode(kind, meta, arrays))
 
     def pump(self) -> bool:
-        """Sends what could not be sent before; returns whether nothing is left.
+        """Sends kept bytes; returns whether everything has been sent.
 
         Raises:
-          ConnectionLost: If the server is gone.
+          ConnectionLost: If the connection is lost.
         """
         self._check_usable()
         return self._stream.pump()
@@ -155,15 +166,15 @@ class Connection:
     def receive(self, timeout: float | None = None) -> wire.Frame | None:
         """Returns the server's next message, or None when time is up.
 
-        Messages that say what a request waits for are logged, not returned. An ERROR
-        message is returned: `errors.from_meta(frame.meta)` is its exception.
+        Messages that say why a request has to wait are logged, not returned. An ERROR
+        message is returned; `errors.from_meta(frame.meta)` is its exception.
 
         Args:
-          timeout: Seconds; None waits without a limit, 0 not at all.
+          timeout: The number of seconds to wait; None for no limit, 0 to not wait.
 
         Raises:
-          ConnectionLost: If the server is gone.
-          ProtocolError: If what came is no message.
+          ConnectionLost: If the connection is lost.
+          ProtocolError: If the received bytes are no message.
         """
         self._check_usable()
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -179,10 +190,10 @@ class Connection:
                 timeout = max(deadline - time.monotonic(), 0.0)
 
     def arena(self, schema_id: Any) -> ArenaView:
-        """Returns the server's memory of one schema, if `shared`.
+        """Returns the server's memory for one schema, if `shared`.
 
         Raises:
-          OSError: If it cannot be had.
+          OSError: If the memory is not available.
         """
         from tfrl.replay_service.transport import arena_view
 
@@ -190,7 +201,7 @@ class Connection:
         return arena_view.attach(local["arena_socket"], local["secret"], schema_id)
 
     def close(self) -> None:
-        """Ends the connection; what has not been sent is lost."""
+        """Ends the connection. Unsent bytes are lost."""
         if self._closed:
             return
         self._closed = True
@@ -207,15 +218,15 @@ class Connection:
 
 
 def default_token() -> str | None:
-    """Returns the token that the environment names, if it does."""
+    """Returns the token in the environment, or None."""
     return os.environ.get(TOKEN_VARIABLE) or None
 
 
 def _transport() -> str:
-    """Returns what the environment allows of `_TRANSPORTS`.
+    """Returns the transport that the environment asks for.
 
     Raises:
-      ValueError: If it names another.
+      ValueError: If it is unknown.
     """
     transport = os.environ.get(TRANSPORT_VARIABLE) or _TRANSPORTS[0]
     if transport not in _TRANSPORTS:
@@ -227,7 +238,7 @@ def _transport() -> str:
 
 
 class _Stream(Protocol):
-    """What carries messages: `LocalStream` or `GrpcStream`."""
+    """A stream of messages: `LocalStream` or `GrpcStream`."""
 
     def send(self, buffers: Sequence[wire.Buffer]) -> None: ...
 
@@ -246,7 +257,7 @@ def _try(
     shared: bool,
     local: bool,
 ) -> Connection:
-    """Tries once: where the server was last known to listen locally, then by gRPC."""
+    """Tries once: over the last known local socket, then over gRPC."""
     deadline = time.monotonic() + max(timeout, 0.5)
     known = (address, credentials[1])
     place = _local_servers.get(known) if local else None
@@ -254,7 +265,7 @@ def _try(
         try:
             return _connect_locally(address, place, greeting, deadline, shared)
         except (OSError, errors.ReplayUnavailable):
-            # It has ended, or another has its place, which gRPC will tell.
+            # The server has ended or was replaced, which gRPC will show.
             _local_servers.pop(known, None)
     from tfrl.replay_service.transport import grpc_connection
 
@@ -309,13 +320,15 @@ def _greet(
     stream.send(wire.encode(wire.HELLO, greeting))
     message = stream.receive(max(deadline - time.monotonic(), 0.01))
     if message is None:
-        raise errors.ConnectionLost("Something is there, but it does not answer.")
+        raise errors.ConnectionLost(
+            "The server accepted the connection, but did not answer in time."
+        )
     frame = wire.decode(message)
     if frame.kind == wire.ERROR:
         raise errors.from_meta(frame.meta)
     if frame.kind != wire.WELCOME:
         raise errors.ProtocolError(
-            f"The server answered a greeting by a message of kind {frame.kind}."
+            f"Got a message of kind {frame.kind} in answer to a greeting."
         )
     return frame.meta
 
@@ -330,7 +343,7 @@ def _warn_of_slowness(address: str, reason: object) -> None:
         _warned.add(address)
     _LOGGER.warning(
         "The replay server at %r is on this host, but its local socket cannot be used "
-        "(%s): going through gRPC instead, which is slower.",
+        "(%s): using gRPC instead, which is slower.",
         address,
         str(reason).rstrip("."),
     )

@@ -1,4 +1,4 @@
-"""Requests that a server answers one by one, on a connection kept for them."""
+"""A connection for requests that the server answers one by one."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _TRIES = 2
 
 
 class ControlConnection:
-    """A connection of role "control", made when it is first needed.
+    """A connection of role "control", which is made for the first request.
 
-    For any thread: requests of several wait for each other.
+    It can be used by any thread. Concurrent requests wait for each other.
     """
 
     def __init__(self, connect: Callable[[float | None], connections.Connection]):
-        """Makes it without connecting.
+        """Prepares without connecting.
 
         Args:
           connect: Returns a new connection, given the seconds to keep trying, or None
-            for the client's own number.
+            for the client's default.
         """
         self._connect = connect
         self._lock = threading.Lock()
@@ -41,14 +41,20 @@ class ControlConnection:
         *,
         timeout: float | None = None,
     ) -> dict[str, Any]:
-        """Sends a request, again if the connection broke, and returns its answer.
+        """Sends a request and returns the JSON object of the answer.
 
-        So it must not matter if the server does it twice.
+        The request is sent again if the connection breaks, so it must be idempotent.
+
+        Args:
+          kind: The kind of the message.
+          meta: The JSON object of the message.
+          arrays: The arrays of the message.
+          timeout: The number of seconds to wait for the answer; None for no limit.
 
         Raises:
           DeadlineExceededError: If there is no answer within `timeout` seconds.
-          ReplayUnavailable: If there is no server.
-          Exception: What the server answered.
+          ReplayUnavailable: If no server answers.
+          Exception: The error with which the server answered.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._lock:
@@ -65,20 +71,20 @@ class ControlConnection:
         raise AssertionError
 
     def tables(self) -> dict[str, Any]:
-        """Returns what the server told of its tables when the connection was made.
+        """Returns the tables in the server's answer to the greeting.
 
         Raises:
-          ReplayUnavailable: If there is no server.
+          ReplayUnavailable: If no server answers.
         """
         with self._lock:
             return self._connected(None).welcome["tables"]
 
     def close(self) -> None:
-        """Closes the connection; another request makes another."""
+        """Closes the connection. A later request opens a new one."""
         self._drop()
 
     def after_fork(self) -> None:
-        """Leaves the parent's connection and lock, which may be held there."""
+        """Abandons the parent's connection and its lock, which may be held."""
         self._lock = threading.Lock()
         self._link = None
 
@@ -94,7 +100,7 @@ class ControlConnection:
         try:
             frame = link.receive(_remaining(deadline))
         except BaseException:
-            # The answer, should it come, would be taken for that to the next request.
+            # A late answer would be taken for the answer to the next request.
             self._drop()
             raise
         if frame is None:

@@ -1,7 +1,7 @@
 """Messages on a stream of bytes: four bytes of length, little-endian, then the message.
 
 Both ends of a Unix socket use this. Small buffers are joined before they are sent, and
-large messages are read to where they stay: no data is copied more than once.
+large messages are read into their final memory, so no data is copied more than once.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def check_length(length: int) -> None:
     """
     if length > wire.MAX_FRAME:
         raise errors.ResourceExhaustedError(
-            f"A message of {length} bytes, over {wire.MAX_FRAME}."
+            f"Got {length} bytes to send, expected at most {wire.MAX_FRAME}."
         )
 
 
 def pack(buffers: Sequence[wire.Buffer], joined: int) -> list[wire.Buffer]:
-    """Returns what to send, in order, for the message that consists of `buffers`.
+    """Returns the buffers to send for a message, in order.
 
     Args:
       buffers: The message, in parts.
@@ -60,26 +60,26 @@ def pack(buffers: Sequence[wire.Buffer], joined: int) -> list[wire.Buffer]:
 
 
 class MessageReader:
-    """Puts messages together from the bytes of a stream.
+    """Assembles messages from the bytes of a stream.
 
     Read into `space()`, say with `received` how many bytes came, and call
     `next_message` until it returns None.
     """
 
     def __init__(self, chunk_bytes: int):
-        """Creates a reader that has read nothing.
+        """Creates a reader at the start of a stream.
 
         Args:
-          chunk_bytes: How many bytes to read together, except for a larger message
-            that is known to come.
+          chunk_bytes: The maximum number of bytes per read, except within a larger
+            message.
         """
         self._chunk = memoryview(bytearray(chunk_bytes))
-        self._start = self._end = 0  # The part of the chunk that is not used yet.
-        self._large: memoryview | None = None  # A large message that is coming in.
+        self._start = self._end = 0  # The unused part of the chunk.
+        self._large: memoryview | None = None  # A large message in transit.
         self._large_end = 0
 
     def space(self) -> memoryview:
-        """Returns where to put the next bytes: at least one byte."""
+        """Returns the memory for the next bytes, at least one byte."""
         if self._large is not None:
             return self._large[self._large_end :]
         if self._start:
@@ -100,8 +100,8 @@ class MessageReader:
         """Returns the next complete message, or None if more bytes are needed.
 
         Raises:
-          ProtocolError: If a message is announced that is larger than
-            `wire.MAX_FRAME`. Nothing can be read after that.
+          ProtocolError: If the next message is larger than `wire.MAX_FRAME`. Nothing
+            can be read after that.
         """
         if self._large is not None:
             if self._large_end < len(self._large):
@@ -115,7 +115,7 @@ class MessageReader:
         if length > wire.MAX_FRAME:
             self._start = self._end = 0
             raise errors.ProtocolError(
-                f"A message of {length} bytes was announced, over {wire.MAX_FRAME}."
+                f"Got a message of {length} bytes, expected at most {wire.MAX_FRAME}."
             )
         if start + length <= self._end:
             self._start = start + length

@@ -20,8 +20,8 @@ _OPTIONS = (
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.http2.max_pings_without_data", 0),
-    # Each try is a fresh one: `connect` holds the clock, and channels that shared their
-    # connections would share the pauses after failures, of up to two minutes, too.
+    # `connect` decides when to try again. Channels that share connections would share
+    # the pauses after failures, of up to two minutes, too.
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.enable_retries", 0),
     ("grpc.enable_http_proxy", 0),
@@ -31,17 +31,17 @@ _OPTIONS = (
 class GrpcStream:
     """One bidirectional call, as a stream of messages.
 
-    gRPC's calls can only be waited for without a limit, so a thread does that.
+    A thread waits for messages, because gRPC cannot wait with a time limit.
     """
 
     def __init__(self, address: str, tls: bytes | None, token: str | None = None):
-        """Starts a call; the first `receive` tells whether anything is there.
+        """Starts a call. The first `receive` fails if no server answers.
 
         Args:
           address: "host:port".
-          tls: The root certificates in PEM form by which to check the server's; empty
-            for the system's; None for a connection that is not encrypted.
-          token: What the server asks for, if it does.
+          tls: The root certificates (PEM) that verify the server's; empty for those of
+            the system; None for an unencrypted connection.
+          token: The server's token, if it has one.
         """
         if tls is None:
             self._channel = grpc.insecure_channel(address, _OPTIONS)
@@ -59,11 +59,14 @@ class GrpcStream:
         ).start()
 
     def send(self, buffers: Sequence[wire.Buffer]) -> None:
-        """Hands a message to gRPC.
+        """Passes a message to gRPC.
+
+        Args:
+          buffers: The message, in parts.
 
         Raises:
-          ConnectionLost: If the other side is known to be gone.
-          ResourceExhaustedError: If the message is larger than any may be.
+          ConnectionLost: If the connection is lost.
+          ResourceExhaustedError: If the message is larger than `wire.MAX_FRAME`.
         """
         if self._failure is not None:
             raise self._failure
@@ -72,14 +75,17 @@ class GrpcStream:
         self._outgoing.put(message)
 
     def pump(self) -> bool:
-        """Returns whether all has been handed on; gRPC sends by itself."""
+        """Returns whether gRPC has taken all messages; it sends them by itself."""
         return self._outgoing.empty()
 
     def receive(self, timeout: float | None) -> wire.Buffer | None:
-        """Returns the next message, or None when `timeout` seconds are over.
+        """Returns the next message, or None after `timeout` seconds.
+
+        Args:
+          timeout: The number of seconds to wait; None for no limit.
 
         Raises:
-          ConnectionLost: If the other side is gone.
+          ConnectionLost: If the connection is lost.
         """
         if self._failure is not None:
             raise self._failure
@@ -96,7 +102,7 @@ class GrpcStream:
         return message
 
     def close(self) -> None:
-        """Ends the call, and gRPC's thread that waits for messages to send."""
+        """Ends the call, and the thread of gRPC that waits for messages to send."""
         self._outgoing.put(None)
         self._call.cancel()
         self._channel.close()
@@ -109,7 +115,7 @@ def _read(call: Any, incoming: queue.SimpleQueue[bytes | Exception]) -> None:
         incoming.put(errors.ConnectionLost("The server closed the connection."))
     except grpc.RpcError as error:
         incoming.put(_lost(error))
-    except Exception as error:  # Whatever it is, nothing comes any more.
+    except Exception as error:  # After any error, no more messages arrive.
         incoming.put(errors.ConnectionLost(f"The connection broke: {error!r}."))
 
 
@@ -118,7 +124,7 @@ def _lost(error: Any) -> Exception:
     details = error.details() if hasattr(error, "details") else str(error)
     if code == grpc.StatusCode.UNIMPLEMENTED:
         return errors.ConnectionLost(
-            "What answers there is a gRPC server, but no replay service of tfrl."
+            "The server at this address speaks gRPC, but is no replay service of tfrl."
         )
     if code == grpc.StatusCode.UNAUTHENTICATED:
         return errors.AuthenticationError(str(details))

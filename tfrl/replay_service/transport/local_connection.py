@@ -1,7 +1,7 @@
 """A stream of messages over a Unix socket, within one host.
 
-See `framing` for the bytes. Only `receive` waits: what the socket does not take is kept
-and sent by later calls.
+See `framing` for the format. Only `receive` waits: bytes that the socket does not
+accept are kept and sent by later calls.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from collections.abc import Sequence
 from tfrl.replay_service import errors
 from tfrl.replay_service.transport import framing, wire
 
-_CHUNK = 1 << 16  # Bytes read at once while a message's length is not known.
-_SMALL = 1 << 12  # Buffers up to this many bytes are joined rather than listed.
-_MAX_BUFFERS = 64  # In one call of sendmsg; every system takes that many.
+_CHUNK = 1 << 16  # Bytes per read, except within a larger message.
+_SMALL = 1 << 12  # Buffers up to this size are joined before sending.
+_MAX_BUFFERS = 64  # In one call of sendmsg; every system accepts this number.
 
 
 class LocalStream:
     """One end of a Unix socket, as a stream of messages.
 
-    Used by one thread at a time.
+    Only one thread may use it at a time.
     """
 
     def __init__(self, path: str, timeout: float):
-        """Connects.
+        """Connects to a server.
 
         Args:
-          path: Of the server's socket.
-          timeout: Seconds to wait for the server to accept.
+          path: The path of the server's socket.
+          timeout: The number of seconds to wait for the server to accept.
 
         Raises:
-          OSError: If nothing listens there.
+          OSError: If no server listens on the socket.
         """
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -52,30 +52,29 @@ class LocalStream:
         self._both.register(self._socket, select.POLLIN | select.POLLOUT)
         self._outgoing: collections.deque[memoryview] = collections.deque()
         self._reader = framing.MessageReader(_CHUNK)
-        self._is_drained = True  # As far as is known: then waiting is what helps.
+        self._is_drained = True  # Whether the last read emptied the socket.
 
     def send(self, buffers: Sequence[wire.Buffer]) -> None:
-        """Sends a message now as far as the socket takes it, and the rest later.
+        """Sends a message, as far as the socket accepts it, and the rest later.
 
         Args:
-          buffers: Which together are the message. They must not change before they
-            have been sent.
+          buffers: The message, in parts, which must not change before they are sent.
 
         Raises:
-          ConnectionLost: If the other side is gone.
-          ResourceExhaustedError: If the message is larger than any may be.
+          ConnectionLost: If the connection is lost.
+          ResourceExhaustedError: If the message is larger than `wire.MAX_FRAME`.
         """
         self._outgoing.extend(map(memoryview, framing.pack(buffers, _SMALL)))
         self.pump()
 
     def pump(self) -> bool:
-        """Sends what waits to be sent, as far as the socket takes it.
+        """Sends kept bytes, as far as the socket accepts them.
 
         Returns:
-          Whether all has been sent.
+          Whether everything has been sent.
 
         Raises:
-          ConnectionLost: If the other side is gone.
+          ConnectionLost: If the connection is lost.
         """
         outgoing = self._outgoing
         while outgoing:
@@ -96,10 +95,13 @@ class LocalStream:
         return True
 
     def receive(self, timeout: float | None) -> wire.Buffer | None:
-        """Returns the next message, or None when `timeout` seconds are over.
+        """Returns the next message, or None after `timeout` seconds.
+
+        Args:
+          timeout: The number of seconds to wait; None for no limit.
 
         Raises:
-          ConnectionLost: If the other side is gone.
+          ConnectionLost: If the connection is lost.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         if self._outgoing:
@@ -120,12 +122,12 @@ class LocalStream:
                 return None
 
     def close(self) -> None:
-        """Closes this process's end."""
+        """Closes this end of the connection."""
         self._outgoing.clear()
         self._socket.close()
 
     def _wait(self, timeout: float | None) -> bool:
-        """Waits until there is something to read or room to write."""
+        """Waits until there are bytes to read or there is room to write."""
         milliseconds = None if timeout is None else timeout * 1000
         waiting = self._reading if self.pump() else self._both
         return bool(waiting.poll(milliseconds))
@@ -137,7 +139,7 @@ class LocalStream:
             raise errors.ConnectionLost(str(error)) from error
 
     def _read(self) -> bool:
-        """Reads what is there; returns whether there was anything."""
+        """Reads available bytes; returns whether there were any."""
         target = self._reader.space()
         try:
             count = self._socket.recv_into(target)

@@ -1,7 +1,7 @@
 """Messages as bytes: a kind, a JSON object, and arrays as flat buffers.
 
-A frame is laid out as follows, all integers little-endian; nothing in it is ever
-unpickled, and every length is held against the bytes that are there before it is used.
+The layout of a frame follows, with little-endian integers. Nothing in it is ever
+unpickled, and every length is checked against the available bytes before it is used.
 
     magic "TR" | version u8 | kind u8 | length of the JSON u32 | number of arrays u16
     for each array: length of the dtype's name u8 | the name | rank u8 | dimensions u64
@@ -44,7 +44,13 @@ Buffer = bytes | bytearray | memoryview
 
 
 class Frame(NamedTuple):
-    """A message that has come."""
+    """A decoded message.
+
+    Attributes:
+      kind: One of this module's constants.
+      meta: The JSON object.
+      arrays: The arrays.
+    """
 
     kind: int
     meta: dict[str, Any]
@@ -56,23 +62,23 @@ def encode(
     meta: Mapping[str, Any] | None = None,
     arrays: Sequence[np.ndarray] = (),
 ) -> list[Buffer]:
-    """Returns a message as buffers, which put together are its bytes.
+    """Returns a message as a list of buffers, to be sent in order.
 
     Args:
       kind: One of this module's constants.
-      meta: What `json` can write.
-      arrays: Of any shapes, of numbers. They are not copied if they are contiguous: do
-        not change them before the buffers have been sent.
+      meta: A JSON object.
+      arrays: Arrays of numbers, of any shapes. Contiguous arrays are not copied: do not
+        change them before the buffers have been sent.
 
     Raises:
-      ValueError: If an array holds what is not of a fixed size, such as objects, or has
-        more than 32 dimensions.
+      ValueError: If the values of an array have no fixed size (objects, for example),
+        or it has more than 32 dimensions.
     """
     text = _to_json(meta).encode() if meta else b""
     head = [_HEAD.pack(_MAGIC, PROTOCOL, kind, len(text), len(arrays))]
     contiguous = []
     for array in arrays:
-        # Not ascontiguousarray, which makes scalars vectors.
+        # np.ascontiguousarray would turn scalars into vectors.
         array = np.asarray(array, order="C")
         contiguous.append(array)
         head.append(_describe(array.dtype, array.shape))
@@ -91,24 +97,26 @@ def encode(
 
 
 def decode(buffer: Buffer) -> Frame:
-    """Returns the message that `buffer` holds, whose arrays are views of it.
+    """Returns the message in `buffer`, with arrays that are views of the buffer.
 
     Raises:
-      ProtocolError: If it holds no message, or more or less than one.
+      ProtocolError: If the buffer does not hold exactly one message.
     """
     view = memoryview(buffer).toreadonly()
     if len(view) < _HEAD.size:
         raise errors.ProtocolError(
-            f"A message of {len(view)} bytes came; {_HEAD.size} is the least."
+            f"Got a message of {len(view)} bytes, expected at least {_HEAD.size}."
         )
     magic, version, kind, text_length, count = _HEAD.unpack_from(view)
     if magic != _MAGIC or version != PROTOCOL:
         raise errors.ProtocolError(
-            f"The message starts with {magic!r} {version}, expected {_MAGIC!r} "
-            f"{PROTOCOL}: the other side speaks another protocol."
+            f"Got a message that starts with {magic!r} {version}, expected {_MAGIC!r} "
+            f"{PROTOCOL}: the other side uses another protocol."
         )
     if count > _MAX_ARRAYS:
-        raise errors.ProtocolError(f"{count} arrays in a message, over {_MAX_ARRAYS}.")
+        raise errors.ProtocolError(
+            f"Got {count} arrays in a message, expected at most {_MAX_ARRAYS}."
+        )
     described, offset = _read_descriptions(view, count)
     end = offset + text_length
     if end > len(view):
@@ -119,18 +127,18 @@ def decode(buffer: Buffer) -> Frame:
     for dtype, shape in described:
         offset += -offset % _ALIGNMENT
         try:
-            # Says itself whether the bytes are there.
+            # This raises if there are too few bytes.
             array = np.ndarray(shape, dtype, view, offset)
         except (TypeError, ValueError, OverflowError) as error:
             raise errors.ProtocolError(
-                f"An array of {dtype} {shape} in a message of {len(view)} bytes, of "
-                f"which {offset} come before it: {error}."
+                f"Got an array of {dtype} {shape} at offset {offset} of a message of "
+                f"{len(view)} bytes: {error}."
             ) from None
         offset += array.nbytes
         arrays.append(array)
     if offset != len(view):
         raise errors.ProtocolError(
-            f"A message of {offset} bytes came in {len(view)} bytes."
+            f"Got {len(view)} bytes for a message of {offset} bytes."
         )
     return Frame(kind, meta, arrays)
 
@@ -139,7 +147,7 @@ def _describe(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
     name = _encoded_name(dtype)
     rank = len(shape)
     if rank > _MAX_RANK:
-        raise ValueError(f"An array of rank {rank}, over {_MAX_RANK}.")
+        raise ValueError(f"Got an array of rank {rank}, expected at most {_MAX_RANK}.")
     return name + bytes([rank]) + _DIMENSIONS[rank].pack(*shape)
 
 
@@ -156,7 +164,7 @@ def _bytes_of(array: np.ndarray) -> memoryview:
 def _read_descriptions(
     view: memoryview, count: int
 ) -> tuple[list[tuple[np.dtype, tuple[int, ...]]], int]:
-    """Returns the dtype and shape of each array, and where in `view` they end."""
+    """Returns the dtype and shape of each array, and the offset of what follows."""
     described = []
     offset = _HEAD.size
     try:
@@ -165,7 +173,7 @@ def _read_descriptions(
             rank = view[rank_at]
             if rank > _MAX_RANK:
                 raise errors.ProtocolError(
-                    f"An array of rank {rank}, over {_MAX_RANK}."
+                    f"Got an array of rank {rank}, expected at most {_MAX_RANK}."
                 )
             shape = _DIMENSIONS[rank].unpack_from(view, rank_at + 1)
             described.append((_dtype_of(view[offset + 1 : rank_at].tobytes()), shape))
@@ -185,7 +193,7 @@ def _dtype_of(name: bytes) -> np.dtype:
 
 def _too_short(view: memoryview, end: int) -> errors.ProtocolError:
     return errors.ProtocolError(
-        f"A message ends after {len(view)} bytes, before the {end} that it speaks of."
+        f"Got a message of {len(view)} bytes, expected at least {end}."
     )
 
 
@@ -193,9 +201,11 @@ def _read_json(text: memoryview) -> dict[str, Any]:
     try:
         meta = json.loads(str(text, "utf-8"))
     except (ValueError, RecursionError) as error:
-        raise errors.ProtocolError(f"A message's JSON is broken: {error}") from None
+        raise errors.ProtocolError(
+            f"Got a message with invalid JSON: {error}"
+        ) from None
     if not isinstance(meta, dict):
         raise errors.ProtocolError(
-            f"A message's JSON is a {type(meta).__name__}, expected an object."
+            f"Got a {type(meta).__name__} as a message's JSON, expected an object."
         )
     return meta

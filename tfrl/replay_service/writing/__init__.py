@@ -1,4 +1,4 @@
-"""What writers keep of their steps, and how items get to a server, once each.
+"""Writers: the steps that they keep, and how items reach a server exactly once.
 
 >>> from tfrl import replay_service as reverb
 >>> server = reverb.Server([reverb.Table.queue("steps", max_size=10)])

@@ -1,7 +1,7 @@
-"""One thread for all writers of a process, which sends what has waited for a while.
+"""One thread for all writers of a process, which flushes items after a short delay.
 
-Writers send by themselves, in the calls that are made on them. This is for those on
-which no call is made for a time.
+Writers send items in their own methods. The thread serves writers whose methods are not
+called for a while.
 """
 
 from __future__ import annotations
@@ -15,30 +15,31 @@ import weakref
 from typing import Protocol
 
 _PERIOD = 0.025  # Seconds.
-_AT_EXIT = 0.5  # Seconds for what has not been sent when the interpreter ends.
+_AT_EXIT = 0.5  # Seconds to send the remaining items when the interpreter ends.
 
 
 class Stream(Protocol):
     """A stream whose items are flushed in the background: `stream.WriterStream`."""
 
     def tick(self) -> bool:
-        """Sends what has waited for long; returns whether to look again soon."""
+        """Sends items that have waited long; returns whether to call again soon."""
 
     def close(self, timeout: float) -> None:
-        """Sends what is left and waits for its confirmation."""
+        """Sends the remaining items and waits for their confirmation."""
 
     def after_fork(self) -> None:
-        """Continues, in a forked process, with a connection of its own."""
+        """Continues in a forked process, with a new connection."""
 
 
 class BackgroundFlusher:
-    """Calls `tick` of the streams that have something to do.
+    """Calls `tick` of streams with items that wait.
 
     Attributes:
-      event: Set it to have the streams looked at soon.
+      event: When set, the streams are checked soon.
     """
 
     def __init__(self) -> None:
+        """Creates a flusher without streams or thread."""
         self.event = threading.Event()
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self._thread: threading.Thread | None = None
@@ -48,7 +49,7 @@ class BackgroundFlusher:
             os.register_at_fork(after_in_child=self._after_fork)
 
     def add(self, stream: Stream) -> None:
-        """Looks after a stream for as long as it exists."""
+        """Adds a stream, which is served for as long as it exists."""
         with self._lock:
             self._streams.add(stream)
             if self._thread is None:
@@ -62,7 +63,7 @@ class BackgroundFlusher:
             self.event.wait()
             time.sleep(_PERIOD)
             self.event.clear()
-            # Not any(...), which would stop at the first.
+            # any(...) would stop at the first.
             if sum([stream.tick() for stream in self._all()]):
                 self.event.set()
 
@@ -73,11 +74,11 @@ class BackgroundFlusher:
     def _close_all(self) -> None:
         deadline = time.monotonic() + _AT_EXIT
         for stream in self._all():
-            with contextlib.suppress(Exception):  # No one is left to be told.
+            with contextlib.suppress(Exception):  # Nobody can handle the error.
                 stream.close(max(deadline - time.monotonic(), 0.0))
 
     def _after_fork(self) -> None:
-        """Starts anew: threads do not come along, and locks come as they were."""
+        """Restarts in a forked process, without threads and with fresh locks."""
         self._lock = threading.Lock()
         self.event = threading.Event()
         self._thread = None

@@ -1,8 +1,8 @@
-"""The steps that a writer keeps: a block of rows for each column, written in place.
+"""The steps that a writer keeps, in blocks of rows that are written in place.
 
-Steps are numbered from 0 on, over all episodes. Rows stay as they are until the server
-has confirmed all items that refer to them: views of them can be sent without copying,
-and sent again after a connection broke.
+Steps are numbered from 0, over all episodes. Rows stay unchanged until the server has
+confirmed all items that refer to them. So views of them can be sent without a copy, and
+sent again after a connection was lost.
 """
 
 from __future__ import annotations
@@ -25,28 +25,35 @@ _NAMES = {"float16": "half", "float32": "float", "float64": "double"}
 
 
 class Block:
-    """Some consecutive steps.
+    """Consecutive steps.
 
     Attributes:
-      start: The first step's number.
-      arrays: By column, [rows, *shape]; columns that came later are missing.
-      sent: By row, whether the server has it.
+      start: The number of the first step.
+      rows: The number of rows.
+      arrays: One array `[rows, *shape]` per column, without columns added later.
+      sent: `[rows]`, whether the server has the row.
     """
 
     __slots__ = ("arrays", "rows", "sent", "start")
 
     def __init__(self, rows: int, columns: Iterable[Column]):
+        """Allocates a block.
+
+        Args:
+          rows: The number of rows.
+          columns: The columns of the schema.
+        """
         self.start = 0
         self.rows = rows
         self.arrays = [np.zeros((rows, *c.shape), c.dtype) for c in columns]
         self.sent = np.zeros(rows, bool)
 
     def is_alike(self, rows: int, columns: int) -> bool:
-        """Whether it has so many rows and columns."""
+        """Returns whether the block has so many rows and columns."""
         return self.rows == rows and len(self.arrays) == columns
 
     def begin(self, start: int) -> None:
-        """Takes it into use, maybe again, for the steps from `start` on."""
+        """Prepares a new or used block for the steps from `start` on."""
         self.start = start
         self.sent[:] = False
 
@@ -56,18 +63,22 @@ class StepBuffers:
 
     Attributes:
       start: The first step of the history.
-      end: The number of steps so far, counting one that is still open.
-      keep: How many of the last steps can be referred to, in columns without a number
-        of their own.
-      most: The largest such number.
-      is_open: Whether the last step is, for more of its leaves.
-      structure: Of the data, with the histories.
-      step_bytes: The size of a step.
+      end: The number of steps so far, including an open one.
+      keep: The number of recent steps that items can refer to, in columns that are not
+        configured.
+      most: The largest such number of any column.
+      is_open: Whether the last step is open for more of its leaves.
+      structure: The structure of the data, with the histories.
+      step_bytes: The size of a step in bytes.
       schema: The columns that have had a value.
     """
 
     def __init__(self, keep: int):
-        """Starts empty; `keep` is as the attribute."""
+        """Creates buffers without steps.
+
+        Args:
+          keep: As the attribute.
+        """
         self.start = 0
         self.end = 0
         self.keep = keep
@@ -76,28 +87,35 @@ class StepBuffers:
         self.structure = Structure(self._make_column, ColumnHistory)
         self.schema: list[Column] = []
         self._configured: dict[Path, int] = {}
-        self._row = self._rows = 0  # In the last block.
+        self._row = self._rows = (
+            0  # The next row, and the number of rows, of the last block.
+        )
         self._blocks: list[Block] = []
         self.step_bytes = 0
         self._lock = threading.Lock()
         self._lowest_needed: Callable[[], int] = lambda: self.end
 
     def guard(self, lock: threading.Lock, lowest_needed: Callable[[], int]) -> None:
-        """Has blocks change only under a lock.
+        """Sets the lock that protects the blocks.
 
         Args:
-          lock: It is held, too, where `take_unsent` and `forget_sent` are called.
-          lowest_needed: Returns, with the lock held, the first step to be sent yet.
+          lock: The lock, which callers of `take_unsent` and `forget_sent` hold.
+          lowest_needed: Returns the first step that may still be sent. It is called
+            with the lock held.
         """
         self._lock = lock
         self._lowest_needed = lowest_needed
 
     def append(self, data: Any, is_partial: bool) -> None:
-        """Adds a step, or a part of one; all of it or, if an error is raised, nothing.
+        """Adds a step, or a part of one. Adds nothing if it raises.
+
+        Args:
+          data: The nest of the step's values.
+          is_partial: Whether the step stays open for more of its leaves.
 
         Raises:
-          ValueError: If a leaf is of another dtype or shape than before, is set twice
-            in a step, or cannot be replayed, or if the structure does not fit.
+          ValueError: If the dtype or shape of a leaf has changed, a leaf is set twice
+            in a step or does not consist of numbers, or the structure does not fit.
         """
         structure = self.structure
         leaves, plan = structure.take_apart(data)
@@ -120,8 +138,8 @@ class StepBuffers:
             elif value is None:
                 is_whole = False
             elif tree.is_nested(value):
-                # It was a leaf when the plan was made.
-                structure.take_apart_anew(data)
+                # The value was a leaf when the plan was made.
+                structure.take_apart_uncached(data)
                 self.append(data, is_partial)
                 return
             else:
@@ -137,13 +155,13 @@ class StepBuffers:
         self.is_open = is_partial
 
     def clear(self) -> None:
-        """Forgets the history."""
+        """Clears the history."""
         self.start = self.end
         for column in self.structure.columns:
             column.clear(self.end)
 
     def configure(self, path: Path, keep: int) -> None:
-        """Sets how many steps of one column can be referred to."""
+        """Sets the number of recent steps of one column that items can refer to."""
         self._configured[tuple(path)] = keep
         self.most = max(self.keep, *self._configured.values())
         column = self.structure.column_at(path)
@@ -152,33 +170,33 @@ class StepBuffers:
 
     @property
     def oldest(self) -> int:
-        """The first step that an item may still refer to, in some column."""
+        """The first step that items can still refer to, in any column."""
         return max(self.start, self.end - self.most)
 
     def schema_description(self) -> list[Any]:
-        """Returns the columns as a message names them."""
+        """Returns the schema in the form of messages."""
         return [
             [dtype_names.dtype_name(c.dtype), list(c.shape), "/".join(map(str, c.path))]
             for c in self.schema
         ]
 
     def forget_sent(self) -> None:
-        """Takes note that the server has none of the steps."""
+        """Marks all steps as not sent."""
         for block in self._blocks:
             block.sent[:] = False
 
     def take_unsent(
         self, mask: np.ndarray, start: int
     ) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Returns those of some steps that the server does not have, as sent.
+        """Returns the steps that the server does not have, and marks them as sent.
 
         Args:
-          mask: Whether each step from `start` on is wanted.
-          start: The first one's number.
+          mask: `[n]`, whether each step from `start` on is needed.
+          start: The number of the first step of the mask.
 
         Returns:
-          Their numbers i64[S], and for each column of the schema an array [S, *shape],
-          mostly a view.
+          The numbers of the steps, int64 `[S]`, and one array `[S, *shape]` per column
+          of the schema, usually a view.
         """
         numbers: list[np.ndarray] = []
         parts: list[list[np.ndarray]] = [[] for _ in self.schema]
@@ -204,7 +222,7 @@ class StepBuffers:
         return _joined(numbers), [_joined(arrays) for arrays in parts]
 
     def read(self, column: Column, steps: Sequence[int]) -> np.ndarray:
-        """Returns a column's values of steps that are there, [len(steps), *shape]."""
+        """Returns a column's values at available steps, `[len(steps), *shape]`."""
         result = np.empty((len(steps), *column.shape), column.dtype)
         index = column.index or 0
         block = self._blocks[-1]
@@ -227,7 +245,9 @@ class StepBuffers:
         return found[::-1]
 
     def _add_block(self) -> None:
-        rows = _MIN_ROWS  # Of the first, whose steps may be of any size.
+        rows = (
+            _MIN_ROWS  # The first block is small, since the size of steps is unknown.
+        )
         if self.step_bytes:
             rows = min(max(_BLOCK_BYTES // self.step_bytes, _MIN_ROWS), _MAX_ROWS)
         with self._lock:
@@ -235,7 +255,7 @@ class StepBuffers:
             free = None
             while len(self._blocks) > 1 and self._blocks[1].start <= needed:
                 free = self._blocks.pop(0)
-            # Memory that is in use already costs less than new memory.
+            # Used memory is cheaper than new memory.
             if free is None or not free.is_alike(rows, len(self.schema)):
                 free = Block(rows, self.schema)
             block = free
@@ -246,7 +266,11 @@ class StepBuffers:
             column.array = array
 
     def _store(self, column: Column, row: int, value: Any) -> None:
-        """Stores what is not of the common types, or a first value, or raises."""
+        """Stores a first value, or a value of an uncommon type.
+
+        Raises:
+          ValueError: If the value does not fit the column.
+        """
         try:
             array = _as_array(value)
         except ValueError as error:
@@ -310,10 +334,10 @@ class StepBuffers:
 
 
 def _as_array(value: Any) -> np.ndarray:
-    """Returns a leaf as an array of a dtype that can be replayed.
+    """Returns a leaf as an array of numbers.
 
     Raises:
-      ValueError: If there is none.
+      ValueError: If the leaf does not consist of numbers.
     """
     to_numpy = getattr(value, "numpy", None)
     array = np.asarray(to_numpy() if callable(to_numpy) else value)
@@ -324,7 +348,7 @@ def _as_array(value: Any) -> np.ndarray:
 
 
 def _as_slice(rows: np.ndarray) -> slice | np.ndarray:
-    """Returns rows as a slice if they are consecutive: then no copy is made."""
+    """Returns rows as a slice if they are consecutive, which avoids a copy."""
     if rows[-1] - rows[0] == len(rows) - 1:
         return slice(int(rows[0]), int(rows[-1]) + 1)
     return rows

@@ -1,4 +1,4 @@
-"""One leaf of a writer's steps: its type, and which steps have it."""
+"""One leaf of a writer's steps: its type, and the steps that have a value."""
 
 from __future__ import annotations
 
@@ -31,16 +31,17 @@ class Column:
     """One leaf of the steps.
 
     Attributes:
-      path: Where it is in the data.
-      buffers: What it is a column of.
-      keep: How many of the last steps can be referred to.
-      index: Its number in the schema; None before its first value.
-      dtype, shape: Of a value, from its first one on.
-      scalars: Types of Python and NumPy scalars that are such values.
+      path: The path of the leaf in the data.
+      buffers: The steps that the column belongs to.
+      keep: The number of recent steps that items can refer to.
+      index: The number of the column in the schema; None before its first value.
+      dtype: The dtype of a value; None before the first one.
+      shape: The shape of a value; None before the first one.
+      scalars: The types of Python and NumPy scalars that are valid values.
       array: The rows of the current block.
       first_contiguous_step: From this step on, every step has a value.
       missing_steps: Recent steps without a value, in ascending order.
-      created: The first step that could have one.
+      created: The first step that can have a value.
     """
 
     __slots__ = (
@@ -58,6 +59,14 @@ class Column:
     )
 
     def __init__(self, path: Path, buffers: Steps, keep: int, created: int):
+        """Creates a column without values.
+
+        Args:
+          path: As the attribute.
+          buffers: As the attribute.
+          keep: As the attribute.
+          created: As the attribute.
+        """
         self.path = path
         self.buffers = buffers
         self.keep = keep
@@ -70,7 +79,12 @@ class Column:
         self.missing_steps: list[int] = []
 
     def set_type(self, value: np.ndarray, index: int) -> None:
-        """Takes dtype and shape from the first value."""
+        """Sets dtype and shape from the first value.
+
+        Args:
+          value: The first value.
+          index: The number of the column in the schema.
+        """
         self.dtype, self.shape, self.index = value.dtype, value.shape, index
         if not self.shape:
             python = _PYTHON_TYPES.get(self.dtype.name)
@@ -79,17 +93,17 @@ class Column:
             )
 
     def is_available(self, step: int) -> bool:
-        """Whether a step's value is there and can be referred to."""
+        """Returns whether a step has a value that items can refer to."""
         buffers = self.buffers
         oldest = max(buffers.start, self.created, buffers.end - self.keep)
         return oldest <= step < buffers.end and step not in self.missing_steps
 
     def read(self, steps: Sequence[int]) -> np.ndarray:
-        """Returns the values of some steps, stacked."""
+        """Returns the values at some steps, stacked."""
         return self.buffers.read(self, steps)
 
     def mark_missing(self, step: int) -> None:
-        """Notes that a step has no value."""
+        """Records that a step has no value."""
         self.missing_steps.append(step)
         self.first_contiguous_step = step + 1
         if len(self.missing_steps) > 2 * self.keep + 16:
@@ -98,13 +112,13 @@ class Column:
             ]
 
     def mark_present(self) -> None:
-        """Notes that the last step, which had none, has a value now."""
+        """Records that the last missing step has a value now."""
         self.missing_steps.pop()
         self.first_contiguous_step = (
             self.missing_steps[-1] + 1 if self.missing_steps else self.created
         )
 
     def clear(self, start: int) -> None:
-        """Forgets all values before a step."""
+        """Drops all values before a step."""
         self.missing_steps = []
         self.created = self.first_contiguous_step = start

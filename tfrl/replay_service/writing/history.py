@@ -1,4 +1,4 @@
-"""What items are made of: a writer's history, and the columns cut from it."""
+"""A writer's history, and the columns that items are made of."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tfrl.replay_service.writing.column import Column
 
 
 class TrajectoryColumn:
-    """Some steps of one leaf, as a column of an item; `history[...]` makes them.
+    """Steps of one leaf, as a column of an item. `history[...]` returns them.
 
-    It is a reference: an item can be made of it as long as the writer keeps the steps.
+    This is a reference: it can be used in items while the writer keeps the steps.
 
     Attributes:
-      is_squeezed: Whether it is a single step, without a dimension of time.
+      is_squeezed: Whether it is a single step without a time dimension.
     """
 
     __slots__ = ("_column", "_extent", "_start", "is_squeezed")
@@ -28,13 +28,13 @@ class TrajectoryColumn:
         extent: int | tuple[int, ...],
         is_squeezed: bool = False,
     ):
-        """Made by a writer's history.
+        """Creates a reference; a writer's history calls this.
 
         Args:
-          column: Of which leaf.
+          column: The leaf.
           start: The earliest step.
-          extent: The number of steps from there on, or, if they are not consecutive,
-            the distance of each from the start.
+          extent: The number of consecutive steps, or, if they are not consecutive, the
+            distance of each step from the start.
           is_squeezed: As the attribute.
         """
         self._column = column
@@ -43,19 +43,20 @@ class TrajectoryColumn:
         self.is_squeezed = is_squeezed
 
     def __len__(self) -> int:
+        """Returns the number of steps."""
         extent = self._extent
         return extent if type(extent) is int else len(extent)  # type: ignore[arg-type]
 
     def __iter__(self) -> Iterator[TrajectoryColumn]:
-        """Goes through the steps, each as a squeezed column."""
+        """Yields each step as a squeezed column."""
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, key: int | slice | list[int]) -> TrajectoryColumn:
-        """Returns some of the steps, or with an integer one, squeezed.
+        """Returns some of the steps, or a single one, squeezed, for an integer.
 
         Raises:
           IndexError: If there is no such step.
-          TypeError: If `key` is no integer, slice or list of integers.
+          TypeError: If `key` is not an integer, a slice or a list of integers.
         """
         steps = self.steps
         if isinstance(key, int | np.integer):
@@ -84,7 +85,7 @@ class TrajectoryColumn:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The leaf's shape, after the number of steps unless it is squeezed."""
+        """The leaf's shape, preceded by the number of steps unless squeezed."""
         shape = tuple(self._column.shape)
         return shape if self.is_squeezed else (len(self), *shape)
 
@@ -94,16 +95,16 @@ class TrajectoryColumn:
         return self._column.dtype
 
     def numpy(self) -> np.ndarray:
-        """Returns the data as an array of `shape`, a copy.
+        """Returns a copy of the data as an array of `shape`.
 
         Raises:
-          RuntimeError: If the writer does not keep the steps any more.
+          RuntimeError: If the writer no longer keeps the steps.
         """
         steps = self.steps
         if not all(map(self._column.is_available, steps)):
             raise RuntimeError(
                 "Cannot convert TrajectoryColumn with expired data references to numpy "
-                "array. Convert it before so many steps are appended, or keep more by "
+                "array. Convert it before so many steps are appended, or raise "
                 "num_keep_alive_refs."
             )
         values = self._column.read(steps)
@@ -111,24 +112,25 @@ class TrajectoryColumn:
 
 
 class ColumnHistory:
-    """The values of one leaf so far, indexed like a list of all of them.
+    """The values of one leaf so far, indexed like a list.
 
-    Only the last `num_keep_alive_refs` steps can be used, and those that had a value;
-    `None` stands for the others.
+    Only steps with a value can be used, and only the last `num_keep_alive_refs`. Other
+    steps are `None`.
     """
 
     __slots__ = ("_column",)
 
     def __init__(self, column: Column):
-        """Made by a writer."""
+        """Creates the history of a column; a writer calls this."""
         self._column = column
 
     def __len__(self) -> int:
+        """Returns the number of steps so far."""
         buffers = self._column.buffers
         return buffers.end - buffers.start
 
     def __iter__(self) -> Iterator[TrajectoryColumn | None]:
-        """Goes through the steps, each as a squeezed column, or None."""
+        """Yields each step as a squeezed column, or None if it cannot be used."""
         column = self._column
         for step in range(column.buffers.start, column.buffers.end):
             yield (
@@ -141,16 +143,16 @@ class ColumnHistory:
         """Returns some steps as a column of an item.
 
         Args:
-          key: An integer for one step, squeezed; a slice; or a list of integers.
-            Negative ones count from the newest step.
+          key: An integer for a single step, squeezed; a slice; or a list of integers.
+            Negative integers count back from the newest step.
 
         Raises:
-          ValueError: If one of the steps is not there, or not any more.
-          IndexError: If one of them is yet to come.
+          ValueError: If one of the steps has no value or is no longer kept.
+          IndexError: If one of the steps is in the future.
           TypeError: If `key` is of another type.
         """
         column = self._column
-        # The most common: the last few steps.
+        # Fast path for the last few steps.
         if type(key) is slice and key.stop is None and key.step is None:
             back = key.start
             if type(back) is int and -column.keep <= back < 0:
@@ -180,7 +182,7 @@ class ColumnHistory:
         found = range(length)[key]
         is_forward = key.step is None or key.step > 0
         if is_forward and key.start is not None and key.start < -length:
-            # Asked for more steps than there are: not for fewer of them.
+            # A request for too many steps must fail, not return fewer steps.
             missing = [None] * (-length - key.start)
             return from_steps(column, self._checked([*missing, *found], key))
         if found and found.step == 1 and self._are_there(found[0]):
@@ -189,7 +191,7 @@ class ColumnHistory:
         return from_steps(column, self._checked(found, key))
 
     def _are_there(self, position: int) -> bool:
-        """Whether, for sure, all steps from a position on can be used."""
+        """Returns True if all steps from a position on can certainly be used."""
         column = self._column
         step = column.buffers.start + position
         return (
@@ -201,14 +203,14 @@ class ColumnHistory:
         length = len(self)
         if index >= length and index > 0:
             raise IndexError(
-                f"list index out of range: step {index} of column {self._column.path} "
-                f"was asked for, there are {length}."
+                f"list index out of range: got step {index} of column "
+                f"{self._column.path}, which has {length}."
             )
         index += length if index < 0 else 0
         return index if 0 <= index < length else None
 
     def _checked(self, positions: Sequence[int | None], key: Any) -> list[int]:
-        """Returns the steps at positions in the history, all of which must be there."""
+        """Returns the steps at positions in the history; all must be usable."""
         column = self._column
         start = column.buffers.start
         steps = [
@@ -223,14 +225,14 @@ class ColumnHistory:
             raise ValueError(
                 "TrajectoryColumns cannot contain any None data references: "
                 f"TrajectoryColumn at path {path} got [{shown}]. Of {len(self)} steps "
-                f"the last {column.keep} are kept (num_keep_alive_refs), where they "
-                "had this leaf: keep more, or refer to fewer."
+                f"the last {column.keep} are kept (num_keep_alive_refs), if they have "
+                "this leaf: keep more, or refer to fewer."
             )
         return found
 
 
 def from_steps(column: Column, steps: Sequence[int]) -> TrajectoryColumn:
-    """Returns a column of any steps, in any order."""
+    """Returns a reference to any steps, in any order."""
     if not steps:
         return TrajectoryColumn(column, 0, 0)
     low, count = min(steps), len(steps)

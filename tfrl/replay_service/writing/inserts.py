@@ -1,4 +1,4 @@
-"""Single items for `Client.insert`, by writers that are kept for the next call."""
+"""Insertion of single items for `Client.insert`, with a pool of writers."""
 
 from __future__ import annotations
 
@@ -11,21 +11,25 @@ import tree
 
 from tfrl.replay_service.trajectory_writer import TrajectoryWriter
 
-_KINDS = 16  # Kinds of data for which writers are kept.
-_IDLE = 4  # Writers of one kind.
+_KINDS = 16  # Maximum number of kinds of data with writers in the pool.
+_IDLE = 4  # Maximum number of idle writers per kind.
 
 
 class ClientInserts:
-    """Inserts items, for any thread: calls that wait do not hold up others."""
+    """Inserts items from any thread. Concurrent calls do not wait for each other."""
 
     def __init__(self, make_writer: Callable[[], TrajectoryWriter]):
-        """Takes down how to make a writer that keeps one step."""
+        """Creates an empty pool.
+
+        Args:
+          make_writer: Returns a new writer that keeps one step.
+        """
         self._make_writer = make_writer
         self._lock = threading.Lock()
         self._idle: dict[Any, list[TrajectoryWriter]] = {}
 
     def insert(self, data: Any, priorities: Mapping[str, float]) -> None:
-        """See `Client.insert`."""
+        """Inserts one item; see `Client.insert`."""
         if not priorities:
             raise ValueError("priorities must contain at least one item")
         leaves = [_leaf(value) for value in tree.flatten(data)]
@@ -41,7 +45,7 @@ class ClientInserts:
         self._keep(kind, writer)
 
     def after_fork(self) -> None:
-        """Leaves the parent's writers and lock, which may be held there."""
+        """Abandons the parent's writers and its lock, which may be held."""
         self._lock = threading.Lock()
         self._idle = {}
 

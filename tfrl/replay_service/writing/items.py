@@ -1,8 +1,8 @@
-"""Items on their way to a server: grouped by layout, so that each is two numbers.
+"""Items on their way to a server, grouped by layout.
 
-Most items of a writer are alike: the same columns with the same distances between their
-steps. Then only the first step and the priority differ, and a message is made of all of
-them at once.
+Most items of a writer have the same layout: the same columns with the same distances
+between their steps. Only their first step and their priority differ, so a group of them
+becomes one message without work per item.
 """
 
 from __future__ import annotations
@@ -22,20 +22,27 @@ Key = tuple[Any, ...]
 
 
 class Layout:
-    """What items that are alike have in common.
+    """The common properties of similar items.
 
     Attributes:
-      table: To which they go.
-      columns: Of each: its number in the schema, in the ranges, and whether squeezed.
-      lengths: Of the ranges.
-      offsets: i64[W], of the steps of all ranges from the item's first.
-      lowest, highest: The least and the largest of them.
+      table: The name of the table.
+      columns: `(index in the schema, range, squeezed)` for each column.
+      lengths: The number of steps of each range.
+      offsets: int64 `[W]`, the distance of each step of all ranges from the first step
+        of the item's first column.
+      lowest: The smallest offset.
+      highest: The largest offset.
     """
 
     __slots__ = ("columns", "highest", "lengths", "lowest", "offsets", "table")
 
     def __init__(self, table: str, columns: Sequence[TrajectoryColumn]):
-        """Makes it from an item's columns, none of which is empty."""
+        """Creates the layout of an item.
+
+        Args:
+          table: The name of the table.
+          columns: The columns of the item, none of which is empty.
+        """
         first = columns[0]._start
         ranges: dict[Any, int] = {}
         parts = []
@@ -58,16 +65,23 @@ class Group:
     """Items of one layout and episode that have not been sent.
 
     Attributes:
-      key: Tells items that are alike.
-      layout: Theirs.
-      episode: In which they were made.
-      starts: Of each, the first column's first step.
-      priorities: Of each.
+      key: The key of the layout.
+      layout: The layout of the items.
+      episode: The episode in which they were created.
+      starts: The first step of the first column, for each item.
+      priorities: The priority of each item.
     """
 
     __slots__ = ("episode", "key", "layout", "lowest", "priorities", "starts")
 
     def __init__(self, key: Key, layout: Layout, episode: int):
+        """Creates a group without items.
+
+        Args:
+          key: As the attribute.
+          layout: As the attribute.
+          episode: As the attribute.
+        """
         self.key = key
         self.layout = layout
         self.lowest = layout.lowest
@@ -76,7 +90,7 @@ class Group:
         self.priorities: list[float] = []
 
     def split_off(self, count: int) -> Group:
-        """Takes the first `count` items away, and returns them."""
+        """Removes the first `count` items and returns them as a group."""
         first = Group(self.key, self.layout, self.episode)
         first.starts, self.starts = self.starts[:count], self.starts[count:]
         first.priorities = self.priorities[:count]
@@ -85,7 +99,7 @@ class Group:
 
 
 class SentGroup(NamedTuple):
-    """Items as in a message, with the numbers by which they are confirmed."""
+    """Items in a message, with the numbers that the server confirms."""
 
     layout: Layout
     episode: int
@@ -95,12 +109,12 @@ class SentGroup(NamedTuple):
 
     @property
     def refs(self) -> np.ndarray:
-        """The steps of the items, i64[n, W]."""
+        """The steps of the items, int64 `[n, W]`."""
         return self.starts[:, None] + self.layout.offsets
 
     @property
     def description(self) -> dict[str, Any]:
-        """What the message says of the group."""
+        """The JSON object of the group in the message."""
         layout = self.layout
         return {
             "table": layout.table,
@@ -115,15 +129,21 @@ class Batch:
     """The groups of a message, kept until the server has confirmed them.
 
     Attributes:
-      groups: In the order in which they were made.
+      groups: The groups in the order of their creation.
       last: The number of the last item.
-      lowest, highest: The first and the last step that an item refers to.
+      lowest: The first step that an item refers to.
+      highest: The last step that an item refers to.
     """
 
     __slots__ = ("groups", "highest", "last", "lowest")
 
     def __init__(self, groups: Sequence[Group], number: int):
-        """Numbers the items of groups, from `number` on."""
+        """Creates a batch.
+
+        Args:
+          groups: The groups, whose items are numbered consecutively.
+          number: The number of the first item.
+        """
         self.groups: list[SentGroup] = []
         lows, highs = [], []
         for group in groups:
@@ -145,7 +165,7 @@ class Batch:
         self.highest = max(highs)
 
     def drop_confirmed(self, number: int) -> None:
-        """Drops the items up to a number."""
+        """Drops the items up to the one with this number."""
         groups = []
         for group in self.groups:
             left = group.numbers > number
@@ -160,7 +180,12 @@ class Batch:
 
 
 def split_groups(groups: list[Group], most: int) -> Iterator[list[Group]]:
-    """Yields groups of altogether at most so many items, in order, all used up."""
+    """Yields lists of groups with at most `most` items each, in order.
+
+    Args:
+      groups: The groups, which are used up.
+      most: The maximum number of items per list.
+    """
     part: list[Group] = []
     room = most
     for group in groups:
@@ -176,14 +201,14 @@ def split_groups(groups: list[Group], most: int) -> Iterator[list[Group]]:
 
 
 class Layouts:
-    """The layouts of a writer's items, each checked once."""
+    """The layouts of a writer's items, each of which is checked once."""
 
     def __init__(self, *, validates: bool, by_steps: bool):
-        """Starts without tables, see `set_tables`.
+        """Creates a collection without layouts or tables; see `set_tables`.
 
         Args:
           validates: Whether to check items against the tables' signatures.
-          by_steps: Whether these are of single steps.
+          by_steps: Whether signatures may describe single steps.
         """
         self._validates = validates
         self._by_steps = by_steps
@@ -191,7 +216,7 @@ class Layouts:
         self._layouts: dict[Key, Layout] = {}
 
     def set_tables(self, tables: Mapping[str, Any]) -> None:
-        """Takes the server's tables, as it tells of them in its welcome."""
+        """Sets the tables, from the server's answer to the greeting."""
         self._layouts.clear()
         self._tables = {}
         for name, table in tables.items():
@@ -203,14 +228,15 @@ class Layouts:
         """Returns the layout of an item.
 
         Raises:
-          ValueError: If the table or its signature refuses it, or it is empty.
+          ValueError: If there is no such table, its signature does not match, or a
+            column is empty.
         """
         layout = self._layouts.get(key)
         if layout is None:
             if not all(map(len, columns)):
                 raise ValueError(
-                    "trajectory must not be empty. Got a column of no steps: leave it "
-                    "out, or make the item when there are steps for it."
+                    "trajectory must not be empty. Got a column without steps: leave "
+                    "it out, or create the item when there are steps for it."
                 )
             if self._validates:
                 self._check(table, columns)

@@ -1,4 +1,4 @@
-"""The old writer: items are the last so many steps, with all of their leaves."""
+"""Reverb's older writer, whose items are the most recent steps with all leaves."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _LOGGER = logging.getLogger("tfrl.replay_service")
 
 
 class Writer:
-    """Appends steps, and makes items of the last ones; see `Client.writer`.
+    """Appends steps and creates items from the last ones; see `Client.writer`.
 
     with client.writer(max_sequence_length=2) as writer:
         writer.append([1.0])
         writer.append([2.0])
         writer.create_item("table", num_timesteps=2, priority=1.0)
 
-    For one thread, and to be closed, as the `with` statement does.
+    Only one thread may use it. It must be closed, for example by a `with` statement.
     """
 
     def __init__(
@@ -32,7 +32,13 @@ class Writer:
         max_sequence_length: int,
         max_in_flight_items: int,
     ):
-        """Made by `Client.writer`."""
+        """Creates a writer; `Client.writer` calls this.
+
+        Args:
+          writer: The writer of the steps.
+          max_sequence_length: The maximum number of steps of an item.
+          max_in_flight_items: The maximum number of items that are not confirmed.
+        """
         self._writer = writer
         self._max_sequence_length = max_sequence_length
         self._max_in_flight_items = max_in_flight_items
@@ -64,23 +70,23 @@ class Writer:
         """Adds a step.
 
         Args:
-          data: A nest of arrays and numbers; only its leaves count, in order.
+          data: A nest of arrays and numbers, of which only the leaves matter.
 
         Raises:
-          ValueError: If their number, dtypes or shapes are not those of before.
+          ValueError: If the number, the dtypes or the shapes of leaves have changed.
         """
         leaves = tree.flatten(data)
         self._check_number(leaves)
         self._writer.append(leaves)
 
     def append_sequence(self, sequence: Any) -> None:
-        """Adds steps.
+        """Adds several steps.
 
         Args:
-          sequence: A nest of arrays `[T, ...]`, all of the same T.
+          sequence: A nest of arrays `[T, ...]` with the same T.
 
         Raises:
-          ValueError: If they are not, or as for `append`.
+          ValueError: If the arrays differ in T, and for the same reasons as `append`.
         """
         leaves = [np.asarray(value) for value in tree.flatten(sequence)]
         if len({array.shape[:1] for array in leaves}) != 1 or not leaves[0].ndim:
@@ -93,12 +99,17 @@ class Writer:
             self._writer.append(list(step))
 
     def create_item(self, table: str, num_timesteps: int, priority: float) -> None:
-        """Makes an item of the last `num_timesteps` steps.
+        """Creates an item from the last `num_timesteps` steps.
 
-        Waits if too many items are on their way already.
+        Waits if too many items are not confirmed yet.
+
+        Args:
+          table: The name of the table.
+          num_timesteps: The number of steps.
+          priority: The priority of the item.
 
         Raises:
-          ValueError: If there are not so many steps, or as for
+          ValueError: If there are fewer steps, and for the same reasons as
             `TrajectoryWriter.create_item`.
         """
         if num_timesteps < 1:
@@ -123,11 +134,11 @@ class Writer:
         """Waits until all items are in their tables, and closes the connection.
 
         Args:
-          retry_on_unavailable: Whether to wait for a server that is gone, for as long
+          retry_on_unavailable: Whether to wait for an unavailable server, for as long
             as the client keeps trying.
 
         Raises:
-          ValueError: If it has been closed.
+          ValueError: If the writer is closed already.
         """
         if self._closed:
             raise ValueError("close() has already been called on Writer.")

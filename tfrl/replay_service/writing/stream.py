@@ -1,4 +1,4 @@
-"""How a writer's items get to the server, once each, across lost connections."""
+"""Transmission of a writer's items, exactly once, across lost connections."""
 
 from __future__ import annotations
 
@@ -18,35 +18,36 @@ from tfrl.replay_service.writing.background_flusher import BACKGROUND_FLUSHER
 from tfrl.replay_service.writing.buffers import StepBuffers
 from tfrl.replay_service.writing.items import Batch, Group, Layouts, split_groups
 
-BATCH = 64  # Items that are sent together.
-_BATCH_BYTES = 4 << 20  # Or less, if their steps are as large as that.
-_LARGE = 64 << 10  # Bytes that outweigh a message.
-_DELAY = 0.05  # Seconds that an item may wait for others.
+BATCH = 64  # Maximum number of items per message.
+_BATCH_BYTES = 4 << 20  # Steps of this size are sent even in smaller batches.
+_LARGE = 64 << 10  # Bytes for which an extra message pays.
+_DELAY = 0.05  # Maximum seconds that an item waits for others.
 
 Connect = Callable[[dict[str, Any]], connections.Connection]
 
 
 class WriterStream:
-    """Items that wait to be sent, or have been sent and wait to be confirmed.
+    """Items that wait to be sent, or to be confirmed by the server.
 
-    All but the constructor, `flush`, `close` and `tick` is called with `lock` held.
+    Callers must hold `lock`, except for the constructor, `flush`, `close` and `tick`.
 
     Attributes:
-      lock: Of the items; held for as long as it takes to make a message.
-      count: How many items have not been sent.
-      outstanding: How many have been sent and not confirmed.
-      group: The group that is open for more items; None if there is none.
-      problem: What went wrong, and is to be raised by the next call of the writer.
-      is_closed: Whether nothing can be written any more.
+      lock: Protects the items; it is held for no longer than building a message takes.
+      count: The number of items that have not been sent.
+      outstanding: The number of items that have been sent and not confirmed.
+      group: The group that is open for more items, or None.
+      problem: An error that the next call of the writer raises, or None.
+      is_closed: Whether the stream is closed.
+      episode: The number of the current episode.
     """
 
     def __init__(self, connect: Connect, buffers: StepBuffers, layouts: Layouts):
-        """Connects.
+        """Connects to the server.
 
         Args:
-          connect: Returns a connection, given what to say in the greeting.
+          connect: Returns a connection, given more fields of the greeting.
           buffers: The steps.
-          layouts: Of the items.
+          layouts: The layouts of the items.
 
         Raises:
           ReplayUnavailable: If no server answers.
@@ -57,14 +58,14 @@ class WriterStream:
         self._groups: list[Group] = []
         self._sent: collections.deque[Batch] = collections.deque()
         self._link: connections.Connection | None = None
-        self._thread: threading.Thread | None = None  # While it reconnects.
+        self._thread: threading.Thread | None = None  # Set while it reconnects.
         self.group: Group | None = None
         self.count = self.outstanding = 0
         self.problem: Exception | None = None
         self.is_closed = False
         self.episode = 0
         self._next_number = 1
-        self._since = 0.0  # When the first of the items that wait was made.
+        self._since = 0.0  # When the first waiting item was created.
         self._next_end = 0  # The number of steps at which to send.
         self._start()
         self._install(connect({"writer_id": self._id}))
@@ -76,7 +77,7 @@ class WriterStream:
         self.group = group
 
     def added(self) -> None:
-        """Takes note that an item has been added to the open group."""
+        """Counts an item that was added to the open group, and sends a full batch."""
         self.count += 1
         if self.count == 1:
             self._since = time.monotonic()
@@ -89,18 +90,18 @@ class WriterStream:
             self._receive_all()
 
     def next_episode(self) -> None:
-        """Has the next items belong to another episode."""
+        """Assigns the next items to a new episode."""
         self.episode += 1
         self.group = None
 
     def send(self) -> None:
-        """Sends all items that wait, if there is a connection; never waits."""
+        """Sends all waiting items if there is a connection. Never waits."""
         if not self.count:
             return
         if self._link is None:
             self._reconnect()
             return
-        # Many are there after a time without a connection.
+        # After a time without a connection there may be many.
         batches = []
         for groups in split_groups(self._groups, BATCH):
             batches.append(Batch(groups, self._next_number))
@@ -112,11 +113,11 @@ class WriterStream:
 
     @property
     def _is_large(self) -> bool:
-        """Whether it pays to send what waits, also if more may come soon."""
+        """Whether waiting items are large enough to be sent before a batch is full."""
         return self.count * self._buffers.step_bytes > _LARGE
 
     def raise_problem(self) -> None:
-        """Raises what went wrong, once."""
+        """Raises `problem`, if there is one, and clears it."""
         problem, self.problem = self.problem, None
         if problem is not None:
             raise problem
@@ -125,14 +126,15 @@ class WriterStream:
         """Waits until at most `limit` items are not confirmed.
 
         Args:
-          limit: So many.
-          timeout: Seconds, or None.
+          limit: The maximum number of items that are not confirmed.
+          timeout: The number of seconds to wait; None for no limit.
 
         Returns:
-          False if time was up before.
+          False if the time was over before.
 
         Raises:
-          Exception: What the server refused an item for, or ReplayUnavailable.
+          ReplayUnavailable: If there is no server any more.
+          Exception: The error with which the server refused an item.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         with self.lock:
@@ -140,7 +142,7 @@ class WriterStream:
                 self.raise_problem()
                 if self.count + self.outstanding <= limit:
                     if self._is_large and 2 * self.count > limit:
-                        self.send()  # The server is not to wait for it all.
+                        self.send()  # So that the server need not wait for all of it.
                         self._receive_all()
                     return True
                 if self.count and self._link is not None:
@@ -158,7 +160,11 @@ class WriterStream:
                     self._receive(remaining)
 
     def close(self, timeout: float) -> None:
-        """Sends what there is, and waits for its confirmation, but not for long."""
+        """Sends the remaining items, waits for their confirmation, and disconnects.
+
+        Args:
+          timeout: The number of seconds to wait.
+        """
         if self.is_closed:
             return
         try:
@@ -172,7 +178,7 @@ class WriterStream:
                     self._link = None
 
     def tick(self) -> bool:
-        """Sends what has waited for long; returns whether to look again soon."""
+        """Sends items that have waited long; returns whether to call again soon."""
         if not self.lock.acquire(blocking=False):
             return True
         try:
@@ -188,16 +194,16 @@ class WriterStream:
             self.lock.release()
 
     def lowest_needed(self) -> int:
-        """Returns the first step that an item not yet confirmed can refer to."""
+        """Returns the first step that unconfirmed or future items can refer to."""
         return min([self._lowest_waiting(), *(batch.lowest for batch in self._sent)])
 
     def _lowest_waiting(self) -> int:
-        """Returns the first step that an item not yet sent, or to come, refers to."""
+        """Returns the first step that unsent or future items can refer to."""
         waiting = [min(g.starts) + g.lowest for g in self._groups if g.starts]
         return min([self._buffers.oldest, *waiting])
 
     def after_fork(self) -> None:
-        """Becomes a writer of its own: what is on its way, the parent sends."""
+        """Continues as a separate writer; the parent sends the items so far."""
         link, self._link, self._thread = self._link, None, None
         if link is not None:
             link.close()
@@ -214,10 +220,10 @@ class WriterStream:
         self.group = None
         self.count = self.outstanding = 0
         self._next_number = 1
-        self._schema_length = 0  # Of the schema that the server knows.
+        self._schema_length = 0  # The length of the schema that the server knows.
 
     def _install(self, link: connections.Connection) -> None:
-        """Takes a new connection into use."""
+        """Uses a new connection: sends everything that it has not confirmed."""
         self._link = link
         self._schema_length = 0
         self._buffers.forget_sent()
@@ -231,17 +237,22 @@ class WriterStream:
         BACKGROUND_FLUSHER.event.set()
 
     def _transmit_all(self, batches: list[Batch]) -> None:
-        """Sends batches; with each goes which steps those after it may refer to."""
+        """Sends batches, each with the first step that later items can refer to."""
         link = self._link
         lowest = [self._lowest_waiting()]
         for batch in reversed(batches[1:]):
             lowest.append(min(batch.lowest, lowest[-1]))
         for batch, keep in zip(batches, reversed(lowest), strict=False):
-            if self._link is link:  # Else all go again by another.
+            if self._link is link:  # Otherwise a new connection sends all again.
                 self._transmit(batch, keep)
 
     def _transmit(self, batch: Batch, keep: int) -> None:
-        """Sends a batch, and the steps that the server does not have."""
+        """Sends a batch with the steps that the server does not have.
+
+        Args:
+          batch: The items.
+          keep: The first step that later items can refer to.
+        """
         if self._link is None:
             return
         buffers = self._buffers
@@ -288,7 +299,7 @@ class WriterStream:
         if frame.kind == wire.CONFIRMED:
             self._confirm(int(frame.meta["confirmed"]))
         elif frame.kind == wire.ERROR:
-            # Without a number it is about all; they would be refused again.
+            # Without a number, all items are refused.
             number = int(frame.meta.get("confirmed", self._next_number - 1))
             self._refuse(errors.from_meta(frame.meta), number)
         return True
@@ -300,10 +311,10 @@ class WriterStream:
         self.outstanding = max(left, 0) if self._sent else 0
 
     def _refuse(self, error: Exception, number: int) -> None:
-        """Gives up on items up to a number."""
+        """Drops the items up to a number, and keeps the error for the writer."""
         self.problem = error
         self._confirm(number)
-        self._buffers.forget_sent()  # Maybe the steps were not taken, either.
+        self._buffers.forget_sent()  # The server may not have stored the steps.
 
     def _lose(self) -> None:
         if self._link is not None:
@@ -312,7 +323,7 @@ class WriterStream:
         self._reconnect()
 
     def _reconnect(self) -> None:
-        """Starts to connect again, beside what else goes on."""
+        """Starts to reconnect in the background."""
         if self._thread is None and not self.is_closed:
             self._thread = threading.Thread(target=self._find_server, daemon=True)
             self._thread.start()

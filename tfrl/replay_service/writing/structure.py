@@ -1,7 +1,8 @@
-"""Which leaf of appended data belongs to which column, without walking nests anew.
+"""Assigns the leaves of appended data to columns, with cached plans.
 
-Most steps look like the one before: the same keys, the same types of nodes. A `Plan`
-takes such data apart in Python's own loops; only what looks new goes through `tree`.
+Most steps have the structure of the step before: the same keys and types of nodes. A
+`Plan` flattens such data with plain Python loops. Only data of a new structure goes
+through `tree`.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ class Structure:
     """The union of the structures of all data so far, with a history at each leaf.
 
     Attributes:
-      history: The nest of histories; None before there is any data.
-      columns: In the order in which they came.
+      history: The nest of histories; None before the first data.
+      columns: The columns in the order of their creation.
     """
 
     def __init__(
         self, make_column: Callable[[Path], Any], make_history: Callable[[Any], Any]
     ):
-        """Starts empty.
+        """Creates an empty structure.
 
         Args:
           make_column: Returns a new leaf's column, given the leaf's path.
@@ -43,10 +44,10 @@ class Structure:
         self.columns: list[Any] = []
 
     def take_apart(self, data: Any) -> tuple[list[Any], Plan]:
-        """Returns the leaves of data, and the plan that says whose they are.
+        """Returns the leaves of data, and the plan that names their columns.
 
         Raises:
-          ValueError: If there is a leaf where there was a nest before, or the reverse.
+          ValueError: If a nest has become a leaf, or a leaf a nest.
         """
         for plan in self._plans:
             leaves: list[Any] = []
@@ -56,10 +57,10 @@ class Structure:
                     return leaves, plan
             elif plan.root.take(data, leaves):
                 return leaves, plan
-        return self.take_apart_anew(data)
+        return self.take_apart_uncached(data)
 
-    def take_apart_anew(self, data: Any) -> tuple[list[Any], Plan]:
-        """As `take_apart`, if a plan's leaf proves to be a nest."""
+    def take_apart_uncached(self, data: Any) -> tuple[list[Any], Plan]:
+        """Does the same as `take_apart`, without cached plans."""
         flat = tree.flatten_with_path(data)
         leaves = [value for _, value in flat]
         if not all(path in self._by_path for path, _ in flat):
@@ -78,7 +79,7 @@ class Structure:
         return ordered, plan
 
     def column_at(self, path: Path) -> Any:
-        """Returns the column of a path, or None if there is none yet."""
+        """Returns the column at a path, or None."""
         return self._by_path.get(tuple(path))
 
     def _merge(self, old: Any, data: Any, path: Path) -> Any:
@@ -122,24 +123,31 @@ class Structure:
 
 
 class Plan:
-    """How to take apart data of one look.
+    """How to flatten data of one structure.
 
     Attributes:
-      root: The node to begin with; None if the data is a single leaf.
-      columns: Of the leaves, in the order in which the nodes give them.
-      is_whole: Whether these are all columns that there are.
+      root: The outermost node; None if the data is a single leaf.
+      columns: The columns of the leaves, in the order in which the nodes yield them.
+      is_whole: Whether the data has all columns.
     """
 
     __slots__ = ("columns", "is_whole", "root")
 
     def __init__(self, root: _Node | None, columns: list[Any], is_whole: bool):
+        """Creates a plan.
+
+        Args:
+          root: As the attribute.
+          columns: As the attribute.
+          is_whole: As the attribute.
+        """
         self.root = root
         self.columns = columns
         self.is_whole = is_whole
 
 
 class _Node:
-    """A dict, list or tuple, in whose own order leaves are taken."""
+    """A dict, list or tuple, whose leaves are taken in its own order."""
 
     __slots__ = ("_children", "_is_flat", "_keys", "_length", "_type")
 
@@ -151,7 +159,7 @@ class _Node:
         self._is_flat = not any(children)
 
     def take(self, data: Any, leaves: list[Any]) -> bool:
-        """Adds the leaves of data to `leaves`; returns whether it looks as planned."""
+        """Appends the leaves of data to `leaves`; returns whether the node matches."""
         if type(data) is not self._type:
             return False
         values = data
@@ -177,12 +185,12 @@ class _Node:
 
 
 def _make_plan(data: Any, columns: list[Any], is_whole: bool) -> Plan | None:
-    """Makes a plan, or None if the data has nodes that `_Node` does not know.
+    """Returns a plan, or None if the data has nodes that `_Node` does not support.
 
     Args:
-      data: To take apart.
-      columns: Of its leaves, in the order of `tree`.
-      is_whole: Whether these are all.
+      data: The data to flatten.
+      columns: The columns of its leaves, in the order of `tree`.
+      is_whole: Whether these are all columns.
     """
     remaining = iter(columns)
     numbered = tree.map_structure(lambda _: next(remaining), data)
@@ -210,7 +218,7 @@ def _make_plan(data: Any, columns: list[Any], is_whole: bool) -> Plan | None:
 def _mismatch(path: Path, old: Any, data: Any) -> ValueError:
     before = type(old).__name__ if tree.is_nested(old) else "leaf"
     return ValueError(
-        f"append: at path {path} the data is a {type(data).__name__}, before it was a "
-        f"{before}. Keys may be added and left out from step to step, but what is a "
-        "leaf must stay one: append other data through a writer of its own."
+        f"append: got a {type(data).__name__} at path {path}, expected a {before} as "
+        "before. Keys may be added and left out from step to step, but a leaf must "
+        "stay a leaf: append other data with another writer."
     )

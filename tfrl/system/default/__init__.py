@@ -1,4 +1,4 @@
-"""The default of what `tfrl.system` does, under TF-Agents' module path.
+"""The default implementation of `tfrl.system`, at TF-Agents' module path.
 
 >>> from tfrl.system.default import multiprocessing_core
 >>> multiprocessing_core.get_context("spawn").get_start_method()

@@ -1,7 +1,7 @@
 """TF-Agents' hooks around a program's `main`, for scripts that call them.
 
-Nothing in tfrl needs them: processes start from any script, guarded or not, and from
-notebooks. They run `main`, and keep the state savers that they are given.
+tfrl does not need them: its processes start from any script or notebook. The hooks run
+`main`, and register the given state savers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _initialized = False
 
 
 def initialized() -> bool:
-    """Whether one of the functions below was called in this process."""
+    """Returns whether one of the functions below was called in this process."""
     return _initialized
 
 
@@ -35,7 +35,7 @@ def get_context(method: str | None = None) -> context.BaseContext:
     """Returns Python's own multiprocessing context for a start method.
 
     Args:
-      method: "spawn", "forkserver" or "fork"; None for one that is safe beside
+      method: "spawn", "forkserver" or "fork"; None for a method that is safe with
         TensorFlow, whose threads do not survive a fork.
     """
     if method is None:
@@ -53,11 +53,11 @@ def handle_main(
     """Runs `absl.app.run(parent_main_fn, *args, **kwargs)`.
 
     Args:
-      parent_main_fn: Called with the command line's arguments; `main`, or
+      parent_main_fn: Takes the arguments of the command line: `main`, or
         `functools.partial(app.run, main)`.
-      *args: For `absl.app.run`.
-      extra_state_savers: What else new processes are to be told of this one's state.
-      **kwargs: For `absl.app.run`.
+      *args: Arguments of `absl.app.run`.
+      extra_state_savers: Savers of more state to send to new processes.
+      **kwargs: Keyword arguments of `absl.app.run`.
     """
     from absl import app
 
@@ -74,10 +74,10 @@ def handle_test_main(
     """Returns `parent_main_fn(*args, **kwargs)`.
 
     Args:
-      parent_main_fn: For example `tf.test.main`.
-      *args: For it.
-      extra_state_savers: What else new processes are to be told of this one's state.
-      **kwargs: For it.
+      parent_main_fn: For example, `tf.test.main`.
+      *args: Arguments of `parent_main_fn`.
+      extra_state_savers: Savers of more state to send to new processes.
+      **kwargs: Keyword arguments of `parent_main_fn`.
     """
     enable_interactive_mode(extra_state_savers)
     return parent_main_fn(*args, **kwargs)
@@ -86,10 +86,10 @@ def handle_test_main(
 def enable_interactive_mode(
     extra_state_savers: Iterable[StateSaver] | None = None,
 ) -> None:
-    """Does what the others do before they call `main`; it may be called again.
+    """Registers state savers, as the other hooks do. Can be called repeatedly.
 
     Args:
-      extra_state_savers: What else new processes are to be told of this one's state.
+      extra_state_savers: Savers of more state to send to new processes.
     """
     global _initialized
     state_savers.add_state_savers(extra_state_savers)

@@ -85,9 +85,11 @@ class Client:
         _CLIENTS.add(self)
 
     def __reduce__(self) -> Any:
+        """Pickles the address and the arguments of the constructor."""
         return _make_client, (self._server_address, self._access)
 
     def __repr__(self) -> str:
+        """Returns a readable description."""
         return f"Client, server_address={self._server_address}"
 
     @property

@@ -145,4 +145,5 @@ class Server:
             pass
 
     def __repr__(self) -> str:
+        """Returns a readable description."""
         return f"Server(port={self.port}, tables={self._tables})"

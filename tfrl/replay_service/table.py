@@ -259,6 +259,7 @@ class Table:
         }
 
     def __repr__(self) -> str:
+        """Returns a readable description."""
         return (
             f"Table(sampler={self._sampler}, remover={self._remover}, "
             f"max_size={self._max_size}, max_times_sampled={self._max_times_sampled}, "

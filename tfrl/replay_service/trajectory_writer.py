@@ -82,13 +82,16 @@ class TrajectoryWriter:
         self._stream = WriterStream(connect, self._buffers, self._layouts)
 
     def __enter__(self) -> Self:
+        """Returns the writer."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Flushes all items, unless a failure of the service ends the block."""
         if kind is None or not issubclass(kind, errors.ReverbError):
             self.flush()
 
     def __del__(self) -> None:
+        """Sends the remaining items, and waits briefly for their confirmation."""
         stream = getattr(self, "_stream", None)
         if stream is not None and not sys.is_finalizing():
             with contextlib.suppress(Exception):

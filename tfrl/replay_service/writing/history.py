@@ -70,6 +70,7 @@ class TrajectoryColumn:
         )
 
     def __repr__(self) -> str:
+        """Returns a readable description."""
         squeezed = ", squeezed" if self.is_squeezed else ""
         return (
             f"TrajectoryColumn(path={self._column.path}, {len(self)} steps{squeezed})"
@@ -162,6 +163,7 @@ class ColumnHistory:
         return self._cut(key)
 
     def __repr__(self) -> str:
+        """Returns a readable description."""
         return f"ColumnHistory(path={self._column.path}, {len(self)} steps)"
 
     def _cut(self, key: Any) -> TrajectoryColumn:

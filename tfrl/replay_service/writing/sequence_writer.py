@@ -46,21 +46,25 @@ class Writer:
         self._closed = False
 
     def __enter__(self) -> Self:
+        """Returns the writer."""
         if self._closed:
             raise ValueError("Cannot reuse already closed Writer")
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Flushes all items and closes the writer."""
         self.flush()
         self.close()
 
     def __del__(self) -> None:
+        """Closes a writer that was not closed, with a warning."""
         if not getattr(self, "_closed", True) and not sys.is_finalizing():
             _LOGGER.warning("Writer-object deleted without calling .close explicitly.")
             with contextlib.suppress(Exception):
                 self.close()
 
     def __repr__(self) -> str:
+        """Returns a readable description."""
         return (
             f"Writer(max_timesteps={self._max_sequence_length}, "
             f"max_in_flight_items={self._max_in_flight_items}), closed: {self._closed}"

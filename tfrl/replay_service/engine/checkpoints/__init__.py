@@ -1,4 +1,4 @@
-"""A server's tables and steps on disk, written while it goes on serving.
+"""A server's tables and steps on disk, written while it continues to serve.
 
 >>> import tempfile
 >>> import numpy as np

@@ -44,11 +44,14 @@ class Service(Protocol):
 
     def store(
         self, schema: tuple[tuple[str, tuple[int, ...]], ...]
-    ) -> step_store.StepStore: ...
+    ) -> step_store.StepStore:
+        """Returns the store of the steps of one schema."""
 
-    def writers_state(self) -> Sequence[Any]: ...
+    def writers_state(self) -> Sequence[Any]:
+        """Returns the records of writers."""
 
-    def restore_writers(self, state: Sequence[Any]) -> None: ...
+    def restore_writers(self, state: Sequence[Any]) -> None:
+        """Restores the records that `writers_state` returned."""
 
 
 class LayoutItems(NamedTuple):

@@ -39,7 +39,6 @@ class Arena(Protocol):
       columns: One array of a void dtype per column, with at least `rows` rows, or none
         if the rows have no bytes. May be replaced when the arena grows.
       rows: The number of rows that may be used.
-      nbytes: The memory used, in bytes.
       fd: A descriptor of the file, for readers; None without a file.
       offsets: The offset of each column in the file.
       capacity: The maximum number of rows.
@@ -54,7 +53,8 @@ class Arena(Protocol):
     size: int
 
     @property
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """The memory used, in bytes."""
 
     def reserve(self, rows: int) -> None:
         """Grows the arena to at least `rows` usable rows.

@@ -51,11 +51,14 @@ class IterationInfo(NamedTuple):
 class Loop(tf.Module, abc.ABC):
     """Base of the training loops. A subclass writes `iterate`.
 
+    A subclass whose iterations apply everything through `self._control` may set
+    `supports_sweep`.
+
     Args:
       environment: a `TFEnvironment`.
       agent: the agent; it must be of the environment's specs.
       replay_buffer: where the experience goes; of the agent's `collect_data_spec` and
-        the environment's batch size.
+        the environment's batch size. None for a loop that keeps no experience.
       observers: callables that take each batched `Trajectory` `[B, ...]`, such as
         metrics. They run inside the compiled call.
       seed: seed of all that is random in the loop. The random numbers of step n are a
@@ -74,11 +77,14 @@ class Loop(tf.Module, abc.ABC):
         Python environment and an agent on a GPU, or with a `ReverbReplayBuffer`.
     """
 
+    # Whether `sweep` can take many copies of such a loop through one program.
+    supports_sweep: bool = False
+
     def __init__(
         self,
         environment: tf_environment.TFEnvironment,
         agent: tf_agent.TFAgent,
-        replay_buffer: replay_buffer_lib.ReplayBuffer,
+        replay_buffer: replay_buffer_lib.ReplayBuffer | None,
         observers: Sequence[Callable[[Any], Any]],
         seed: int | None,
         jit_compile: bool | Literal["auto"],
@@ -93,7 +99,7 @@ class Loop(tf.Module, abc.ABC):
         jit_compile = not obstacle if jit_compile == "auto" else bool(jit_compile)
         self._environment = environment
         self._agent = agent
-        self._replay_buffer = replay_buffer
+        self._replay_buffer: Any = replay_buffer
         self._placement = placement.placement_of(
             agent.variables(),
             environment.calls_python,
@@ -144,6 +150,11 @@ class Loop(tf.Module, abc.ABC):
         return self._environment
 
     @property
+    def samples_from_dataset(self) -> bool:
+        """Whether an iteration reads a tf.data pipeline, which XLA cannot compile."""
+        return False
+
+    @property
     def iteration(self) -> int:
         """Iterations done in all."""
         return int(self._iteration)
@@ -166,7 +177,7 @@ class Loop(tf.Module, abc.ABC):
             "step": self._step,
             "position": self._position,
         }
-        if include_replay_buffer:
+        if include_replay_buffer and self._replay_buffer is not None:
             items["replay_buffer"] = self._replay_buffer
         return items
 
@@ -220,6 +231,17 @@ class Loop(tf.Module, abc.ABC):
             yield
         finally:
             self._control = plain
+
+    def begin(self) -> tuple[Any, Any]:
+        """Resets the environment, in a graph; for sweeps.
+
+        Returns the time step and policy state to go on from.
+        """
+        policy = self._agent.collect_policy
+        batch_size = self._environment.batch_size
+        return self._control.apply(
+            lambda: (self._environment.reset(), policy.get_initial_state(batch_size))
+        )
 
     def _start(self) -> None:
         """Prepares the first call, or the first after a restore."""
@@ -372,18 +394,20 @@ class _Position(tf.train.experimental.PythonState):
 def _check_specs(
     environment: tf_environment.TFEnvironment,
     agent: tf_agent.TFAgent,
-    replay_buffer: replay_buffer_lib.ReplayBuffer,
+    replay_buffer: replay_buffer_lib.ReplayBuffer | None,
 ) -> None:
     """Raises a ValueError unless the three fit together."""
-    pairs = (
+    pairs = [
         (
             "environment.time_step_spec()",
             environment.time_step_spec(),
             agent.time_step_spec,
         ),
         ("environment.action_spec()", environment.action_spec(), agent.action_spec),
-        ("replay_buffer.data_spec", replay_buffer.data_spec, agent.collect_data_spec),
-    )
+    ]
+    if replay_buffer is not None:
+        buffer_spec = replay_buffer.data_spec
+        pairs.append(("replay_buffer.data_spec", buffer_spec, agent.collect_data_spec))
     for name, given, expected in pairs:
         difference = _first_difference(given, expected)
         if difference:
@@ -391,7 +415,7 @@ def _check_specs(
                 f"{name}: does not match the agent: {difference}; build the agent from "
                 "the environment's specs and the buffer from agent.collect_data_spec."
             )
-    buffer_batch_size = replay_buffer.batch_size
+    buffer_batch_size = None if replay_buffer is None else replay_buffer.batch_size
     if buffer_batch_size not in (None, environment.batch_size):
         raise ValueError(
             f"replay_buffer: expected batch_size={environment.batch_size}, the "
@@ -403,10 +427,10 @@ def _check_specs(
 def _obstacle_to_compilation(
     environment: tf_environment.TFEnvironment,
     agent: tf_agent.TFAgent,
-    replay_buffer: replay_buffer_lib.ReplayBuffer,
+    replay_buffer: replay_buffer_lib.ReplayBuffer | None,
 ) -> str | None:
     """What keeps a loop from being compiled, and how to mend it; None if nothing."""
-    if not replay_buffer.supports_xla:
+    if replay_buffer is not None and not replay_buffer.supports_xla:
         return (
             f"a {type(replay_buffer).__name__}, expected a buffer whose supports_xla "
             "is True, such as one in variables, since a compiled program cannot call "

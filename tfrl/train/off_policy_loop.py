@@ -63,6 +63,8 @@ class OffPolicyLoop(loop.Loop):
         one sample.
     """
 
+    supports_sweep = True
+
     def __init__(
         self,
         environment: tf_environment.TFEnvironment,

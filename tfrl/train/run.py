@@ -130,7 +130,8 @@ class Run:
             train_step=loop.agent.train_step_counter,
         )
         if checkpoint_replay_buffer is None:
-            size = _bytes_of(loop.checkpoint_items()["replay_buffer"])
+            buffer = loop.checkpoint_items().get("replay_buffer")
+            size = 0 if buffer is None else _bytes_of(buffer)
             checkpoint_replay_buffer = size <= _LARGEST_BUFFER_TO_SAVE
         self._checkpointer = checkpointing.Checkpointer(
             directory.checkpoints,

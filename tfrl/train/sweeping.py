@@ -8,6 +8,7 @@ batched product for all runs.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent import futures
@@ -17,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.environments.native import native_environment
-from tfrl.train import loop, many_runs, off_policy_loop, placement, sweep_result
+from tfrl.train import loop, many_runs, placement, sweep_result
 from tfrl.utils import variables
 
 MakeLoop = Callable[..., loop.Loop]
@@ -52,8 +53,9 @@ def sweep(
     Each run draws the random numbers that it would draw alone.
 
     Args:
-      make_loop: `make_loop(seed, **hyperparameters)` returns an `OffPolicyLoop` on a
-        native environment; it is called once for each run. What differs between runs
+      make_loop: `make_loop(seed, **hyperparameters)` returns a loop whose
+        `supports_sweep` is True, such as an `OffPolicyLoop`, on a native environment;
+        it is called once for each run. What differs between runs
         must be in variables: weights and learning rates are; for another number of an
         agent, such as `gamma`, give the agent `tf.Variable(gamma)`.
       seeds: one for each run.
@@ -272,9 +274,11 @@ class Runs:
         )
 
         def step(
-            time_step: Any, state: Any, total: tf.Tensor, runs: tf.Tensor
+            i: tf.Tensor, time_step: Any, state: Any, total: tf.Tensor, runs: tf.Tensor
         ) -> tuple[Any, ...]:
-            action_step = policy.action(time_step, state, seed=0)
+            # Greedy policies use no seed; others draw something else at each step.
+            seed = tf.stack([tf.zeros_like(i), i])
+            action_step = policy.action(time_step, state, seed=seed)
             time_step = environment.step(action_step.action)
             total += tf.where(runs, time_step.reward, 0.0)
             runs &= ~time_step.is_last()
@@ -283,7 +287,9 @@ class Runs:
         shape = [self._share, batch]
         carried = self._control.loop(
             lambda *carried: tf.reduce_any(carried[-1]),
-            lambda _, *carried: self._control.apply(step, *carried),
+            lambda i, *carried: self._control.apply(
+                functools.partial(step, i), *carried
+            ),
             (*start, tf.zeros(shape), tf.ones(shape, tf.bool)),
         )
         return tf.reduce_mean(carried[2], axis=1)
@@ -330,10 +336,11 @@ def _check_arguments(
 
 def _check_loop(made: Any) -> native_environment.NativeEnvironment:
     """Returns the loop's environment."""
-    if not isinstance(made, off_policy_loop.OffPolicyLoop):
+    if not getattr(made, "supports_sweep", False):
         raise TypeError(
             f"make_loop: got a loop of type {type(made).__name__}, expected an "
-            "OffPolicyLoop; run loops of other kinds one after another."
+            "OffPolicyLoop or another one whose supports_sweep is True; run loops of "
+            "other kinds one after another."
         )
     if made.samples_from_dataset:
         raise ValueError(

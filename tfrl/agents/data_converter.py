@@ -1,10 +1,10 @@
-"""Turns whatever experience a user has into what an algorithm learns from.
+"""Converts a user's experience into the form that an algorithm learns from.
 
 Every converter takes a `Trajectory` or a `Transition` (or a named tuple with the same
 fields), checks it against the agent's specs, drops further dictionary entries, and
-returns the one form its agent asked for. Transitions that are none, because they start
-at a boundary or cross a cut, come back with `time_step.step_type == LAST`, and every
-loss masks those.
+returns the one form its agent asked for. A transition that starts at a boundary or
+crosses a cut is not valid: it comes back with `time_step.step_type == LAST`, and every
+loss masks it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,7 @@ if TYPE_CHECKING:
 
 
 class DataContext(tf.Module, tracking.Untracked):
-    """The specs of an agent's data, as trajectories and as transitions.
-
-    Args:
-      time_step_spec: a `TimeStep` of tensor specs.
-      action_spec: a nest of tensor specs.
-      info_spec: a nest of tensor specs, the policy's info.
-      policy_state_spec: a nest of tensor specs, the policy's state.
-      use_half_transition: whether transitions have a dummy next observation.
-    """
+    """The specs of an agent's data, as trajectories and as transitions."""
 
     def __init__(
         self,
@@ -40,6 +32,15 @@ class DataContext(tf.Module, tracking.Untracked):
         policy_state_spec: types.NestedTensorSpec = (),
         use_half_transition: bool = False,
     ) -> None:
+        """Derives the specs of trajectories and transitions.
+
+        Args:
+          time_step_spec: A `TimeStep` of tensor specs.
+          action_spec: A nest of tensor specs.
+          info_spec: A nest of tensor specs, the policy's info.
+          policy_state_spec: A nest of tensor specs, the policy's state.
+          use_half_transition: Whether transitions have a dummy next observation.
+        """
         super().__init__()
         self._set_untracked("_time_step_spec", time_step_spec)
         self._set_untracked("_action_spec", action_spec)
@@ -96,13 +97,7 @@ class DataContext(tf.Module, tracking.Untracked):
 
 
 class AsTrajectory(tf.Module):
-    """Converts to a `Trajectory` `[B, T, ...]` (`[B, ...]` for one outer dimension).
-
-    Args:
-      data_context: the specs.
-      sequence_length: the `T` to insist on, or None.
-      num_outer_dims: 1 or 2.
-    """
+    """Converts to a `Trajectory` `[B, T, ...]` (`[B, ...]` for one outer dimension)."""
 
     def __init__(
         self,
@@ -110,6 +105,13 @@ class AsTrajectory(tf.Module):
         sequence_length: int | None = None,
         num_outer_dims: int = 2,
     ) -> None:
+        """Keeps the specs.
+
+        Args:
+          data_context: The specs.
+          sequence_length: The `T` to insist on, or None.
+          num_outer_dims: 1 or 2.
+        """
         super().__init__()
         self._context = data_context
         self._sequence_length = sequence_length
@@ -127,14 +129,7 @@ class AsTrajectory(tf.Module):
 
 
 class AsTransition(tf.Module):
-    """Converts to a `Transition` `[B, T-1, ...]`, or `[B, ...]` squeezed.
-
-    Args:
-      data_context: the specs.
-      squeeze_time_dim: insist on `T = 2` and drop the time dimension.
-      prepend_t0_to_next_time_step: put the first observation before the next ones, so
-        that a sequence model sees all `T` frames there.
-    """
+    """Converts to a `Transition` `[B, T-1, ...]`, or `[B, ...]` squeezed."""
 
     def __init__(
         self,
@@ -142,6 +137,14 @@ class AsTransition(tf.Module):
         squeeze_time_dim: bool = False,
         prepend_t0_to_next_time_step: bool = False,
     ) -> None:
+        """Keeps the specs.
+
+        Args:
+          data_context: The specs.
+          squeeze_time_dim: Insist on `T = 2` and drop the time dimension.
+          prepend_t0_to_next_time_step: Put the first observation before the next ones,
+            so that a sequence model sees all `T` frames there.
+        """
         super().__init__()
         self._context = data_context
         self._squeeze_time_dim = squeeze_time_dim
@@ -170,16 +173,17 @@ class AsTransition(tf.Module):
 
 
 class AsHalfTransition(tf.Module):
-    """Converts to a `Transition` whose next observation is a dummy of zeros.
-
-    Args:
-      data_context: the specs, made with `use_half_transition=True`.
-      squeeze_time_dim: insist on `T = 1` and drop the time dimension.
-    """
+    """Converts to a `Transition` whose next observation is a dummy of zeros."""
 
     def __init__(
         self, data_context: DataContext, squeeze_time_dim: bool = False
     ) -> None:
+        """Keeps the specs.
+
+        Args:
+          data_context: The specs, made with `use_half_transition=True`.
+          squeeze_time_dim: Insist on `T = 1` and drop the time dimension.
+        """
         super().__init__()
         self._context = data_context
         self._squeeze_time_dim = squeeze_time_dim
@@ -216,16 +220,19 @@ class AsNStepTransition(tf.Module):
 
     See `trajectory.to_n_step_transition` for returns and discounts; a window never
     crosses an episode's end.
-
-    Args:
-      data_context: the specs.
-      gamma: the discount factor inside the window.
-      n: the number of steps; a `Trajectory` must then have `T = n + 1`. None takes any.
     """
 
     def __init__(
         self, data_context: DataContext, gamma: float, n: int | None = None
     ) -> None:
+        """Keeps the specs and the discount.
+
+        Args:
+          data_context: The specs.
+          gamma: The discount factor inside the window.
+          n: The number of steps; a `Trajectory` must then have `T = n + 1`. None takes
+            any.
+        """
         super().__init__()
         self._context = data_context
         self._gamma = gamma
@@ -253,7 +260,7 @@ def _checked_trajectory(
     sequence_length: int | None,
     num_outer_dims: int = 2,
 ) -> trajectory.Trajectory:
-    """Returns `value` as a pruned `Trajectory`, or says what is wrong with it."""
+    """Returns `value` as a pruned `Trajectory`, or raises an error that says why."""
     if not _has_fields_of(value, trajectory.Trajectory):
         raise TypeError(
             "experience: expected a Trajectory or a Transition, got "
@@ -276,7 +283,7 @@ def _checked_trajectory(
 def _checked_transition(
     value: Any, spec: trajectory.Transition, num_outer_dims: int
 ) -> trajectory.Transition:
-    """Returns `value` as a pruned `Transition`, or says what is wrong with it."""
+    """Returns `value` as a pruned `Transition`, or raises an error that says why."""
     value = trajectory.Transition(
         ts.TimeStep(*value.time_step),
         policy_step.PolicyStep(*value.action_step),
@@ -315,7 +322,7 @@ def _checked_nest(value: Any, spec: Any, num_outer_dims: int) -> Any:
 
 
 def _check_same_outer_dims(value: Any, num_outer_dims: int) -> None:
-    """Raises a ValueError where a batch size would be broadcast, or not fit."""
+    """Raises a ValueError unless all tensors have the same outer dimensions."""
     (first_path, first), *others = nest_utils.flatten_with_joined_paths(value)
     for path, tensor in others:
         outer = tensor.shape[:num_outer_dims]

@@ -139,7 +139,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         )
 
     def initialize(self) -> None:
-        """Prepares the agent for its first update, by copying target networks say."""
+        """Prepares the agent for its first update, e.g. copies target networks."""
         self._initialize()
 
     def preprocess_sequence(self, experience: Any) -> Any:
@@ -310,7 +310,12 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         return checked
 
     def _count(self, *checked: tf.Tensor) -> None:
-        """Counts one update, after the losses that `_apply` has `checked`."""
+        """Adds one to the train step counter.
+
+        Args:
+          *checked: The losses that `_apply` returned; an update whose loss is not
+            finite is not counted.
+        """
         with tf.control_dependencies(checked):
             self.train_step_counter.assign_add(1)
 
@@ -345,7 +350,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         weights: tf.Tensor | None = None,
         training: bool = False,
     ) -> LossInfo:
-        """Returns the loss."""
+        """Returns the loss that `_train` minimises; changes nothing."""
 
     def _variables(self) -> list[tf.Variable]:
         """Returns all that `_train` changes, except for the train step counter.

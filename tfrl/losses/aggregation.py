@@ -1,4 +1,4 @@
-"""From losses per example and regularisation losses to one scalar."""
+"""Reduces losses per example and regularisation losses to one scalar."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _is_empty(losses: Any) -> bool:
 
 
 def expand_weights(weights: Any, like: tf.Tensor) -> tf.Tensor:
-    """Returns `weights` in the dtype and, unless a scalar, with the rank of `like`.
+    """Returns `weights` in the dtype of `like` and, unless a scalar, in its rank.
 
     Args:
       weights: A scalar, `[B]`, `[B, T]` and so on.

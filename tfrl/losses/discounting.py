@@ -1,7 +1,7 @@
 """Sums and shifts of values along time, for rows `[B, T]` of one episode each.
 
-Nothing here knows of episodes' ends but `discounted_future_sum_masked`; returns that do
-are in `tfrl.losses.returns`.
+Only `discounted_future_sum_masked` takes the ends of episodes into account; returns
+that do are in `tfrl.losses.returns`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import tensorflow as tf
 
 
 def discounted_future_sum(values: Any, gamma: Any, num_steps: Any) -> tf.Tensor:
-    """Sums the `num_steps` values from each on, those after the last being 0.
+    """Sums `num_steps` values from each one on; values after the last are 0.
 
     The sum is `v_t + g v_(t+1) + ... + g^(n-1) v_(t+n-1)`.
 
@@ -32,7 +32,7 @@ def discounted_future_sum(values: Any, gamma: Any, num_steps: Any) -> tf.Tensor:
     num_steps = tf.minimum(num_steps, tf.shape(values)[1])
     weights = _powers(gamma, tf.range(num_steps), values.dtype)
     padded = tf.pad(values, [[0, 0], [0, num_steps - 1]])
-    # A convolution in TensorFlow's sense does not turn the filter round.
+    # TensorFlow's convolution does not reverse the filter.
     sums = tf.nn.conv1d(
         padded[..., tf.newaxis],
         weights[:, tf.newaxis, tf.newaxis],
@@ -45,7 +45,7 @@ def discounted_future_sum(values: Any, gamma: Any, num_steps: Any) -> tf.Tensor:
 def discounted_future_sum_masked(
     values: Any, gamma: Any, num_steps: Any, episode_lengths: Any
 ) -> tf.Tensor:
-    """As `discounted_future_sum`, with values after the end of each row's episode 0.
+    """Does `discounted_future_sum` with zeros after the end of each row's episode.
 
     Args:
       values: Floats `[B, T]`.
@@ -68,7 +68,7 @@ def discounted_future_sum_masked(
 def shift_values(
     values: Any, gamma: Any, num_steps: Any, final_values: Any = None
 ) -> tf.Tensor:
-    """Discounted values some steps ahead: `g^n v_(t+n)`, as for n-step bootstrapping.
+    """Returns discounted values `n` steps ahead, as for n-step bootstrapping.
 
     Args:
       values: Floats `[B, T]`.

@@ -8,12 +8,12 @@ import tensorflow as tf
 
 
 def squared_loss(error: Any) -> tf.Tensor:
-    """`x^2`, without a half, in the shape of `error`."""
+    """Returns `x^2`, without a half, in the shape of `error`."""
     return tf.math.square(error)
 
 
 def huber_loss(error: Any, delta: float = 1.0) -> tf.Tensor:
-    """Quadratic near 0 and linear beyond `delta`, in the shape of `error`.
+    """Returns a loss that is quadratic near 0 and linear beyond `delta`.
 
         x^2 / 2                    where |x| <= delta
         delta (|x| - delta / 2)    elsewhere

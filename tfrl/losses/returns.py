@@ -2,10 +2,10 @@
 
 All are targets: no gradient flows through them. In step `t` (0-based) the agent leaves
 the state whose value is `v_tm1[t]`, receives `r_t[t]` and `discount_t[t]`, and reaches
-the state whose value is `v_t[t]`. Within an episode `v_t[t] == v_tm1[t + 1]`; at its
+the state whose value is `v_t[t]`. Within an episode `v_t[t] == v_tm1[t + 1]`. At its
 end, or where the sequence is cut, they differ: `v_t` is the value of the observation
-that was reached, `v_tm1` that of the next episode's first one. `continues_t` says which
-is which, so that a truncation bootstraps its own last observation and nothing leaks.
+that was reached, `v_tm1` that of the next episode's first one. `continues_t` is 0
+there, so that a truncation bootstraps its own last observation and nothing leaks.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from tfrl.losses.shapes import check_ranks, check_same_shape
 
 
 def discounted_returns(r_t: Any, discount_t: Any, v_final: Any = None) -> tf.Tensor:
-    """The return from each step on: `G_t = r_t + discount_t G_(t+1)`, `G_T = v_final`.
+    """Returns each step's return, `G_t = r_t + discount_t G_(t+1)`, `G_T = v_final`.
 
     Sutton and Barto, "Reinforcement Learning: An Introduction", 2018, equation 3.9. A
     discount of 0 ends an episode within the sequence.
 
     Args:
-      r_t: rewards, `[T]` or `[T, B]`.
-      discount_t: discounts, like `r_t`.
-      v_final: value of the state after the last step, `[]` or `[B]`; 0 if None.
+      r_t: Rewards, `[T]` or `[T, B]`.
+      discount_t: Discounts, like `r_t`.
+      v_final: Value of the state after the last step, `[]` or `[B]`; 0 if None.
 
     Returns:
       Returns, like `r_t`.
@@ -38,7 +38,7 @@ def discounted_returns(r_t: Any, discount_t: Any, v_final: Any = None) -> tf.Ten
 
 
 def discounted_return(r_t: Any, discount_t: Any, v_final: Any = None) -> tf.Tensor:
-    """The return of the whole sequence, `[]` or `[B]`; see `discounted_returns`."""
+    """Returns the first step's return, `[]` or `[B]`; see `discounted_returns`."""
     r_t, discount_t = _as_sequences(r_t=r_t, discount_t=discount_t)
     worth = tf.math.cumprod(discount_t, axis=0, exclusive=True)
     total = tf.reduce_sum(worth * r_t, axis=0)
@@ -50,7 +50,7 @@ def discounted_return(r_t: Any, discount_t: Any, v_final: Any = None) -> tf.Tens
 def n_step_returns(
     r_t: Any, discount_t: Any, v_t: Any, n: int, continues_t: Any = None
 ) -> tf.Tensor:
-    """Each step's return over at most `n` steps, then the value of the state reached.
+    """Returns each step's return over `n` steps plus the value of the state reached.
 
         G_t = r_t + discount_t r_(t+1) + ... + (product of k discounts) v_(t+k-1)
 
@@ -58,10 +58,10 @@ def n_step_returns(
     `continues_t` is 0.
 
     Args:
-      r_t: rewards, `[T]` or `[T, B]`.
-      discount_t: discounts, like `r_t`.
-      v_t: values of the states reached, like `r_t`.
-      n: a positive number.
+      r_t: Rewards, `[T]` or `[T, B]`.
+      discount_t: Discounts, like `r_t`.
+      v_t: Values of the states reached, like `r_t`.
+      n: A positive number.
       continues_t: 1 where step `t + 1` continues the episode of step `t`, else 0, like
         `r_t`; all 1 if None.
     """
@@ -84,17 +84,17 @@ def n_step_returns(
 def lambda_returns(
     r_t: Any, discount_t: Any, v_t: Any, lambda_: Any = 1.0, continues_t: Any = None
 ) -> tf.Tensor:
-    """The mixture of all n-step returns: TD(lambda)'s target.
+    """Returns the mixture of all n-step returns that is TD(lambda)'s target.
 
         G_t = r_t + discount_t ((1 - l_t) v_t + l_t G_(t+1)),    G_T = v_(T-1)
 
     Sutton and Barto 2018, equation 12.18, with `l_t = lambda_ continues_t`.
 
     Args:
-      r_t: rewards, `[T]` or `[T, B]`.
-      discount_t: discounts, like `r_t`.
-      v_t: values of the states reached, like `r_t`.
-      lambda_: in [0, 1], a number or like `r_t`; 0 is TD(0), 1 the whole return.
+      r_t: Rewards, `[T]` or `[T, B]`.
+      discount_t: Discounts, like `r_t`.
+      v_t: Values of the states reached, like `r_t`.
+      lambda_: In [0, 1], a number or like `r_t`; 0 is TD(0), 1 the whole return.
       continues_t: 1 where step `t + 1` continues the episode of step `t`, else 0, like
         `r_t`; all 1 if None.
     """
@@ -113,7 +113,7 @@ def generalized_advantage_estimation(
     lambda_: Any = 1.0,
     continues_t: Any = None,
 ) -> tf.Tensor:
-    """GAE: the discounted sum of TD errors.
+    """Returns GAE's advantages, discounted sums of TD errors.
 
         A_t = delta_t + discount_t l_t A_(t+1),    A_T = 0
         delta_t = r_t + discount_t v_t - v_tm1
@@ -122,12 +122,12 @@ def generalized_advantage_estimation(
     Estimation", 2016, equation 16, with `l_t = lambda_ continues_t`.
 
     Args:
-      v_tm1: values of the states that are left, `[T]` or `[T, B]`.
-      r_t: rewards, like `v_tm1`.
-      discount_t: discounts, like `v_tm1`.
-      v_t: values of the states reached, like `v_tm1`: at a truncation that of its last
+      v_tm1: Values of the states that are left, `[T]` or `[T, B]`.
+      r_t: Rewards, like `v_tm1`.
+      discount_t: Discounts, like `v_tm1`.
+      v_t: Values of the states reached, like `v_tm1`: at a truncation that of its last
         observation.
-      lambda_: in [0, 1], a number or like `v_tm1`.
+      lambda_: In [0, 1], a number or like `v_tm1`.
       continues_t: 1 where step `t + 1` continues the episode of step `t`, else 0, like
         `v_tm1`; all 1 if None.
 
@@ -166,7 +166,7 @@ def _solve_backwards(increments: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:
 
 
 def _shift(x: tf.Tensor, stride: Any) -> tf.Tensor:
-    """`x[t + stride]` at `t`, and 0 beyond the end."""
+    """Returns `x[t + stride]` at `t`, and 0 beyond the end."""
     return tf.concat([x[stride:], tf.zeros_like(x[:stride])], axis=0)
 
 

@@ -1,4 +1,4 @@
-"""Shape checks for the top of a loss."""
+"""Checks of the shapes of a loss's arguments."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def check_ranks(ranks: tuple[int, ...], **tensors: tf.Tensor) -> None:
 
 
 def check_same_shape(**tensors: tf.Tensor) -> None:
-    """Raises ValueError unless all tensors can have one shape: nothing broadcasts.
+    """Raises ValueError unless all tensors can have one shape; nothing broadcasts.
 
-    A `[B, 1]` beside a `[B]` would otherwise become a `[B, B]` in silence.
+    A `[B, 1]` and a `[B]` would otherwise become a `[B, B]` without an error.
     """
     (first_name, first), *others = tensors.items()
     for name, tensor in others:

@@ -1,4 +1,4 @@
-"""Values brought to mean 0 and standard deviation 1."""
+"""Brings values to mean 0 and standard deviation 1."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What flows between environments, policies, replay and agents.
+"""The data that flows between environments, policies, replay and agents.
 
-`TimeStep` is what an environment says, `PolicyStep` what a policy says; a `Trajectory`
-is one frame of experience made of both, and a `Transition` is the `(s, a, s')` that
-agents learn from. `time_step` and `policy_step` import without TensorFlow.
+An environment returns a `TimeStep`, a policy a `PolicyStep`; a `Trajectory` is one
+frame of experience made of both, and a `Transition` is the `(s, a, s')` that agents
+learn from. `time_step` and `policy_step` import without TensorFlow.
 
 >>> import numpy as np
 >>> from tfrl.trajectories import time_step, trajectory

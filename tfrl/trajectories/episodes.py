@@ -1,4 +1,4 @@
-"""Where the episodes begin and end in rows of frames, `[B, T, ...]`.
+"""Finds the episodes in rows of frames, `[B, T, ...]`.
 
 A row may hold several episodes. Frame `t + 1` follows frame `t` only if
 `next_step_type[t] == step_type[t + 1]`; elsewhere the row is *cut*, by a resumed run or

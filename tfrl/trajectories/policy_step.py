@@ -1,4 +1,4 @@
-"""What a policy says: the action, its next state, and side information."""
+"""`PolicyStep`: a policy's action, its next state, and side information."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ ActionType = Any
 
 
 class PolicyStep(NamedTuple):
-    """What `policy.action()` and `policy.distribution()` return.
+    """The result of `policy.action()` and `policy.distribution()`.
 
     Attributes:
-      action: a nest of actions, or of action distributions, `[B, ...]`.
-      state: the policy state to hand to the next call, `()` for stateless policies.
-      info: auxiliary data about the action, e.g. its log-probability, `()` if none.
+      action: A nest of actions, or of action distributions, `[B, ...]`.
+      state: The policy state to hand to the next call, `()` for stateless policies.
+      info: Auxiliary data about the action, e.g. its log-probability, `()` if none.
     """
 
     action: ActionType = ()
@@ -29,13 +29,13 @@ class PolicyStep(NamedTuple):
 
 
 class CommonFields:
-    """Names of the `PolicyStep.info` fields that more than one module knows."""
+    """Names of the `PolicyStep.info` fields that several modules use."""
 
     LOG_PROBABILITY = "log_probability"
 
 
 class PolicyInfo(NamedTuple):
-    """The `PolicyStep.info` of a policy that emits log-probabilities and no more."""
+    """The `PolicyStep.info` of a policy that emits log-probabilities alone."""
 
     log_probability: Any
 

@@ -1,4 +1,4 @@
-"""What an environment says: `TimeStep`, and one constructor for each kind of step.
+"""`TimeStep`, the result of an environment's step, and its constructors.
 
 An episode is FIRST, MID, ..., MID, LAST. A termination is a LAST step with discount 0,
 a truncation (a time limit) a LAST step that keeps its discount, so that learners
@@ -26,10 +26,10 @@ def _constant(value: int) -> np.ndarray:
 
 
 class StepType:
-    """Where a `TimeStep` stands in its episode; the constants are int32 arrays `[]`.
+    """The position of a `TimeStep` in its episode; the constants are int32 arrays `[]`.
 
-    `StepType(1)` returns the constant with that value, and raises ValueError if there
-    is none.
+    `StepType(1)` returns the constant with that value; a value that no constant has
+    raises a ValueError.
     """
 
     FIRST = _constant(0)
@@ -50,10 +50,10 @@ class TimeStep(NamedTuple):
     """One step of an environment, in the field order of dm_env.
 
     Attributes:
-      step_type: int32 values of `StepType`, `[]` or `[B]`.
-      reward: the reward for the action that led here, float32; 0 at a FIRST step.
-      discount: float32 in [0, 1]; 0 at a termination, so that nothing is bootstrapped.
-      observation: a nest of arrays or tensors.
+      step_type: Int32 values of `StepType`, `[]` or `[B]`.
+      reward: The reward for the action that led here, float32; 0 at a FIRST step.
+      discount: Float32 in [0, 1]; 0 at a termination, so that nothing is bootstrapped.
+      observation: A nest of arrays or tensors.
     """
 
     step_type: Any
@@ -83,10 +83,10 @@ def restart(
     """Returns the FIRST step of an episode: reward 0, discount 1.
 
     Args:
-      observation: a nest of arrays or of tensors.
+      observation: A nest of arrays or of tensors.
       batch_size: None for an unbatched step; else the size of the outer dimension, a
         number or integer tensor, or a shape for several outer dimensions.
-      reward_spec: a nest of specs that the zero reward follows; float32 `[]` if None.
+      reward_spec: A nest of specs that the zero reward follows; float32 `[]` if None.
     """
     outer_shape = _outer_shape(batch_size)
     if not _holds_tensors(observation):
@@ -119,15 +119,15 @@ def transition(
     """Returns a MID step.
 
     Args:
-      observation: a nest of arrays or of tensors.
-      reward: a nest of numbers, arrays or tensors; NumPy ones become float32.
-      discount: a number or `[B]`. With tensors a scalar is broadcast to the outer
+      observation: A nest of arrays or of tensors.
+      reward: A nest of numbers, arrays or tensors; NumPy ones become float32.
+      discount: A number or `[B]`. With tensors a scalar is broadcast to the outer
         shape; with arrays it stays as it is.
-      outer_dims: the outer shape; if None, `[]` for a scalar (first) reward and else
+      outer_dims: The outer shape; if None, `[]` for a scalar (first) reward and else
         its first dimension. A vector reward that is not batched needs `()` here.
 
     Raises:
-      ValueError: if reward or discount holds a NaN.
+      ValueError: Reward or discount holds a NaN.
     """
     return _step(StepType.MID, observation, reward, discount, outer_dims)
 
@@ -157,12 +157,12 @@ def time_step_spec(observation_spec: Any = None, reward_spec: Any = None) -> Tim
     """Returns the `TimeStep` of specs for an environment's observations and rewards.
 
     Args:
-      observation_spec: a nest of array specs or of tensor specs. None stands for an
+      observation_spec: A nest of array specs or of tensor specs. None stands for an
         unknown time step, whose four fields are `()`.
-      reward_spec: a nest of specs of the same kind; a float32 scalar if None.
+      reward_spec: A nest of specs of the same kind; a float32 scalar if None.
 
     Raises:
-      TypeError: if one argument holds array specs and the other tensor specs.
+      TypeError: One argument holds array specs and the other tensor specs.
     """
     if observation_spec is None:
         return TimeStep(step_type=(), reward=(), discount=(), observation=())
@@ -202,7 +202,7 @@ def equals_step_type(step_type: Any, constant: np.ndarray) -> Any:
 def _step(
     step_type: np.ndarray, observation: Any, reward: Any, discount: Any, outer_dims: Any
 ) -> TimeStep:
-    """A MID or LAST step, of arrays or of tensors as the observation is."""
+    """Returns a MID or LAST step, of arrays or of tensors as the observation is."""
     if _holds_tensors(observation):
         return _tensor_step(step_type, observation, reward, discount, outer_dims)
     # Most rewards are one number, at every step of an environment: no nest to walk.
@@ -271,12 +271,12 @@ def _map_reward_spec(make: Any, reward_spec: Any) -> Any:
 
 
 def _np_dtype(spec: Any) -> Any:
-    # A tf.DType says its NumPy type itself, and needs no TensorFlow to be asked.
+    # A tf.DType has its NumPy type as an attribute, which needs no TensorFlow.
     return getattr(spec.dtype, "as_numpy_dtype", spec.dtype)
 
 
 def _outer_shape(dims: Any) -> Any:
-    """None, a number or a shape as a tuple; a tensor, or one inside, as a tensor."""
+    """Returns a shape as a tuple, or as a tensor if it holds tensors; None is `()`."""
     if dims is None:
         return ()
     if _is_tensor(dims):
@@ -297,7 +297,7 @@ def _join(outer_shape: Any, inner_shape: tuple[int, ...]) -> Any:
 
 
 def _holds_tensors(nest: Any) -> bool:
-    """Whether the first leaf is a tensor: it decides for the whole time step."""
+    """Returns whether the first leaf, which decides for all of them, is a tensor."""
     if isinstance(nest, np.ndarray):
         return False
     leaves = tree.flatten(nest)
@@ -305,7 +305,7 @@ def _holds_tensors(nest: Any) -> bool:
 
 
 def _is_tensor(value: Any) -> bool:
-    # Whoever holds a tensor has imported TensorFlow, so we need not.
+    # A caller that holds a tensor has imported TensorFlow, so it is not imported here.
     tf = sys.modules.get("tensorflow")
     return (
         tf is not None
@@ -315,7 +315,7 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _holds_tensor_specs(observation_spec: Any, reward_spec: Any) -> bool:
-    """Whether the specs are tensor specs; TypeError if they are of both kinds."""
+    """Returns whether the specs are tensor specs; TypeError if of both kinds."""
     kinds = {
         field: _is_tensor_spec(leaves[0])
         for field, spec in (("observation", observation_spec), ("reward", reward_spec))

@@ -1,4 +1,4 @@
-"""Experience in frames; what is learned from it, `transitions`, is re-exported here.
+"""`Trajectory`: experience in frames. Transitions between them are re-exported here.
 
 Frame `t` of a trajectory holds `observation[t]`, `step_type[t]` and `action[t]`, and
 from the step that the action led to: `reward[t]`, `discount[t]`, `next_step_type[t]`.
@@ -48,13 +48,13 @@ class Trajectory(NamedTuple):
     """Frames of experience, `[B, ...]` or `[B, T, ...]`.
 
     Attributes:
-      step_type: int32, the `StepType` at which the action was taken.
-      observation: a nest, what the policy saw.
-      action: a nest, what it did.
-      policy_info: a nest, the policy's side information (not its state).
-      next_step_type: int32, the `StepType` of the step that followed.
-      reward: float32 (or a nest), the reward of that step.
-      discount: float32, the environment's discount of that step.
+      step_type: Int32, the `StepType` at which the action was taken.
+      observation: A nest, what the policy saw.
+      action: A nest, what it did.
+      policy_info: A nest, the policy's side information (not its state).
+      next_step_type: Int32, the `StepType` of the step that followed.
+      reward: Float32 (or a nest), the reward of that step.
+      discount: Float32, the environment's discount of that step.
     """
 
     step_type: Any
@@ -92,7 +92,7 @@ class Trajectory(NamedTuple):
         return self.is_last() & ~self.is_boundary()
 
     def is_reset(self) -> Any:
-        """Whether each frame leaves an ended episode: a boundary, but no padding."""
+        """Whether each frame is a reset after an episode: a boundary, not padding."""
         return self.is_boundary() & ~self.is_last()
 
     def __repr__(self) -> str:
@@ -154,20 +154,20 @@ def from_episode(
     """Returns the `[T, ...]` trajectory of one whole episode.
 
     Args:
-      observation: a nest `[T, ...]`, what the policy saw at each action. The
+      observation: A nest `[T, ...]`, what the policy saw at each action. The
         observation after the last action has no frame; give one frame more (a
         boundary) where it matters.
-      action: a nest `[T, ...]`.
-      policy_info: a nest `[T, ...]`.
-      reward: a nest `[T, ...]`, the reward for each action.
-      discount: float32 `[T]`; ones if None.
+      action: A nest `[T, ...]`.
+      policy_info: A nest `[T, ...]`.
+      reward: A nest `[T, ...]`, the reward for each action.
+      discount: Float32 `[T]`; ones if None.
 
     Returns:
       Frames of step types FIRST, MID, ..., MID that end at a LAST step; of NumPy arrays
       if no argument holds a tensor.
 
     Raises:
-      ValueError: if the first dimensions, where known, differ.
+      ValueError: The first dimensions, where known, differ.
     """
     data = (observation, action, policy_info, reward, discount)
     time_source = tf.nest.flatten(reward)[0] if discount is None else discount
@@ -230,7 +230,7 @@ def _frames(
     reward: Any,
     discount: Any,
 ) -> Trajectory:
-    """Frames of the given step types, in the shape of `discount`."""
+    """Returns frames of the given step types, in the shape of `discount`."""
     if nest_utils.has_tensors(observation, action, policy_info, reward, discount):
         convert: Any = composite.as_tensor
         discount = tf.convert_to_tensor(discount)
@@ -254,7 +254,7 @@ def _frames(
 
 
 def _outer_dim(value: Any) -> Any:
-    """The first dimension: a number where it is known, else a scalar tensor."""
+    """Returns the first dimension: a number if it is known, else a scalar tensor."""
     if not tf.is_tensor(value):
         return np.shape(value)[0]
     static = value.shape[0]

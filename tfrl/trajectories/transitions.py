@@ -8,10 +8,10 @@ environment's reset, which carries no learning signal. Every loss masks the tran
 whose `time_step` is LAST, so the converters set LAST there for a transition that
 crosses a cut, too.
 
-What the frames do not tell is the reward and discount of a transition's first time
-step: those are zeros. NaN would say more clearly that they are unknown, but it would
-trip `tf.debugging.enable_check_numerics()`, and it would get through every mask that
-multiplies.
+The frames do not tell the reward and discount of a transition's first time step: those
+are zeros. NaN would say more clearly that they are unknown, but it would make
+`tf.debugging.enable_check_numerics()` fail in every graph, and it would get through
+every mask that multiplies.
 """
 
 from __future__ import annotations

@@ -19,12 +19,7 @@ import tensorflow as tf
 
 from tfrl import losses
 from tfrl.agents import data_converter, tf_agent
-from tfrl.agents.dqn import (
-    construction,
-    loss_summaries,
-    q_network_agent,
-    sequences,
-)
+from tfrl.agents.dqn import construction, loss_summaries, q_network_agent, sequences
 from tfrl.networks import utils as network_utils
 from tfrl.policies import q_policy, tf_policy
 from tfrl.specs import tensor_spec
@@ -231,11 +226,9 @@ class DqnAgent(q_network_agent.QNetworkAgent):
         policy = q_policy.QPolicy(
             time_step_spec,
             action_spec,
-            q_network=self._q_network,
-            emit_log_probability=emit_log_probability,
-            observation_and_action_constraint_splitter=(
-                self._observation_and_action_constraint_splitter
-            ),
+            self._q_network,
+            emit_log_probability,
+            self._observation_and_action_constraint_splitter,
         )
         return construction.make_policies(
             policy, self._epsilon_greedy, boltzmann_temperature, self._policy_seed
@@ -279,7 +272,7 @@ class DqnAgent(q_network_agent.QNetworkAgent):
         weights: tf.Tensor | None = None,
         training: bool = False,
     ) -> tf_agent.LossInfo:
-        """Returns the mean loss of the transitions that are not masked.
+        """Returns the mean loss of the transitions, 0 for those that are masked.
 
         Args:
           experience: See `TFAgent.train`.
@@ -294,9 +287,8 @@ class DqnAgent(q_network_agent.QNetworkAgent):
         if reward_scale_factor is None:
             reward_scale_factor = self._reward_scale_factor
         transition = self._as_transition(experience)
-        # Boundaries count in the mean with a loss of zero: dividing by the number of
-        # valid transitions instead would give those of a boundary-rich batch more
-        # weight.
+        # Boundaries count in the mean with a loss of zero: a division by the number of
+        # valid transitions would weigh those beside many boundaries more.
         valid = ~transition.time_step.is_last()
         # Masked before the loss, too: the gradient of a loss that is not finite would
         # be NaN even where it is multiplied by zero.
@@ -326,9 +318,7 @@ class DqnAgent(q_network_agent.QNetworkAgent):
         if self._recurrent:
             td_loss = tf.reduce_sum(td_loss, axis=1)
         aggregated = losses.aggregate_losses(
-            per_example_loss=td_loss,
-            sample_weight=weights,
-            regularization_loss=regularization_losses,
+            td_loss, weights, regularization_loss=regularization_losses
         )
         loss_summaries.write_losses(self, aggregated, td_loss, td_error)
         return tf_agent.LossInfo(aggregated.total_loss, DqnLossInfo(td_loss, td_error))

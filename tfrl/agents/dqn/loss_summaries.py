@@ -1,4 +1,4 @@
-"""Writes what a DQN loss is made of, under TF-Agents' tags."""
+"""Writes the parts of a DQN loss under TF-Agents' tags."""
 
 from __future__ import annotations
 

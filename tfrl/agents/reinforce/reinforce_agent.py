@@ -47,36 +47,6 @@ class ReinforceAgent(tf_agent.TFAgent):
 
     `train` takes whole episodes, `[B, T, ...]`, one after another in each row. Frames
     of episodes that are not complete are masked, and so are the resets between them.
-
-    Args:
-      time_step_spec: a `TimeStep` of specs.
-      action_spec: a nest of bounded specs.
-      actor_network: a `Network` that maps observations to action distributions.
-      optimizer: what updates all weights; it is split where the optimizer can hold only
-        one list.
-      value_network: a `Network` that maps observations to values `[B]`, the baseline.
-        With one, the return of an episode that a time limit cut short bootstraps the
-        value of its last observation, which is in the boundary frame that follows.
-      value_estimation_loss_coef: weight of the baseline's squared error.
-      advantage_fn: `A(returns, value_predictions)`; the predictions are None without a
-        value network.
-      use_advantage_loss: False is short for `advantage_fn=lambda returns, _: returns`.
-      gamma: the discount factor.
-      normalize_returns: normalise the advantages of all valid frames to mean 0 and
-        standard deviation 1.
-      gradient_clipping: the norm each variable's gradient is clipped to.
-      debug_summaries: see `TFAgent`.
-      summarize_grads_and_vars: see `TFAgent`.
-      entropy_regularization: weight of the entropy bonus: the entropies of all frames
-        that are not masked, divided by the number of frames that are not padding.
-      train_step_counter: see `TFAgent`.
-      name: the module's name.
-      seed: seed of the policies' own random streams, which are used where a call gives
-        no seed.
-
-    Raises:
-      ValueError: a reward that is not one scalar, or a value network that gives more
-        than one number.
     """
 
     def __init__(
@@ -100,6 +70,41 @@ class ReinforceAgent(tf_agent.TFAgent):
         *,
         seed: int | None = None,
     ) -> None:
+        """Builds the policies.
+
+        Args:
+          time_step_spec: A `TimeStep` of specs.
+          action_spec: A nest of bounded specs.
+          actor_network: A `Network` that maps observations to action distributions.
+          optimizer: What updates all weights; it is split where the optimizer can hold
+            only one list.
+          value_network: A `Network` that maps observations to values `[B]`, the
+            baseline. With one, the return of an episode that a time limit cut short
+            bootstraps the value of its last observation, which is in the boundary frame
+            that follows.
+          value_estimation_loss_coef: Weight of the baseline's squared error.
+          advantage_fn: `A(returns, value_predictions)`; the predictions are None
+            without a value network.
+          use_advantage_loss: False is short for `advantage_fn=lambda returns, _:
+            returns`.
+          gamma: The discount factor.
+          normalize_returns: Normalise the advantages of all valid frames to mean 0 and
+            standard deviation 1.
+          gradient_clipping: The norm each variable's gradient is clipped to.
+          debug_summaries: See `TFAgent`.
+          summarize_grads_and_vars: See `TFAgent`.
+          entropy_regularization: Weight of the entropy bonus: the entropies of all
+            frames that are not masked, divided by the number of frames that are not
+            padding.
+          train_step_counter: See `TFAgent`.
+          name: The module's name.
+          seed: Seed of the policies' own random streams, which are used where a call
+            gives no seed.
+
+        Raises:
+          ValueError: A reward that is not one scalar, or a value network that gives
+            more than one number.
+        """
         tf_agent.check_time_step_spec(time_step_spec)
         time_step_spec = tensor_spec.from_spec(time_step_spec)
         tf_agent.check_scalar_reward(time_step_spec, "REINFORCE")
@@ -174,7 +179,7 @@ class ReinforceAgent(tf_agent.TFAgent):
         return self.total_loss(frames, returns, weights=weights, training=training)
 
     def _returns(self, frames: trajectory.Trajectory) -> tf.Tensor:
-        """G_t for every frame, float32 `[B, T]`; an episode's end stops the sum."""
+        """Returns G_t for every frame, `[B, T]`; an episode's end stops the sum."""
         rewards = frames.reward
         discounts = self._gamma * frames.discount
         if self._value_network is not None:
@@ -187,7 +192,7 @@ class ReinforceAgent(tf_agent.TFAgent):
         return tf.stop_gradient(common.transpose_batch_time(returns))
 
     def _values_at_truncations(self, frames: trajectory.Trajectory) -> tf.Tensor:
-        """V of the observation after each frame that a time limit ended, else 0.
+        """Returns V of the observation after a time limit for its frame, else 0.
 
         That observation stands in the boundary frame that follows; the last frame of a
         row has none and gets 0, as does a termination, whose discount is 0 anyway.
@@ -269,7 +274,7 @@ class ReinforceAgent(tf_agent.TFAgent):
     def _values(
         self, frames: trajectory.Trajectory, training: bool = False
     ) -> tf.Tensor:
-        """V of each frame's observation, `[B, T]`."""
+        """Returns V of each frame's observation, `[B, T]`."""
         values, _ = self._value_network(
             frames.observation, step_type=frames.step_type, training=training
         )
@@ -277,7 +282,7 @@ class ReinforceAgent(tf_agent.TFAgent):
         return tf.squeeze(values, axis=-1) if values.shape.rank == 3 else values
 
     def _distribution(self, frames: trajectory.Trajectory) -> Any:
-        """The policy's action distributions at all frames, batch shape `[B, T]`."""
+        """Returns the policy's distributions at all frames, batch shape `[B, T]`."""
         time_steps = ts.TimeStep(
             step_type=frames.step_type,
             reward=tf.nest.map_structure(tf.zeros_like, frames.reward),
@@ -297,15 +302,15 @@ class ReinforceAgent(tf_agent.TFAgent):
         num_episodes: Any,
         weights: tf.Tensor | None = None,
     ) -> tf.Tensor:
-        """`-1/N sum_t w_t A_t log pi(a_t | s_t)`, leaving out boundaries.
+        """Returns `-1/N sum_t w_t A_t log pi(a_t | s_t)` without boundaries.
 
         Args:
-          actions_distribution: a nest of distributions of batch shape `[B, T]`.
-          actions: a nest of actions, `[B, T, ...]`.
-          is_boundary: bool `[B, T]`.
-          returns: returns or advantages, float32 `[B, T]`.
+          actions_distribution: A nest of distributions of batch shape `[B, T]`.
+          actions: A nest of actions, `[B, T, ...]`.
+          is_boundary: Bool `[B, T]`.
+          returns: Returns or advantages, float32 `[B, T]`.
           num_episodes: N.
-          weights: float32 `[B, T]`, or None.
+          weights: Float32 `[B, T]`, or None.
         """
         log_probability = common.log_probability(
             actions_distribution, actions, self.action_spec
@@ -354,7 +359,7 @@ class ReinforceAgent(tf_agent.TFAgent):
         num_episodes: Any,
         weights: tf.Tensor | None = None,
     ) -> tf.Tensor:
-        """The squared error of the baseline, summed, per episode, times its weight."""
+        """Returns the baseline's squared error per episode, times its weight."""
         error = tf.math.squared_difference(returns, value_preds)
         if weights is not None:
             error = tf.math.multiply_no_nan(error, weights)

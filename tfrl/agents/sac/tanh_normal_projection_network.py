@@ -1,4 +1,4 @@
-"""TanhNormalProjectionNetwork: a hidden state to a tanh-squashed normal.
+"""`TanhNormalProjectionNetwork` maps a hidden state to a tanh-squashed normal.
 
 Haarnoja et al., "Soft actor-critic algorithms and applications" (2018), appendix C.
 """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
-from tfrl.agents import data_converter
+from tfrl.agents import checks, data_converter
 from tfrl.compilation import context
 from tfrl.policies import tf_policy
 from tfrl.specs import tensor_spec
@@ -90,7 +90,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
           ValueError: `num_outer_dims` is neither 1 nor 2.
         """
         super().__init__(name=name)
-        check_time_step_spec(time_step_spec)
+        checks.check_time_step_spec(time_step_spec)
         if num_outer_dims not in (1, 2):
             raise ValueError(
                 f"num_outer_dims: expected 1 (experience [B, ...]) or 2 ([B, T, ...]), "
@@ -115,7 +115,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
             else tensor_spec.from_spec(training_data_spec),
         )
         self._data_context = self._make_data_context()
-        self._train_step_counter = as_train_step_counter(train_step_counter)
+        self._train_step_counter = checks.as_train_step_counter(train_step_counter)
 
     def _make_data_context(self) -> data_converter.DataContext:
         """Returns the specs of the training data: collected data, fields replaced."""
@@ -360,43 +360,6 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         """
         found = variables.tracked_variables(self)
         return [v for v in found if v is not self._train_step_counter]
-
-
-def check_time_step_spec(time_step_spec: Any) -> None:
-    """Raises a TypeError unless `time_step_spec` is a `TimeStep`."""
-    if not isinstance(time_step_spec, ts.TimeStep):
-        raise TypeError(
-            "time_step_spec: expected a TimeStep of specs, got "
-            f"{type(time_step_spec).__name__}; pass environment.time_step_spec()."
-        )
-
-
-def check_scalar_reward(time_step_spec: ts.TimeStep, algorithm: str) -> None:
-    """Raises a ValueError unless the reward is one scalar."""
-    reward = time_step_spec.reward
-    if isinstance(reward, tf.TypeSpec) and reward.shape.rank == 0:
-        return
-    raise ValueError(
-        f"time_step_spec.reward: {algorithm} expects one scalar reward a step, got "
-        f"{reward}; add up its parts, each times its weight, in an environment "
-        "wrapper whose reward_spec() is a scalar."
-    )
-
-
-def as_train_step_counter(counter: Any = None) -> tf.Variable:
-    """Returns `counter`, or a new int64 variable for None.
-
-    Raises:
-      TypeError: `counter` is not an integer variable.
-    """
-    if counter is None:
-        return tf.Variable(0, dtype=tf.int64, name="train_step")
-    if not (isinstance(counter, tf.Variable) and counter.dtype.is_integer):
-        raise TypeError(
-            "train_step_counter: expected an integer tf.Variable, got "
-            f"{counter!r}; pass tf.Variable(0, dtype=tf.int64), or None."
-        )
-    return counter
 
 
 def check_finite(loss: tf.Tensor, algorithm: str) -> tf.Tensor:

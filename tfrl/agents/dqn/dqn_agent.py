@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import data_converter, tf_agent
+from tfrl.agents import checks, data_converter, tf_agent
 from tfrl.agents.dqn import construction, loss_summaries, q_network_agent, sequences
 from tfrl.networks import utils as network_utils
 from tfrl.policies import q_policy, tf_policy
@@ -139,14 +139,12 @@ class DqnAgent(q_network_agent.QNetworkAgent):
             network or does not match it.
           NotImplementedError: N-step updates with a recurrent network.
         """
-        tf_agent.check_time_step_spec(time_step_spec)
-        time_step_spec = tensor_spec.from_spec(time_step_spec)
-        tf_agent.check_scalar_reward(time_step_spec, "DQN")
+        time_step_spec = checks.as_time_step_spec(time_step_spec, "DQN")
         action_spec = tensor_spec.from_spec(action_spec)
         self._check_action_spec(action_spec)
         construction.check_exploration(epsilon_greedy, boltzmann_temperature)
         variables.check_tau("target_update_tau", target_update_tau)
-        train_step_counter = tf_agent.as_train_step_counter(train_step_counter)
+        train_step_counter = checks.as_train_step_counter(train_step_counter)
 
         self._build_networks(
             q_network,
@@ -156,16 +154,12 @@ class DqnAgent(q_network_agent.QNetworkAgent):
         )
         construction.check_n_step_update(n_step_update, self._recurrent)
         # Variables among them are tracked by the policies.
-        self._set_untracked(
-            "_epsilon_greedy",
-            schedules.follow("epsilon_greedy", epsilon_greedy, train_step_counter),
-        )
-        self._set_untracked(
-            "_boltzmann_temperature",
-            schedules.follow(
-                "boltzmann_temperature", boltzmann_temperature, train_step_counter
-            ),
-        )
+        for argument, value in (
+            ("epsilon_greedy", epsilon_greedy),
+            ("boltzmann_temperature", boltzmann_temperature),
+        ):
+            value = schedules.follow(argument, value, train_step_counter)
+            self._set_untracked(f"_{argument}", value)
         self._policy_seed = seed
         greedy, collect = self._setup_policy(
             time_step_spec,

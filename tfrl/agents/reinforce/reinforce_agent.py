@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import data_converter, tf_agent
+from tfrl.agents import checks, data_converter, tf_agent
 from tfrl.networks import network as network_lib
 from tfrl.policies import actor_policy, greedy_policy
 from tfrl.specs import tensor_spec
@@ -105,9 +105,7 @@ class ReinforceAgent(tf_agent.TFAgent):
           ValueError: A reward that is not one scalar, or a value network that gives
             more than one number.
         """
-        tf_agent.check_time_step_spec(time_step_spec)
-        time_step_spec = tensor_spec.from_spec(time_step_spec)
-        tf_agent.check_scalar_reward(time_step_spec, "REINFORCE")
+        time_step_spec = checks.as_time_step_spec(time_step_spec, "REINFORCE")
         action_spec = tensor_spec.from_spec(action_spec)
         observation_spec = time_step_spec.observation
         actor_network = network_lib.as_network(actor_network, observation_spec)

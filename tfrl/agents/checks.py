@@ -1,0 +1,64 @@
+"""Checks of the arguments that all agents have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import time_step as ts
+
+
+def as_time_step_spec(time_step_spec: Any, algorithm: str) -> ts.TimeStep:
+    """Returns the specs as tensor specs, for an algorithm that learns from one reward.
+
+    Args:
+      time_step_spec: A `TimeStep` of specs.
+      algorithm: Its name, for the error.
+
+    Raises:
+      TypeError: `time_step_spec` is not a `TimeStep`.
+      ValueError: The reward is not one scalar.
+    """
+    check_time_step_spec(time_step_spec)
+    time_step_spec = tensor_spec.from_spec(time_step_spec)
+    check_scalar_reward(time_step_spec, algorithm)
+    return time_step_spec
+
+
+def check_time_step_spec(time_step_spec: Any) -> None:
+    """Raises a TypeError unless `time_step_spec` is a `TimeStep`."""
+    if not isinstance(time_step_spec, ts.TimeStep):
+        raise TypeError(
+            "time_step_spec: expected a TimeStep of specs, got "
+            f"{type(time_step_spec).__name__}; pass environment.time_step_spec()."
+        )
+
+
+def check_scalar_reward(time_step_spec: ts.TimeStep, algorithm: str) -> None:
+    """Raises a ValueError unless the reward is one scalar."""
+    reward = time_step_spec.reward
+    if isinstance(reward, tf.TypeSpec) and reward.shape.rank == 0:
+        return
+    raise ValueError(
+        f"time_step_spec.reward: {algorithm} expects one scalar reward a step, got "
+        f"{reward}; add up its parts, each times its weight, in an environment "
+        "wrapper whose reward_spec() is a scalar."
+    )
+
+
+def as_train_step_counter(counter: Any = None) -> tf.Variable:
+    """Returns `counter`, or a new int64 variable for None.
+
+    Raises:
+      TypeError: `counter` is not an integer variable.
+    """
+    if counter is None:
+        return tf.Variable(0, dtype=tf.int64, name="train_step")
+    if not (isinstance(counter, tf.Variable) and counter.dtype.is_integer):
+        raise TypeError(
+            "train_step_counter: expected an integer tf.Variable, got "
+            f"{counter!r}; pass tf.Variable(0, dtype=tf.int64), or None."
+        )
+    return counter

@@ -97,7 +97,7 @@ def is_supported() -> bool:
         _register_handler()
     except NotImplementedError:
         return False
-    return internals.is_available("xla_call_module")
+    return internals.has_xla_call_module()
 
 
 @tf.autograph.experimental.do_not_convert

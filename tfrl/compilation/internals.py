@@ -31,6 +31,7 @@ _XLA_OPS = "tensorflow.compiler.tf2xla.ops.gen_xla_ops"
 _CONTROL_FLOW = "tensorflow.python.ops.control_flow_util"
 _TAPE = "tensorflow.python.eager.tape"
 _PFOR = "tensorflow.python.ops.parallel_for.pfor"
+_PROTOS = "tensorflow.core.protobuf.struct_pb2"
 _MISSING = (ImportError, AttributeError)
 
 
@@ -142,6 +143,7 @@ NAMES: dict[str, Callable[[], Any]] = {
     "_default_values": lambda: _function(),
     "_list_all_concrete_functions": lambda: _function(),
     "_call_flat": lambda: _function().get_concrete_function(),
+    "StructuredValue": lambda: _PROTOS,
     "_unbatch": lambda: tf.RaggedTensorSpec,
     "_create_slots": lambda: tf.compat.v1.train.Optimizer,
     "_get_variable_index": _adam,
@@ -175,6 +177,11 @@ def obstacle_to_xla() -> str | None:
     return explanation("jit_compile", name, "leave jit_compile=False")
 
 
+def has_xla_call_module() -> bool:
+    """Whether `xla_call_module` can be called."""
+    return is_available("xla_call_module")
+
+
 def xla_call_module(*args: Any, **kwargs: Any) -> list[tf.Tensor]:
     """The operation `XlaCallModule`, which `tf.raw_ops` does not list."""
     call = _needed(
@@ -206,7 +213,17 @@ def check_sweeps() -> None:
         "_pfor_converter_registry",
         "wrap",
     ):
-        _needed(NAMES[name](), name, "sweep", "train the runs one after another")
+        _needed(NAMES[name](), name, "sweep", _ONE_BY_ONE)
+    variable = tf.Variable(0.0, trainable=False)
+    try:
+        change_class(variable, type("Probe", (type(variable),), {}))
+    except TypeError:
+        raise MissingNameError(
+            explanation("sweep", "__class__ (to be assigned)", _ONE_BY_ONE)
+        ) from None
+
+
+_ONE_BY_ONE = "train the runs one after another"
 
 
 def variable_accessed(variable: Any) -> None:
@@ -277,6 +294,12 @@ def unbatched(spec: tf.TypeSpec) -> tf.TypeSpec:
         "remove_singleton_batch_spec_dim",
         f"give it a tf.TensorSpec rather than {spec}",
     )()
+
+
+def structured_value() -> Any:
+    """Returns an empty protocol buffer that can hold a nest of specs."""
+    remedy = "do not read or write files of specs (policies and recordings have one)"
+    return _needed(_PROTOS, "StructuredValue", "spec", remedy)()
 
 
 def checkpoint_as_int32(variable: tf.Variable) -> None:

@@ -6,8 +6,8 @@ import os
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.core.protobuf import struct_pb2
 
+from tfrl.compilation import internals
 from tfrl.specs import spec_proto
 
 
@@ -34,5 +34,5 @@ def load_spec(file_path: str) -> Any:
     own: `Trajectory(*load_spec(path))` makes it a trajectory.
     """
     with tf.io.gfile.GFile(file_path, "rb") as file:
-        proto = struct_pb2.StructuredValue.FromString(file.read())
+        proto = internals.structured_value().FromString(file.read())
     return spec_proto.from_proto(proto)

@@ -14,25 +14,25 @@ from typing import Any
 
 import tensorflow as tf
 from google.protobuf import text_format
-from tensorflow.core.protobuf import struct_pb2
 
+from tfrl.compilation import internals
 from tfrl.specs import array_spec, nest_levels
 from tfrl.specs.bounded_tensor_spec import BoundedTensorSpec
 
 
-def to_proto(spec: Any) -> struct_pb2.StructuredValue:
+def to_proto(spec: Any) -> Any:
     """Encodes a nest of specs, of tensors or arrays, as a `StructuredValue`.
 
     Raises:
       TypeError: If the nest contains anything but dense specs, lists, tuples and
         mappings.
     """
-    value = struct_pb2.StructuredValue()
+    value = internals.structured_value()
     _encode(spec, value)
     return value
 
 
-def from_proto(spec_proto: struct_pb2.StructuredValue) -> Any:
+def from_proto(spec_proto: Any) -> Any:
     """Decodes a `StructuredValue` into a nest of tensor specs.
 
     Raises:
@@ -49,7 +49,7 @@ def from_proto(spec_proto: struct_pb2.StructuredValue) -> Any:
 
 def from_packed_proto(spec_packed_proto: Any) -> Any:
     """Decodes a `StructuredValue` that was packed into a protobuf `Any`."""
-    spec_proto = struct_pb2.StructuredValue()
+    spec_proto = internals.structured_value()
     spec_packed_proto.Unpack(spec_proto)
     return from_proto(spec_proto)
 
@@ -66,10 +66,10 @@ def to_pbtxt_file(output_path: str, spec: Any) -> None:
 def from_pbtxt_file(spec_path: str) -> Any:
     """Reads a nest of tensor specs from a file that `to_pbtxt_file` wrote."""
     with tf.io.gfile.GFile(spec_path, "r") as file:
-        return from_proto(text_format.Parse(file.read(), struct_pb2.StructuredValue()))
+        return from_proto(text_format.Parse(file.read(), internals.structured_value()))
 
 
-def _encode(spec: Any, value: struct_pb2.StructuredValue) -> None:
+def _encode(spec: Any, value: Any) -> None:
     """Writes `spec` into the empty `value`."""
     taken_apart = nest_levels.split(spec)
     if taken_apart is not None:
@@ -84,9 +84,7 @@ def _encode(spec: Any, value: struct_pb2.StructuredValue) -> None:
         )
 
 
-def _encode_items(
-    level: nest_levels.Level, items: Sequence[Any], value: struct_pb2.StructuredValue
-) -> None:
+def _encode_items(level: nest_levels.Level, items: Sequence[Any], value: Any) -> None:
     if level.kind == "namedtuple":
         value.named_tuple_value.name = level.name.rpartition(".")[2]
         for key, item in zip(level.keys, items, strict=True):
@@ -103,7 +101,7 @@ def _encode_items(
         _encode(item, value.dict_value.fields[key])
 
 
-def _encode_leaf(spec: Any, value: struct_pb2.StructuredValue) -> None:
+def _encode_leaf(spec: Any, value: Any) -> None:
     bounded = hasattr(spec, "minimum")
     proto = value.bounded_tensor_spec_value if bounded else value.tensor_spec_value
     proto.shape.CopyFrom(tf.TensorShape(spec.shape).as_proto())

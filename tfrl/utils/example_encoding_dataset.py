@@ -14,8 +14,8 @@ from typing import Any
 
 import tensorflow as tf
 from google.protobuf import message
-from tensorflow.core.protobuf import struct_pb2
 
+from tfrl.compilation import internals
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import trajectory
 from tfrl.utils import example_encoding, nest_utils
@@ -50,7 +50,7 @@ def parse_encoded_spec_from_file(input_path: str) -> Any:
     _check_records(input_path)
     try:
         record = next(tf.data.TFRecordDataset(input_path).as_numpy_iterator())
-        return tensor_spec.from_proto(struct_pb2.StructuredValue.FromString(record))
+        return tensor_spec.from_proto(internals.structured_value().FromString(record))
     except (
         StopIteration,
         ValueError,

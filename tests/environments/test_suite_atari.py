@@ -229,7 +229,7 @@ def test_in_the_graph():
         ("PongNoFrameskp-v4", "did you mean PongNoFrameskip-v4"),
         ("ALE/Pomg-v5", "did you mean ALE/Pong-v5"),
         ("Pong-ram-v4", r"env: got the observation space.*gym_env_wrappers=\(\)"),
-        ("PongDeterministic-v4", "env: got one that repeats actions for 4 frames"),
+        ("PongDeterministic-v4", "env: got a game that repeats actions for 4 frames"),
     ],
 )
 def test_what_cannot_be_loaded_is_an_error(name, message):

@@ -1,9 +1,9 @@
-"""Environments: the base classes, Gymnasium's environments as ours, and wrappers.
+"""Environments: the base classes, loaders for Gymnasium and other suites, wrappers.
 
-`PyEnvironment` speaks NumPy, `TFEnvironment` speaks tensors, and `TFPyEnvironment`
-turns the first into the second. `suite_gym.load` makes one of Gymnasium's
-environments, `vector_py_environment.load` a batch of them. `native` holds environments
-that are TensorFlow themselves, for loops that are compiled.
+A `PyEnvironment` takes and returns NumPy arrays, a `TFEnvironment` tensors;
+`TFPyEnvironment` turns the first into the second. `suite_gym.load` makes one of
+Gymnasium's environments, `vector_py_environment.load` a batch of them. The environments
+in `native` are written in TensorFlow, so that XLA can compile a loop around them.
 
 >>> from tfrl.environments import suite_gym, tf_py_environment
 >>> environment = suite_gym.load("CartPole-v1")

@@ -1,9 +1,10 @@
-"""`AtariPreprocessing`: the frames of Atari games as agents are used to see them.
+"""`AtariPreprocessing`: the usual preprocessing of the frames of Atari games.
 
-Skipping frames, taking the maximum of the last two, grey, 84 by 84: Mnih et al. 2015,
-"Human-level control through deep reinforcement learning", and Machado et al. 2018,
-"Revisiting the Arcade Learning Environment". Gymnasium's wrapper does all of it; here
-are TF-Agents' arguments and defaults, and lives that end an episode but not the game.
+It skips frames, takes the maximum of the last two and makes them grey, 84 by 84: Mnih
+et al. 2015, "Human-level control through deep reinforcement learning", and Machado et
+al. 2018, "Revisiting the Arcade Learning Environment". Gymnasium's wrapper does the
+work; this class has TF-Agents' arguments and defaults, and lets a lost life end the
+episode but not the game.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ class AtariPreprocessing(gymnasium.wrappers.AtariPreprocessing):
     frames. The reward is the sum over the frames. There are no random no-ops at a
     reset: sticky actions make a game different each time (Machado et al. 2018).
 
-    With `terminal_on_life_loss`, a lost life terminates the episode while the game goes
-    on: the `reset` after it returns the screen as it is and starts no new game, unless
-    it is given a seed or options. `game_over` speaks of the game, `life_lost` of the
-    last step.
+    With `terminal_on_life_loss`, a lost life terminates the episode while the game
+    continues: the next `reset` returns the screen as it is and starts no new game,
+    unless it is given a seed or options. `game_over` says whether the game has ended,
+    `life_lost` whether the last step lost a life in a game that continues.
     """
 
     def __init__(
@@ -39,7 +40,8 @@ class AtariPreprocessing(gymnasium.wrappers.AtariPreprocessing):
         """Wraps `env`, an Atari environment that skips no frames itself.
 
         Args:
-          env: Such as "PongNoFrameskip-v4", or "ALE/Pong-v5" made with frameskip=1.
+          env: The game, such as "PongNoFrameskip-v4", or "ALE/Pong-v5" made with
+            frameskip=1.
           frame_skip: For how many frames each action is repeated.
           terminal_on_life_loss: Whether losing a life ends the episode.
           screen_size: The height and the width of the picture.
@@ -64,8 +66,8 @@ class AtariPreprocessing(gymnasium.wrappers.AtariPreprocessing):
         skipped = internals.frames_skipped(env)
         if skipped != 1:
             raise ValueError(
-                f"env: got one that repeats actions for {skipped} frames itself, "
-                "expected one that does not, since AtariPreprocessing repeats them; "
+                f"env: got a game that repeats actions for {skipped} frames itself, "
+                "expected one that does not, because AtariPreprocessing repeats them; "
                 "make it with frameskip=1 or load its NoFrameskip version."
             )
         super().__init__(
@@ -81,10 +83,10 @@ class AtariPreprocessing(gymnasium.wrappers.AtariPreprocessing):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Starts a new game, or goes on with this one if only a life was lost."""
-        goes_on = self.life_lost and seed is None and options is None
+        """Starts a new game, or continues this one if only a life was lost."""
+        continues = self.life_lost and seed is None and options is None
         self.life_lost = False
-        if not goes_on:
+        if not continues:
             self.game_over = False
             return super().reset(seed=seed, options=options)
         self.ale.getScreenGrayscale(self.obs_buffer[0])
@@ -92,7 +94,7 @@ class AtariPreprocessing(gymnasium.wrappers.AtariPreprocessing):
         return internals.last_picture(self), self._last_info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Repeats `action`; stops early where the episode ends."""
+        """Repeats `action`; stops early if the episode ends."""
         observation, reward, terminated, truncated, info = super().step(action)
         # Gymnasium counts a lost life as the end of the game.
         self.game_over = bool(self.ale.game_over(with_truncation=False))

@@ -1,6 +1,7 @@
-"""Wrappers for Atari games: stacked frames, a fired first shot, a limit to games.
+"""Wrappers for Atari games: stacked frames, a first shot, a time limit for games.
 
-`FrameStack4` and `FireOnReset` wrap Gymnasium environments, `AtariTimeLimit` ours.
+`FrameStack4` and `FireOnReset` wrap Gymnasium environments, `AtariTimeLimit` wraps a
+`PyEnvironment`.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ class FrameStack4(gymnasium.Wrapper):
     """Shows the last four frames as the four channels of one uint8 picture.
 
     Observations `[H, W, 1]` or `[H, W]` become `[H, W, 4]`, the newest frame last; a
-    reset fills all four. One picture is kept, and each observation is a new one.
-    Attributes that are not found here are looked up in the environment inside.
+    reset fills all four. Each observation is a new array. Attributes that are not found
+    here are looked up in the wrapped environment.
     """
 
     STACK_SIZE = 4
@@ -29,7 +30,7 @@ class FrameStack4(gymnasium.Wrapper):
         """Wraps `env`, whose observations are grey pictures.
 
         Raises:
-          ValueError: If they are something else.
+          ValueError: If they are not grey pictures.
         """
         super().__init__(env)
         space = env.observation_space
@@ -96,9 +97,9 @@ class FireOnReset(gymnasium.Wrapper):
 class AtariTimeLimit(wrappers.TimeLimit):
     """Truncates games, not lives, after a number of steps.
 
-    Where a lost life ends the episode (`AtariPreprocessing`), the game goes on in the
-    next one, and so does the count. As with `TimeLimit`, only the step type changes: a
-    game that is cut off keeps its discount.
+    If a lost life ends the episode (`AtariPreprocessing`), the game and the count
+    continue in the next episode. As with `TimeLimit`, only the step type changes: a
+    truncated game keeps its discount.
     """
 
     def __init__(self, env: py_environment.PyEnvironment, duration: float):
@@ -106,8 +107,8 @@ class AtariTimeLimit(wrappers.TimeLimit):
 
         Args:
           env: The environment.
-          duration: How many steps; a fraction, such as of 108,000 frames by a frame
-            skip of 7, is rounded up.
+          duration: How many steps; a fraction, such as 108,000 frames divided by a
+            frame skip of 7, is rounded up.
 
         Raises:
           ValueError: If `duration` is not positive, or `env` is batched.
@@ -129,7 +130,7 @@ class AtariTimeLimit(wrappers.TimeLimit):
         if getattr(self._env, "life_lost", False):
             if self._num_steps < self.duration:
                 return self._env.reset()
-            # This one only goes on with the game that has reached its limit.
+            # This reset only continues the game, which has reached its limit.
             self._env.reset()
         self._num_steps = 0
         return self._env.reset()

@@ -17,11 +17,11 @@ __all__ = ["BatchedPyEnvironment", "unstack_actions"]
 
 
 class BatchedPyEnvironment(py_environment.PyEnvironment):
-    """Steps its members one after the other, or each on a thread of its own.
+    """Steps its members one after the other, or each on its own thread.
 
-    The members reset themselves, each when its own episode has ended. What a member
-    raises is raised as it is, with a note that says which one it was; should several
-    raise, the first in the list does.
+    Each member resets itself when its own episode has ended. An exception of a member
+    is raised with its own type and a note that names the member; if several raise, that
+    of the first member in the list.
     """
 
     # Each member keeps its own current time step, and resets when it has none.
@@ -34,7 +34,7 @@ class BatchedPyEnvironment(py_environment.PyEnvironment):
 
         Args:
           envs: Environments with equal specs, none of them batched.
-          multithreading: Whether each member is called on a thread of its own.
+          multithreading: Whether each member is called on its own thread.
 
         Raises:
           ValueError: If there are none, one is batched, or their specs differ.
@@ -52,14 +52,14 @@ class BatchedPyEnvironment(py_environment.PyEnvironment):
             [env.action_spec() for env in self._envs],
         )
         self._closed = False
-        # Unlike a multiprocessing pool, one that is never closed ends without a word.
+        # Unlike a multiprocessing pool, it may be left open without a warning at exit.
         self._threads = (
             futures.ThreadPoolExecutor(len(self._envs)) if multithreading else None
         )
 
     @property
     def batched(self) -> bool:
-        """Whether there is a batch dimension: always."""
+        """Always True: there is a batch dimension."""
         return True
 
     @property
@@ -129,7 +129,7 @@ class BatchedPyEnvironment(py_environment.PyEnvironment):
         if self._closed:
             return
         if self._threads is not None:
-            # First, since threads take no calls at the end of the program.
+            # First: threads take no calls at the end of the program.
             self._threads.shutdown()
             self._threads = None
         try:
@@ -159,18 +159,18 @@ class BatchedPyEnvironment(py_environment.PyEnvironment):
     def _map(
         self, function: Callable[..., Any], calls: list[tuple[Any, ...]]
     ) -> list[Any]:
-        """Calls `function` for each member; all of them end before one's error."""
+        """Calls `function` for each member, then raises the first member's error."""
         if self._closed:
             raise RuntimeError(
-                "BatchedPyEnvironment: got a call after close(), expected none; make "
-                "another one."
+                "BatchedPyEnvironment: got a call after close(), expected an open "
+                "environment; make another one."
             )
 
         def call(index: int, arguments: tuple[Any, ...]) -> Any:
             try:
                 return function(*arguments)
             except Exception as error:
-                # With its own type, which callers may handle.
+                # It keeps its own type, which callers may handle.
                 error.add_note(f"This is from envs[{index}] of a BatchedPyEnvironment.")
                 return _Failure(error)
 
@@ -183,7 +183,7 @@ class BatchedPyEnvironment(py_environment.PyEnvironment):
 
 
 class _Failure:
-    """What a member raised."""
+    """Holds the exception of a member."""
 
     def __init__(self, error: Exception):
         self.error = error

@@ -1,7 +1,6 @@
 """`DmControlWrapper`: a task of dm_control as a `PyEnvironment`.
 
-dm_control computes with float64 and agents with float32, so specs and values are
-converted.
+dm_control computes in float64 and agents in float32, so specs and values are converted.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ _STEP_TYPES = (ts.StepType.FIRST, ts.StepType.MID, ts.StepType.LAST)
 
 
 def convert_time_step(time_step: Any) -> ts.TimeStep:
-    """Returns our `TimeStep` for one of dm_env, with float32 for float64.
+    """Converts a time step of dm_env to our `TimeStep`, and float64 to float32.
 
-    A reward of None, as FIRST steps have it, becomes 0, and a discount of None 1.
+    A reward of None, which FIRST steps have, becomes 0; a discount of None becomes 1.
     """
     reward = 0.0 if time_step.reward is None else time_step.reward
     discount = 1.0 if time_step.discount is None else time_step.discount
@@ -36,10 +35,10 @@ def convert_time_step(time_step: Any) -> ts.TimeStep:
 
 
 def convert_spec(spec: Any) -> Any:
-    """Returns our array spec for one of dm_env, or a nest, with float32 for float64.
+    """Converts a nest of specs of dm_env to array specs, and float64 to float32.
 
     Raises:
-      ValueError: If something in the nest is no spec.
+      ValueError: If a leaf of the nest is not a spec of dm_env.
     """
     return tree.map_structure(
         lambda leaf: (
@@ -50,9 +49,9 @@ def convert_spec(spec: Any) -> Any:
 
 
 class DmControlWrapper(dm_env_wrapper.DmEnvWrapper):
-    """A `dm_control` environment behind our interface; see `DmEnvWrapper` for the rest.
+    """A `dm_control` environment as a `PyEnvironment`; see also `DmEnvWrapper`.
 
-    Observations and actions of float64 are float32 here.
+    Observations and actions of float64 become float32.
     """
 
     def __init__(
@@ -64,13 +63,13 @@ class DmControlWrapper(dm_env_wrapper.DmEnvWrapper):
         """Wraps `env`.
 
         Args:
-          env: The dm_control environment, or a wrapper of dm_control around one.
+          env: The dm_control environment, or one of dm_control's wrappers.
           render_kwargs: Keyword arguments for `physics.render`, such as `height`,
             `width` and `camera_id`.
           handle_auto_reset: See `PyEnvironment`.
 
         Raises:
-          TypeError: If `env` is something else.
+          TypeError: If `env` is not a dm_env environment.
           ValueError: If one of its specs cannot be converted.
         """
         super().__init__(env, _FLOAT32, handle_auto_reset)
@@ -82,10 +81,10 @@ class DmControlWrapper(dm_env_wrapper.DmEnvWrapper):
         return self._env.physics
 
     def seed(self, seed: int) -> int:
-        """Seeds the random numbers of the task, which the next reset draws from.
+        """Seeds the random numbers of the task, from the next reset on.
 
         Raises:
-          NotImplementedError: If it has none that can be reached.
+          NotImplementedError: If the task has no generator that can be reached.
         """
         random = getattr(getattr(self._env, "task", None), "random", None)
         if random is None:
@@ -103,7 +102,7 @@ class DmControlWrapper(dm_env_wrapper.DmEnvWrapper):
         """
         if mode != "rgb_array":
             raise ValueError(
-                f"render: got mode {mode!r}, expected 'rgb_array', the only one of "
+                f"render: got mode {mode!r}, expected 'rgb_array', the only mode of "
                 "dm_control; show the pictures yourself or use dm_control.viewer."
             )
         return self._env.physics.render(**self._render_kwargs)

@@ -1,6 +1,6 @@
 """`DmEnvWrapper`: a dm_env environment, such as Acme's, as a `PyEnvironment`.
 
-The way back is `py_to_dm_wrapper.PyToDMWrapper`.
+`py_to_dm_wrapper.PyToDMWrapper` is the inverse.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _STEP_TYPES = (ts.StepType.FIRST, ts.StepType.MID, ts.StepType.LAST)
 
 
 class DmEnvWrapper(py_environment.PyEnvironment):
-    """A `dm_env.Environment` behind our interface, with its specs converted.
+    """A `dm_env.Environment` as a `PyEnvironment`, with its specs converted.
 
-    Both interfaces mean the same by time: FIRST, MID and LAST, and a LAST step that
-    keeps its discount where the episode was cut off. The reward and the discount of a
-    FIRST step, None there, become 0 and 1, and both are float32. Attributes that are
+    Both interfaces have FIRST, MID and LAST steps, and a LAST step that keeps its
+    discount if the episode was truncated. The reward and discount of a FIRST step, None
+    in dm_env, become 0 and 1; rewards and discounts are float32. Attributes that are
     not found here are looked up in the dm_env environment; `seed`, `get_info`,
-    `get_state` and `set_state` work where it has such methods.
+    `get_state` and `set_state` work if it has such methods.
     """
 
     def __init__(
@@ -38,13 +38,13 @@ class DmEnvWrapper(py_environment.PyEnvironment):
 
         Args:
           env: The `dm_env.Environment`.
-          spec_dtype_map: From dtypes of its specs to those that observations and
-            actions have here, such as `{np.float64: np.float32}`; others stay.
-          handle_auto_reset: See `PyEnvironment`; dm_env's environments reset
-            themselves, too.
+          spec_dtype_map: Maps dtypes of its specs to the dtypes of observations and
+            actions here, such as `{np.float64: np.float32}`; other dtypes stay.
+          handle_auto_reset: See `PyEnvironment`; dm_env's environments also reset
+            themselves.
 
         Raises:
-          TypeError: If `env` is something else.
+          TypeError: If `env` is not a dm_env environment.
           ValueError: If one of its specs cannot be converted.
         """
         super().__init__(handle_auto_reset)
@@ -86,12 +86,12 @@ class DmEnvWrapper(py_environment.PyEnvironment):
         return super().seed(seed) if own is None else own(seed)
 
     def get_info(self) -> Any:
-        """Returns what the dm_env environment's own `get_info` does, if it has one."""
+        """Returns the result of the environment's own `get_info`, if it has one."""
         own = getattr(self._env, "get_info", None)
         return super().get_info() if own is None else own()
 
     def get_state(self) -> Any:
-        """Returns what the dm_env environment's own `get_state` does, if it has one."""
+        """Returns the result of the environment's own `get_state`, if it has one."""
         own = getattr(self._env, "get_state", None)
         return super().get_state() if own is None else own()
 
@@ -118,7 +118,7 @@ class DmEnvWrapper(py_environment.PyEnvironment):
     def _step(self, action: Any) -> ts.TimeStep:
         action = tree.map_structure_up_to(
             self._dm_action_spec,
-            # An array without dimensions has no hash, a scalar has.
+            # Scalars, not arrays without dimensions, which cannot be hashed.
             lambda spec, value: np.array(value, spec.dtype)[()],
             self._dm_action_spec,
             action,
@@ -169,7 +169,7 @@ def _as_float32(specs: Any) -> Any:
 def _to_spec(field: str, specs: Any, values: Any) -> Any:
     """Copies `values` into arrays of the structure and dtypes of `specs`.
 
-    A copy, since an environment may change its arrays in place.
+    It has to be a copy: the environment may change its arrays in place.
     """
 
     def convert(spec: array_spec.ArraySpec, value: Any) -> np.ndarray:

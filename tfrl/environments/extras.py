@@ -1,6 +1,6 @@
-"""The extras of the package: whether what a suite needs is installed, or what to type.
+"""Checks whether the packages that a suite needs are installed.
 
-Nothing is imported to find out, so asking costs nothing and has no effects.
+The packages are not imported for that, so the check is fast and has no effects.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ def require(suite: str, install: str, *modules: str, note: str = "") -> None:
     """Raises unless all of `modules` could be imported.
 
     Args:
-      suite: What needs them, such as "suite_atari".
-      install: The command that installs them.
-      modules: Names of modules.
-      note: What else to know about installing them.
+      suite: The name of the suite, such as "suite_atari".
+      install: The command that installs the packages.
+      *modules: The names of the modules.
+      note: A remark about the installation, for the message.
 
     Raises:
-      ImportError: If one is missing; it holds the command.
+      ImportError: If one is missing; the message has the command.
     """
     missing = [module for module in modules if not is_installed(module)]
     if missing:
         raise ImportError(
             f"{suite}: got no module {' and no module '.join(map(repr, missing))}, "
-            f"expected what the suite runs on; install it with: {install}"
+            f"expected the packages the suite needs; install them with: {install}"
             + (f" ({note})" if note else "")
         )

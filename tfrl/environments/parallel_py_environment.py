@@ -1,4 +1,4 @@
-"""`ParallelPyEnvironment`: environments in processes of their own, as one batch."""
+"""`ParallelPyEnvironment`: environments in separate processes, as one batch."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ __all__ = [
 
 
 class ParallelPyEnvironment(py_environment.PyEnvironment):
-    """Steps its members at once, each in a process of its own; batched `[B, ...]`.
+    """Steps its members in parallel, each in its own process; batched `[B, ...]`.
 
-    The members reset themselves, each when its own episode has ended. A member whose
-    process dies, raises or hangs breaks the whole, with an error that names it; `close`
-    works still. No process outlives this one.
+    Each member resets itself when its own episode has ended. If a member dies, raises
+    or hangs, the call raises an error that names it, and only `close` works afterwards.
+    The members' processes end with this one.
 
     The constructors may come from any script, with or without an `if __name__ ==
     "__main__"`, and from notebooks.
 
-    Processes pay off where a step takes longer than the messages around it, about a
-    tenth of a millisecond: `BatchedPyEnvironment` is faster for tiny environments.
+    Processes are faster where a step takes longer than its messages, about a tenth of a
+    millisecond; for smaller environments `BatchedPyEnvironment` is faster.
     """
 
     # Each member keeps its own current time step, and resets when it has none.
@@ -65,18 +65,19 @@ class ParallelPyEnvironment(py_environment.PyEnvironment):
 
         Args:
           env_constructors: Functions that make the members, which need equal specs;
-            they travel by cloudpickle.
+            they are sent by cloudpickle.
           start_serially: Whether each member is made before the next one starts.
           blocking: Whether the members are stepped one after the other.
-          flatten: Of no effect, since arrays always travel flat.
+          flatten: Accepted for TF-Agents' sake; arrays are always sent flat.
           start_timeout: The seconds that the members have to start; None for no limit.
-          step_timeout: The seconds that they have to answer each call, likewise.
+          step_timeout: The seconds that they have to answer each call; None for no
+            limit.
 
         Raises:
           TypeError: If one is not a function, or does not pickle.
           ValueError: If there are none, or the members' specs differ.
-          ChildError: If a constructor raises or hangs, makes no single `PyEnvironment`,
-            or its process dies.
+          ChildError: If a constructor raises or hangs, does not make a single
+            `PyEnvironment`, or its process dies.
         """
         super().__init__(handle_auto_reset=False)
         if not isinstance(env_constructors, Sequence) or not env_constructors:
@@ -90,7 +91,7 @@ class ParallelPyEnvironment(py_environment.PyEnvironment):
         self._step_timeout = step_timeout
         self._failure: BaseException | None = None
         self._closed = False
-        self._replies: list[child_process.Reply] = []  # Of a step that is under way.
+        self._replies: list[child_process.Reply] = []  # Of the step in progress.
         self._shared: process_arrays.SharedBatch | None = None
         self._envs = [
             ProcessPyEnvironment(
@@ -104,7 +105,7 @@ class ParallelPyEnvironment(py_environment.PyEnvironment):
         ]
         try:
             self.start()
-            # At once also at the end of the program, instead of one after the other.
+            # At the end of the program they end together, not one after the other.
             children = [env._usable() for env in self._envs]
             weakref.finalize(self, process_py_environment.stop, children)
         except BaseException as error:
@@ -113,7 +114,7 @@ class ParallelPyEnvironment(py_environment.PyEnvironment):
             raise
 
     def start(self) -> None:
-        """Starts the processes; the constructor does it.
+        """Starts the processes; the constructor calls it.
 
         Raises:
           RuntimeError: If they were started already.
@@ -136,7 +137,7 @@ class ParallelPyEnvironment(py_environment.PyEnvironment):
 
     @property
     def batched(self) -> bool:
-        """Whether there is a batch dimension: always."""
+        """Always True: there is a batch dimension."""
         return True
 
     @property
@@ -186,13 +187,14 @@ class ParallelPyEnvironment(py_environment.PyEnvironment):
         """Seeds the members.
 
         Args:
-          seed: One seed for each member; or a number, for `seed + i` for member `i`.
+          seed: One seed for each member; or a number, which gives member `i` the seed
+            `seed + i`.
 
         Returns:
-          What the members' own `seed` returned.
+          The results of the members' own `seed`.
 
         Raises:
-          ValueError: If there is not one for each member.
+          ValueError: If there is not one seed for each member.
           NotImplementedError: If a member cannot be seeded.
         """
         if isinstance(seed, (int, np.integer)):
@@ -265,14 +267,14 @@ class ParallelPyEnvironment(py_environment.PyEnvironment):
         return self._play(process_worker.CALL, "step", messages)
 
     def _prepare(self) -> None:
-        """Makes sure that the members work, and wait for us."""
+        """Makes sure that the members work and are idle."""
         self._check_usable()
         if self._replies:
             # The last step was interrupted from the keyboard; let them finish it.
             self._wait()
 
     def _play(self, kind: int, what: str, messages: list[bytes]) -> ts.TimeStep:
-        """Sends each member its message, and joins the time steps that they answer."""
+        """Sends each member its message, and stacks the time steps they answer with."""
         try:
             for env, message in zip(self._envs, messages, strict=True):
                 self._replies.append(env._send(kind, what, message))
@@ -308,14 +310,14 @@ class ParallelPyEnvironment(py_environment.PyEnvironment):
         )
 
     def _call(self, name: str, *args: Any) -> list[Any]:
-        """Calls a method of all members at once."""
+        """Calls a method of all members in parallel."""
         self._check_usable()
         return _gather([env.call(name, *args) for env in self._envs])
 
     def _apply(
         self, what: str, function: Callable[..., Any], arguments: list[tuple[Any, ...]]
     ) -> list[Any]:
-        """Calls a function with each member, and arguments of its own."""
+        """Calls `function(member, *args)` in every process; each has its own args."""
         self._check_usable()
         return _gather(
             [
@@ -330,7 +332,7 @@ class ParallelPyEnvironment(py_environment.PyEnvironment):
         )
 
     def _share(self, specs: tuple[Any, Any]) -> process_arrays.SharedBatch:
-        """Gives all members a part of one memory."""
+        """Maps one memory into all members' processes."""
         fd = process_arrays.make_file(specs, self.batch_size)
         try:
             promises = []

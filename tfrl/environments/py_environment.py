@@ -1,8 +1,7 @@
 """`PyEnvironment`, the base class of environments written in Python.
 
-A subclass describes itself with `observation_spec` and `action_spec`, and plays with
-`_reset` and `_step`; the base class keeps the current time step and starts the next
-episode by itself.
+A subclass describes itself in `observation_spec` and `action_spec`, and writes `_reset`
+and `_step`; the base class keeps the current time step and starts the next episode.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ _LAST = int(ts.StepType.LAST)
 class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
     """An environment that takes and returns nests of NumPy arrays.
 
-    Time: `reset` returns a FIRST step; `step` returns MID steps and then a LAST one,
-    with discount 0 if the episode terminated and with its discount kept if it was cut
-    off. The `step` after a LAST ignores its action and returns the next FIRST, and so
+    Time: `reset` returns a FIRST step; `step` returns MID steps and then a LAST step.
+    Its discount is 0 if the episode terminated, and unchanged if it was truncated. The
+    `step` after a LAST step ignores its action and returns the next FIRST step, and so
     does a `step` before any reset.
 
     A batched environment (`batched`, `batch_size`) puts the batch in front of every
     array, `[B, ...]`; specs never include it. Its members end their episodes at
-    different steps, so its `_step` starts the next episode of each member by itself;
-    the base class resets only a batch that has ended as a whole.
+    different steps, so its `_step` must start the next episode of each member; the base
+    class resets only if all members have ended.
     """
 
     _refused_overrides: ClassVar[Mapping[str, str]] = {
@@ -41,7 +40,7 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
         "step": "step() keeps the current time step; name yours _step",
     }
 
-    # On the class, since a subclass may well not call `super().__init__()`.
+    # On the class, because a subclass may omit `super().__init__()`.
     _handle_auto_reset = True
     _current_time_step: ts.TimeStep | None = None
 
@@ -49,8 +48,8 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
         """Initialises the base.
 
         Args:
-          handle_auto_reset: Whether `step` resets after a LAST step. An environment
-            whose own `_step` does so behaves the same either way.
+          handle_auto_reset: Whether `step` resets after a LAST step. It makes no
+            difference to an environment whose own `_step` resets.
         """
         self._handle_auto_reset = handle_auto_reset
 
@@ -69,7 +68,7 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
         if self.batched:
             raise RuntimeError(
                 f"{type(self).__name__}.batch_size: the environment is batched, but "
-                "does not say its size; override the property batch_size, too."
+                "does not give its size; override the property batch_size as well."
             )
         return None
 
@@ -97,8 +96,8 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
     def should_reset(self, current_time_step: ts.TimeStep) -> bool:
         """Whether `step` has to reset instead of applying its action.
 
-        By default that is so when every member's episode has ended and
-        `handle_auto_reset` is set.
+        By default it does if every member's episode has ended and `handle_auto_reset`
+        is set.
         """
         if not self._handle_auto_reset:
             return False
@@ -108,7 +107,7 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
         return int(step_type) == _LAST
 
     def current_time_step(self) -> ts.TimeStep:
-        """Returns what the last `reset` or `step` returned.
+        """Returns the time step that the last `reset` or `step` returned.
 
         Raises:
           ValueError: If the environment was never reset.
@@ -123,7 +122,7 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
     def reset(self) -> ts.TimeStep:
         """Starts a new episode and returns its FIRST step.
 
-        Not to be overridden: subclasses write `_reset`.
+        Subclasses write `_reset` and leave this method alone.
         """
         self._current_time_step = self._reset()
         return self._current_time_step
@@ -132,7 +131,7 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
         """Applies `action` and returns the next time step.
 
         Before any reset and after the end of an episode the action is ignored and a
-        new episode starts. Not to be overridden: subclasses write `_step`.
+        new episode starts. Subclasses write `_step` and leave this method alone.
 
         Args:
           action: A nest of arrays like `action_spec()`, `[B, ...]` if batched.
@@ -152,7 +151,7 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
         raise NotImplementedError(_unsupported(self, "seed", "seed(seed)"))
 
     def get_info(self) -> Any:
-        """Returns what the environment says about the last step besides the step.
+        """Returns information about the last step that is not in the time step.
 
         Raises:
           NotImplementedError: If the environment gives no such information.
@@ -160,9 +159,9 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
         raise NotImplementedError(_unsupported(self, "get_info", "get_info()"))
 
     def get_state(self) -> Any:
-        """Returns a token that `set_state` takes to bring the environment back here.
+        """Returns the state of the environment, for `set_state`.
 
-        The token is the caller's: the environment must not change it afterwards.
+        The environment must not change the returned value afterwards.
 
         Raises:
           NotImplementedError: If the environment's state cannot be saved.
@@ -170,7 +169,7 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
         raise NotImplementedError(_unsupported(self, "get_state", "get_state()"))
 
     def set_state(self, state: Any) -> None:
-        """Brings the environment back to a state that `get_state` returned.
+        """Restores a state that `get_state` returned.
 
         Raises:
           NotImplementedError: If the environment's state cannot be restored.
@@ -189,7 +188,7 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
         raise NotImplementedError(_unsupported(self, "render", "render(mode)"))
 
     def close(self) -> None:
-        """Frees what the environment holds, such as windows and processes."""
+        """Frees the environment's resources, such as windows and processes."""
 
     def __enter__(self) -> Self:
         return self
@@ -212,7 +211,7 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
 
 
 def capture_state(environment: PyEnvironment) -> dict[str, Any]:
-    """Returns all that `restore_state` needs to continue `environment` from here.
+    """Returns everything that `restore_state` needs to continue `environment`.
 
     That is its own state and its current time step, which the base class keeps.
 
@@ -227,7 +226,7 @@ def capture_state(environment: PyEnvironment) -> dict[str, Any]:
 
 
 def restore_state(environment: PyEnvironment, captured: dict[str, Any]) -> None:
-    """Brings `environment` back to where `capture_state` was called on it."""
+    """Restores the state that `capture_state` returned."""
     environment.set_state(captured["state"])
     environment._current_time_step = captured["time_step"]
 
@@ -235,5 +234,5 @@ def restore_state(environment: PyEnvironment, captured: dict[str, Any]) -> None:
 def _unsupported(environment: PyEnvironment, method: str, signature: str) -> str:
     return (
         f"{type(environment).__name__}.{method}: this environment does not support it; "
-        f"override {signature} in {type(environment).__name__} if it can be done."
+        f"override {signature} in {type(environment).__name__} to add it."
     )

@@ -1,6 +1,6 @@
-"""`PyToDMWrapper`: a `PyEnvironment` as a dm_env environment, as Acme's code wants it.
+"""`PyToDMWrapper`: a `PyEnvironment` as a dm_env environment, for Acme's code.
 
-The way back is `dm_env_wrapper.DmEnvWrapper`.
+`dm_env_wrapper.DmEnvWrapper` is the inverse.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tfrl.specs import dm_env_specs
 class PyToDMWrapper(dm_env.Environment):
     """Steps a single `PyEnvironment` through dm_env's interface.
 
-    A FIRST step has reward and discount None, as dm_env wants it. After a LAST step,
-    and before any reset, `step` ignores its action and resets, whatever the
+    A FIRST step has reward and discount None, as dm_env requires. After a LAST step and
+    before any reset, `step` ignores its action and resets, also without the
     environment's `handle_auto_reset`. Attributes that are not found here are looked up
     in the environment.
     """
@@ -38,7 +38,7 @@ class PyToDMWrapper(dm_env.Environment):
         if env.batched:
             raise NotImplementedError(
                 f"env: got a batched environment (batch_size {env.batch_size}), "
-                "expected a single one, since dm_env knows no batches; wrap each "
+                "expected a single one, because dm_env has no batches; wrap each "
                 "member."
             )
         self._environment = env
@@ -50,7 +50,7 @@ class PyToDMWrapper(dm_env.Environment):
 
     @property
     def environment(self) -> py_environment.PyEnvironment:
-        """The environment inside."""
+        """The wrapped environment."""
         return self._environment
 
     def reset(self) -> dm_env.TimeStep:
@@ -58,7 +58,7 @@ class PyToDMWrapper(dm_env.Environment):
         return self._convert(self._environment.reset())
 
     def step(self, action: Any) -> dm_env.TimeStep:
-        """Applies `action`, or resets if the episode has ended or none has begun."""
+        """Applies `action`, or resets before the first episode and after each one."""
         if self._reset_next_step:
             return self.reset()
         return self._convert(self._environment.step(action))
@@ -80,7 +80,7 @@ class PyToDMWrapper(dm_env.Environment):
         return self._discount_spec
 
     def close(self) -> None:
-        """Closes the environment inside."""
+        """Closes the wrapped environment."""
         self._environment.close()
 
     def __getattr__(self, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""`RandomPyEnvironment`: random observations, for tests of what uses an environment."""
+"""`RandomPyEnvironment`: random observations from Python, for tests."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ RewardFn = Callable[[np.ndarray, Any, Any], Any]
 class RandomPyEnvironment(py_environment.PyEnvironment):
     """Draws each observation from its spec, whatever the action.
 
-    Episodes terminate at random. If there is an action spec, actions that break it are
-    errors. In a batch all members end at the same steps.
+    Episodes terminate at random. If there is an action spec, an action that breaks it
+    is an error. In a batch, all members' episodes end at the same steps.
     """
 
     def __init__(
@@ -41,20 +41,22 @@ class RandomPyEnvironment(py_environment.PyEnvironment):
 
         Args:
           observation_spec: A nest of `ArraySpec`s.
-          action_spec: A nest of `ArraySpec`s; without one any action will do.
-          episode_end_probability: How probable it is that a step ends the episode.
+          action_spec: A nest of `ArraySpec`s; None accepts any action.
+          episode_end_probability: The probability that a step ends the episode.
           discount: The discount of MID steps, a number, or an array `[B]` in a batch.
-          reward_fn: Called with step type (a constant of `StepType`), action and new
-            observation, it returns the reward, `[]` or `[B]`; None gives zeros.
+          reward_fn: Called with the step type (a constant of `StepType`), the action
+            and the new observation; returns the reward, `[]` or `[B]`. None gives
+            zeros.
           batch_size: The size of the batch, or None for a single environment.
           auto_reset: Whether the step after a LAST one resets.
           seed: The seed of the random numbers; None draws one.
           render_size: The shape of the random pictures that `render` returns.
-          min_duration: An episode has at least so many steps.
-          max_duration: After so many steps an episode terminates; None for no limit.
+          min_duration: The least number of steps of an episode.
+          max_duration: The number of steps after which an episode terminates; None for
+            no limit.
 
         Raises:
-          TypeError: If a spec is no `ArraySpec`.
+          TypeError: If a spec is not an `ArraySpec`.
           ValueError: If an argument is out of its range, or `discount` has another
             shape.
         """
@@ -99,7 +101,7 @@ class RandomPyEnvironment(py_environment.PyEnvironment):
         return self._action_spec
 
     def seed(self, seed: int) -> int:
-        """Starts the random numbers anew. Returns `seed`."""
+        """Starts the random numbers again from `seed`, and returns it."""
         self._rng = np.random.default_rng(seed)
         return seed
 
@@ -111,8 +113,8 @@ class RandomPyEnvironment(py_environment.PyEnvironment):
         """
         if mode != "rgb_array":
             raise ValueError(
-                f"mode: got {mode!r}, expected 'rgb_array', since there is no window; "
-                "leave it out."
+                f"mode: got {mode!r}, expected 'rgb_array', because there is no "
+                "window; leave it out."
             )
         return self._rng.integers(0, 256, self._render_size, np.uint8)
 

@@ -16,8 +16,8 @@ from tfrl.utils import nest_utils, seeds
 class RandomTFEnvironment(tf_environment.TFEnvironment):
     """Draws observations and rewards from their specs, whatever the action.
 
-    Each member of the batch terminates at random by itself, and returns its next FIRST
-    step after that. It runs in TensorFlow alone, so a loop around it can be compiled.
+    Each member terminates at random and returns its next FIRST step after that. There
+    is no Python in a step, so a loop around it can be compiled.
     """
 
     def __init__(
@@ -32,11 +32,11 @@ class RandomTFEnvironment(tf_environment.TFEnvironment):
         """Makes the environment.
 
         Args:
-          time_step_spec: The `TimeStep` of nests of tensor specs of what `step`
-            returns. Rewards without bounds are drawn from all that their dtype holds.
+          time_step_spec: The `TimeStep` of nests of tensor specs that `step` follows.
+            Rewards without bounds are drawn from the whole range of their dtype.
           action_spec: The nest of tensor specs of the actions.
           batch_size: How many members there are.
-          episode_end_probability: How probable it is that a step ends the episode.
+          episode_end_probability: The probability that a step ends the episode.
           seed: The seed of the random numbers; None follows `tf.random.set_seed`.
 
         Raises:
@@ -65,7 +65,7 @@ class RandomTFEnvironment(tf_environment.TFEnvironment):
         self._step_function = tf.function(self._draw_step, autograph=False)
 
     def get_state(self) -> Any:
-        """Returns the state, in arrays; not in a graph."""
+        """Returns the state as arrays; it cannot be called in a graph."""
         return {
             "time_step": [variable.numpy() for variable in self._variables],
             "started": bool(self._started),
@@ -97,7 +97,7 @@ class RandomTFEnvironment(tf_environment.TFEnvironment):
         return self._draw(tf.logical_or(ended, tf.logical_not(self._started)))
 
     def _draw(self, first: tf.Tensor) -> ts.TimeStep:
-        """Draws the next time step, a FIRST one for the members at `first`, `[B]`."""
+        """Draws the next time step; `first`, `[B]`, says who begins an episode."""
         spec = self._time_step_spec
         observation_seed, reward_seed, end_seed = seeds.split_seed(
             seeds.next_seed(self._generator), 3

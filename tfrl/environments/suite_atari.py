@@ -1,4 +1,4 @@
-"""Atari 2600 games, preprocessed as agents are used to see them.
+"""Loads Atari 2600 games with the usual preprocessing.
 
 Needs the extra: `pip install 'tfrl[atari]'`. The games themselves come with ale-py.
 """
@@ -53,12 +53,12 @@ def game(
       name: The game, such as "Pong" or "SpaceInvaders".
       obs_type: "image", or "ram" for the console's 128 bytes of memory.
       mode: "NoFrameskip" for every frame, "Deterministic" for every fourth (every
-        third of SpaceInvaders), "" for every second to fourth by chance.
+        third of SpaceInvaders), "" for every second to fourth at random.
       version: "v0" repeats the last action with probability 0.25 (sticky actions),
         "v4" never does.
 
     Raises:
-      ValueError: If one of the last three is something else.
+      ValueError: If one of the last three has another value.
     """
     for argument, value, allowed in (
         ("obs_type", obs_type, ("image", "ram")),
@@ -90,23 +90,23 @@ def load(
     """Makes a game and wraps it.
 
     By default observations are uint8 `[84, 84, 1]`, one for every four frames;
-    `DEFAULT_ATARI_GYM_WRAPPERS_WITH_STACKING` gives `[84, 84, 4]`. A v5 game, which
-    would repeat actions for four frames itself, is made without that where
-    `AtariPreprocessing` is among the wrappers.
+    `DEFAULT_ATARI_GYM_WRAPPERS_WITH_STACKING` gives `[84, 84, 4]`. A v5 game repeats
+    actions for four frames itself; this is turned off if `AtariPreprocessing` is the
+    first wrapper.
 
-    Games are truncated after 108,000 frames, half an hour of play (27,000 steps of four
-    frames), by the console itself: Machado et al. 2018.
+    The console truncates games after 108,000 frames, half an hour of play (27,000 steps
+    of four frames): Machado et al. 2018.
 
     Args:
-      environment_name: "ALE/Pong-v5" (sticky actions with probability 0.25, the game's
-        own actions; `gym_kwargs` changes both), or an older name such as `game` makes:
-        "PongNoFrameskip-v4".
+      environment_name: A name such as "ALE/Pong-v5" (sticky actions with probability
+        0.25, the game's own actions; `gym_kwargs` changes both), or an older name that
+        `game` returns, such as "PongNoFrameskip-v4".
       discount: The discount of every step but the first and a termination.
       max_episode_steps: After how many steps, of `frame_skip` frames each, a game is
-        truncated; None or 0 for the console's limit alone.
+        truncated; None or 0 for only the console's limit.
       gym_env_wrappers: Applied in turn to the Gymnasium environment.
-      env_wrappers: Applied in turn to ours, after the time limit.
-      spec_dtype_map: From classes of spaces to the dtypes their specs get; uint8 for a
+      env_wrappers: Applied in turn to the `PyEnvironment`, after the time limit.
+      spec_dtype_map: Maps classes of spaces to the dtypes of their specs; uint8 for a
         Box by default.
       gym_kwargs: Keyword arguments for `ale_py`'s environment, such as
         `full_action_space`, `mode`, `difficulty`, `repeat_action_probability`.
@@ -119,7 +119,7 @@ def load(
     import ale_py
 
     gymnasium.register_envs(ale_py)
-    # As its environments do themselves, but only after a greeting.
+    # Its environments do so as well, but only after printing a greeting.
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
     name, name_kwargs = _registered(environment_name)
     spec = suite_gym.find_spec(name)
@@ -149,9 +149,9 @@ def load(
 
 
 def _registered(environment_name: str) -> tuple[str, dict[str, Any]]:
-    """Returns the name that ale-py registers, and what else it must be told.
+    """Returns the name that ale-py registers, and keyword arguments for it.
 
-    Of the older names it registers "Pong-v4" and "PongNoFrameskip-v4" alone.
+    Of the older kinds of names it registers only "Pong-v4" and "PongNoFrameskip-v4".
     """
     match = _OLD_NAME.match(environment_name)
     if match is None:
@@ -159,7 +159,7 @@ def _registered(environment_name: str) -> tuple[str, dict[str, Any]]:
     kwargs: dict[str, Any] = {"obs_type": "ram"} if match["ram"] else {}
     if match["mode"] != "Deterministic":
         return f"{match['game']}{match['mode'] or ''}-{match['version']}", kwargs
-    # With four, the blinking lasers of Space Invaders are never seen: Mnih et al. 2013.
+    # With four, the blinking lasers of Space Invaders are invisible: Mnih et al. 2013.
     kwargs["frameskip"] = 3 if match["game"] == "SpaceInvaders" else 4
     return f"{match['game']}-{match['version']}", kwargs
 
@@ -167,10 +167,10 @@ def _registered(environment_name: str) -> tuple[str, dict[str, Any]]:
 def _preprocessing_kwargs(
     name: str, gym_env_wrappers: Sequence[Callable[[gymnasium.Env], gymnasium.Env]]
 ) -> dict[str, Any]:
-    """What suits `AtariPreprocessing`, if it is the first wrapper.
+    """Returns the keyword arguments for the game if `AtariPreprocessing` wraps it.
 
-    It repeats the actions, and takes its pictures from the console, so those of the
-    environment need no colours.
+    The wrapper repeats the actions, and takes its pictures from the console, so the
+    pictures of the environment need no colours.
     """
     if not gym_env_wrappers:
         return {}

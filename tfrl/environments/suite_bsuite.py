@@ -1,4 +1,4 @@
-"""bsuite's experiments, small tasks that each test one ability of an agent.
+"""Loads bsuite's experiments, small tasks that each test one ability of an agent.
 
 Osband et al. 2020, "Behaviour Suite for Reinforcement Learning". Needs the extra:
 `pip install 'tfrl[bsuite]'`. The mnist experiments download their pictures.
@@ -26,11 +26,11 @@ def load(
     """Makes one setting of an experiment.
 
     Args:
-      bsuite_id: Such as "deep_sea/7", the seventh setting of that experiment.
-      record: Whether bsuite records the results, as its analysis wants them.
+      bsuite_id: The experiment and its setting, such as "deep_sea/7".
+      record: Whether bsuite records the results for its analysis.
       save_path: The folder of the records.
       logging_mode: "csv", or "terminal" to print the results.
-      overwrite: Whether records that are there already are replaced.
+      overwrite: Whether existing records are replaced.
 
     Raises:
       ImportError: If the extra is not installed.

@@ -1,9 +1,9 @@
-"""The DeepMind Control Suite: tasks of continuous control, from states or pixels.
+"""Loads the DeepMind Control Suite: continuous control from states or pixels.
 
 Needs the extra: `pip install 'tfrl[dm-control]'`, for Python 3.11 and 3.12. Without a
-display the tasks are rendered with EGL (see `headless`); set `MUJOCO_GL` to have it
-otherwise. dm_control reads it when it is imported, so `load` comes before any import of
-dm_control in a program without a display, or `MUJOCO_GL=egl` is set for all of it.
+display the tasks are rendered with EGL (see `headless`), unless `MUJOCO_GL` is set.
+dm_control reads `MUJOCO_GL` when it is imported. A program without a display should
+therefore call `load` before it imports dm_control, or set `MUJOCO_GL=egl`.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def load(
     steps for most.
 
     Args:
-      domain_name: Such as "cartpole".
-      task_name: Such as "swingup".
+      domain_name: The domain, such as "cartpole".
+      task_name: The task in that domain, such as "swingup".
       task_kwargs: Keyword arguments for the task: `random` seeds it, `time_limit` is in
         seconds.
       environment_kwargs: Keyword arguments for the environment, such as
@@ -49,7 +49,7 @@ def load(
       visualize_reward: Whether objects are coloured by the reward in pictures.
       render_kwargs: Keyword arguments for `physics.render`, such as `height`, `width`
         and `camera_id`.
-      env_wrappers: Applied in turn to our environment.
+      env_wrappers: Applied in turn to the `PyEnvironment`.
 
     Raises:
       ImportError: If the extra is not installed.
@@ -76,18 +76,19 @@ def load_pixels(
     """Makes a task whose observations are pictures, uint8 `[height, width, 3]`.
 
     Args:
-      domain_name: Such as "cartpole".
-      task_name: Such as "swingup".
+      domain_name: The domain, such as "cartpole".
+      task_name: The task in that domain, such as "swingup".
       observation_key: The key of the picture in the dict of observations.
       pixels_only: Whether the other observations are left out.
       task_kwargs: Keyword arguments for the task: `random` seeds it, `time_limit` is in
         seconds.
       environment_kwargs: Keyword arguments for the environment.
       visualize_reward: Whether objects are coloured by the reward.
-      render_kwargs: Keyword arguments for `physics.render`; the pictures are of
-        `height` 240 and `width` 320 without them.
-      env_wrappers: Applied in turn to our environment.
-      env_state_wrappers: Applied in turn to dm_control's, before the pictures.
+      render_kwargs: Keyword arguments for `physics.render`; by default the pictures
+        have `height` 240 and `width` 320.
+      env_wrappers: Applied in turn to the `PyEnvironment`.
+      env_state_wrappers: Applied in turn to the dm_control environment, before the
+        pictures are added.
 
     Raises:
       ImportError: If the extra is not installed.
@@ -122,7 +123,7 @@ def _load_dm_env(
         "dm_control",
         note=(
             "on Python 3.11 or 3.12: labmaze, which it needs, has no release for newer "
-            "ones"
+            "versions"
             if sys.version_info >= (3, 13)
             else ""
         ),

@@ -1,7 +1,7 @@
-"""Gymnasium's registered environments, loaded by name.
+"""Loads Gymnasium's registered environments by name.
 
-The time limit is ours (`wrappers.TimeLimit`), so Gymnasium's is left out when an
-environment is made: one limit, and `max_episode_steps` can change it.
+The time limit is `wrappers.TimeLimit`, which `max_episode_steps` can change;
+Gymnasium's own is left out.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ def load(
 ) -> py_environment.PyEnvironment:
     """Makes a registered environment and wraps it.
 
-    It is made for `render("rgb_array")` where it can be, unless `gym_kwargs` holds
+    It is made for `render("rgb_array")` if it supports that, unless `gym_kwargs` holds
     another `render_mode`.
 
     Args:
-      environment_name: Such as "CartPole-v1", "module:Name-v0" to import the module
-        that registers it first, or "CartPole" for the newest version.
+      environment_name: A name such as "CartPole-v1"; "module:Name-v0" first imports the
+        module that registers it, and "CartPole" takes the newest version.
       discount: The discount of every step but the first and a termination.
       max_episode_steps: After how many steps an episode is truncated; None for the
         registered limit, 0 for no limit.
       gym_env_wrappers: Applied in turn to the Gymnasium environment.
-      env_wrappers: Applied in turn to ours, after the time limit.
-      spec_dtype_map: From classes of spaces to the dtypes their specs get.
+      env_wrappers: Applied in turn to the `PyEnvironment`, after the time limit.
+      spec_dtype_map: Maps classes of spaces to the dtypes of their specs.
       gym_kwargs: Keyword arguments for the environment's constructor.
-      render_kwargs: Options of rendering, such as `width`; Gymnasium takes these in
-        the constructor, too.
+      render_kwargs: Options of rendering, such as `width`, also passed to the
+        environment's constructor.
 
     Raises:
       ValueError: If no environment of that name is registered, or the limit is
@@ -62,7 +62,7 @@ def load(
     gym_env = gymnasium.make(
         spec,
         max_episode_steps=-1,
-        # Its checks are ours too, at every step, not just at the first.
+        # Gymnasium's checker looks at the first step only; our checks at every step.
         **{
             "disable_env_checker": True,
             **make_kwargs(spec, gym_kwargs, render_kwargs),
@@ -100,12 +100,12 @@ def wrap_env(
     Args:
       gym_env: The environment.
       discount: The discount of every step but the first and a termination.
-      max_episode_steps: After how many steps an episode is truncated; None or 0 for
-        no limit of ours.
+      max_episode_steps: After how many steps an episode is truncated; None or 0 adds
+        no limit.
       gym_env_wrappers: Applied in turn to `gym_env`.
       time_limit_wrapper: Called with the environment and the limit, if there is one.
-      env_wrappers: Applied in turn to ours, after the time limit.
-      spec_dtype_map: From classes of spaces to the dtypes their specs get.
+      env_wrappers: Applied in turn to the `PyEnvironment`, after the time limit.
+      spec_dtype_map: Maps classes of spaces to the dtypes of their specs.
       auto_reset: Whether the step after a LAST one resets.
       render_kwargs: Keyword arguments for the environment's own `render`.
 
@@ -151,7 +151,7 @@ def make_kwargs(
     gym_kwargs: Mapping[str, Any] | None = None,
     render_kwargs: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Returns the keyword arguments to make `spec` with, `render_mode` among them."""
+    """Returns the keyword arguments to make `spec` with, including `render_mode`."""
     kwargs = {**(render_kwargs or {}), **(gym_kwargs or {})}
     if "render_mode" not in {**spec.kwargs, **kwargs} and _renders_pictures(spec):
         kwargs["render_mode"] = "rgb_array"
@@ -172,7 +172,7 @@ def _import_registrations(environment_name: str, module: str) -> None:
 
 
 def _newest_version(name: str) -> str:
-    """Returns the newest registered id of a name without a version, or else ''."""
+    """Returns the newest registered id of a name without a version, '' for others."""
     try:
         namespace, base, version = registration.parse_env_id(name)
     except gymnasium.error.Error:

@@ -1,7 +1,7 @@
-"""Gymnasium's MuJoCo tasks, with float32 observations.
+"""Loads Gymnasium's MuJoCo tasks, with float32 observations.
 
 Needs the extra: `pip install 'tfrl[mujoco]'`. Without a display they are rendered with
-EGL (see `headless`); set `MUJOCO_GL` to have it otherwise.
+EGL (see `headless`), unless `MUJOCO_GL` is set.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ def load(
 ) -> py_environment.PyEnvironment:
     """Makes a MuJoCo task and wraps it.
 
-    Of the versions, -v5 is today's. -v2 and -v3 ran on mujoco-py, which is gone: for
-    them the oldest version that runs, -v4 for most, is loaded, with a warning that says
-    so. Their physics are close, their returns are not comparable in detail.
+    The current version is -v5. Versions -v2 and -v3 ran on mujoco-py, which is no
+    longer maintained: for them the oldest version that runs, mostly -v4, is loaded with
+    a warning. Its physics are close to theirs, but returns differ in detail.
 
     Args:
-      environment_name: Such as "HalfCheetah-v5".
+      environment_name: A name such as "HalfCheetah-v5".
       discount: The discount of every step but the first and a termination.
       max_episode_steps: After how many steps an episode is truncated; None for the
         registered limit, 0 for no limit.
       gym_env_wrappers: Applied in turn to the Gymnasium environment.
-      env_wrappers: Applied in turn to ours, after the time limit.
-      spec_dtype_map: From classes of spaces to the dtypes their specs get; float32 for
-        a Box by default.
+      env_wrappers: Applied in turn to the `PyEnvironment`, after the time limit.
+      spec_dtype_map: Maps classes of spaces to the dtypes of their specs; float32 for a
+        Box by default.
       gym_kwargs: Keyword arguments for the environment's constructor.
       render_kwargs: Options of rendering, such as `width` and `camera_name`.
 
@@ -73,7 +73,7 @@ def load(
 
 
 def _running_version(environment_name: str) -> str:
-    """Returns the name of the oldest version that runs for -v1 to -v3, or the name."""
+    """Returns the oldest version that runs, for -v1 to -v3; else the name itself."""
     match = re.fullmatch(r"(\w+)-v[123]", environment_name)
     if match is None:
         return environment_name
@@ -88,14 +88,14 @@ def _running_version(environment_name: str) -> str:
     newest = max(versions, key=lambda name: versions[name] or 0)
     warnings.warn(
         f"environment_name: got {environment_name!r}, which ran on mujoco-py and can "
-        f"no longer be made; loading {name!r}, the nearest that can. Use {newest!r} "
-        "for new work.",
+        f"no longer be made; loading {name!r}, the nearest version that runs. Use "
+        f"{newest!r} for new work.",
         stacklevel=3,
     )
     return name
 
 
 def _runs(spec: Any) -> bool:
-    """Whether a version can be made: the oldest are kept to raise an error, no more."""
+    """Whether a version can be made; the oldest are registered only to raise errors."""
     # Pusher's fourth version needs MuJoCo 2.
     return isinstance(spec.entry_point, str) and spec.id != "Pusher-v4"

@@ -1,8 +1,8 @@
-"""PyBullet's tasks for Gymnasium, such as "HalfCheetahBulletEnv-v0".
+"""Loads PyBullet's tasks for Gymnasium, such as "HalfCheetahBulletEnv-v0".
 
-Needs `pip install pybullet-envs-gymnasium`, which registers them. It is no extra of
-this package: PyBullet has wheels for Python 3.11 but none for newer ones, where pip has
-to compile it.
+Needs `pip install pybullet-envs-gymnasium`, which registers them. It is not an extra of
+this package, because PyBullet has no wheels for Python above 3.11: there pip has to
+compile it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Small environments that count, for tests of what environments are fed to.
+"""TF-Agents' small environments that count, for tests.
 
 Every observation says which step of which episode it is, so a test can tell frames
-apart and knows each of them by hand.
+apart. `tfrl.testing` has more environments for tests.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tfrl.trajectories import time_step as ts
 
 
 class _StepCounter(py_environment.PyEnvironment):
-    """Episodes of a number of steps: reward 0 until the last step, which has 1.
+    """Counts episodes and steps; the last step of an episode has reward 1, others 0.
 
     Subclasses write the specs, and `_observe` from `_episodes` and `_steps`.
     """

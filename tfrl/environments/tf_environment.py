@@ -1,4 +1,4 @@
-"""`TFEnvironment`, the base class of environments that speak tensors."""
+"""`TFEnvironment`, the base class of environments that take and return tensors."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tfrl.trajectories import time_step as ts
 class TFEnvironment(abc.ABC):
     """An environment that takes and returns nests of tensors, `[B, ...]`.
 
-    It is always batched, also for one member, and works eagerly and inside of a
-    `tf.function`, where its calls run in the order in which they were written. Time is
-    as in `PyEnvironment`, member by member: after a LAST step `step` ignores that
-    member's action and returns its next FIRST.
+    It is always batched, even with one member. It works eagerly and in a `tf.function`,
+    where its calls run in program order. Each member follows the rules of
+    `PyEnvironment`: after its LAST step, `step` ignores its action and returns its next
+    FIRST step.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class TFEnvironment(abc.ABC):
         Args:
           time_step_spec: The `TimeStep` of nests of tensor specs, without the batch.
           action_spec: The nest of tensor specs of the actions, without the batch.
-          batch_size: How many members step at once.
+          batch_size: The number of members.
         """
         self._time_step_spec = time_step_spec
         self._action_spec = action_spec
@@ -53,12 +53,12 @@ class TFEnvironment(abc.ABC):
 
     @property
     def batched(self) -> bool:
-        """Whether there is a batch dimension: always."""
+        """Always True: there is a batch dimension."""
         return True
 
     @property
     def batch_size(self) -> int:
-        """How many members step at once."""
+        """The number of members."""
         return self._batch_size
 
     @property
@@ -71,7 +71,7 @@ class TFEnvironment(abc.ABC):
         return False
 
     def current_time_step(self) -> ts.TimeStep:
-        """Returns the current time step; resets before if there is none."""
+        """Returns the current time step, after a reset if there is none."""
         return self._current_time_step()
 
     def reset(self) -> ts.TimeStep:
@@ -97,10 +97,10 @@ class TFEnvironment(abc.ABC):
         )
 
     def close(self) -> None:  # noqa: B027
-        """Frees what the environment holds."""
+        """Frees the environment's resources."""
 
     def get_state(self) -> Any:
-        """Returns all that `set_state` needs to continue from here.
+        """Returns everything that `set_state` needs to continue from here.
 
         Raises:
           NotImplementedError: If the environment's state cannot be saved.
@@ -110,7 +110,7 @@ class TFEnvironment(abc.ABC):
         )
 
     def set_state(self, state: Any) -> None:
-        """Brings the environment back to where `get_state` was called.
+        """Restores the state that `get_state` returned.
 
         Raises:
           NotImplementedError: If the environment's state cannot be restored.
@@ -123,17 +123,17 @@ class TFEnvironment(abc.ABC):
     def reraise(self) -> Iterator[None]:
         """Raises the environment's own exception instead of TensorFlow's wrapper of it.
 
-        Whoever calls a graph that steps the environment does so inside of
-        `with environment.reraise():`. An environment without Python inside has nothing
-        to add, so here it changes nothing.
+        Call a graph that steps the environment inside `with environment.reraise():`.
+        Environments written in TensorFlow have no exceptions of their own, so by
+        default it changes nothing.
         """
         yield
 
     def has_failed(self) -> tf.Tensor:
-        """Whether the environment has raised inside of a program that XLA compiled.
+        """Whether the environment has raised in a program compiled by XLA.
 
-        A bool scalar. Such a program cannot stop by itself; a loop in it should do so
-        then, and the exception comes at the end of `reraise`.
+        Returns a bool scalar. Such a program does not stop at an exception. A loop in
+        it should end if this is True; `reraise` then raises the exception.
         """
         return tf.constant(False)
 

@@ -1,7 +1,7 @@
 """`TFPyEnvironment`: a `PyEnvironment` that takes and returns tensors.
 
-A step is one `tf.numpy_function` for the whole batch, so that a loop of steps can be a
-`tf.function`; called eagerly it needs none.
+In a graph, a step is one `tf.numpy_function` for the whole batch, so a loop of steps
+can be a `tf.function`; an eager step calls Python directly.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
     the specs. Attributes that are not found here are looked up in the Python
     environment.
 
-    An exception of the environment comes as it is from an eager call. A graph can only
-    raise a `tf.errors.OpError` with its text; inside of `with environment.reraise():`
-    the caller of the graph gets the environment's own exception.
+    An eager call raises the environment's own exceptions. A graph can only raise a
+    `tf.errors.OpError` with their text; inside `with environment.reraise():` the caller
+    of the graph gets the environment's own exception.
     """
 
     def __init__(
@@ -56,14 +56,14 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         Args:
           environment: The environment, or a function that makes it, which is called on
             the thread of `isolation`.
-          check_dims: Taken for TF-Agents' sake: the shapes of actions are always
+          check_dims: Accepted for TF-Agents' sake; the shapes of actions are always
             checked.
           isolation: True, or a number of threads, to call the environment only on
-            threads of its own (one thread for True), for environments that insist on
-            theirs; or a pool to call it on, which stays the caller's to close.
+            threads made for it (one for True), for environments that must stay on one
+            thread; or a pool to call it on, which the caller closes.
 
         Raises:
-          TypeError: If `environment` or `isolation` is something else.
+          TypeError: If `environment` or `isolation` has another type.
         """
         del check_dims
         self._pool, self._owns_pool = _make_pool(isolation)
@@ -114,7 +114,7 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
 
     @property
     def pyenv(self) -> py_environment.PyEnvironment:
-        """The Python environment, batched: a single one is `pyenv.envs[0]`."""
+        """The batched Python environment; a single one is `pyenv.envs[0]`."""
         return self._batch_of_one or self._env
 
     @contextlib.contextmanager
@@ -165,8 +165,9 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
             return tf.convert_to_tensor(render())
         if context.in_xla_graph():
             raise NotImplementedError(
-                "render: got a call in a program that XLA compiles, expected none, "
-                "since the size of pictures is not known there; render outside of it."
+                "render: got a call in a program that XLA compiles, expected a call "
+                "outside, because the size of the pictures is not known while "
+                "compiling; render outside of it."
             )
         picture = tf.numpy_function(render, [], tf.uint8)
         picture.set_shape([self._batch_size, None, None, 3])
@@ -181,7 +182,7 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
             self._pool = None
 
     def get_state(self) -> Any:
-        """Returns all that `set_state` needs to continue from here.
+        """Returns everything that `set_state` needs to continue from here.
 
         That is the Python environment's own state and the current time step.
 
@@ -198,7 +199,7 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         }
 
     def set_state(self, state: Any) -> None:
-        """Brings the environment back to where `get_state` was called.
+        """Restores the state that `get_state` returned.
 
         Raises:
           NotImplementedError: If the Python environment's state cannot be restored.
@@ -250,7 +251,7 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         return tf.nest.pack_sequence_as(self._time_step_spec, outputs)
 
     def _truncation(self) -> list[np.ndarray]:
-        """The end of the episode where it stands, for a program that cannot stop."""
+        """Returns a truncated last time step, for a program that cannot stop."""
         flat = self._flat_time_step
         if flat is None:
             flat = [
@@ -282,13 +283,17 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         function: Callable[..., ts.TimeStep],
         flat_action: tuple[np.ndarray, ...] | None = None,
     ) -> list[np.ndarray]:
-        """Calls the environment, alone, and checks and keeps what it returns."""
+        """Calls the environment, then checks and keeps the time step.
+
+        Raises:
+          RuntimeError: If another call is in progress.
+        """
         alone = self._lock.acquire(blocking=False)
         try:
             if not alone:
                 raise RuntimeError(
                     "TFPyEnvironment: got two calls at the same time, expected one "
-                    "after the other, since an environment has one state; chain the "
+                    "after the other, because an environment has one state; chain the "
                     "calls, or use one environment for each."
                 )
             arguments = (
@@ -315,12 +320,12 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
     def _unflatten_action(self, flat: tuple[np.ndarray, ...]) -> Any:
         for array, shape in zip(flat, self._action_shapes, strict=True):
             if array.shape != shape:
-                # Only a graph that did not know the shape gets here.
+                # Only possible in a graph that did not know the shape.
                 raise ValueError(
                     f"action: got shape {array.shape}, expected {shape}; take actions "
                     "that follow the action spec, with the batch in front."
                 )
-        # Copies: the arrays may be TensorFlow's memory, and the environment's to keep.
+        # Copies: the environment may keep them, and TensorFlow reuses the memory.
         if self._batch_of_one is None:
             actions = [np.array(x) for x in flat]
         else:
@@ -348,15 +353,15 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
 
 _NOT_COMPILABLE = (
     "jit_compile: got a program that holds a tf.numpy_function or a tf.py_function, "
-    "expected none, since XLA cannot compile it. A tf.function that steps a Python "
-    "environment has one if it was traced outside of the compiled program first: give "
-    "that program another tf.function, or the Python function itself. Keep tf.print "
-    "and Python out of observers, or leave jit_compile=False."
+    "expected one without, because XLA cannot compile them. A tf.function that steps "
+    "a Python environment has one if it was traced outside of the compiled program "
+    "first: give that program another tf.function, or the Python function itself. Keep "
+    "tf.print and Python out of observers, or leave jit_compile=False."
 )
 
 
 def _make_pool(isolation: Any) -> tuple[pool.Pool | None, bool]:
-    """Returns the pool to call the environment on, and whether it is ours to close."""
+    """Returns the pool to call the environment on, and whether to close it."""
     if isinstance(isolation, pool.Pool):
         return isolation, False
     if not isinstance(isolation, int) or isolation < 0:

@@ -1,4 +1,4 @@
-"""Wrappers for environments that speak tensors; `wrappers` has those for Python's."""
+"""Wrappers for `TFEnvironment`s; those for `PyEnvironment`s are in `wrappers`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tfrl.trajectories import time_step as ts
 
 
 class TFEnvironmentBaseWrapper(tf_environment.TFEnvironment):
-    """Hands everything on to the environment inside; subclasses change some of it.
+    """Passes all calls on to the wrapped environment; subclasses change some of them.
 
-    Attributes that are not found here are looked up in the environment inside.
+    Attributes that are not found here are looked up in the wrapped environment.
     """
 
     def __init__(self, env: tf_environment.TFEnvironment):
@@ -41,7 +41,7 @@ class TFEnvironmentBaseWrapper(tf_environment.TFEnvironment):
         return getattr(self._env, name)
 
     def wrapped_env(self) -> tf_environment.TFEnvironment:
-        """Returns the environment inside."""
+        """Returns the wrapped environment."""
         return self._env
 
     def time_step_spec(self) -> Any:
@@ -58,12 +58,12 @@ class TFEnvironmentBaseWrapper(tf_environment.TFEnvironment):
 
     @property
     def batched(self) -> bool:
-        """Whether the environment inside is batched."""
+        """Whether the wrapped environment is batched."""
         return self._env.batched
 
     @property
     def batch_size(self) -> int:
-        """The batch size of the environment inside."""
+        """The batch size of the wrapped environment."""
         return self._env.batch_size
 
     @property
@@ -72,15 +72,15 @@ class TFEnvironmentBaseWrapper(tf_environment.TFEnvironment):
         return self._env.calls_python
 
     def render(self, mode: str = "rgb_array") -> Any:
-        """Renders the environment inside."""
+        """Renders the wrapped environment."""
         return self._env.render(mode)
 
     def close(self) -> None:
-        """Closes the environment inside."""
+        """Closes the wrapped environment."""
         self._env.close()
 
     def get_state(self) -> Any:
-        """Returns the state of the environment inside."""
+        """Returns the state of the wrapped environment."""
         return self._env.get_state()
 
     def set_state(self, state: Any) -> None:
@@ -89,12 +89,12 @@ class TFEnvironmentBaseWrapper(tf_environment.TFEnvironment):
 
     @contextlib.contextmanager
     def reraise(self) -> Iterator[None]:
-        """Raises the exceptions of the environment inside as they are."""
+        """Raises the own exceptions of the wrapped environment."""
         with self._env.reraise():
             yield
 
     def has_failed(self) -> tf.Tensor:
-        """Whether the environment inside has raised in a compiled program."""
+        """Whether the wrapped environment has raised in a compiled program."""
         return self._env.has_failed()
 
     def _current_time_step(self) -> ts.TimeStep:
@@ -108,9 +108,9 @@ class TFEnvironmentBaseWrapper(tf_environment.TFEnvironment):
 
 
 class OneHotActionWrapper(TFEnvironmentBaseWrapper):
-    """Takes one-hot vectors in place of discrete actions; others stay.
+    """Takes one-hot vectors in place of discrete actions; other actions stay.
 
-    A vector means the action at its largest element, the first of them on a tie.
+    The largest element of a vector chooses the action, the first of them on a tie.
     """
 
     def __init__(self, env: tf_environment.TFEnvironment):
@@ -127,7 +127,7 @@ class OneHotActionWrapper(TFEnvironmentBaseWrapper):
         )
 
     def action_spec(self) -> Any:
-        """The specs of the actions, those of one-hot vectors `[..., n]` among them."""
+        """The specs of the actions, with vectors `[..., n]` for discrete ones."""
         return self._one_hot_spec
 
     def _step(self, action: Any) -> ts.TimeStep:

@@ -1,4 +1,4 @@
-"""`TrajectoryReplay`: what a policy would have done where a trajectory has been."""
+"""`TrajectoryReplay`: the actions a policy takes along a recorded trajectory."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from tfrl.utils import common, nest_utils, seeds
 
 
 class TrajectoryReplay:
-    """Replays a policy against the observations of recorded trajectories.
+    """Applies a policy to the observations of recorded trajectories.
 
-    The policy sees each recorded time step in turn, keeps its state from step to step,
-    and its actions are recorded; the trajectory's own actions change nothing. Call
-    `run` inside of a `tf.function` to make it one graph.
+    The policy sees each recorded time step in turn and keeps its state from step to
+    step. Its actions are returned; the trajectory's own actions are ignored. Call `run`
+    in a `tf.function` to make it one graph.
     """
 
     def __init__(self, policy: Any, time_major: bool = False):
-        """Replays `policy`.
+        """Makes a replay of `policy`.
 
         Args:
           policy: A `TFPolicy`.
-          time_major: Whether trajectories and results are `[T, B, ...]` in place of
+          time_major: Whether trajectories and results are `[T, B, ...]`, else
             `[B, T, ...]`.
 
         Raises:
@@ -48,16 +48,16 @@ class TrajectoryReplay:
     ) -> tuple[Any, Any, Any]:
         """Applies the policy to every step of `trajectory`.
 
-        The first time step has reward 0 and discount 1, since a trajectory does not
-        hold those; each later one has the reward and discount of the frame before.
+        A trajectory does not hold the reward and discount of its first time step; they
+        are 0 and 1. Each later time step has those of the frame before.
 
         Args:
           trajectory: Tensors `[B, T, ...]`, or `[T, B, ...]` if `time_major`, with the
             observations, rewards and discounts of the policy's `time_step_spec`.
-            Actions and policy info may be of any kind.
-          policy_state: The state to begin with, `[B, ...]`; None for the initial one.
-          seed: An integer, or an integer tensor `[2]`, that decides all that is random;
-            None draws from the policy's own stream.
+            Actions and policy info may have any structure.
+          policy_state: The state to begin with, `[B, ...]`; None for the initial state.
+          seed: An integer, or an integer tensor `[2]`, that determines all random
+            numbers; None draws from the policy's own stream.
 
         Returns:
           Actions and policy infos, with the outer dimensions of the trajectory, and the
@@ -101,7 +101,7 @@ class TrajectoryReplay:
         return actions, infos, policy_state
 
     def _time_major_steps(self, trajectory: trajectory_lib.Trajectory) -> ts.TimeStep:
-        """Returns the time steps `[T, B, ...]` that the trajectory went through."""
+        """Returns the time steps of the trajectory, `[T, B, ...]`."""
         steps = ts.TimeStep(
             trajectory.step_type,
             trajectory.reward,
@@ -138,7 +138,7 @@ class TrajectoryReplay:
 
 
 def _delay(values: tf.Tensor, fill: Any) -> tf.Tensor:
-    """Moves `[T, ...]` one step into the future; the first step is filled in."""
+    """Moves `[T, ...]` one step later; `fill` makes the first step."""
     return tf.concat([fill(tf.shape(values[:1]), values.dtype), values[:-1]], axis=0)
 
 

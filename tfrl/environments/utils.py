@@ -1,4 +1,4 @@
-"""Checking an environment, and turning any environment into a `TFEnvironment`."""
+"""Checks an environment, and turns any environment into a `TFEnvironment`."""
 
 from __future__ import annotations
 
@@ -44,16 +44,15 @@ def validate_py_environment(
 ) -> None:
     """Plays random episodes and raises at the first step that breaks a contract.
 
-    Checked are structure, shape, dtype, bounds and NaN of every time step, and the
-    order of the step types.
+    It checks structure, shape, dtype, bounds and NaN of every time step, and the order
+    of the step types.
 
     Args:
       environment: The environment; it is reset, and left in mid-episode.
-      episodes: How many episodes to play, over all members of a batch.
+      episodes: How many episodes to play, summed over all members of a batch.
       observation_and_action_constraint_splitter: Takes an observation and returns it
-        without its action mask, and the mask, whose ones are the actions to choose
-        from.
-      max_episode_steps: Without the end of an episode in so many steps it is an error.
+        without its action mask, and the mask, which is 1 for allowed actions.
+      max_episode_steps: The number of steps in which an episode must end.
 
     Raises:
       ValueError: If the environment breaks a contract; it names environment, field and
@@ -90,7 +89,7 @@ def validate_py_environment(
 
 
 def _mask(step_type: Any) -> int:
-    """A step type as one bit, so that a number stands for a set of them."""
+    """Returns a step type as one bit, so that an integer can hold a set of them."""
     return 1 << int(step_type)
 
 
@@ -125,7 +124,7 @@ def _check_step(
         if not array_spec.is_bounded(spec):
             continue
         bad = (array < spec.minimum) | (array > spec.maximum)
-        # An infinity passes where its bound is the dtype's limit, which means none.
+        # A bound at the dtype's limit counts as no bound, so an infinity passes.
         if array_spec.is_continuous(spec):
             bad &= ~np.isinf(array)
         if bad.any():
@@ -153,6 +152,6 @@ def _sample_action(
             f"observation_and_action_constraint_splitter: got the mask {mask}, "
             "expected at least one action to be allowed; mend the environment's mask."
         )
-    # The largest of random numbers is equally often any of the allowed actions.
+    # The argmax of random numbers is uniform over the allowed actions.
     choice = np.argmax(np.where(mask, rng.random(mask.shape), -1.0), axis=-1)
     return np.asarray(spec.minimum + choice, spec.dtype)

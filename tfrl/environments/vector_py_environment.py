@@ -23,7 +23,7 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
     """A `gymnasium.vector.VectorEnv` as one batched environment, `[B, ...]`.
 
     Each member has its own step type. The step after a member's LAST ignores that
-    member's action and returns its FIRST, while the others go on: a reset is a
+    member's action and returns its FIRST, while the others step: a reset is a
     boundary, never a transition. `terminated` becomes a LAST step with discount 0;
     `truncated` alone becomes a LAST step that keeps its discount.
     """
@@ -36,14 +36,14 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
         simplify_box_bounds: bool = True,
         drop_first_transitions: bool = False,
     ):
-        """Wraps `vector_env`, which is ours from here on.
+        """Wraps `vector_env`, which must not be used directly from then on.
 
         Args:
           vector_env: The vector environment. A plain `SyncVectorEnv` may be in any
             autoreset mode; any other must be in `AutoresetMode.NEXT_STEP`, and declare
             another mode in `metadata["autoreset_mode"]`.
           discount: The discount of every step but the first and a termination.
-          spec_dtype_map: From classes of spaces to the dtypes their specs get.
+          spec_dtype_map: Maps classes of spaces to the dtypes of their specs.
           simplify_box_bounds: Whether equal bounds of a Box become one number.
           drop_first_transitions: Whether another mode is accepted at the price of the
             first transition of every episode but the first: these episodes then begin
@@ -67,7 +67,7 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
             simplify_box_bounds,
             "action",
         )
-        # Gymnasium's environments insist on the dtypes of their spaces.
+        # Gymnasium's environments require the dtypes of their spaces.
         self._action_dtypes = [
             np.asarray(leaf).dtype
             for leaf in tree.flatten(vector_env.action_space.sample())
@@ -80,7 +80,7 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
 
     @property
     def batched(self) -> bool:
-        """Whether there is a batch dimension: always."""
+        """Always True: there is a batch dimension."""
         return True
 
     @property
@@ -95,7 +95,7 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
 
     @property
     def spec(self) -> Any:
-        """The spec that the members are registered with, or None."""
+        """Gymnasium's registered spec of the members, or None."""
         return self._vector_env.spec
 
     def observation_spec(self) -> Any:
@@ -109,7 +109,7 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
     def seed(self, seed: int) -> int:
         """Seeds member `i` with `seed + i` at the next `reset`. Returns `seed`.
 
-        A native vector environment draws all its members from one stream.
+        A native vector environment draws the numbers of all members from one stream.
         """
         self._next_seed = int(seed)
         return self._next_seed
@@ -134,11 +134,11 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
         return None if mode == "human" else np.stack(pictures)
 
     def close(self) -> None:
-        """Closes the members and ends their processes, whatever state they are in."""
+        """Closes the members and ends their processes, whatever their state."""
         try:
             self._vector_env.close()
         except (Exception, KeyboardInterrupt):
-            # A worker died or failed, and cannot be asked to end any more.
+            # A worker died or failed and no longer answers.
             processes = getattr(self._vector_env, "processes", None)
             if processes is None:
                 raise
@@ -218,8 +218,8 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
             raise RuntimeError(
                 "vector_env: got no answer from a worker process, expected all of them "
                 f"to run (their exit codes: {codes}, None for one that runs); an "
-                "environment may have ended its process, or the machine run out of "
-                "memory."
+                "environment may have ended its process, or the machine may have run "
+                "out of memory."
             ) from error
 
 
@@ -238,19 +238,19 @@ def load(
     """Makes a batch of a registered environment.
 
     Args:
-      environment_name: As for `suite_gym.load`.
+      environment_name: See `suite_gym.load`.
       num_envs: How many members.
-      vectorization_mode: "sync" steps them one after the other, "async" in processes
-        of their own, "vector_entry_point" computes them as one batch, where the
+      vectorization_mode: "sync" steps the members one after the other; "async" steps
+        each in its own process; "vector_entry_point" computes them as one batch, if the
         environment is registered with such a class. None for the last if there is one,
-        else "sync".
+        else for "sync".
       discount: The discount of every step but the first and a termination.
       max_episode_steps: After how many steps an episode is truncated; None for the
         registered limit, 0 for no limit.
       gym_env_wrappers: Applied in turn to each member; not for "vector_entry_point".
-      spec_dtype_map: From classes of spaces to the dtypes their specs get.
+      spec_dtype_map: Maps classes of spaces to the dtypes of their specs.
       gym_kwargs: Keyword arguments for the members' constructors.
-      render_kwargs: Options of rendering; Gymnasium takes them in the constructor, too.
+      render_kwargs: Options of rendering, also passed to the members' constructors.
       vector_kwargs: Keyword arguments for `SyncVectorEnv` or `AsyncVectorEnv`.
 
     Raises:
@@ -267,7 +267,7 @@ def load(
         kwargs["max_episode_steps"] = max_episode_steps or _no_limit(mode)
     vector_options = dict(vector_kwargs or {})
     if mode == gymnasium.VectorizeMode.ASYNC:
-        # A fork would copy TensorFlow's locks, but not the threads that hold them.
+        # A fork would copy TensorFlow's locks without the threads that hold them.
         vector_options.setdefault("context", _clean_start_method())
     with _main_module_hidden():
         vector_env = gymnasium.make_vec(
@@ -298,7 +298,7 @@ def _as_mode(name: str | None, spec: Any) -> gymnasium.VectorizeMode:
 
 
 def _no_limit(mode: gymnasium.VectorizeMode) -> int:
-    # Native classes take a number of steps alone.
+    # Native classes take only a positive number of steps.
     native = mode == gymnasium.VectorizeMode.VECTOR_ENTRY_POINT
     return int(np.iinfo(np.int32).max) if native else -1
 
@@ -312,9 +312,9 @@ def _clean_start_method() -> str:
 def _main_module_hidden() -> Iterator[None]:
     """Keeps new processes from importing the user's script.
 
-    They would to unpickle what it defines, but the environments travel by cloudpickle,
-    which sends that along; and a script without an `if __name__ == "__main__"` would
-    start over in every worker.
+    A script without an `if __name__ == "__main__"` would run again in every worker. The
+    workers do not need the import: the environments are sent by cloudpickle, which
+    includes the definitions of the script.
     """
     main: dict[str, Any] = sys.modules["__main__"].__dict__
     hidden: dict[str, Any] = {

@@ -20,18 +20,18 @@ _FIRST, _MID, _LAST = 0, 1, 2
 
 
 class AgentConformance(Conformance):
-    """Checks that a `TFAgent` does what loops, drivers and checkpoints rely on.
+    """Checks the behaviour of a `TFAgent` that loops, drivers and checkpoints rely on.
 
-    Write `make_agent`, which must return equal agents each time: seed its networks.
-    The experience is one of whole episodes with random observations and actions, or of
-    MID frames for agents that take a fixed number of steps; override `make_experience`
-    for agents that need another.
+    Write `make_agent`, which must return equal agents each time: seed its networks. The
+    experience is whole episodes with random observations and actions, or MID frames for
+    agents that train on a fixed number of steps; override `make_experience` for agents
+    that need other experience.
 
     Attributes:
       batch_size: `B` of the experience.
-      num_steps: `T` of the experience, for agents that take any.
-      masks_boundaries: Whether frames from LAST to FIRST carry no signal; only an
-        algorithm without a notion of time has a reason to say no.
+      num_steps: `T` of the experience, for agents that train on any number of steps.
+      masks_boundaries: Whether frames from LAST to FIRST have no effect on the loss;
+        False makes sense only for an algorithm without a notion of time.
     """
 
     batch_size: int = 4
@@ -48,7 +48,7 @@ class AgentConformance(Conformance):
     def make_experience(
         self, agent: tf_agent.TFAgent, batch_size: int, seed: int = 0
     ) -> trajectory.Trajectory:
-        """Returns random experience `[batch_size, T, ...]` that `train` takes."""
+        """Returns random experience for `train`, `[batch_size, T, ...]`."""
         length = agent.train_sequence_length
         num_steps = self.num_steps if length is None else length
         flat = sample_inputs(agent.training_data_spec, batch_size * num_steps, seed)
@@ -69,7 +69,7 @@ class AgentConformance(Conformance):
         )
 
     def test_train_returns_a_finite_loss_and_counts(self) -> None:
-        """`LossInfo` with a finite scalar; `train_step_counter` grows by one."""
+        """Checks that the loss is a finite scalar and that `train` counts its steps."""
         agent = self._agent()
         for step in range(1, 3):
             loss = agent.train(self.make_experience(agent, self.batch_size)).loss
@@ -84,7 +84,7 @@ class AgentConformance(Conformance):
                 )
 
     def test_train_changes_what_it_lists_and_loss_nothing(self) -> None:
-        """`variables()` is all that `train` changes; `loss` changes none of it."""
+        """Checks that `train` changes only `variables()`, and that `loss` does not."""
         agent = self._agent()
         experience = self.make_experience(agent, self.batch_size)
         before = _values(agent)
@@ -105,14 +105,14 @@ class AgentConformance(Conformance):
         if missing:
             fail(
                 "variables()",
-                f"none of the collect policy's {missing}",
-                "all that training changes",
+                f"a list without the collect policy's {missing}",
+                "everything that training changes",
                 "return networks, targets, optimizer slots and counters from "
                 "_variables",
             )
 
     def test_train_traces_once(self) -> None:
-        """A `tf.function` of `train` is traced once for one shape."""
+        """Checks that a `tf.function` of `train` is traced once for one shape."""
         agent = self._agent()
         train = tf.function(agent.train)
         for seed in range(3):
@@ -126,7 +126,7 @@ class AgentConformance(Conformance):
             )
 
     def test_other_batch_sizes_train(self) -> None:
-        """Batches of 1 and of 7 give finite losses."""
+        """Checks that batches of 1 and of 7 give finite losses."""
         agent = self._agent()
         for size in (1, 7):
             loss = agent.loss(self.make_experience(agent, size)).loss
@@ -134,7 +134,7 @@ class AgentConformance(Conformance):
                 fail(f"loss of a batch of {size}", f"{loss}", "a number", "look at it")
 
     def test_weights_of_one_change_nothing(self) -> None:
-        """`weights=ones` is the same as no weights."""
+        """Checks that `weights=ones` gives the loss without weights."""
         agent = self._agent()
         experience = self.make_experience(agent, self.batch_size)
         plain = agent.loss(experience).loss.numpy()
@@ -148,7 +148,7 @@ class AgentConformance(Conformance):
             )
 
     def test_boundaries_carry_no_signal(self) -> None:
-        """The reward and action of a frame from LAST to FIRST do not matter."""
+        """Checks that the reward of a frame from LAST to FIRST has no effect."""
         if not self.masks_boundaries:
             return
         agent = self._agent()
@@ -171,7 +171,7 @@ class AgentConformance(Conformance):
             )
 
     def test_a_restored_agent_goes_on_as_before(self) -> None:
-        """After a checkpoint the next update is the same, bit for bit."""
+        """Checks that the update after a checkpoint is the same, bit for bit."""
         agent, other = self._agent(), self._agent()
         experiences = [self.make_experience(agent, self.batch_size, s) for s in (0, 1)]
         agent.train(experiences[0])
@@ -184,12 +184,12 @@ class AgentConformance(Conformance):
             _values(agent),
             _values(other),
             "variables() of the restored agent after one more update",
-            "as of the saved one",
+            "as of the saved agent",
             "keep networks, optimizers and variables as attributes of the agent",
         )
 
     def test_experience_of_another_kind_is_refused(self) -> None:
-        """A number, or a trajectory without its time, raises what says so."""
+        """Checks that a number, or a trajectory without time, raises an error."""
         agent = self._agent()
         experience = self.make_experience(agent, self.batch_size)
         no_time = tf.nest.map_structure(lambda leaf: leaf[:, 0], experience)
@@ -206,7 +206,7 @@ class AgentConformance(Conformance):
             )
 
     def test_its_policies_make_the_data_that_it_collects(self) -> None:
-        """`collect_data_spec` is that of the trajectories of `collect_policy`."""
+        """Checks `collect_data_spec` against the trajectories of `collect_policy`."""
         agent = self._agent()
         if agent.collect_data_spec != agent.collect_policy.trajectory_spec:
             fail(
@@ -254,6 +254,6 @@ def _values(agent: tf_agent.TFAgent) -> list[np.ndarray]:
 
 
 def _identity(variable: Any) -> int:
-    """What a Keras variable and the `tf.Variable` behind it have in common."""
+    """Returns one id for a Keras variable and the `tf.Variable` it holds."""
     is_keras = isinstance(variable, keras.Variable)
     return id(variable.value if is_keras else variable)

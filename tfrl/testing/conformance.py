@@ -1,4 +1,4 @@
-"""What all suites share: their list of checks, and comparisons with specs."""
+"""The base class of the suites, and comparisons of values with specs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tfrl.specs import array_spec
 class Conformance:
     """Base class of the suites: every method `test_...` is a check.
 
-    pytest collects a subclass whose name begins with `Test`; with unittest inherit
+    pytest collects a subclass whose name begins with `Test`; for unittest, inherit
     `unittest.TestCase` as well. `run_all` runs the checks without either.
     """
 
     @classmethod
     def checks(cls) -> list[str]:
-        """The names of the checks, in the order in which they are written."""
+        """Returns the names of the checks, in the order in which they are written."""
         names = [
             name for base in reversed(cls.__mro__) for name in vars(base) if _is(name)
         ]
@@ -30,7 +30,7 @@ class Conformance:
         """Runs every check.
 
         Raises:
-          AssertionError: The first that fails.
+          AssertionError: At the first check that fails.
         """
         for name in self.checks():
             getattr(self, name)()
@@ -41,7 +41,17 @@ def _is(name: str) -> bool:
 
 
 def fail(where: str, got: str, expected: str, mend: str) -> NoReturn:
-    """Raises the AssertionError of a check."""
+    """Raises the AssertionError of a check.
+
+    Args:
+      where: The name of the value that is wrong.
+      got: The value, or a description of it.
+      expected: What was expected in its place.
+      mend: What to change.
+
+    Raises:
+      AssertionError: Always.
+    """
     raise AssertionError(f"{where}: got {got}, expected {expected}; {mend}.")
 
 
@@ -61,15 +71,18 @@ def check_like_spec(
     mend: str,
     bounds: bool = True,
 ) -> None:
-    """Raises an AssertionError unless a nest is what its specs say.
+    """Raises an AssertionError unless a nest follows its specs.
 
     Args:
       value: A nest of arrays or eager tensors, each `[*outer_shape, *spec.shape]`.
       spec: A nest of array or tensor specs.
       outer_shape: The dimensions in front of those of the specs.
-      where: What the nest is called in the message.
+      where: The name of the nest, for the message.
       mend: What to change, for the message.
-      bounds: Whether the bounds of bounded specs are checked, too.
+      bounds: Whether the bounds of bounded specs are checked as well.
+
+    Raises:
+      AssertionError: If a structure, dtype, shape or value is wrong; it names the leaf.
     """
     check_structure(value, spec, where, mend)
     paths = tree.flatten_with_path(spec)
@@ -138,9 +151,10 @@ def copy_nest(nest: Any) -> Any:
 
 
 def corners(spec: Any, outer_shape: Sequence[int]) -> list[Any]:
-    """The nests of lowest and of highest values of bounded specs, `[*outer, ...]`.
+    """Returns the nests of lowest and of highest values of specs, `[*outer, ...]`.
 
-    Bounds at the limits of a floating dtype stand for none and are left out.
+    Returns none if a spec has no bounds; a bound at the limit of a floating dtype
+    counts as no bound.
     """
     leaves = tree.flatten(spec)
     if not all(isinstance(leaf, array_spec.BoundedArraySpec) for leaf in leaves):

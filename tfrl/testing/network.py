@@ -17,15 +17,15 @@ _MID = 1
 
 
 class NetworkConformance(Conformance):
-    """Checks that a `Network` does what policies and agents rely on.
+    """Checks the behaviour of a `Network` that policies and agents rely on.
 
     Write `make_network`; it must know its `input_tensor_spec`.
 
     Attributes:
-      batch_sizes: The batches that it is applied to.
+      batch_sizes: The batch sizes that it is applied to.
       has_unused_variables: Whether some trainable variables have no effect on the
         output, as in a network of which only a part is used.
-      tolerance: How far a row of a batch may be from the row alone.
+      tolerance: The greatest difference between a row of a batch and the row alone.
     """
 
     batch_sizes: tuple[int, ...] = (1, 7)
@@ -46,7 +46,7 @@ class NetworkConformance(Conformance):
         return sample_inputs(network.input_tensor_spec, batch_size, seed)
 
     def test_create_variables_returns_the_output_spec(self) -> None:
-        """And a second call returns the same and makes nothing new."""
+        """Checks that a second call returns the same spec and makes no variables."""
         network = self.make_network()
         spec = network.create_variables()
         number = len(network.variables)
@@ -59,7 +59,7 @@ class NetworkConformance(Conformance):
             )
 
     def test_outputs_and_states_are_batched(self) -> None:
-        """The output has the batch in front; the state is what `state_spec` says."""
+        """Checks that the output has the batch in front, and states their spec."""
         network = self.make_network()
         for size in self.batch_sizes:
             output, state = self._apply(network, self.make_inputs(network, size))
@@ -80,7 +80,7 @@ class NetworkConformance(Conformance):
             )
 
     def test_rows_do_not_depend_on_each_other(self) -> None:
-        """Each row of a batch comes out as if it were alone (`training=False`)."""
+        """Checks each row of a batch against the row alone (`training=False`)."""
         network = self.make_network()
         size = self.batch_sizes[-1]
         inputs = self.make_inputs(network, size)
@@ -101,7 +101,7 @@ class NetworkConformance(Conformance):
                     )
 
     def test_it_is_the_same_at_every_call(self) -> None:
-        """With `training=False` nothing is random, and nothing is learned."""
+        """Checks that with `training=False` two calls have the same output."""
         network = self.make_network()
         inputs = self.make_inputs(network, self.batch_sizes[-1])
         one, other = (_numbers(self._apply(network, inputs)[0]) for _ in range(2))
@@ -114,7 +114,7 @@ class NetworkConformance(Conformance):
         )
 
     def test_gradients_reach_all_trainable_variables(self) -> None:
-        """Passed over with `has_unused_variables`."""
+        """Checks that no gradient is None; skipped with `has_unused_variables`."""
         network = self.make_network()
         network.create_variables()
         inputs = self.make_inputs(network, self.batch_sizes[-1])
@@ -139,7 +139,7 @@ class NetworkConformance(Conformance):
             )
 
     def test_a_copy_has_weights_of_its_own(self) -> None:
-        """`copy()` has the same specs and shapes, and shares no variable."""
+        """Checks that `copy()` has the same shapes and shares no variable."""
         network = self.make_network()
         copy = network.copy(name="Copy")
         for one in (network, copy):
@@ -162,7 +162,7 @@ class NetworkConformance(Conformance):
             )
 
     def test_a_checkpoint_holds_it(self) -> None:
-        """`tf.train.Checkpoint` brings a copy to the same outputs."""
+        """Checks that a network restored by `tf.train.Checkpoint` has equal outputs."""
         network, copy = self.make_network(), self.make_network()
         for one in (network, copy):
             one.create_variables()
@@ -181,7 +181,7 @@ class NetworkConformance(Conformance):
         )
 
     def test_it_traces_once(self) -> None:
-        """A `tf.function` of it is traced once for one shape."""
+        """Checks that a `tf.function` of it is traced once for one shape."""
         network = self.make_network()
         network.create_variables()
 
@@ -200,7 +200,7 @@ class NetworkConformance(Conformance):
             )
 
     def test_inputs_of_another_structure_are_refused(self) -> None:
-        """A nest unlike `input_tensor_spec` raises ValueError or TypeError."""
+        """Checks that inputs unlike `input_tensor_spec` raise an error."""
         network = self.make_network()
         inputs = self.make_inputs(network, 1)
         try:
@@ -244,7 +244,7 @@ def sample_inputs(specs: Any, batch_size: int, seed: int) -> Any:
 
 
 def _numbers(output: Any) -> Any:
-    """The output, with distributions in it replaced by the tensors they are made of."""
+    """Returns the output with the parameters of distributions in their place."""
     from tfrl.distributions import utils
 
     def numbers(leaf: Any) -> Any:

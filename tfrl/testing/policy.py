@@ -1,4 +1,4 @@
-"""`PolicyConformance`: the suite for policies on tensors."""
+"""`PolicyConformance`: the suite for TensorFlow policies."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tfrl.trajectories import trajectory
 
 
 class PolicyConformance(Conformance):
-    """Checks that a `TFPolicy` does what drivers, agents and savers rely on.
+    """Checks the behaviour of a `TFPolicy` that drivers, agents and savers rely on.
 
-    Write `make_policy`. Override `make_time_step` where random observations make no
-    sense, as with a mask of valid actions that must not be empty.
+    Write `make_policy`. Override `make_time_step` if observations cannot be random, for
+    example a mask of valid actions, which must not be empty.
 
     Attributes:
-      batch_sizes: The batches that it acts on.
+      batch_sizes: The batch sizes that it acts on.
     """
 
     batch_sizes: tuple[int, ...] = (1, 7)
@@ -47,7 +47,7 @@ class PolicyConformance(Conformance):
         )
 
     def test_steps_are_what_the_specs_say(self) -> None:
-        """Action, state and info, `[B, ...]`; actions within their bounds."""
+        """Checks action, state and info, `[B, ...]`, and the bounds of actions."""
         policy = self.make_policy()
         for size in self.batch_sizes:
             step = policy.action(
@@ -63,7 +63,7 @@ class PolicyConformance(Conformance):
                 )
 
     def test_the_initial_state_is_what_its_spec_says(self) -> None:
-        """`get_initial_state(B)` is `[B, ...]`, and without a batch for None."""
+        """Checks `get_initial_state(B)`, `[B, ...]`, and that of None, `[...]`."""
         policy = self.make_policy()
         for size in (*self.batch_sizes, None):
             state = policy.get_initial_state(size)
@@ -76,7 +76,7 @@ class PolicyConformance(Conformance):
             )
 
     def test_the_same_seed_gives_the_same_action(self) -> None:
-        """`action(..., seed=s)` is a function of its arguments."""
+        """Checks that `action(..., seed=s)` depends on its arguments alone."""
         policy = self.make_policy()
         size = self.batch_sizes[-1]
         time_step = self.make_time_step(policy, size)
@@ -91,7 +91,7 @@ class PolicyConformance(Conformance):
         )
 
     def test_the_distribution_is_one_of_the_actions(self) -> None:
-        """Its samples match `action_spec`; passed over where there is none."""
+        """Checks its samples against `action_spec`; skipped without a distribution."""
         policy = self.make_policy()
         size = self.batch_sizes[-1]
         try:
@@ -107,12 +107,12 @@ class PolicyConformance(Conformance):
             (size,),
             "a sample of distribution()",
             "give the distributions the action's shape and dtype",
-            # `action` clips what a distribution with tails puts out of bounds.
+            # `action` clips samples in the tails of a distribution.
             bounds=False,
         )
 
     def test_it_traces_once(self) -> None:
-        """A `tf.function` of it is traced once, and does without a seed."""
+        """Checks that a `tf.function` of `action` is traced once, without a seed."""
         policy = self.make_policy()
         size = self.batch_sizes[-1]
 
@@ -133,7 +133,7 @@ class PolicyConformance(Conformance):
             )
 
     def test_a_first_step_forgets_the_state(self) -> None:
-        """The state that a FIRST step comes with has no effect on the action."""
+        """Checks that the state given with a FIRST step has no effect."""
         policy = self.make_policy()
         size = self.batch_sizes[-1]
         initial = policy.get_initial_state(size)
@@ -150,7 +150,7 @@ class PolicyConformance(Conformance):
         )
 
     def test_variables_are_listed(self) -> None:
-        """`variables()` is a list of variables, and `update` from itself is a no-op."""
+        """Checks `variables()`, and that `update` from itself changes nothing."""
         policy = self.make_policy()
         before = [v.numpy().copy() for v in policy.variables()]
         policy.update(policy)
@@ -163,7 +163,7 @@ class PolicyConformance(Conformance):
         )
 
     def test_its_trajectories_have_its_spec(self) -> None:
-        """What a driver makes of its steps is what `collect_data_spec` says."""
+        """Checks trajectories of its steps against `collect_data_spec`."""
         policy = self.make_policy()
         size = self.batch_sizes[-1]
         time_step = self.make_time_step(policy, size)

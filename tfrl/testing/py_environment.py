@@ -25,16 +25,16 @@ _FIRST, _LAST = int(ts.StepType.FIRST), int(ts.StepType.LAST)
 
 
 class PyEnvironmentConformance(Conformance):
-    """Checks that a `PyEnvironment` does what everything that steps it relies on.
+    """Checks the behaviour of a `PyEnvironment` that drivers and wrappers rely on.
 
-    Write `make_environment`. Override `sample_action` and `extreme_actions` where not
-    every action of the spec is allowed at every time.
+    Write `make_environment`. Override `sample_action` and `extreme_actions` if some
+    actions of the spec are not always allowed.
 
     Attributes:
       num_steps: How many random steps most of the checks take.
-      seed: What the random actions are drawn with.
-      pads_episodes: Whether further LAST steps may follow a LAST one, which pad all
-        episodes to one length.
+      seed: The seed of the random actions.
+      pads_episodes: Whether more LAST steps may follow a LAST step, to pad all episodes
+        to one length.
     """
 
     num_steps: int = 60
@@ -57,11 +57,11 @@ class PyEnvironmentConformance(Conformance):
         )
 
     def extreme_actions(self, environment: py_environment.PyEnvironment) -> list[Any]:
-        """The lowest and the highest action, `[B, ...]`; none if there is no bound."""
+        """Returns the lowest and highest action, `[B, ...]`, if there are bounds."""
         return corners(environment.action_spec(), _outer(environment))
 
     def test_specs_are_nests_of_array_specs(self) -> None:
-        """`observation_spec()` and the others hold `ArraySpec`s and nothing else."""
+        """Checks that `observation_spec()` and the others hold only `ArraySpec`s."""
         with self.make_environment() as environment:
             for name in ("observation", "action", "reward", "discount"):
                 spec = getattr(environment, f"{name}_spec")()
@@ -75,26 +75,26 @@ class PyEnvironmentConformance(Conformance):
                         )
 
     def test_a_batched_environment_says_its_batch_size(self) -> None:
-        """`batch_size` is a positive number, or None if not batched."""
+        """Checks that `batch_size` is a positive number, or None if not batched."""
         with self.make_environment() as environment:
             size = environment.batch_size
             if environment.batched and not (isinstance(size, int) and size > 0):
                 fail(
                     "batch_size",
                     repr(size),
-                    "a positive integer, since `batched` is True",
+                    "a positive integer, because `batched` is True",
                     "override the property batch_size",
                 )
             if not environment.batched and size is not None:
                 fail(
                     "batch_size",
                     repr(size),
-                    "None, since `batched` is False",
+                    "None, because `batched` is False",
                     "override the property batched to return True",
                 )
 
     def test_reset_starts_an_episode(self) -> None:
-        """`reset` gives FIRST with reward 0 and discount 1, also in mid-episode."""
+        """Checks `reset`, also in mid-episode: FIRST with reward 0 and discount 1."""
         with self.make_environment() as environment:
             rng = np.random.RandomState(self.seed)
             self._check_first(environment, environment.reset(), "reset()")
@@ -103,14 +103,14 @@ class PyEnvironmentConformance(Conformance):
             self._check_first(environment, again, "reset() in mid-episode")
 
     def test_a_step_before_any_reset_starts_an_episode(self) -> None:
-        """`step` on a new environment ignores its action and resets."""
+        """Checks that `step` on a new environment ignores its action and resets."""
         with self.make_environment() as environment:
             rng = np.random.RandomState(self.seed)
             time_step = environment.step(self.sample_action(environment, rng))
             self._check_first(environment, time_step, "step() before any reset")
 
     def test_time_steps_are_what_the_specs_say(self) -> None:
-        """Structure, shape, dtype and bounds of every time step."""
+        """Checks structure, shape, dtype and bounds of every time step."""
         with self.make_environment() as environment:
             spec, outer = environment.time_step_spec(), _outer(environment)
             for step, (_, time_step) in enumerate(self._walk(environment)):
@@ -124,7 +124,7 @@ class PyEnvironmentConformance(Conformance):
                 )
 
     def test_numbers_are_finite(self) -> None:
-        """No NaN in rewards, discounts and observations; rewards are finite."""
+        """Checks that nothing is NaN and that rewards are finite."""
         with self.make_environment() as environment:
             for step, (_, time_step) in enumerate(self._walk(environment)):
                 for path, leaf in tree.flatten_with_path(time_step):
@@ -141,7 +141,7 @@ class PyEnvironmentConformance(Conformance):
                     )
 
     def test_steps_follow_in_order(self) -> None:
-        """FIRST only after LAST, and nothing but FIRST after LAST, in each member."""
+        """Checks that in each member FIRST follows LAST, and nothing else does."""
         with self.make_environment() as environment:
             previous = None
             for step, (_, time_step) in enumerate(self._walk(environment)):
@@ -151,7 +151,7 @@ class PyEnvironmentConformance(Conformance):
                 previous = now
 
     def test_current_time_step_is_the_last_one(self) -> None:
-        """`current_time_step()` returns what `reset` or `step` returned last."""
+        """Checks that `current_time_step()` equals the last returned time step."""
         with self.make_environment() as environment:
             for step, (_, time_step) in enumerate(self._walk(environment)):
                 check_same(
@@ -163,20 +163,20 @@ class PyEnvironmentConformance(Conformance):
                 )
 
     def test_time_steps_stay_as_they_were_returned(self) -> None:
-        """A time step that a buffer keeps does not change when the next is made."""
+        """Checks that later steps do not change a time step that was kept."""
         with self.make_environment() as environment:
             kept = [(t, copy_nest(t)) for _, t in self._walk(environment)]
             for step, (time_step, copied) in enumerate(kept):
                 check_same(
                     copied,
                     time_step,
-                    f"time step {step}, looked at later",
+                    f"time step {step}, after later steps",
                     "as it was when returned",
                     "return a copy of arrays that the environment writes to",
                 )
 
     def test_actions_are_not_changed(self) -> None:
-        """`step` leaves the arrays of its action as they are."""
+        """Checks that `step` does not change the arrays of its action."""
         with self.make_environment() as environment:
             rng = np.random.RandomState(self.seed)
             environment.reset()
@@ -193,7 +193,7 @@ class PyEnvironmentConformance(Conformance):
                 )
 
     def test_the_bounds_of_the_actions_are_actions(self) -> None:
-        """The lowest and the highest action of the spec can be taken."""
+        """Checks that the lowest and the highest action of the spec can be taken."""
         with self.make_environment() as environment:
             for action in self.extreme_actions(environment):
                 environment.reset()
@@ -207,7 +207,7 @@ class PyEnvironmentConformance(Conformance):
                     )
 
     def test_the_same_seed_gives_the_same_run(self) -> None:
-        """Two environments with one seed agree; passed over where there is no seed."""
+        """Checks that equal seeds give equal runs; skipped if it cannot be seeded."""
         runs = []
         for _ in range(2):
             with self.make_environment() as environment:
@@ -226,7 +226,7 @@ class PyEnvironmentConformance(Conformance):
             )
 
     def test_a_restored_state_goes_on_as_before(self) -> None:
-        """`set_state(get_state())`; passed over where states cannot be saved."""
+        """Checks `set_state(get_state())`; skipped if states cannot be saved."""
         with self.make_environment() as environment:
             rng = np.random.RandomState(self.seed)
             environment.reset()
@@ -246,18 +246,18 @@ class PyEnvironmentConformance(Conformance):
                     other,
                     f"step {step} after set_state()",
                     "as after get_state()",
-                    "return a copy of all that _step depends on from get_state",
+                    "return a copy of everything that _step depends on from get_state",
                 )
 
     def test_it_can_be_closed_twice(self) -> None:
-        """`close()` on a closed environment does nothing."""
+        """Checks that `close()` on a closed environment does nothing."""
         environment = self.make_environment()
         environment.reset()
         environment.close()
         environment.close()
 
     def test_it_runs_in_a_graph(self) -> None:
-        """`TFPyEnvironment` steps it inside of a `tf.function`."""
+        """Checks that `TFPyEnvironment` steps it in a `tf.function`."""
         import tensorflow as tf
 
         from tfrl.environments import tf_py_environment
@@ -328,7 +328,7 @@ class PyEnvironmentConformance(Conformance):
                 fail(
                     where,
                     f"{after}",
-                    f"FIRST ({_FIRST}), since the step before was LAST",
+                    f"FIRST ({_FIRST}), because the step before was LAST",
                     "start the next episode in the step after LAST, ignoring the "
                     "action: leave handle_auto_reset on, or reset in _step",
                 )
@@ -336,7 +336,7 @@ class PyEnvironmentConformance(Conformance):
                 fail(
                     where,
                     f"FIRST ({_FIRST})",
-                    "MID or LAST, since the step before was not LAST",
+                    "MID or LAST, because the step before was not LAST",
                     "end the episode by a LAST step (termination or truncation) "
                     "before the next begins",
                 )

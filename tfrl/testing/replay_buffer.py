@@ -18,13 +18,13 @@ _COLUMN = 1_000
 
 
 class ReplayBufferConformance(Conformance):
-    """Checks that a `ReplayBuffer` gives back what was written, and how.
+    """Checks that a `ReplayBuffer` returns the frames that were written.
 
     Write `make_replay_buffer`. The frames written are numbered, so that a sample shows
-    which frames it is made of.
+    which frames it holds.
 
     Attributes:
-      batch_size: How many columns are written at once.
+      batch_size: How many columns each write has.
       max_length: How many frames of each column the buffer holds.
       has_deterministic_pass: Whether it supports `single_deterministic_pass`.
       is_checkpointable: Whether `tf.train.Checkpoint` holds its contents.
@@ -47,12 +47,12 @@ class ReplayBufferConformance(Conformance):
         )
 
     def items_of(self, element: Any) -> Any:
-        """The items in what `get_next` or a dataset gives: `(items, BufferInfo)`."""
+        """Returns the items of an element `(items, BufferInfo)` that was drawn."""
         return element[0]
 
     @property
     def data_spec(self) -> Any:
-        """The items that are written: a nest of four dtypes."""
+        """The specs of the items: a nest of four dtypes."""
         return {
             "number": tf.TensorSpec([], tf.int64, "number"),
             "image": tf.TensorSpec([2, 2], tf.uint8, "image"),
@@ -63,11 +63,11 @@ class ReplayBufferConformance(Conformance):
         }
 
     def make_items(self, frame: int) -> Any:
-        """The items of frame number `frame` of all columns, `[batch_size, ...]`."""
+        """Returns frame number `frame` of all columns, `[batch_size, ...]`."""
         return self._items(np.arange(self.batch_size) * _COLUMN + frame)
 
     def test_it_counts_its_frames(self) -> None:
-        """`num_frames` grows to `capacity`, and stays there."""
+        """Checks that `num_frames` grows to `capacity` and stays there."""
         buffer = self._buffer()
         self._check_count(buffer, 0)
         for frame in range(self.max_length + 2):
@@ -83,13 +83,13 @@ class ReplayBufferConformance(Conformance):
             )
 
     def test_samples_are_what_was_written(self) -> None:
-        """Single frames `[B, ...]`: every leaf is that of one written frame."""
+        """Checks single frames, `[B, ...]`: all leaves are of one written frame."""
         buffer = self._filled(self.max_length + 3)
         for element in buffer.as_dataset(sample_batch_size=5).take(10):
             self._check_items(self.items_of(element), (5,))
 
     def test_every_frame_can_be_drawn(self) -> None:
-        """Only the last `max_length` frames of each column, and all of them."""
+        """Checks that exactly the last `max_length` frames of each column are drawn."""
         buffer = self._filled(self.max_length + 3)
         drawn: set[int] = set()
         dataset = buffer.as_dataset(sample_batch_size=20)
@@ -106,7 +106,7 @@ class ReplayBufferConformance(Conformance):
             )
 
     def test_sequences_are_successive_frames_of_one_column(self) -> None:
-        """`[B, T, ...]`, also when the ring has been overwritten in part."""
+        """Checks `[B, T, ...]` before and after the ring is overwritten in part."""
         for frames in (self.max_length - 1, self.max_length + 3):
             buffer = self._filled(frames)
             dataset = buffer.as_dataset(sample_batch_size=4, num_steps=3)
@@ -123,7 +123,7 @@ class ReplayBufferConformance(Conformance):
                     )
 
     def test_samples_are_never_older_than_the_last_write(self) -> None:
-        """An element made after a write sees it: nothing is fetched in advance."""
+        """Checks that an element made after a write sees it: no prefetching."""
         buffer = self._filled(self.max_length)
         iterator = iter(buffer.as_dataset(sample_batch_size=8))
         next(iterator)
@@ -140,7 +140,7 @@ class ReplayBufferConformance(Conformance):
             )
 
     def test_all_frames_come_out_in_order(self) -> None:
-        """`gather_all` is `[B, T, ...]`, the oldest first."""
+        """Checks `gather_all`, `[B, T, ...]`, the oldest frame first."""
         buffer = self._filled(self.max_length + 2)
         items = buffer.gather_all()
         frames = np.arange(2, self.max_length + 2)
@@ -155,7 +155,7 @@ class ReplayBufferConformance(Conformance):
         self._check_items(items, (self.batch_size, self.max_length))
 
     def test_a_deterministic_pass_shows_each_frame_once(self) -> None:
-        """Passed over without `has_deterministic_pass`."""
+        """Checks `single_deterministic_pass`; skipped if it is not supported."""
         if not self.has_deterministic_pass:
             return
         buffer = self._filled(self.max_length + 2)
@@ -173,7 +173,7 @@ class ReplayBufferConformance(Conformance):
             )
 
     def test_a_cleared_buffer_is_empty(self) -> None:
-        """`clear` forgets all frames, and writing begins anew."""
+        """Checks that `clear` removes all frames, and that writing works after it."""
         buffer = self._filled(self.max_length)
         buffer.clear()
         self._check_count(buffer, 0)
@@ -189,7 +189,7 @@ class ReplayBufferConformance(Conformance):
             )
 
     def test_too_few_frames_are_an_error(self) -> None:
-        """Sampling an empty or too short buffer raises; it never waits."""
+        """Checks that sampling an empty or too short buffer raises an error."""
         for frames, num_steps in ((0, None), (1, 3)):
             buffer = self._filled(frames)
             with _expected_error(f"get_next(2, {num_steps}) with {frames} frames"):
@@ -198,7 +198,7 @@ class ReplayBufferConformance(Conformance):
                 next(iter(buffer.as_dataset(2, num_steps)))
 
     def test_items_unlike_the_spec_are_refused(self) -> None:
-        """Another batch size, dtype or structure raises, and nothing is written."""
+        """Checks that items of another batch, dtype or structure are not written."""
         buffer = self._filled(1)
         good = self.make_items(1)
         another_batch = tf.nest.map_structure(
@@ -206,7 +206,7 @@ class ReplayBufferConformance(Conformance):
         )
         wrong = {
             "a batch twice as large": another_batch,
-            "float64 in the place of int64": {
+            "float64 in place of int64": {
                 **good,
                 "number": good["number"].astype(np.float64),
             },
@@ -218,7 +218,7 @@ class ReplayBufferConformance(Conformance):
         self._check_count(buffer, self.batch_size)
 
     def test_a_checkpoint_holds_the_frames(self) -> None:
-        """Passed over without `is_checkpointable`."""
+        """Checks a restored buffer; skipped without `is_checkpointable`."""
         if not self.is_checkpointable:
             return
         buffer, other = self._filled(self.max_length + 1), self._buffer()
@@ -234,7 +234,7 @@ class ReplayBufferConformance(Conformance):
         )
 
     def test_it_samples_in_a_graph_and_traces_once(self) -> None:
-        """Passed over without `runs_in_graphs`."""
+        """Checks writes and draws in a graph; skipped without `runs_in_graphs`."""
         if not self.runs_in_graphs:
             return
         buffer = self._filled(3)
@@ -258,7 +258,7 @@ class ReplayBufferConformance(Conformance):
             )
 
     def _items(self, number: np.ndarray) -> Any:
-        """Items whose every leaf follows from their number."""
+        """Returns items with leaves that are functions of their number."""
         column = number[..., None]
         return {
             "number": number.astype(np.int64),

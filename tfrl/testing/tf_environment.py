@@ -1,4 +1,4 @@
-"""`TFEnvironmentConformance`: the suite for environments that speak tensors."""
+"""`TFEnvironmentConformance`: the suite for TensorFlow environments."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _FIRST, _LAST = int(ts.StepType.FIRST), int(ts.StepType.LAST)
 
 
 class TFEnvironmentConformance(Conformance):
-    """Checks that a `TFEnvironment` does what drivers and loops rely on.
+    """Checks the behaviour of a `TFEnvironment` that drivers and loops rely on.
 
     Write `make_environment`.
 
     Attributes:
       num_steps: How many random steps most of the checks take.
-      seed: What the random actions are drawn with.
+      seed: The seed of the random actions.
     """
 
     num_steps: int = 40
@@ -41,7 +41,7 @@ class TFEnvironmentConformance(Conformance):
         )
 
     def test_specs_are_nests_of_tensor_specs(self) -> None:
-        """`time_step_spec()` is a `TimeStep`, and all leaves are `tf.TensorSpec`s."""
+        """Checks that `time_step_spec()` is a `TimeStep` of `tf.TensorSpec`s."""
         environment = self.make_environment()
         spec = environment.time_step_spec()
         if not isinstance(spec, ts.TimeStep):
@@ -62,7 +62,7 @@ class TFEnvironmentConformance(Conformance):
         environment.close()
 
     def test_reset_starts_every_member(self) -> None:
-        """`reset` gives FIRST, reward 0 and discount 1 in all of the batch."""
+        """Checks that `reset` gives FIRST and discount 1 to all members."""
         environment = self.make_environment()
         time_step = environment.reset()
         size = environment.batch_size
@@ -76,7 +76,7 @@ class TFEnvironmentConformance(Conformance):
         environment.close()
 
     def test_current_time_step_does_not_step(self) -> None:
-        """It can be asked for twice, before and after a reset and a step."""
+        """Checks that `current_time_step` does not step after a reset and a step."""
         environment = self.make_environment()
         environment.current_time_step()
         for moved in (
@@ -95,7 +95,7 @@ class TFEnvironmentConformance(Conformance):
         environment.close()
 
     def test_time_steps_are_what_the_specs_say(self) -> None:
-        """Structure, shape, dtype and bounds of every time step, `[B, ...]`."""
+        """Checks structure, shape, dtype and bounds of time steps, `[B, ...]`."""
         environment = self.make_environment()
         spec, outer = environment.time_step_spec(), (environment.batch_size,)
         time_step = environment.reset()
@@ -111,7 +111,7 @@ class TFEnvironmentConformance(Conformance):
         environment.close()
 
     def test_steps_follow_in_order(self) -> None:
-        """FIRST only after LAST, and nothing but FIRST after LAST, in each member."""
+        """Checks that in each member FIRST follows LAST, and nothing else does."""
         environment = self.make_environment()
         previous = environment.reset().step_type.numpy()
         for step in range(1, self.num_steps):
@@ -129,7 +129,7 @@ class TFEnvironmentConformance(Conformance):
         environment.close()
 
     def test_it_runs_in_a_graph_and_traces_once(self) -> None:
-        """Inside of a `tf.function`, with static shapes, in the order written."""
+        """Checks static shapes, the order of calls and the traces in a graph."""
         environment = self.make_environment()
         environment.reset()
 
@@ -168,7 +168,7 @@ class TFEnvironmentConformance(Conformance):
         environment.close()
 
     def _action(self, environment: tf_environment.TFEnvironment, number: int) -> Any:
-        """The `number`th random action, `[B, ...]`."""
+        """Returns the `number`th random action, `[B, ...]`."""
         return tensor_spec.sample_spec_nest(
             environment.action_spec(),
             seed=self.seed + number,

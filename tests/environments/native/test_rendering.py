@@ -24,7 +24,7 @@ def test_a_renderer_makes_no_environment_before_it_draws():
 
 def test_other_modes_are_an_error():
     with pytest.raises(
-        ValueError, match="mode: got 'human', expected 'rgb_array', sin"
+        ValueError, match="mode: got 'human', expected 'rgb_array', bec"
     ):
         native.load("CartPole-v1").render("human")
 

@@ -1,4 +1,4 @@
-"""Actions as flat arrays, checked against their specs; see also `action_tensors`."""
+"""Flattens actions to arrays and checks them; `action_tensors` does so in a graph."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tfrl.specs import array_spec
 def flatten(
     action: Any, spec: Any, outer_shape: tuple[int, ...] = ()
 ) -> list[np.ndarray]:
-    """Returns the arrays of `action` in the order of its specs, with their dtypes.
+    """Returns the arrays of `action` in the order and with the dtypes of its specs.
 
     Args:
       action: A nest like `spec`.
       spec: A nest of `ArraySpec`s.
-      outer_shape: What every array has in front of its spec's shape, such as `(B,)`.
+      outer_shape: The dimensions in front of the specs' shapes, such as `(B,)`.
 
     Raises:
       ValueError: If the structure or a shape differs.
@@ -35,7 +35,11 @@ def flatten(
 
 
 def leaves(action: Any, spec: Any) -> list[Any]:
-    """Returns what `action` has in place of each spec, of arrays or tensors, in `spec`.
+    """Returns the flat list of the values in `action`, one for each leaf of `spec`.
+
+    Args:
+      action: A nest like `spec`.
+      spec: A nest of array or tensor specs.
 
     Raises:
       ValueError: If the structure differs.
@@ -50,7 +54,7 @@ def leaves(action: Any, spec: Any) -> list[Any]:
 
 
 def can_cast(dtype: np.dtype[Any], to: np.dtype[Any]) -> bool:
-    """Whether actions of `dtype` may be cast: integers of any size are alike."""
+    """Whether actions of `dtype` may be cast to `to`; integers of any size may."""
     if dtype.kind in "iu" and to.kind in "iu":
         return True
     return np.can_cast(dtype, to, "same_kind")

@@ -1,4 +1,4 @@
-"""Actions as flat tensors, checked against their specs; see also `action_arrays`."""
+"""Flattens actions to tensors and checks them; `action_arrays` does so eagerly."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from tfrl.environments.boundary import action_arrays
 
 
 def flatten(action: Any, spec: Any, batch_size: int) -> list[tf.Tensor]:
-    """Returns the tensors of `action` in the order of its specs, with their dtypes.
+    """Returns the tensors of `action` in the order and with the dtypes of its specs.
 
     Args:
-      action: A nest like `spec` of tensors, or of what becomes one, `[B, ...]`.
+      action: A nest like `spec` of tensors, or values that convert to tensors,
+        `[B, ...]`.
       spec: A nest of tensor specs, without the batch.
       batch_size: The size of the batch, `B`.
 
     Raises:
-      ValueError: If the structure or a shape differs, or something is no tensor.
+      ValueError: If the structure or a shape differs, or a value does not convert.
       TypeError: If a dtype is of another kind, such as floats for integers.
     """
     return [

@@ -1,4 +1,4 @@
-"""What the members of a batched environment must agree on, and how they are joined."""
+"""Checks that members of a batch agree, and joins and splits their values."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def check_equal_specs(
     """Checks that all members have the specs of the first.
 
     Args:
-      argument: What the message calls the members, such as "envs".
-      time_step_specs: Each member's.
-      action_specs: Each member's.
+      argument: The name of the members in the message, such as "envs".
+      time_step_specs: The time step spec of each member.
+      action_specs: The action spec of each member.
 
     Raises:
-      ValueError: If not; it names the member and the field.
+      ValueError: If specs differ; it names the member and the field.
     """
     for index in range(1, len(action_specs)):
         for specs, root in ((time_step_specs, ()), (action_specs, ("action",))):
@@ -30,10 +30,10 @@ def check_equal_specs(
 
 
 def unstack_actions(batched_actions: Any) -> list[Any]:
-    """Returns the list of the members' actions of a batch `[B, ...]` of them.
+    """Splits a batch of actions into the list of the members' actions.
 
     Args:
-      batched_actions: A nest of arrays.
+      batched_actions: A nest of arrays `[B, ...]`.
 
     Raises:
       ValueError: If the arrays differ in their first dimension, or one has none.
@@ -49,7 +49,11 @@ def unstack_actions(batched_actions: Any) -> list[Any]:
 
 
 def unstack_actions_for(batched_actions: Any, batch_size: int) -> list[Any]:
-    """Returns the `batch_size` members' actions; raises ValueError if it is another."""
+    """Splits a batch of actions into `batch_size` of them.
+
+    Raises:
+      ValueError: If the batch has another size.
+    """
     leaves = [np.asarray(leaf) for leaf in tree.flatten(batched_actions)]
     sizes = [leaf.shape[:1] for leaf in leaves]
     if any(size != (batch_size,) for size in sizes):
@@ -63,12 +67,12 @@ def unstack_actions_for(batched_actions: Any, batch_size: int) -> list[Any]:
 def stack_time_steps(
     time_steps: Sequence[ts.TimeStep], spec: ts.TimeStep, name: Callable[[int], str]
 ) -> ts.TimeStep:
-    """Joins the members' time steps to one, `[B, ...]`.
+    """Stacks the members' time steps into one, `[B, ...]`.
 
     Args:
-      time_steps: One for each member.
+      time_steps: One time step for each member.
       spec: The time step spec of all members.
-      name: From a member's index to what the message calls it.
+      name: Maps a member's index to its name in the message.
 
     Raises:
       ValueError: If they do not fit together; it names the member and the field.
@@ -82,7 +86,7 @@ def stack_time_steps(
 
 
 def stack_infos(infos: list[Any]) -> Any:
-    """Joins the members' infos to one, `[B, ...]`; returns the list if that fails."""
+    """Stacks the members' infos into one, `[B, ...]`; returns the list if it cannot."""
     try:
         return tree.map_structure(lambda *leaves: np.stack(leaves), *infos)
     except (TypeError, ValueError):

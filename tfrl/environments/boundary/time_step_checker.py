@@ -1,4 +1,4 @@
-"""`TimeStepChecker`: is a time step what its specs say? Cheap enough for every step."""
+"""`TimeStepChecker`: checks time steps against their specs, fast enough for each."""
 
 from __future__ import annotations
 
@@ -13,20 +13,25 @@ from tfrl.environments import py_environment
 from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
 
-# Sums of squares tell whether an array is finite, in half the time of np.isfinite.
+# An array whose sum of squares is finite is finite; np.isfinite takes twice as long.
 _SUMMABLE_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 class TimeStepChecker:
-    """Checks a time step and flattens it into new arrays, `[B, ...]` each.
+    """Checks a time step and flattens it into new arrays, each `[B, ...]`.
 
-    Structure, shapes and dtypes of observations must be the specs' own; numbers without
-    a dtype (Python's) and rewards and discounts are cast. NaN is refused, and so is
-    infinity on a side on which the spec has a bound.
+    The structure, shapes and dtypes of observations must equal those of the specs.
+    Python numbers, rewards and discounts are cast. NaN is refused, and so is an
+    infinity beyond a bound of the spec.
     """
 
     def __init__(self, environment: py_environment.PyEnvironment):
-        """Prepares for the specs of `environment`; its steps may be unbatched."""
+        """Prepares the checks.
+
+        Args:
+          environment: The environment whose specs to check against; it may be
+            unbatched, and its time steps then get a batch dimension of 1.
+        """
         spec = environment.time_step_spec()
         batch_size = environment.batch_size if environment.batched else None
         self._name = environment_name(environment)
@@ -39,10 +44,10 @@ class TimeStepChecker:
         self._observation_checks = _make_checks(spec.observation, outer, cast=False)
 
     def __call__(self, time_step: ts.TimeStep, step: int) -> list[np.ndarray]:
-        """Returns the flat arrays of `time_step`, copies all of them.
+        """Returns copies of the arrays of `time_step`, flat.
 
         Args:
-          time_step: What the environment returned.
+          time_step: The time step that the environment returned.
           step: The number of the step, for the message.
 
         Raises:
@@ -70,11 +75,11 @@ class TimeStepChecker:
 
 
 def environment_name(environment: Any) -> str:
-    """Returns what a message calls the environment: a registered id, or its class."""
+    """Returns the environment's name for messages: its registered id, or its class."""
     name = getattr(getattr(environment, "spec", None), "id", None)
     if isinstance(name, str):
         return name
-    # What is no PyEnvironment may have any attribute, as mocks do.
+    # Only a PyEnvironment is unwrapped: a mock, for one, has every attribute.
     while isinstance(environment, py_environment.PyEnvironment) and hasattr(
         environment, "wrapped_env"
     ):
@@ -83,7 +88,7 @@ def environment_name(environment: Any) -> str:
 
 
 class _BrokenSpecError(Exception):
-    """A leaf at `path` that is not what its spec says."""
+    """Says that the leaf at `path` breaks its spec."""
 
     def __init__(self, path: tuple[Any, ...], problem: str):
         super().__init__(path, problem)
@@ -119,7 +124,7 @@ def _make_leaf_check(
     outer: tuple[int, ...],
     cast: bool,
 ) -> _LeafCheck:
-    """Returns a function that checks one leaf and copies it, with a batch in front."""
+    """Returns a function that checks one leaf and returns a copy, `[B, ...]`."""
     dtype = spec.dtype
     shape = outer + spec.shape
     add_batch = not outer
@@ -148,7 +153,7 @@ def _coerce(
         array = np.asarray(value)
         if array.dtype == dtype:
             return array
-        # A value that has a dtype of its own must have the spec's.
+        # A value that has a dtype must have that of the spec.
         if cast or (not hasattr(value, "dtype") and _holds(array, dtype)):
             return array.astype(dtype)
     except (TypeError, ValueError) as error:
@@ -162,7 +167,7 @@ def _coerce(
 
 
 def _holds(array: np.ndarray, dtype: np.dtype[Any]) -> bool:
-    """Whether `dtype` is of the kind of `array`, and can hold its integers."""
+    """Whether `array` can be cast to `dtype`, without loss if it holds integers."""
     if array.dtype.kind in "iu" and dtype.kind in "iu":
         return bool(np.all(array.astype(dtype) == array))
     return np.can_cast(array.dtype, dtype, "same_kind")
@@ -182,7 +187,7 @@ def _check_shape(
 def _check_numbers(path: tuple[Any, ...], value: np.ndarray, spec: Any) -> None:
     """Raises if `value` has a NaN, or an infinity beyond a bound of `spec`.
 
-    A bound at the limit of its dtype stands for none.
+    A bound at the limit of its dtype counts as no bound.
     """
     bad = np.isnan(value)
     if array_spec.is_bounded(spec) and spec.dtype in _SUMMABLE_DTYPES:

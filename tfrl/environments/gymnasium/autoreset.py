@@ -149,7 +149,7 @@ class _DroppingStepper(Stepper):
         done = step[2] | step[3]
         if self._resets_itself:
             return _with_final_observations(step, done & ~ended)
-        # An episode that ended within its hidden transition is not shown at all.
+        # An episode that ended in its hidden transition is dropped as a whole.
         ended_again = done & ended
         if ended_again.any():
             fresh = self._reset_members(ended_again)

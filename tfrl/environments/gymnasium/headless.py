@@ -1,7 +1,8 @@
-"""Drawing without a display: what pygame and MuJoCo have to be told before they start.
+"""Prepares pygame and MuJoCo to draw where there is no display.
 
-Both read their environment variables once, pygame when it is first used and MuJoCo's
-users when they are imported or first draw. What is set already stays as it is.
+Both are configured by environment variables that they read once: pygame when it is
+first used, the users of MuJoCo when they are imported or first draw. Variables that are
+set already stay as they are.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ def prepare_rendering() -> None:
 
 
 def prepare_mujoco() -> None:
-    """Lets MuJoCo draw where there is no display, and beside TensorFlow.
+    """Lets MuJoCo draw where there is no display and TensorFlow is loaded.
 
-    On Linux without a display, `MUJOCO_GL` becomes what `headless_mujoco_gl` finds,
+    On Linux without a display, `MUJOCO_GL` becomes the result of `headless_mujoco_gl`,
     unless it is set. Call it before anything is drawn, and before the first import of
     dm_control.
     """
@@ -54,7 +55,7 @@ def prepare_mujoco() -> None:
 
 
 def has_display() -> bool:
-    """Whether windows can be opened; taken for granted except on Linux."""
+    """Whether windows can be opened; always True except on Linux."""
     return sys.platform != "linux" or bool(
         os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     )
@@ -74,17 +75,17 @@ def headless_mujoco_gl() -> str | None:
 
 @functools.cache
 def _load_mesa_apart_from_tensorflow() -> None:
-    """Loads Mesa's software driver such that it finds its own LLVM first.
+    """Loads Mesa's software driver so that it uses its own LLVM.
 
-    TensorFlow shows the functions of the LLVM inside of it to the whole process. Mesa,
-    loaded later as usual, would call those instead of its own LLVM's, of another
-    version, and the process would crash at the first picture.
+    TensorFlow exports the functions of its built-in LLVM to the whole process. If Mesa
+    were loaded later in the usual way, it would call those, of another version, and the
+    process would crash at the first picture.
     """
-    # A replaced malloc has to be found before libc's by all libraries alike.
+    # With a replaced malloc (LD_PRELOAD), deep binding would mix two allocators.
     if os.environ.get("LD_PRELOAD") or not hasattr(os, "RTLD_DEEPBIND"):
         return
     for pattern in _MESA_DRIVERS:
         for driver in glob.glob(pattern):
-            # One that cannot be loaded here is not loaded later either.
+            # A driver that fails to load here would fail later as well.
             with contextlib.suppress(OSError):
                 ctypes.CDLL(driver, mode=os.RTLD_NOW | os.RTLD_DEEPBIND)

@@ -17,11 +17,11 @@ from tfrl.trajectories import time_step as ts
 
 
 class GymnasiumWrapper(py_environment.PyEnvironment):
-    """A `gymnasium.Env` behind our interface, with specs made from its spaces.
+    """A `gymnasium.Env` as a `PyEnvironment`, with specs made from its spaces.
 
-    `terminated` becomes a LAST step with discount 0, `truncated` alone a LAST step
-    that keeps its discount, and both together a termination. Attributes that are not
-    found here are looked up in the Gymnasium environment and its wrappers.
+    `terminated` becomes a LAST step with discount 0, with or without `truncated`;
+    `truncated` alone becomes a LAST step that keeps its discount. Attributes that are
+    not found here are looked up in the Gymnasium environment and its wrappers.
     """
 
     def __init__(
@@ -41,14 +41,14 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         Args:
           gym_env: The environment to wrap.
           discount: The discount of every step but the first and a termination.
-          spec_dtype_map: From classes of spaces to the dtypes their specs get.
+          spec_dtype_map: Maps classes of spaces to the dtypes of their specs.
           match_obs_space_dtype: Whether observations are copied and cast to the dtypes
             of their specs.
           auto_reset: Whether the step after a LAST one resets.
           simplify_box_bounds: Whether equal bounds of a Box become one number.
           render_kwargs: Keyword arguments for the environment's own `render`.
-          reward_spec: The spec of the rewards of an environment that gives vectors,
-            such as MO-Gymnasium's; one float32 number if None.
+          reward_spec: The spec of the rewards, for environments whose rewards are
+            vectors, such as MO-Gymnasium's; None for one float32 number.
 
         Raises:
           ValueError: If a space has no spec.
@@ -83,7 +83,7 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
 
     @property
     def done(self) -> bool:
-        """Whether the last step ended the episode, or none has begun."""
+        """Whether the last step ended the episode, or no episode has begun."""
         return self._done
 
     def observation_spec(self) -> Any:
@@ -103,12 +103,12 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         return self._info
 
     def seed(self, seed: int) -> int:
-        """Seeds the next reset; Gymnasium takes its seeds there. Returns `seed`."""
+        """Seeds the environment at its next reset. Returns `seed`."""
         self._next_seed = int(seed)
         return self._next_seed
 
     def render(self, mode: str = "rgb_array") -> Any:
-        """Returns a picture, or None where the environment shows it in a window.
+        """Returns a picture, or None if the environment shows it in a window.
 
         Raises:
           ValueError: If the environment was made for another render mode.
@@ -126,7 +126,7 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         self._gym_env.close()
 
     def get_state(self) -> Any:
-        """Returns what the Gymnasium environment's own `get_state` returns, and ours.
+        """Returns the Gymnasium environment's own state and that of this wrapper.
 
         Raises:
           NotImplementedError: If the Gymnasium environment has no `get_state`.
@@ -169,11 +169,11 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         if self._action_is_discrete:
             # Some environments use the action as a key, and an array has no hash.
             action = action.item() if hasattr(action, "item") else int(action)
-        reward: Any  # An array if the spec says so, whatever Gymnasium's annotation.
+        reward: Any  # An array if the spec says so, unlike Gymnasium's annotation.
         observation, reward, terminated, truncated, self._info = self._gym_env.step(
             action
         )
-        # A NaN alone differs from itself; np.isnan takes twice as long.
+        # Only NaN differs from itself; np.isnan takes twice as long.
         if (
             reward != reward
             if self._reward_spec.shape == ()
@@ -194,8 +194,8 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
     def _to_spec(self, observation: Any) -> Any:
         """Copies the observation into arrays of the spec's structure and dtypes.
 
-        A copy, since an environment may change its arrays in place, and the caller
-        keeps them.
+        It has to be a copy: the environment may change its arrays in place, and the
+        caller keeps them.
         """
         spec = self._observation_spec
         if not self._match_dtype:
@@ -213,7 +213,7 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         if not self._gym_env.has_wrapper_attr(name):
             raise NotImplementedError(
                 f"{self._name()}.{name}: the Gymnasium environment has no such method, "
-                "expected one to save and restore its state with; add get_state() and "
+                "expected one that saves or restores its state; add get_state() and "
                 "set_state(state) to it."
             )
         return self._gym_env.get_wrapper_attr(name)

@@ -1,9 +1,9 @@
-"""Environments written in TensorFlow: batched, pure, and compiled by XLA if you like.
+"""Environments written in TensorFlow: batched, pure, and ready for XLA.
 
-A loop that steps one of them has no Python in it, so that it can be one compiled
-program, thousands of members wide. `load` makes those of Gymnasium's classic control,
-with its dynamics, limits and specs; `NativeEnvironment` runs your own `Dynamics`, two
-pure functions and two specs (see `docs/environments.md`).
+A loop that steps one of them calls no Python, so it can be one compiled program with
+thousands of members. `load` makes those of Gymnasium's classic control, with its
+dynamics, limits and specs; `NativeEnvironment` runs your own `Dynamics`, two pure
+functions and two specs (see `docs/environments.md`).
 
 >>> import tensorflow as tf
 >>> from tfrl.environments import native

@@ -1,6 +1,6 @@
 """Acrobot: swing the free end of two links above a line by turning the middle joint.
 
-Sutton (1996), in the equations of his book, as Gymnasium has it: one fourth-order
+Sutton (1996), with the equations of his book, as in Gymnasium: one fourth-order
 Runge-Kutta step of 0.2 seconds.
 """
 
@@ -25,14 +25,15 @@ _HIGH = np.array([1, 1, 1, 1, _MAX_SPIN_1, _MAX_SPIN_2], np.float32)
 def dynamics(max_episode_steps: int | None = 500) -> Dynamics:
     """Returns the dynamics; Gymnasium's limit is 500.
 
-    The state is float32 `[B, 4]`: the angle of the first link from hanging, that of the
-    second to the first, and their speeds. The observation, `[B, 6]`, is cosine and sine
-    of each angle, and the speeds. Actions 0, 1 and 2 are torques of -1, 0 and 1. The
-    reward is -1 at every step, and 0 at the one that reaches the line.
+    The state is float32 `[B, 4]`: the angle of the first link from hanging, the angle
+    of the second link relative to the first, and their speeds. The observation, `[B,
+    6]`, is the cosine and sine of each angle, and the speeds. Actions 0, 1 and 2 are
+    torques of -1, 0 and 1. The reward is -1 at every step, and 0 at the step that
+    reaches the line.
 
-    A step agrees with Gymnasium's float64 to 1e-5 at up to half of the greatest spins.
-    Beyond, where a link turns by radians within a step, the Runge-Kutta step magnifies
-    rounding, in 1 of 30 states at random up to the greatest by more than that.
+    Up to half of the maximal speeds a step agrees with Gymnasium's float64 to 1e-5. At
+    higher speeds a link turns by radians within a step, and the Runge-Kutta step
+    magnifies rounding: of random states at all speeds, 1 in 30 differs by more.
     """
     return Dynamics(
         initial=_initial,
@@ -87,10 +88,10 @@ def _step(state: tf.Tensor, action: tf.Tensor, random: Any) -> Outcome:
 
 
 def _integrate(state: list[tf.Tensor], torque: tf.Tensor) -> list[tf.Tensor]:
-    """One Runge-Kutta step of the two angles and the two spins, all `[B]`.
+    """Makes one Runge-Kutta step of the two angles and the two spins, all `[B]`.
 
-    The angles' slopes are the spins, so that their four slopes add up to spins and
-    accelerations: only accelerations are computed at the four points.
+    The slopes of the angles are the spins, so only the accelerations are computed at
+    the four points.
     """
     angles, spins, dt = state[:2], state[2:], _SECONDS
 
@@ -113,7 +114,7 @@ def _integrate(state: list[tf.Tensor], torque: tf.Tensor) -> list[tf.Tensor]:
 def _accelerations(
     angles: list[tf.Tensor], spins: list[tf.Tensor], torque: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The book's equations, with masses, lengths and inertias of 1 put in."""
+    """Returns both accelerations, by the book's equations with all constants 1."""
     (angle_1, angle_2), (spin_1, spin_2) = angles, spins
     cosine, half_sine = tf.cos(angle_2), 0.5 * tf.sin(angle_2)
     d1 = cosine + 3.5

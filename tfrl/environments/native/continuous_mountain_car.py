@@ -19,7 +19,7 @@ def dynamics(max_episode_steps: int | None = 999) -> Dynamics:
 
     The state is the observation, float32 `[B, 2]`: position and velocity. The action,
     `[B, 1]`, is clipped to [-1, 1] for the force, but not for its cost, a tenth of its
-    square; the goal brings 100.
+    square; reaching the goal is rewarded with 100.
     """
     return Dynamics(
         initial=mountain_car.initial,

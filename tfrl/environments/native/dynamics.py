@@ -10,13 +10,13 @@ import tensorflow as tf
 
 
 class Outcome(NamedTuple):
-    """What one step of `Dynamics` brings.
+    """The result of one step of `Dynamics`.
 
     Attributes:
-      state: the next physical state, a nest of tensors `[B, ...]`.
-      reward: float32 `[B]`.
-      terminated: bool `[B]`, whether the episode ends here for good. Time limits are
-        not the dynamics' business.
+      state: The next physical state, a nest of tensors `[B, ...]`.
+      reward: The rewards, float32 `[B]`.
+      terminated: Whether the episode terminates here, bool `[B]`. Time limits are not
+        part of the dynamics.
     """
 
     state: Any
@@ -28,26 +28,26 @@ class Outcome(NamedTuple):
 class Dynamics:
     """The rules of an environment, for `NativeEnvironment` to run.
 
-    The functions are pure, batched, and of static shapes: no Python state, no random
-    operation (numbers come in by `random`), nothing on the host. Every member is
-    computed at every step, so choose with `tf.where`. What they need is checked when an
-    environment is made of them. The state is a nest of tensors `[B, ...]`; one tensor
-    `[B, n]` is cheapest.
+    The functions are pure, batched, and of static shapes: they keep no Python state,
+    use no random operations (random numbers are passed in) and call nothing on the
+    host. All members are computed at every step, so choose with `tf.where`. The
+    functions are checked when an environment is made of them. The state is a nest of
+    tensors `[B, ...]`; a single tensor `[B, n]` is fastest.
 
     Attributes:
       initial: `initial(random) -> state` begins an episode of every member; `random` is
         float32 `[B, num_initial_randoms]`, uniform in [0, 1).
       step: `step(state, action, random) -> Outcome`; `action` follows `action_spec`,
         with the batch in front, and `random` is `[B, num_step_randoms]`. Actions are
-        not clipped to the bounds of their spec before.
-      observation_spec: the nest of tensor specs of one member's observation.
-      action_spec: the nest of tensor specs of one member's action.
-      num_initial_randoms: how many random numbers a member's `initial` takes.
-      num_step_randoms: how many its `step` takes.
-      observe: `observe(state) -> observation`, `[B, ...]`; None if the state is it.
-      max_episode_steps: after how many steps an episode is truncated; None for never.
+        not clipped to the bounds of their spec.
+      observation_spec: The nest of tensor specs of one member's observation.
+      action_spec: The nest of tensor specs of one member's action.
+      num_initial_randoms: How many random numbers `initial` takes for each member.
+      num_step_randoms: How many random numbers `step` takes for each member.
+      observe: `observe(state) -> observation`, `[B, ...]`; None observes the state.
+      max_episode_steps: After how many steps an episode is truncated; None for never.
       render: `render(state) -> uint8 [height, width, 3]` draws one member, whose state
-        comes in NumPy arrays without the batch; None if there is no picture.
+        is passed as NumPy arrays without the batch; None if there is no picture.
 
     Raises:
       TypeError: If a function is not callable, or a spec is not of tensors.
@@ -82,7 +82,7 @@ class Dynamics:
             )
 
     def observation(self, state: Any) -> Any:
-        """Returns what is observed of `state`, both nests of tensors `[B, ...]`."""
+        """Returns the observation of `state`, both nests of tensors `[B, ...]`."""
         return state if self.observe is None else self.observe(state)
 
     def _check_callable(self, name: str, is_optional: bool) -> None:

@@ -1,4 +1,4 @@
-"""What is found wrong in `Dynamics` before an environment is made of them."""
+"""Checks `Dynamics` before an environment is made of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tfrl.environments.native import dynamics as dynamics_lib
 from tfrl.specs import tensor_spec
 from tfrl.utils import nest_utils
 
-# Those that keep state and do no harm: parameters may be read from variables.
+# Stateful operations that are allowed: parameters may be read from variables.
 _HARMLESS = frozenset({"ReadVariableOp", "Assert"})
 
 
@@ -19,9 +19,9 @@ def check(dynamics: dynamics_lib.Dynamics, batch_size: int) -> Any:
     """Traces each function once, and returns the nest of specs of a state, `[B, ...]`.
 
     Raises:
-      ValueError: If a function cannot be traced, is not pure, or returns something
-        else than it should.
-      TypeError: If `step` returns no `Outcome`.
+      ValueError: If a function cannot be traced, is not pure, or returns another
+        structure, shape or dtype than it should.
+      TypeError: If `step` does not return an `Outcome`.
     """
     initial = _trace(
         "initial", dynamics.initial, _random_spec(batch_size, dynamics, "initial")
@@ -79,7 +79,8 @@ def _trace(name: str, function: Callable[..., Any], *specs: Any) -> Any:
         raise ValueError(
             f"{name}: got {type(error).__name__} ({_first_line(error)}), expected a "
             "function of tensors of static shapes that can be traced; choose with "
-            "tf.where, and leave Python's `if` and NumPy to what is no tensor."
+            "tf.where, and use Python's `if` and NumPy only on values that are not "
+            "tensors."
         ) from error
     stateful = sorted(
         {
@@ -91,8 +92,8 @@ def _trace(name: str, function: Callable[..., Any], *specs: Any) -> Any:
     if stateful:
         raise ValueError(
             f"{name}: got the operations {', '.join(stateful)}, expected a pure "
-            "function; take random numbers from the argument `random`, and keep all "
-            "that changes in the state."
+            "function; take random numbers from the argument `random`, and keep "
+            "everything that changes in the state."
         )
     return traced.structured_outputs
 

@@ -1,4 +1,4 @@
-"""Native environments by the names of those they are like in Gymnasium."""
+"""Makes native environments by the names of their Gymnasium counterparts."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def load(
 
     Args:
       environment_name: One of `names()`, or "CartPole" for the newest version.
-      batch_size: How many members step at once.
+      batch_size: The number of members.
       seed: The seed of the random numbers; None follows `tf.random.set_seed`.
       max_episode_steps: After how many steps an episode is truncated; None for
         Gymnasium's limit, 0 for no limit.
 
     Raises:
-      ValueError: If there is none of that name, the batch size is not positive, or the
-        limit is negative.
+      ValueError: If there is no environment of that name, `batch_size` is not
+        positive, or the limit is negative.
     """
     dynamics = _DYNAMICS[_find(environment_name)]()
     if max_episode_steps is not None:

@@ -1,6 +1,6 @@
 """MountainCar: rock an underpowered car up a hill, with three discrete actions.
 
-Moore's problem (1990) as Gymnasium has it.
+Moore's problem (1990), as in Gymnasium.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def roll(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns position and velocity after a step with the acceleration `push`, `[B]`.
 
-    The car stops dead at the left wall.
+    The left wall stops the car.
     """
     velocity = velocity + (push - GRAVITY * tf.cos(3 * position))
     velocity = tf.clip_by_value(velocity, -MAX_SPEED, MAX_SPEED)

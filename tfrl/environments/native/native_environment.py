@@ -15,30 +15,30 @@ from tfrl.trajectories import time_step as ts
 from tfrl.utils import nest_utils, seeds, tracking
 
 _FIRST, _LAST = int(ts.StepType.FIRST), int(ts.StepType.LAST)
-# As a step type: nobody has seen the time step yet. Like LAST, `step` resets; and the
-# remainder by it turns it into FIRST, and nothing else.
+# The step type of a time step that was not returned yet. As after LAST, `step` resets;
+# `step_type % _UNSEEN` turns it into FIRST and leaves the other step types.
 _UNSEEN = 3
-# Keeps the random numbers of a seed apart from those that others draw with it.
+# Makes the random numbers differ from those of other users of the same seed.
 _SALT = 0x6E61_7469
 
-# Nothing here or in pure dynamics is for AutoGraph, and converting it takes seconds.
+# Nothing here or in pure dynamics needs AutoGraph, and converting it takes seconds.
 _as_written = tf.autograph.experimental.do_not_convert
 
 
 class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untracked):
     """Steps `Dynamics` for a whole batch, in straight-line TensorFlow.
 
-    All that changes is in variables, which are read and assigned and nothing else; a
-    step has no branch, no loop and no random operation that keeps a state. It runs
-    eagerly, in a `tf.function`, and compiled by XLA.
+    The whole state is in variables that are only read and assigned; a step has no
+    branch, no loop and no stateful random operation. It runs eagerly, in a
+    `tf.function`, and compiled by XLA.
 
-    Every member is at its own place in its own episode. A termination is a LAST step
-    with discount 0, the time limit one with discount 1, and the step after a LAST one
-    ignores that member's action and returns its next FIRST. The random numbers of a
-    call are a function of the seed and the number of calls before it, and nothing else.
+    Each member has its own episode. A termination is a LAST step with discount 0, the
+    time limit is one with discount 1, and the step after a LAST step ignores that
+    member's action and returns its next FIRST step. The random numbers of a call depend
+    only on the seed and the number of calls before it.
 
-    Before the first `reset` it behaves like any environment of ours: `step` and
-    `current_time_step` reset.
+    Before the first `reset`, `step` and `current_time_step` reset, as in every
+    environment of this package.
     """
 
     def __init__(
@@ -48,13 +48,13 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
 
         Args:
           dynamics: The rules.
-          batch_size: How many members step at once.
+          batch_size: The number of members.
           seed: The seed of the random numbers; None follows `tf.random.set_seed`.
 
         Raises:
           ValueError: If `batch_size` is not positive, or a function of `dynamics`
-            cannot be traced, is not pure, or does not return what its specs say.
-          TypeError: If the `step` of `dynamics` returns no `Outcome`.
+            cannot be traced, is not pure, or breaks its specs.
+          TypeError: If the `step` of `dynamics` does not return an `Outcome`.
         """
         if batch_size < 1:
             raise ValueError(
@@ -77,21 +77,24 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
         self._step_type = _variable([batch_size], tf.int32, "step_type")
         self._reward = _variable([batch_size], tf.float32, "reward")
         self._discount = _variable([batch_size], tf.float32, "discount")
-        # The key of the seed, and the number of calls.
+        # The key made from the seed, and the number of calls.
         self._random = _variable([2], tf.int64, "random")
-        # For eager calls, which would run operation by operation.
+        # For eager calls, which would otherwise run operation by operation.
         self._step_function = tf.function(self._advance, autograph=False)
         self.seed(seed)
 
     @property
     def dynamics(self) -> Dynamics:
-        """The rules it runs."""
+        """The dynamics that it runs."""
         return self._dynamics
 
     def seed(self, seed: int | None = None) -> None:
-        """Makes the environment as if new with `seed`; None is as in the constructor.
+        """Brings the environment to the state of a new one with `seed`.
 
-        Not in a graph.
+        It cannot be called in a graph.
+
+        Args:
+          seed: See the constructor.
         """
         self._random.assign([_key(seed), 0])
         self._reset()
@@ -108,7 +111,7 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
         """Starts a new episode of every member in `state`; returns the FIRST steps.
 
         Args:
-          state: A nest like `physical_state()` returns, `[B, ...]`.
+          state: A nest like `physical_state()`, `[B, ...]`.
 
         Raises:
           ValueError: If the structure or a shape differs.
@@ -130,16 +133,18 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
         return self._begin(tf.nest.pack_sequence_as(self._state_spec, tensors))
 
     def render(self, mode: str = "rgb_array") -> np.ndarray:
-        """Returns pictures, uint8 `[B, height, width, 3]`; not in a graph.
+        """Returns pictures, uint8 `[B, height, width, 3]`.
+
+        It cannot be called in a graph.
 
         Raises:
-          ValueError: If `mode` is another one.
+          ValueError: If `mode` is not "rgb_array".
           NotImplementedError: If the dynamics have no `render`.
         """
         if mode != "rgb_array":
             raise ValueError(
-                f"mode: got {mode!r}, expected 'rgb_array', since native environments "
-                "have no window; show the pictures yourself."
+                f"mode: got {mode!r}, expected 'rgb_array', because native "
+                "environments have no window; show the pictures yourself."
             )
         if self._dynamics.render is None:
             return super().render(mode)
@@ -154,7 +159,10 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
         )
 
     def get_state(self) -> Any:
-        """Returns all that `set_state` needs, in arrays; not in a graph."""
+        """Returns the state as arrays, for `set_state`.
+
+        It cannot be called in a graph.
+        """
         return [variable.numpy() for variable in self._all_variables()]
 
     def set_state(self, state: Any) -> None:
@@ -232,7 +240,7 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
         reward: tf.Tensor,
         discount: tf.Tensor,
     ) -> ts.TimeStep:
-        """Keeps what a call comes to, and returns its time step."""
+        """Assigns the results of a call to the variables, and returns its time step."""
         values = [*tf.nest.flatten(state), elapsed, step_type, reward, discount]
         for variable, value in zip(self._all_variables()[:-1], values, strict=True):
             variable.assign(value)
@@ -248,7 +256,7 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
         return seeds.uniform(random, [self._batch_size, number])
 
     def _split(self, random: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Parts the random numbers into those for `initial` and those for `step`."""
+        """Splits the random numbers into those for `initial` and those for `step`."""
         number = self._dynamics.num_initial_randoms
         if not self._dynamics.num_step_randoms:
             return random, tf.zeros([self._batch_size, 0])

@@ -26,10 +26,10 @@ _START = np.array([math.pi, 1], np.float32)
 def dynamics(max_episode_steps: int | None = 200) -> Dynamics:
     """Returns the dynamics; Gymnasium's limit is 200, and nothing else ends an episode.
 
-    The state is float32 `[B, 2]`: the angle from upright, and the speed. Gymnasium lets
-    the angle grow with every turn; here each step first brings it back to [-pi, pi],
-    so that float32 does not lose its place. The observation, `[B, 3]`, is the angle's
-    cosine and sine and the speed.
+    The state is float32 `[B, 2]`: the angle from upright, and the speed. In Gymnasium
+    the angle grows with every turn; here each step first wraps it to [-pi, pi], so that
+    float32 keeps its precision. The observation, `[B, 3]`, is the angle's cosine and
+    sine, and the speed.
     """
     return Dynamics(
         initial=_initial,

@@ -1,4 +1,4 @@
-"""Pictures of native environments, by Gymnasium's own renderers."""
+"""Draws native environments with Gymnasium's renderers."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ import numpy as np
 
 
 class GymnasiumRenderer:
-    """Draws a state as Gymnasium's environment of that name would.
+    """Draws a state with the renderer of a Gymnasium environment.
 
-    Gymnasium and pygame are imported, and the environment is made, when it is first
-    called.
+    The first call imports Gymnasium and pygame and makes the environment.
     """
 
     def __init__(self, environment_name: str):
-        """Remembers the name, such as "CartPole-v1".
+        """Keeps the name; makes nothing yet.
 
-        The environment's attribute `state` must be laid out as the states to draw.
+        Args:
+          environment_name: The registered name, such as "CartPole-v1". The attribute
+            `state` of that environment must have the layout of the states to draw.
         """
         self._environment_name = environment_name
         self._gym_env: Any = None

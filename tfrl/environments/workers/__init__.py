@@ -1,4 +1,4 @@
-"""Environments in processes of their own: the worker, its memory and its handle.
+"""Runs environments in other processes: the worker, the shared memory, the handle.
 
 >>> from tfrl.environments import suite_gym
 >>> from tfrl.environments.workers import process_py_environment

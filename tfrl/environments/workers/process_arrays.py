@@ -1,9 +1,9 @@
-"""`SharedBatch`: the arrays of a batched environment, in memory of several processes.
+"""`SharedBatch`: the arrays of a batched environment, in memory that processes share.
 
-A step then takes one small message each way for a member, and no copy of the batch but
-the one that the caller keeps. The memory is a file without a name: unlike a segment of
-POSIX shared memory it needs no cleaning up, is not limited by /dev/shm, and being
-allocated at once it cannot run out later.
+A step then takes one small message each way for each member, and copies the batch only
+once, for the caller to keep. The memory is an unnamed file. Unlike a segment of POSIX
+shared memory, it needs no cleanup and is not limited by /dev/shm; it is allocated in
+full when it is made, so a later write cannot run out of memory.
 """
 
 from __future__ import annotations
@@ -20,14 +20,21 @@ import tree
 from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
 
-_ALIGNMENT = 64  # Bytes; a cache line, which two arrays then never share.
+_ALIGNMENT = 64  # Bytes of a cache line, so that no two arrays share one.
 
 
 class SharedBatch:
-    """Actions and time steps, `[B, ...]` each, as all processes see them."""
+    """Holds actions and time steps, `[B, ...]` each, that all processes see."""
 
     def __init__(self, fd: int, action_spec: Any, time_step_spec: Any, batch_size: int):
-        """Maps the file `fd`, which `make_file` made for the same specs."""
+        """Maps the file.
+
+        Args:
+          fd: The descriptor that `make_file` returned for the same specs.
+          action_spec: The nest of `ArraySpec`s of one member's actions.
+          time_step_spec: The `TimeStep` of specs of one member.
+          batch_size: The number of members.
+        """
         self._action_spec = action_spec
         self._time_step_spec = time_step_spec
         self._is_single = all(
@@ -46,7 +53,11 @@ class SharedBatch:
         self._time_steps = arrays[num_actions:]
 
     def write_actions(self, action: Any) -> bool:
-        """Writes the members' actions, unless they are not exactly as specified."""
+        """Writes the members' actions.
+
+        Returns:
+          False, with nothing written, if they do not match their specs exactly.
+        """
         if isinstance(self._action_spec, array_spec.ArraySpec):
             leaves = [action]
         elif _has_structure_of(self._action_spec, action):
@@ -70,10 +81,10 @@ class SharedBatch:
 
 
 class SharedMember:
-    """One member's part of a `SharedBatch`."""
+    """Gives access to one member's rows of a `SharedBatch`."""
 
     def __init__(self, batch: SharedBatch, member: int):
-        """Takes the rows number `member`."""
+        """Takes row `member` of every array of `batch`."""
         self._spec = batch._time_step_spec
         self._action_spec = batch._action_spec
         self._is_single = batch._is_single
@@ -88,7 +99,11 @@ class SharedMember:
         return tree.unflatten_as(self._action_spec, leaves)
 
     def write_time_step(self, time_step: ts.TimeStep) -> bool:
-        """Writes the time step, unless it is not exactly as specified."""
+        """Writes the time step.
+
+        Returns:
+          False, with nothing written, if it does not match its spec exactly.
+        """
         if self._is_single:
             return _copy_all(self._time_step, time_step)
         if not _has_structure_of(self._spec, time_step):
@@ -97,7 +112,7 @@ class SharedMember:
 
 
 def can_share(specs: Any) -> bool:
-    """Whether arrays of these specs have a size, as neither strings nor objects do."""
+    """Whether arrays of these specs have a fixed size; strings and objects have not."""
     return all(
         spec.dtype.kind in "biufc" and None not in spec.shape
         for spec in tree.flatten(specs)
@@ -105,7 +120,7 @@ def can_share(specs: Any) -> bool:
 
 
 def make_file(specs: Any, batch_size: int) -> int:
-    """Returns the descriptor of a file without a name, large enough for a batch.
+    """Returns the descriptor of an unnamed file, large enough for a batch.
 
     Args:
       specs: The pair of the action spec and the time step spec.

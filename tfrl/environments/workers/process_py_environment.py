@@ -1,4 +1,4 @@
-"""`ProcessPyEnvironment`: a Python environment in a process of its own."""
+"""`ProcessPyEnvironment`: a Python environment in another process."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ EnvConstructor = Callable[[], py_environment.PyEnvironment]
 Promise = Callable[[], Any]
 
 _GRACE = 5.0  # Seconds that workers have to close their environments and end.
-_SHORT_GRACE = 1.0  # The same if one has failed, or is in a step that nobody awaits.
+_SHORT_GRACE = 1.0  # The same if one has failed, or is in a step nobody waits for.
 
-# What a method says of itself is no failure of the worker, and raised as it is.
+# Errors that describe the method called, not the worker: raised with their own type.
 _HARMLESS = (NotImplementedError, AttributeError)
 
 
 class ProcessPyEnvironment:
     """Steps a single environment in another process.
 
-    The process is a fresh interpreter, which needs neither the script of the user nor
-    TensorFlow. Public attributes and methods that are not defined here are those of the
-    environment, at the price of a message or two.
+    The process is a fresh interpreter. It imports neither the user's script nor
+    TensorFlow. Public attributes and methods that are not defined here are looked up in
+    the environment, which takes one or two messages.
     """
 
     def __init__(
@@ -43,17 +43,17 @@ class ProcessPyEnvironment:
         step_timeout: float | None = 600.0,
         name: str = "env_constructor",
     ):
-        """Takes the constructor; `start` starts the process.
+        """Pickles the constructor; `start` starts the process.
 
         Args:
-          env_constructor: Makes the environment, in the process. It travels by
-            cloudpickle, so a lambda or a class of a notebook will do.
+          env_constructor: Makes the environment, in the process. It is sent by
+            cloudpickle, so it may be a lambda or a class of a notebook.
           flatten: Whether `step` takes its action, and `step` and `reset` return their
             time steps, as flat lists of arrays.
           start_timeout: The seconds that the environment has to start; None for no
             limit.
-          step_timeout: The seconds that it has to answer each call, likewise.
-          name: What error messages call the process.
+          step_timeout: The seconds that it has to answer each call; None for no limit.
+          name: The name of the process in error messages.
 
         Raises:
           TypeError: If `env_constructor` is not a function, or does not pickle.
@@ -75,7 +75,7 @@ class ProcessPyEnvironment:
           wait_to_start: Whether to wait until it has made the environment.
 
         Raises:
-          ChildError: If it does not get there; see `wait_start`.
+          ChildError: If it cannot make the environment; see `wait_start`.
           RuntimeError: If it was started already.
         """
         if self._child is not None:
@@ -94,7 +94,7 @@ class ProcessPyEnvironment:
         """Waits until the environment is made.
 
         Raises:
-          ChildRaisedError: If its constructor raises, or makes no single
+          ChildRaisedError: If the constructor raises, or does not make a single
             `PyEnvironment`.
           ChildDiedError: If the process dies.
           ChildTimeoutError: If it takes longer than `start_timeout`.
@@ -117,17 +117,17 @@ class ProcessPyEnvironment:
         return self._known_specs()[1]
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> Promise:
-        """Calls a method of the environment, and does not wait for it.
+        """Calls a method of the environment without waiting for it.
 
         Args:
-          name: Of the method.
-          *args: Its arguments; they travel by cloudpickle.
-          **kwargs: Likewise.
+          name: The name of the method.
+          *args: Its arguments; they are sent by cloudpickle.
+          **kwargs: Its keyword arguments; they are sent by cloudpickle.
 
         Returns:
-          A function that waits for the result and returns it. What the method raises
-          it raises as a `ChildRaisedError` with the traceback, but NotImplementedError
-          and AttributeError as they are.
+          A function that waits for the result and returns it. If the method raises, it
+          raises a `ChildRaisedError` with the traceback, except that
+          NotImplementedError and AttributeError keep their types.
 
         Raises:
           ChildError: If the process is dead, or has failed before.
@@ -135,7 +135,7 @@ class ProcessPyEnvironment:
         return self._ask(process_worker.CALL, name, (name, args, kwargs))
 
     def access(self, name: str) -> Any:
-        """Returns an attribute of the environment; raises what `call` does."""
+        """Returns an attribute of the environment; raises the same errors as `call`."""
         return self._ask(process_worker.ACCESS, name, (name, (), {}))()
 
     def step(self, action: Any, blocking: bool = True) -> Any:
@@ -153,7 +153,7 @@ class ProcessPyEnvironment:
         return self._play("step", blocking, action)
 
     def reset(self, blocking: bool = True) -> Any:
-        """Resets the environment, and returns what `step` does."""
+        """Resets the environment; for argument and result see `step`."""
         return self._play("reset", blocking)
 
     def render(self, mode: str = "rgb_array", blocking: bool = True) -> Any:
@@ -168,8 +168,8 @@ class ProcessPyEnvironment:
           waits for it.
 
         Raises:
-          NotImplementedError: If the environment cannot be rendered, or in another
-            mode.
+          NotImplementedError: If the environment cannot be rendered, or `mode` is
+            another.
         """
         check_render_mode(mode)
         promise = self.call("render", mode)
@@ -184,7 +184,7 @@ class ProcessPyEnvironment:
         close_all([self])
 
     def __getattr__(self, name: str) -> Any:
-        # Private ones are ours, such as those that pickling looks for.
+        # Private names are never those of the environment; pickling asks for some.
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
         is_method, value = self._apply(name, process_worker.look_up, name)()
@@ -193,7 +193,7 @@ class ProcessPyEnvironment:
         return value
 
     def _apply(self, what: str, function: Callable[..., Any], *args: Any) -> Promise:
-        """Calls a function with the environment, in its process."""
+        """Calls `function(environment, *args)` in the process of the environment."""
         return self._ask(process_worker.APPLY, what, (function, args, {}))
 
     def _play(self, method: str, blocking: bool, *args: Any) -> Any:
@@ -206,7 +206,10 @@ class ProcessPyEnvironment:
         return promise() if blocking else promise
 
     def _ask(self, kind: int, what: str, message: Any, fatal: bool = False) -> Promise:
-        """Sends a request with a pickled answer; with `fatal` what it raises is."""
+        """Sends a request with a pickled answer.
+
+        With `fatal`, an exception in the process makes this environment unusable.
+        """
         reply = self._send(kind, what, child_process.dumps(message))
 
         def promise() -> Any:
@@ -280,7 +283,7 @@ def check_render_mode(mode: str) -> None:
 
 
 def close_all(environments: list[ProcessPyEnvironment]) -> None:
-    """Closes all environments at once, those that have failed without much ado.
+    """Closes all environments together; if one has failed, it waits only briefly.
 
     Raises:
       ChildRaisedError: If closing one raised, and none had failed before.
@@ -300,7 +303,7 @@ def close_all(environments: list[ProcessPyEnvironment]) -> None:
 
 
 def stop(children: list[child_process.ChildProcess]) -> None:
-    """Ends what nobody closed; there is nobody to tell of errors either."""
+    """Ends processes that the user did not close, and ignores errors in closing."""
     with contextlib.suppress(child_errors.ChildRaisedError):
         _stop(children, failed=False)
 
@@ -317,8 +320,8 @@ def _pickle_constructor(constructor: Any, name: str) -> bytes:
     ):
         raise TypeError(
             f"{name}: got {constructor!r} of type {type(constructor).__name__}, "
-            "expected a function that makes an environment, since that has to happen "
-            "in its own process; give the class, or a lambda."
+            "expected a function that makes an environment, because the environment "
+            "has to be made in its own process; give the class, or a lambda."
         )
     try:
         return child_process.dumps(constructor)
@@ -326,6 +329,6 @@ def _pickle_constructor(constructor: Any, name: str) -> bytes:
         raise TypeError(
             f"{name}: got {constructor!r}, which does not pickle "
             f"({type(error).__name__}: {error}), expected something that can be sent "
-            "to another process; make inside it what it refers to outside, such as "
-            "files, locks and environments, and read flags into a variable before."
+            "to another process; make files, locks and environments inside the "
+            "function, and read flags into a variable before."
         ) from error

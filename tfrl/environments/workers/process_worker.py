@@ -1,7 +1,6 @@
-"""What the worker process of a `ProcessPyEnvironment` does: it serves an environment.
+"""The worker process of a `ProcessPyEnvironment`: it serves an environment.
 
-TensorFlow is not imported here, nor anywhere else in the worker, unless the constructor
-does it.
+The worker does not import TensorFlow, unless the constructor of the environment does.
 """
 
 from __future__ import annotations
@@ -27,21 +26,21 @@ STEP = 6
 RESET = 7
 CLOSE = 8
 
-# Answers. SHARED says that the time step is in the shared memory.
+# Answers. SHARED means that the time step is in the shared memory.
 RESULT = 2
 SHARED = 3
 
 
 def serve(pickled_constructor: bytes, channel: channels.Channel) -> None:
-    """Makes the environment, tells of its specs, and answers until told to close.
+    """Makes the environment, sends its specs, and answers requests until CLOSE.
 
     Args:
-      pickled_constructor: By cloudpickle.
-      channel: To the parent.
+      pickled_constructor: The constructor of the environment, pickled by cloudpickle.
+      channel: The channel to the parent.
 
     Raises:
-      TypeError: If the constructor returns something else than an environment.
-      ValueError: If it returns a batched one.
+      TypeError: If the constructor does not return an environment.
+      ValueError: If it returns a batched environment.
     """
     environment = cloudpickle.loads(pickled_constructor)()
     if not isinstance(environment, py_environment.PyEnvironment):
@@ -63,13 +62,13 @@ def serve(pickled_constructor: bytes, channel: channels.Channel) -> None:
 
 
 def look_up(environment: py_environment.PyEnvironment, name: str) -> tuple[bool, Any]:
-    """Returns whether an attribute is a method, and if not what it is."""
+    """Returns `(True, None)` for a method, else `(False, value)`."""
     value = getattr(environment, name)
     return (True, None) if inspect.ismethod(value) else (False, value)
 
 
 class _Worker:
-    """The environment, and what it takes to answer requests about it."""
+    """Answers requests about the environment."""
 
     def __init__(
         self,
@@ -83,7 +82,7 @@ class _Worker:
         self._member: Any = None
 
     def answer(self, kind: int, payload: bytes) -> bool:
-        """Answers one request; whether more are to come."""
+        """Answers one request, and returns whether to wait for another."""
         try:
             answer = self._carry_out(kind, payload)
         except Exception as error:

@@ -1,13 +1,13 @@
-"""Wrappers: environments that change what another environment says or takes.
+"""Wrappers: environments that change another environment's observations or actions.
 
-`base` hands everything on. The others change an episode's time (`episodes`), count and
+`base` passes all calls on. The others change an episode's time (`episodes`), count and
 measure (`monitoring`), change actions (`actions`), or change observations
 (`observations`, `history`, `goal_replay`). `numpy_state` lets a checkpoint hold an
 environment.
 
 All of them take single and batched environments, unless they say otherwise. Each
-wrapper's own state is part of its `get_state`, so a chain of them goes on exactly where
-it was saved.
+wrapper's own state is part of its `get_state`, so a restored chain of wrappers
+continues exactly where it was saved.
 
 >>> from tfrl.environments import suite_gym, wrappers
 >>> environment = wrappers.HistoryWrapper(

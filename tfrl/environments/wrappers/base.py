@@ -1,4 +1,4 @@
-"""`PyEnvironmentBaseWrapper`, which hands everything on to the environment inside."""
+"""`PyEnvironmentBaseWrapper`, which passes all calls on to the wrapped environment."""
 
 from __future__ import annotations
 
@@ -13,16 +13,20 @@ from tfrl.trajectories import time_step as ts
 
 
 class PyEnvironmentBaseWrapper(py_environment.PyEnvironment):
-    """Hands everything on to the environment inside; subclasses change some of it.
+    """Passes all calls on to the wrapped environment; subclasses change some of them.
 
-    Attributes that are not found here are looked up in the environment inside, so the
-    outermost wrapper answers for the whole chain.
+    Attributes that are not found here are looked up in the wrapped environment, so the
+    outermost wrapper has the attributes of the whole chain.
     """
 
     def __init__(
         self, env: py_environment.PyEnvironment, handle_auto_reset: bool = True
     ):
-        """Wraps `env`; for `handle_auto_reset` see `PyEnvironment`.
+        """Wraps `env`.
+
+        Args:
+          env: The environment.
+          handle_auto_reset: See `PyEnvironment`.
 
         Raises:
           TypeError: If `env` is not a `PyEnvironment`.
@@ -44,16 +48,16 @@ class PyEnvironmentBaseWrapper(py_environment.PyEnvironment):
 
     @property
     def batched(self) -> bool:
-        """Whether the environment inside is batched."""
+        """Whether the wrapped environment is batched."""
         return self._env.batched
 
     @property
     def batch_size(self) -> int | None:
-        """The batch size of the environment inside."""
+        """The batch size of the wrapped environment."""
         return self._env.batch_size
 
     def wrapped_env(self) -> py_environment.PyEnvironment:
-        """Returns the environment inside."""
+        """Returns the wrapped environment."""
         return self._env
 
     def observation_spec(self) -> Any:
@@ -73,23 +77,23 @@ class PyEnvironmentBaseWrapper(py_environment.PyEnvironment):
         return self._env.discount_spec()
 
     def get_info(self) -> Any:
-        """Returns the info of the environment inside."""
+        """Returns the info of the wrapped environment."""
         return self._env.get_info()
 
     def seed(self, seed: Any) -> Any:
-        """Seeds the environment inside."""
+        """Seeds the wrapped environment."""
         return self._env.seed(seed)
 
     def render(self, mode: str = "rgb_array") -> Any:
-        """Renders the environment inside."""
+        """Renders the wrapped environment."""
         return self._env.render(mode)
 
     def close(self) -> None:
-        """Closes the environment inside."""
+        """Closes the wrapped environment."""
         self._env.close()
 
     def get_state(self) -> Any:
-        """Returns the state of the wrapper and of the environment inside."""
+        """Returns the state of the wrapper and of the wrapped environment."""
         current = self._current_time_step
         return {
             "wrapper": self._get_wrapper_state(),
@@ -106,7 +110,7 @@ class PyEnvironmentBaseWrapper(py_environment.PyEnvironment):
         self._current_time_step = state["time_step"]
 
     def _get_wrapper_state(self) -> Any:
-        """Returns what this wrapper itself has to save; nothing by default."""
+        """Returns this wrapper's own state; None by default."""
 
     def _set_wrapper_state(self, state: Any) -> None:
         """Restores what `_get_wrapper_state` returned."""
@@ -125,11 +129,11 @@ def outer_shape(env: py_environment.PyEnvironment) -> tuple[int, ...]:
 
 
 def refuse_batched(env: py_environment.PyEnvironment, wrapper: str, hint: str) -> None:
-    """Raises a ValueError if `env` is batched; `hint` says what to do instead."""
+    """Raises a ValueError if `env` is batched; the message ends with `hint`."""
     if env.batched:
         raise ValueError(
             f"env: got a batched environment (batch_size {env.batch_size}), expected a "
-            "single one, since the episodes of a batch end at different steps; wrap "
+            "single one, because the episodes of a batch end at different steps; wrap "
             f"each member in {wrapper} before you batch them{hint}."
         )
 
@@ -137,8 +141,14 @@ def refuse_batched(env: py_environment.PyEnvironment, wrapper: str, hint: str) -
 def check_count(name: str, value: Any, minimum: int, hint: str) -> int:
     """Returns `value` as an integer.
 
+    Args:
+      name: The name of the argument, for the message.
+      value: The value to check.
+      minimum: The least value allowed.
+      hint: What to give instead, for the message.
+
     Raises:
-      TypeError: If it is none; `hint` says what to give instead.
+      TypeError: If it is not an integer.
       ValueError: If it is below `minimum`.
     """
     try:

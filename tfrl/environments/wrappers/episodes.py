@@ -1,4 +1,4 @@
-"""Wrappers that change an episode's time: its length, or the length of a step."""
+"""Wrappers that change the length of an episode, or of a step."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _FIRST, _LAST = int(ts.StepType.FIRST), int(ts.StepType.LAST)
 class TimeLimit(base.PyEnvironmentBaseWrapper):
     """Truncates episodes after a number of steps.
 
-    Only the step type changes: the discount stays, so the value of the last
-    observation is bootstrapped, unless the environment terminates at that very step.
+    Only the step type changes. The discount stays, so the value of the last observation
+    is bootstrapped, unless the environment terminates at that step.
     """
 
     def __init__(
@@ -27,10 +27,15 @@ class TimeLimit(base.PyEnvironmentBaseWrapper):
         duration: int,
         handle_auto_reset: bool = True,
     ):
-        """Limits `env` to `duration` steps an episode.
+        """Wraps `env`.
+
+        Args:
+          env: The environment.
+          duration: The number of steps after which an episode is truncated.
+          handle_auto_reset: See `PyEnvironment`.
 
         Raises:
-          TypeError: If `duration` is no integer.
+          TypeError: If `duration` is not an integer.
           ValueError: If `duration` is not positive, or `env` is batched.
         """
         super().__init__(env, handle_auto_reset)
@@ -74,12 +79,11 @@ class TimeLimit(base.PyEnvironmentBaseWrapper):
 class FixedLength(base.PyEnvironmentBaseWrapper):
     """Brings every episode to the same number of steps.
 
-    A longer one is truncated, as by `TimeLimit`. A shorter one is padded: its last step
-    is repeated, still a LAST step, with reward and discount 0, until the number is
-    reached; these steps ignore their actions. A frame that starts at a LAST step is a
-    boundary, so nothing is learned from the padding, and drivers and metrics count
-    neither its steps nor its episodes. Wrap other wrappers in this one, not this one in
-    others: those would reset after the first LAST step.
+    A longer episode is truncated, as by `TimeLimit`. A shorter one is padded: its LAST
+    step is repeated with reward and discount 0 until the number is reached; these steps
+    ignore their actions. A frame that starts at a LAST step is a boundary, so agents
+    learn nothing from the padding, and drivers and metrics do not count it. Make this
+    the outermost wrapper: another around it would reset after the first LAST step.
     """
 
     def __init__(
@@ -88,12 +92,16 @@ class FixedLength(base.PyEnvironmentBaseWrapper):
         fix_length: int,
         handle_auto_reset: bool = True,
     ):
-        """Makes every episode of `env` take `fix_length` steps after its reset.
+        """Wraps `env`.
 
-        The step after the last of them resets, whatever `handle_auto_reset` says.
+        Args:
+          env: The environment.
+          fix_length: The number of steps of every episode, without the reset. The step
+            after them resets, with or without `handle_auto_reset`.
+          handle_auto_reset: See `PyEnvironment`.
 
         Raises:
-          TypeError: If `fix_length` is no integer.
+          TypeError: If `fix_length` is not an integer.
           ValueError: If `fix_length` is not positive, or `env` is batched.
         """
         super().__init__(env, handle_auto_reset)
@@ -113,7 +121,7 @@ class FixedLength(base.PyEnvironmentBaseWrapper):
         return self._fix_length
 
     def should_reset(self, current_time_step: ts.TimeStep) -> bool:
-        """Whether `step` has to reset: after the padding, not before it."""
+        """Whether `step` has to reset: only after the padding."""
         return self._num_steps >= self._fix_length
 
     def _get_wrapper_state(self) -> Any:
@@ -143,11 +151,11 @@ class FixedLength(base.PyEnvironmentBaseWrapper):
 
 
 class ActionRepeat(base.PyEnvironmentBaseWrapper):
-    """Applies each action several times and makes one step of it.
+    """Applies each action several times in one step.
 
-    The step has the last observation, the sum of the rewards, not discounted, so that
-    an episode's return stays the environment's own, and the product of the discounts.
-    An episode that ends sooner ends there.
+    The step has the last observation, the undiscounted sum of the rewards, so that the
+    return of an episode does not change, and the product of the discounts. A step stops
+    early at the end of an episode.
     """
 
     def __init__(
@@ -156,10 +164,15 @@ class ActionRepeat(base.PyEnvironmentBaseWrapper):
         times: int,
         handle_auto_reset: bool = True,
     ):
-        """Repeats each action of `env` up to `times` times.
+        """Wraps `env`.
+
+        Args:
+          env: The environment.
+          times: How many times each action is applied.
+          handle_auto_reset: See `PyEnvironment`.
 
         Raises:
-          TypeError: If `times` is no integer.
+          TypeError: If `times` is not an integer.
           ValueError: If `times` is not above 1, or `env` is batched.
         """
         super().__init__(env, handle_auto_reset)

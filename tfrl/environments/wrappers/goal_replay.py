@@ -16,14 +16,15 @@ from tfrl.trajectories import time_step as ts
 class GoalReplayEnvWrapper(base.PyEnvironmentBaseWrapper):
     """Chooses a goal for each episode and writes it into every time step.
 
-    A subclass says where a goal comes from and how a time step looks under one. The
-    same two functions relabel stored experience: `get_goal_from_trajectory` of a later
-    step is a goal that was reached, and `get_trajectory_with_goal` rewrites an earlier
-    step as if that had been its goal (Hindsight Experience Replay, Andrychowicz et al.,
-    2017, arXiv:1707.01495, section 3.3). A subclass that changes the structure of
-    observations overrides `observation_spec`, too.
+    A subclass defines which goal a time step has reached, and how a time step looks
+    with a given goal. The same two functions relabel stored experience:
+    `get_goal_from_trajectory` of a later step gives a goal that was reached, and
+    `get_trajectory_with_goal` rewrites an earlier step as if that had been its goal
+    (Hindsight Experience Replay, Andrychowicz et al., 2017, arXiv:1707.01495, section
+    3.3). A subclass that changes the structure of observations overrides
+    `observation_spec` as well.
 
-    In a batch a goal is a nest of arrays `[B, ...]`, and each member keeps its own
+    In a batch, a goal is a nest of arrays `[B, ...]`, and each member keeps its goal
     until its next episode.
     """
 
@@ -31,14 +32,14 @@ class GoalReplayEnvWrapper(base.PyEnvironmentBaseWrapper):
 
     @abc.abstractmethod
     def get_trajectory_with_goal(self, trajectory: ts.TimeStep, goal: Any) -> Any:
-        """Returns `trajectory`, a time step, as it is when `goal` is the goal.
+        """Returns `trajectory`, a time step, rewritten for the goal `goal`.
 
-        It must not change its argument: what it replaces has to be new.
+        It must not change its argument, but return new arrays.
         """
 
     @abc.abstractmethod
     def get_goal_from_trajectory(self, trajectory: ts.TimeStep) -> Any:
-        """Returns the goal that `trajectory`, a time step, stands for."""
+        """Returns the goal that `trajectory`, a time step, has reached."""
 
     def _get_wrapper_state(self) -> Any:
         return copy.deepcopy(self._goal)
@@ -59,7 +60,7 @@ class GoalReplayEnvWrapper(base.PyEnvironmentBaseWrapper):
         return self.get_trajectory_with_goal(time_step, self._goal)
 
     def _renewed_goal(self, time_step: ts.TimeStep, first: np.ndarray) -> Any:
-        """Returns the goals, new ones for the members that begin an episode."""
+        """Returns the goals; members at a FIRST step get new ones."""
         new = self.get_goal_from_trajectory(time_step)
         if first.all():
             return new

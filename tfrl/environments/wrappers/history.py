@@ -18,8 +18,8 @@ class HistoryWrapper(base.PyEnvironmentBaseWrapper):
     """Observes the last `H` observations, `[H, ...]`, oldest first.
 
     With actions an observation is the dict `{"observation": ..., "action": ...}`, where
-    action `i` is the one that led to observation `i`. What was before the episode is
-    zeros. A batch `[B, H, ...]` has a history for each member.
+    action `i` is the one that led to observation `i`. Steps before the episode are
+    zeros. In a batch, `[B, H, ...]`, each member has its own history.
     """
 
     def __init__(
@@ -33,15 +33,15 @@ class HistoryWrapper(base.PyEnvironmentBaseWrapper):
         """Wraps `env`, whose observations and actions are any nests.
 
         Args:
-          env: The environment.
-          history_length: How many observations, `H`, the current one included.
-          include_actions: Whether the actions are observed, too.
-          tile_first_step_obs: Whether an episode's first observation stands for those
-            before it, in place of zeros.
+          env: The environment. history_length: How many observations, `H`, the current
+          one included. include_actions: Whether the actions are observed as well.
+          tile_first_step_obs: Whether an episode's first observation is repeated for
+          the
+            steps before it, in place of zeros.
           handle_auto_reset: See `PyEnvironment`.
 
         Raises:
-          TypeError: If `history_length` is no integer.
+          TypeError: If `history_length` is not an integer.
           ValueError: If `history_length` is not positive.
         """
         super().__init__(env, handle_auto_reset)
@@ -127,7 +127,7 @@ class HistoryWrapper(base.PyEnvironmentBaseWrapper):
     def _append(
         self, history: np.ndarray, value: np.ndarray, first: np.ndarray, tile: bool
     ) -> np.ndarray:
-        """Returns the history with `value` at its end, begun anew where `first`."""
+        """Returns the history with `value` at its end; `first` starts a new one."""
         value = np.expand_dims(value, self._axis)
         past = history[:, 1:] if self._axis else history[1:]
         if first.any():

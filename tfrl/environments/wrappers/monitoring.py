@@ -1,4 +1,4 @@
-"""Wrappers that change nothing: they count steps, or measure how long these take."""
+"""Wrappers that count steps or profile them, and change nothing else."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tfrl.trajectories import time_step as ts
 
 
 class RunStats(base.PyEnvironmentBaseWrapper):
-    """Counts steps and episodes, those of all members of a batched environment.
+    """Counts steps and episodes, summed over the members of a batched environment.
 
     A LAST step counts as an episode, a FIRST step as a reset.
     """
 
     def __init__(self, env: py_environment.PyEnvironment):
-        """Counts what happens in `env` from now on."""
+        """Wraps `env` and starts to count."""
         super().__init__(env)
         self._episodes = 0
         self._resets = 0
@@ -39,7 +39,7 @@ class RunStats(base.PyEnvironmentBaseWrapper):
 
     @property
     def total_steps(self) -> int:
-        """How many steps were taken, resets not among them."""
+        """How many steps were taken, without resets."""
         return self._total_steps
 
     @property
@@ -85,16 +85,16 @@ class PerformanceProfiler(base.PyEnvironmentBaseWrapper):
         process_profile_fn: Callable[[cProfile.Profile], Any],
         process_steps: int,
     ):
-        """Profiles `env` from now on.
+        """Wraps `env` and starts to profile.
 
         Args:
           env: The environment.
           process_profile_fn: Called with the profile; a new one begins after that.
-          process_steps: After how many steps it is called, resets not counted.
+          process_steps: The number of steps between two calls, without resets.
 
         Raises:
           TypeError: If `process_profile_fn` cannot be called, or `process_steps` is
-            no integer.
+            not an integer.
           ValueError: If `process_steps` is not positive.
         """
         super().__init__(env)

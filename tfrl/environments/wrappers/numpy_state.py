@@ -1,4 +1,4 @@
-"""`NumpyStateWrapper`: environments that `tf.train.Checkpoint` saves and restores."""
+"""`NumpyStateWrapper`: lets `tf.train.Checkpoint` save and restore an environment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tfrl.environments import py_environment
 from tfrl.environments.wrappers import base
 from tfrl.utils import numpy_storage
 
-# What pickle raises, and thread pools, which say NotImplementedError.
+# The exceptions of pickle; pickling a thread pool raises NotImplementedError.
 _PICKLING_ERRORS = (
     AttributeError,
     NotImplementedError,
@@ -25,28 +25,31 @@ _PICKLING_ERRORS = (
 
 
 class NumpyStateWrapper(base.PyEnvironmentBaseWrapper):
-    """Gives an environment a state, and puts that into checkpoints.
+    """Saves any environment that can be pickled, also in checkpoints.
 
     `get_state` and `set_state` work for every environment that can be pickled: one that
-    cannot save its state, such as most of Gymnasium's, is saved as a whole. So a
-    training loop goes on where it was, in mid-episode, once its environment is wrapped
-    in this; it saves what `get_state` returns by itself. In a loop of your own
-    `numpy_state` goes into the checkpoint:
+    cannot save its state, such as most of Gymnasium's, is pickled as a whole. With this
+    wrapper a training loop resumes in mid-episode; `train`'s loops save the result of
+    `get_state`. In a loop of your own put `numpy_state` into the checkpoint:
 
     ```python
     environment = NumpyStateWrapper(suite_gym.load("CartPole-v1"))
     checkpoint = tf.train.Checkpoint(environment=environment.numpy_state)
     ```
 
-    Let it be the outermost wrapper: restoring replaces the environment inside where
-    that was saved as a whole (without what pygame drew on). Checkpoints hold pickles,
-    so restore only your own.
+    Make it the outermost wrapper: restoring replaces the wrapped environment if that
+    was saved as a whole (without the surfaces of pygame). Checkpoints hold pickles,
+    which can run code: restore only checkpoints that you trust.
     """
 
     def __init__(
         self, env: py_environment.PyEnvironment, handle_auto_reset: bool = True
     ):
         """Wraps `env`.
+
+        Args:
+          env: The environment.
+          handle_auto_reset: See `PyEnvironment`.
 
         Raises:
           TypeError: If `env` can neither save its state nor be pickled.
@@ -60,17 +63,17 @@ class NumpyStateWrapper(base.PyEnvironmentBaseWrapper):
 
     @property
     def numpy_state(self) -> numpy_storage.NumpyState:
-        """The state, for `tf.train.Checkpoint`, of the time of each save or restore.
+        """The state for `tf.train.Checkpoint`, read whenever a checkpoint is saved.
 
         Its one array, `environment`, holds the pickled state as uint8.
         """
         return self._numpy_state
 
     def get_state(self) -> Any:
-        """Returns all that `set_state` needs to go on from here; it can be pickled.
+        """Returns everything that `set_state` needs to continue; it can be pickled.
 
         Raises:
-          TypeError: If the environment cannot be pickled any more.
+          TypeError: If the environment can no longer be pickled.
         """
         with contextlib.suppress(NotImplementedError):
             return super().get_state()
@@ -85,7 +88,7 @@ class NumpyStateWrapper(base.PyEnvironmentBaseWrapper):
 
 
 class _EnvironmentState(numpy_storage.NumpyState):
-    """Takes the environment's state when saved, and gives it back when restored."""
+    """Reads the environment's state when saved, and sets it when restored."""
 
     def __init__(self, wrapper: NumpyStateWrapper) -> None:
         super().__init__()
@@ -101,9 +104,9 @@ class _EnvironmentState(numpy_storage.NumpyState):
 
 
 class _WithoutDrawing:
-    """Leaves out what pygame draws on, which cannot be pickled.
+    """Leaves out the surfaces of pygame, which cannot be pickled.
 
-    It is None afterwards, as before the first picture.
+    They are None after restoring, as before the first picture.
     """
 
     def persistent_id(self, value: Any) -> str | None:
@@ -116,7 +119,7 @@ class _Pickler(_WithoutDrawing, pickle.Pickler):
 
 
 class _CloudPickler(_WithoutDrawing, cloudpickle.Pickler):
-    """Takes lambdas, and classes inside of functions, too."""
+    """Pickles lambdas and classes defined in functions as well."""
 
 
 class _Unpickler(pickle.Unpickler):

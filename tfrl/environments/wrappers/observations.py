@@ -1,4 +1,4 @@
-"""Wrappers that choose from observations, and make one vector of them."""
+"""Wrappers that select from observations, or flatten them to one vector."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ObservationFilterWrapper(base.PyEnvironmentBaseWrapper):
 
         Args:
           env: The environment.
-          idx: The indices of the elements, in the order to have them in; negative ones
+          idx: The indices of the elements, in the order of the result; negative ones
             count from the end.
           handle_auto_reset: See `PyEnvironment`.
 
@@ -71,7 +71,7 @@ class FlattenObservationsWrapper(base.PyEnvironmentBaseWrapper):
     """Observes one vector `[N]` in place of a nest of arrays of any shapes.
 
     The elements follow the nest's order (dicts by sorted key), each array row by row.
-    Bounds are lost.
+    The spec of the vector has no bounds.
     """
 
     def __init__(
@@ -84,13 +84,14 @@ class FlattenObservationsWrapper(base.PyEnvironmentBaseWrapper):
 
         Args:
           env: The environment.
-          observations_allowlist: The keys to keep of observations that are a dict; None
+          observations_allowlist: The keys to keep, if observations are a dict; None
             keeps all.
           handle_auto_reset: See `PyEnvironment`.
 
         Raises:
-          ValueError: If a list is given and the observations are no dict, or it has
-            other keys or none, or if the dtypes of what is kept differ.
+          ValueError: If `observations_allowlist` is given and the observations are not
+            a dict, or it is empty or has unknown keys; or if the kept observations have
+            different dtypes.
         """
         super().__init__(env, handle_auto_reset)
         spec = env.observation_spec()

@@ -22,8 +22,8 @@ def test_require_names_what_is_missing_and_how_to_install_it():
     with pytest.raises(ImportError) as error:
         extras.require("suite", "pip install x", "json", "nothing", note="tomorrow")
     assert str(error.value) == (
-        "suite: got no module 'nothing', expected the packages the suite needs; install "
-        "them with: pip install x (tomorrow)"
+        "suite: got no module 'nothing', expected the packages the suite needs; "
+        "install them with: pip install x (tomorrow)"
     )
 
 

@@ -189,9 +189,9 @@ def test_a_file_that_was_cut_off_is_an_error_that_names_it(tmp_path, missing_byt
 @pytest.mark.parametrize("content", [b"hi", b"this is a letter to an old friend"])
 def test_a_file_of_another_kind_is_an_error_that_names_it(tmp_path, content):
     (tmp_path / "letter").write_bytes(content)
-    with pytest.raises(ValueError, match=r"letter record 0: .* it is no TFRecord file"):
+    with pytest.raises(ValueError, match=r"letter record 0: .* it is not a TFRecord"):
         load_tfrecord_dataset(str(tmp_path / "letter"), spec=SPEC)
-    with pytest.raises(ValueError, match=r"letter record 0: .* it is no TFRecord file"):
+    with pytest.raises(ValueError, match=r"letter record 0: .* it is not a TFRecord"):
         parse_encoded_spec_from_file(str(tmp_path / "letter"))
 
 

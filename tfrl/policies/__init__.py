@@ -1,7 +1,7 @@
-"""Policies: from a time step to an action.
+"""Policies, which map time steps to actions.
 
 A `TFPolicy` works on batches of tensors, eagerly and inside a `tf.function`; a
-`PyPolicy` works on NumPy arrays; `PyTFEagerPolicy` makes the second of the first.
+`PyPolicy` works on NumPy arrays; `PyTFEagerPolicy` turns the first into the second.
 `PolicySaver` writes a policy as a SavedModel that acts with TensorFlow alone.
 
 >>> import tensorflow as tf

@@ -46,7 +46,7 @@ class ActorPolicy(tf_policy.TFPolicy):
           policy_state_spec: A nest of specs; by default the network's `state_spec`.
           info_spec: A nest of specs of `PolicyStep.info`.
           observation_normalizer: An object whose `normalize(observation)` is applied to
-            what the network sees.
+            the network's input.
           clip: Whether `action` clips to the bounds of `action_spec`.
           training: Whether the network is called in training mode.
           observation_and_action_constraint_splitter: See `TFPolicy`; the network is
@@ -90,7 +90,7 @@ class ActorPolicy(tf_policy.TFPolicy):
 
     @property
     def observation_normalizer(self) -> Any:
-        """What normalises the observations, None if nothing does."""
+        """The normalizer of the observations, or None."""
         return self._observation_normalizer
 
     def _variables(self) -> Sequence[Any]:

@@ -15,8 +15,8 @@ class AsyncPolicySaver:
     """A `PolicySaver` whose saves run in a background thread, one at a time.
 
     A save that is asked for while another is running is skipped, with a line in the
-    log. Variables are read as they are when the thread comes to them: training that
-    goes on meanwhile may change some before and some after they are written. Everything
+    log. The thread reads each variable when it gets to it, so training that goes on
+    at the same time may change some before and some after they are written. Everything
     else is passed on to the wrapped saver.
     """
 
@@ -87,7 +87,7 @@ class AsyncPolicySaver:
         self._running = self._thread.submit(save, export_dir)
 
     def _raise_failure(self) -> None:
-        """Raises what the last save raised, once."""
+        """Raises the exception of the last save, once."""
         if self._running is None or not self._running.done():
             return
         failure, self._running = self._running.exception(), None
@@ -98,7 +98,7 @@ class AsyncPolicySaver:
             ) from failure
 
     def __getattr__(self, name: str) -> Any:
-        # What the wrapped saver has besides.
+        # Further attributes of the wrapped saver.
         if name == "_policy_saver":
             raise AttributeError(name)
         return getattr(self._policy_saver, name)

@@ -36,8 +36,8 @@ class BatchedPyPolicy(py_policy.PyPolicy):
 
         Args:
           policies: Policies that act on single time steps, all of the same specs.
-          multithreading: Whether each acts in a thread of its own; what they share must
-            then be locked. With False they act one after the other in the caller's
+          multithreading: Whether each acts in a thread of its own; whatever they share
+            must then be locked. With False they act one after the other in the caller's
             thread.
 
         Raises:

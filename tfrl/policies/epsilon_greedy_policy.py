@@ -139,7 +139,7 @@ class EpsilonGreedyPolicy(wrapper_policy.WrapperPolicy):
     def _draw_once(
         self, time_step: ts.TimeStep, epsilon: tf.Tensor, seed: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns where to explore and with which actions, `[B]`, by one random op."""
+        """Returns which entries explore, and their actions, `[B]`, by one random op."""
         (spec,) = tf.nest.flatten(self._action_spec)
         batch = utils.outer_shape(time_step)
         shape = [2, *batch] if isinstance(batch, tf.TensorShape) else [2, batch[0]]

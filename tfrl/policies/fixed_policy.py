@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class FixedPolicy(tf_policy.TFPolicy):
-    """Takes one and the same action at each time step."""
+    """Takes the same action at each time step."""
 
     _needs_seed = False
 
@@ -44,7 +44,7 @@ class FixedPolicy(tf_policy.TFPolicy):
           action_spec: A nest of specs.
           emit_log_probability: Whether `info` holds log-probabilities, which are 0.
           policy_info: A nest with the structure of `info_spec`: what `info` is,
-            besides. Values of the shapes of `info_spec` are repeated for each entry of
+            too. Values of the shapes of `info_spec` are repeated for each entry of
             the batch.
           info_spec: See `TFPolicy`.
           name: The module's name.
@@ -118,7 +118,7 @@ class FixedPolicy(tf_policy.TFPolicy):
 def _as_arrays(actions: Any, action_spec: Any) -> Any:
     """Returns `actions` as arrays of the dtypes and shapes of the spec."""
     try:
-        # Up to the specs only: what is below may be lists of numbers.
+        # Only as deep as the specs: below them may be lists of numbers.
         arrays = tree.map_structure_up_to(action_spec, np.asarray, actions)
     except (TypeError, ValueError) as error:
         raise ValueError(

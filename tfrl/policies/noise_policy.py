@@ -1,4 +1,4 @@
-"""What policies that add noise to another's continuous actions have in common."""
+"""The base class of policies that add noise to another's continuous actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Side information that is added to another policy's, such as a model's number."""
+"""Adds side information to another policy's, such as the number of a model."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class PolicyInfoUpdaterWrapper(wrapper_policy.WrapperPolicy):
           info_spec: A dict of specs: `info` after the update.
           updater_fn: Takes the wrapped policy's `PolicyStep` (whose action holds
             distributions where `distribution` is called) and returns a dict of tensors,
-            or nests of them, `[B, ...]`, that are added to `info` or replace what is
+            or nests of them, `[B, ...]`, that are added to `info` or replace entries
             there.
           name: The module's name.
 
@@ -92,7 +92,7 @@ def _check_dict(argument: str, info_spec: Any) -> None:
     if not isinstance(tensor_spec.from_spec(info_spec), Mapping):
         raise ValueError(
             f"{argument}: got {info_spec}, expected a dict of specs, as updater_fn "
-            "adds entries by name; put what is there into a dict."
+            "adds entries by name; put the info into a dict."
         )
 
 

@@ -29,7 +29,7 @@ def load(
 def materialize_saved_model(
     saved_model_path: str, checkpoint_path: str, output_path: str
 ) -> None:
-    """Writes a saved policy made of one's graph and another's variables.
+    """Writes a saved policy with the graph of one and the variables of another.
 
     Args:
       saved_model_path: A directory that `PolicySaver.save` wrote.

@@ -48,7 +48,7 @@ __all__ = [
     "specs_from_collect_data_spec",
 ]
 
-# Turns what the saved `action` takes into the pair (time_step, policy_state).
+# Turns the arguments of the saved `action` into the pair (time_step, policy_state).
 InputFnType = Callable[[Any], tuple[Any, Any]]
 InputFnAndSpecType = tuple[InputFnType, Any]
 
@@ -102,7 +102,7 @@ class PolicySaver:
           TypeError: `policy` is not a `TFPolicy`, or `metadata` not a dict of
             variables.
           ValueError: `batch_size` is neither None nor a positive integer, `train_step`
-            is no variable, or names are missing or collide.
+            is not a variable, or names are missing or collide.
         """
         _check_arguments(policy, batch_size, train_step, metadata)
         self._raw_policy = policy
@@ -213,8 +213,8 @@ class PolicySaver:
 
         Args:
           name: The attribute under which the loaded model has it.
-          fn: What to add, together with the variables that it uses.
-          assets: Whatever else it uses and is to be saved.
+          fn: The function to add, together with the variables that it uses.
+          assets: Further resources of `fn` to save.
 
         Raises:
           ValueError: The name is taken.
@@ -257,13 +257,13 @@ class PolicySaver:
             tf.saved_model.VARIABLES_FILENAME,
         )
         # The children as in the SavedModel, whose variables it may stand in for; and
-        # the policy as a whole, for whoever reads it into `Checkpoint(policy=loaded)`.
+        # the policy as a whole, to be read into `Checkpoint(policy=loaded)`.
         children = tf.train.TrackableView.children(self._policy)
         checkpoint = tf.train.Checkpoint(policy=self._policy, **children)
         checkpoint.write(prefix, options=options)
 
     def _trace_action(self) -> Any:
-        """Returns `action`, traced for what the SavedModel is to accept."""
+        """Returns `action`, traced for the inputs that the SavedModel accepts."""
         if self._input_fn_and_spec is not None:
             example_spec = saved_model.add_outer_dims(
                 self._action_input_spec[0], [self._batch_size]
@@ -361,7 +361,7 @@ class PolicySaver:
         self._track_captures()
 
     def _track_captures(self) -> None:
-        """Tracks what the functions use: a SavedModel holds only what is tracked."""
+        """Tracks what the functions capture, since a SavedModel holds nothing else."""
         self._policy.captured_variables = variables.as_tf_variables(
             variable for function in self._traced for variable in function.variables
         )

@@ -19,7 +19,7 @@ class EpsilonGreedyPolicy(py_policy.PyPolicy):
     """Takes a random action with probability epsilon, else that of another policy.
 
     Each entry of a batch decides for itself. The state is that of `greedy_policy`,
-    which is not asked at all where every entry explores and it has none.
+    which is not called where it is stateless and every entry explores.
     """
 
     def __init__(

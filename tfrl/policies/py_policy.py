@@ -41,7 +41,7 @@ class PyPolicy(hooks.RefusesOverrides, abc.ABC):
           policy_state_spec: A nest of specs, `()` for a stateless policy.
           info_spec: A nest of specs of `PolicyStep.info`.
           observation_and_action_constraint_splitter: A function from an observation to
-            the pair (what the policy sees, mask of valid actions).
+            the pair (input of the policy, mask of valid actions).
         """
         self._time_step_spec = tensor_spec.to_nest_array_spec(time_step_spec)
         self._action_spec = tensor_spec.to_nest_array_spec(action_spec)
@@ -76,7 +76,7 @@ class PyPolicy(hooks.RefusesOverrides, abc.ABC):
         return self._action(time_step, policy_state, seed=seed)
 
     def get_initial_state(self, batch_size: int | None = None) -> types.NestedArray:
-        """Returns the state to begin with, `[batch_size, ...]`; `()` if stateless."""
+        """Returns the initial state, `[batch_size, ...]`; `()` if stateless."""
         return self._get_initial_state(batch_size)
 
     @property
@@ -101,7 +101,7 @@ class PyPolicy(hooks.RefusesOverrides, abc.ABC):
 
     @property
     def policy_step_spec(self) -> policy_step.PolicyStep:
-        """Specs of what `action` returns."""
+        """Specs of the result of `action`."""
         return self._policy_step_spec
 
     @property
@@ -126,7 +126,7 @@ class PyPolicy(hooks.RefusesOverrides, abc.ABC):
         policy_state: types.NestedArray,
         seed: int | None = None,
     ) -> policy_step.PolicyStep:
-        """Does the work of `action`."""
+        """Chooses the action; see `action`."""
 
     def _get_initial_state(self, batch_size: int | None) -> types.NestedArray:
         """Returns zeros that match `policy_state_spec`."""

@@ -24,7 +24,7 @@ class PyTFEagerPolicyBase(py_policy.PyPolicy):
     """Feeds arrays to a policy on tensors, adding and removing the batch dimension.
 
     The policy state stays a nest of tensors with batch dimension, since it is only
-    handed back.
+    passed back.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class PyTFEagerPolicyBase(py_policy.PyPolicy):
         policy_state: types.NestedArray,
         seed: int | None = None,
     ) -> policy_step.PolicyStep:
-        # Tensors, because each new array would be traced anew.
+        # Tensors, because each new array would cause a new trace.
         as_tensor = _batched_tensor if self._batch_time_steps else tf.convert_to_tensor
         time_step = tf.nest.map_structure(as_tensor, time_step)
         if tf.nest.flatten(policy_state):
@@ -95,9 +95,9 @@ def _batched_tensor(array: Any) -> tf.Tensor:
 
 
 def _traced_action(policy: Any) -> Any:
-    """Returns the `tf.function` of an action, the same for as long as possible."""
+    """Returns `policy.action` as a `tf.function`, the policy's own if possible."""
     if isinstance(policy, tf_policy.TFPolicy) and policy._is_pure_tensorflow():
-        # Programs make a new policy for every few episodes.
+        # Programs create a policy every few episodes; this keeps their trace.
         return policy._traced_action.function(policy)
     return common.function(
         lambda time_step, policy_state, seed: policy.action(
@@ -197,7 +197,7 @@ class SavedModelPyTFEagerPolicy(PyTFEagerPolicyBase):
         return int(self._policy.get_train_step())
 
     def get_train_step_from_last_restored_checkpoint_path(self) -> int | None:
-        """The number at the end of the last restored checkpoint's path, if any."""
+        """The number at the end of the last restored checkpoint's path, or None."""
         return self._train_step_from_last_restored_checkpoint_path
 
     def get_metadata(self) -> dict[str, tf.Tensor]:

@@ -126,7 +126,7 @@ class QPolicy(tf_policy.TFPolicy):
         return q_values, policy_state
 
     def _values_of(self, network_output: tf.Tensor) -> tf.Tensor:
-        """Returns the values `[B, num_actions]` that the network's output means."""
+        """Returns the values `[B, num_actions]` of the network's output."""
         return network_output
 
     def _greedy_action(

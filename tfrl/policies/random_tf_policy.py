@@ -70,7 +70,7 @@ class RandomTFPolicy(tf_policy.TFPolicy):
         )
         if masked:
             _check_maskable(action_spec)
-        # What is drawn from a bounded spec lies within its bounds.
+        # Samples of a bounded spec lie within its bounds.
         super().__init__(
             time_step_spec,
             action_spec,

@@ -25,7 +25,7 @@ class ScriptedPyPolicy(py_policy.PyPolicy):
     ```
 
     The policy state is `[index, count]`: the entry of the script that is running, and
-    how many of its steps are done. A new episode starts the script anew with
+    how many of its steps are done. A new episode restarts the script with
     `get_initial_state()`.
     """
 
@@ -107,5 +107,5 @@ def _as_array(spec: Any, value: Any) -> np.ndarray:
     given = np.asarray(value)
     array = given.astype(spec.dtype)
     if not np.issubdtype(spec.dtype, np.floating) and not np.array_equal(array, given):
-        raise ValueError(f"{value!r} is no {np.dtype(spec.dtype).name}.")
+        raise ValueError(f"{value!r} is not of dtype {np.dtype(spec.dtype).name}.")
     return array

@@ -1,8 +1,8 @@
-"""`TFPolicy`: what every policy on tensors has in common.
+"""`TFPolicy`, the base class of policies on tensors.
 
-The public methods are a shell around the protected ones that a subclass writes. The
-shell checks structures, dtypes and shapes while Python runs (in a `tf.function`: while
-it is traced), so that the graph holds nothing but the policy's own work.
+The public methods wrap the protected ones that a subclass writes. They check
+structures, dtypes and shapes while Python runs (in a `tf.function`: while it is
+traced), so that the graph holds nothing but the policy's own work.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
           automatic_state_reset: Whether the state of a batch entry is replaced by the
             initial state where its time step is FIRST.
           observation_and_action_constraint_splitter: A function from an observation to
-            the pair (what the network sees, mask of valid actions `[B, num_actions]`).
+            the pair (input of the network, mask of valid actions `[B, num_actions]`).
           validate_args: Whether inputs and outputs are checked against the specs.
           name: The module's name.
           seed: Seed of the policy's own random stream, which `action` draws from when
@@ -163,7 +163,7 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
     def _act(
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor, seed: Any
     ) -> policy_step.PolicyStep:
-        """Does what `action` says."""
+        """Chooses actions; see `action`."""
         time_step, policy_state = self._prepare(time_step, policy_state)
         step = self._action(
             time_step=time_step,
@@ -209,7 +209,7 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
     def get_initial_state(
         self, batch_size: int | tf.Tensor | None
     ) -> types.NestedTensor:
-        """Returns the state to begin with, `[batch_size, ...]`; `()` if stateless.
+        """Returns the initial state, `[batch_size, ...]`; `()` if stateless.
 
         A `batch_size` of None leaves out the batch dimension.
         """
@@ -217,7 +217,7 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
 
     @final
     def variables(self) -> Sequence[Any]:
-        """The variables that decide how the policy acts, as the networks list them."""
+        """The variables that determine the actions, in the order of the networks."""
         return list(self._variables())
 
     def update(
@@ -261,7 +261,7 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
 
     @property
     def policy_step_spec(self) -> policy_step.PolicyStep:
-        """Specs of what `action` returns."""
+        """Specs of the result of `action`."""
         return self._policy_step_spec
 
     @property

@@ -25,7 +25,7 @@ def map_tensor_spec_to_dtypes_list(t_spec: types.NestedTensorSpec) -> list[tf.DT
 
 
 class TFPyPolicy(tf_policy.TFPolicy):
-    """Runs a `PyPolicy` inside TensorFlow graphs, by one `tf.numpy_function` a call.
+    """Runs a `PyPolicy` in TensorFlow graphs, with one `tf.numpy_function` per call.
 
     It has no distribution and no variables, its actions are not clipped, its state is
     not reset, and it cannot be saved. A `seed` reaches the policy as one integer; none
@@ -134,7 +134,7 @@ class TFPyPolicy(tf_policy.TFPolicy):
     def _call(
         self, function: Callable[..., Any], inputs: list[Any], spec: Any, outer: Any
     ) -> Any:
-        """Returns what `function` returns, as tensors `[*outer, ...]` of `spec`."""
+        """Returns the result of `function` as tensors `[*outer, ...]` of `spec`."""
         specs = tf.nest.flatten(spec)
         adds_batch = len(outer) == 1 and not self._py_policy_is_batched
 
@@ -142,7 +142,7 @@ class TFPyPolicy(tf_policy.TFPolicy):
             python_threads.keep_thread_state()
             outputs = function(*arguments)
             nest_utils.assert_same_structure(
-                outputs, spec, message=f"{self.name}: what the policy returned"
+                outputs, spec, message=f"{self.name}: result of the policy"
             )
             arrays = [
                 np.asarray(output, leaf.dtype.as_numpy_dtype)

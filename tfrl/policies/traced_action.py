@@ -1,4 +1,4 @@
-"""Actions that are asked for again and again outside of any graph.
+"""Traces the actions of policies that are called eagerly again and again.
 
 Run operation by operation, an action of a small network takes ten times as long as its
 graph. So a policy that is called eagerly a few times is traced, and the trace is kept
@@ -23,7 +23,7 @@ _EAGER_CALLS = 8
 
 
 class TracedAction:
-    """The trace of one policy's `_act`, which that policy holds."""
+    """Holds the trace of one policy's `_act`."""
 
     def __init__(self) -> None:
         self._num_calls = 0
@@ -45,7 +45,7 @@ class TracedAction:
         return self._function
 
     def call(self, policy: Any, time_step: Any, policy_state: Any, seed: Any) -> Any:
-        """Returns the step of an eager call; None if it is to be run as it is."""
+        """Returns the step of an eager call; None if the policy must run eagerly."""
         if self._num_calls < 0 or tf.config.functions_run_eagerly():
             return None
         self._num_calls += 1
@@ -82,7 +82,7 @@ def has_known_layers(network: Any) -> bool:
 
 
 def _are_arrays(values: Any) -> bool:
-    # A trace would be made for every new number.
+    # Every new number would cause a new trace.
     return all(
         isinstance(leaf, tf.Tensor | np.ndarray) for leaf in tf.nest.flatten(values)
     )

@@ -1,4 +1,4 @@
-"""What several policies share: discrete actions, masks of valid ones, modes."""
+"""Helpers of policies: discrete actions, masks of valid ones, modes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def check_zero_minimum(action_spec: tensor_spec.BoundedTensorSpec) -> None:
 
 
 def network_observation_spec(observation_spec: Any, splitter: Any) -> Any:
-    """Returns the specs of what the network sees: the first half of a split, or all."""
+    """Returns the specs of the network's input: the first part of a split, or all."""
     return observation_spec if splitter is None else splitter(observation_spec)[0]
 
 
@@ -95,7 +95,7 @@ def mask_values(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
 def masked_argmax(
     input_tensor: tf.Tensor, mask: tf.Tensor, output_type: tf.DType = tf.int32
 ) -> tf.Tensor:
-    """Returns the argmax over the allowed entries of each row, -1 if there is none.
+    """Returns the argmax over the allowed entries of each row, -1 if all are forbidden.
 
     Args:
       input_tensor: `[B, N]`, floats.
@@ -109,7 +109,7 @@ def masked_argmax(
 
 
 def random_valid_index(mask: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
-    """Draws one of the valid entries of each row, all alike probable: int32 `[...]`.
+    """Draws one of the valid entries of each row uniformly: int32 `[...]`.
 
     Args:
       mask: `[..., num_actions]`, booleans or numbers; 0 marks an invalid action. A row
@@ -149,7 +149,7 @@ def check_continuous(action_spec: Any, policy: str) -> None:
 
     Args:
       action_spec: A nest of specs.
-      policy: The class that needs them so, for the error text.
+      policy: The class that needs them, for the error text.
     """
     for path, spec in nest_utils.flatten_with_joined_paths(action_spec):
         if not tensor_spec.is_continuous(spec):

@@ -1,4 +1,4 @@
-"""Checks of what goes into and comes out of a policy, against its specs.
+"""Checks of a policy's inputs and outputs against its specs.
 
 All of them look at structures, dtypes and static shapes only: they add no operation to
 a graph and cost nothing once a `tf.function` is traced.
@@ -84,7 +84,7 @@ def check_policy_step(
         step,
         spec,
         message=(
-            f"{policy_name}: what the policy returned does not have the structure of "
+            f"{policy_name}: the policy's result does not have the structure of "
             "policy_step_spec"
         ),
     )
@@ -97,7 +97,7 @@ def _as_tensor(value: Any) -> Any:
 def _check_leaf(
     where: str, value: Any, spec: Any, outer_rank: tuple[str, int] | None
 ) -> tuple[str, int] | None:
-    """Checks one tensor; returns the outer rank that it sets for those after it."""
+    """Checks one tensor; returns the outer rank that the next ones must have."""
     if not isinstance(spec, tf.TensorSpec):  # Sparse and ragged tensors.
         return outer_rank
     if value.dtype != spec.dtype:

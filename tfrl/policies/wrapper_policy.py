@@ -1,4 +1,4 @@
-"""What policies that act by another policy have in common."""
+"""The base class of policies that wrap another policy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class WrapperPolicy(tf_policy.TFPolicy):
-    """Has the specs, flags, variables and initial state of the policy it wraps.
+    """Takes the specs, flags, variables and initial state of the wrapped policy.
 
     A subclass writes `_action` or `_distribution`, as of any `TFPolicy`.
     """
@@ -60,7 +60,7 @@ class WrapperPolicy(tf_policy.TFPolicy):
 
     @property
     def wrapped_policy(self) -> tf_policy.TFPolicy:
-        """The policy that this one acts by."""
+        """The wrapped policy."""
         return self._wrapped_policy
 
     def _variables(self) -> Sequence[Any]:

@@ -1,8 +1,8 @@
-"""Replay buffers: in-process storage of experience, written in and sampled from.
+"""Replay buffers: storage of experience, which is written to and sampled from.
 
 `TFUniformReplayBuffer` keeps everything in `tf.Variable`s and works inside a graph, and
-so does `TFPrioritizedReplayBuffer`, which samples often what there is much to learn
-from. `EpisodicReplayBuffer` keeps whole episodes. `PyUniformReplayBuffer` keeps NumPy
+so does `TFPrioritizedReplayBuffer`, which samples frames with large TD errors more
+often. `EpisodicReplayBuffer` keeps whole episodes. `PyUniformReplayBuffer` keeps NumPy
 arrays, and `PyHashedReplayBuffer` each image of stacked images once.
 
 >>> import tensorflow as tf

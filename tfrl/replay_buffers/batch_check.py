@@ -1,4 +1,4 @@
-"""Checks that what is written into a buffer fits its spec, and says what does not."""
+"""Checks that items to write into a buffer match its spec."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class BatchCheck:
     def __init__(
         self, data_spec: types.NestedTensorSpec, batch_size: int | None
     ) -> None:
-        """Notes what to expect: each leaf `[batch_size, *spec shape]`.
+        """Prepares checks of leaves `[batch_size, *spec shape]`.
 
         Args:
           data_spec: A nest of `tf.TensorSpec`s.
@@ -55,7 +55,7 @@ class BatchCheck:
 
 
 class _Leaf(NamedTuple):
-    """What is expected at one place in the nest of items."""
+    """The dtype and shape expected at one place in the nest of items."""
 
     path: str
     dtype: tf.DType

@@ -41,7 +41,7 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
     Writers carry the numbers of the episodes that they write to: `create_episode_ids`
     gives the first ones, and every write returns those to use next.
     `StatefulEpisodicReplayBuffer` keeps them for a driver. Writing to an episode that
-    has been replaced meanwhile does nothing. Several writers must take turns.
+    has been replaced in the meantime does nothing. Several writers must take turns.
     """
 
     def __init__(
@@ -64,9 +64,9 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
           data_spec: A nest of `tf.TensorSpec`s of one frame.
           capacity: How many episodes are kept.
           completed_only: Whether only episodes that have ended are given out.
-          buffer_size: Accepted and not used: episodes are drawn anew for each element
-            of a dataset.
-          name_prefix: What the variables' names begin with.
+          buffer_size: Accepted and not used: each element of a dataset draws its own
+            episode.
+          name_prefix: The prefix of the variables' names.
           device: Where the variables live; None leaves it to TensorFlow.
           seed: Of the sampling; None follows `tf.random.set_seed`.
           begin_episode_fn: Takes what is written and returns where a new episode
@@ -109,12 +109,12 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
 
     @property
     def num_writes(self) -> tf.Variable:
-        """How many writes have added frames, an int64 variable."""
+        """The number of writes that have added frames, an int64 variable."""
         return self._store.num_writes
 
     @property
     def name_prefix(self) -> str:
-        """What the variables' names begin with."""
+        """The prefix of the variables' names."""
         return self._name_prefix
 
     def create_episode_ids(self, num_episodes: Any = None) -> tf.Tensor:
@@ -144,7 +144,8 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
           The episodes' ids, int64 `[N]`; new ones where an episode began.
 
         Raises:
-          ValueError: If the items do not fit the data spec, or the ids are no vector.
+          ValueError: If the items do not fit the data spec, or the ids are not a
+            vector.
         """
         items = self._check_batch(items)
         episode_ids = episodic_arguments.checked_ids(episode_ids, rank=1)
@@ -168,8 +169,8 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
           The episode's id, int64 `[]`; a new one if the sequence begins an episode.
 
         Raises:
-          ValueError: If the items do not fit the data spec, or the id or what the
-            episode functions return is no scalar.
+          ValueError: If the items do not fit the data spec, or the id or the result of
+            an episode function is not a scalar.
         """
         items = self._check_batch(items)
         episode_ids = episodic_arguments.checked_ids(episode_id, rank=0)[tf.newaxis]
@@ -214,7 +215,7 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
             return tf.tensor_scatter_nd_update(episode_ids, indices[:, None], begun)
 
     def extract(self, locations: Any, clear_data: bool = False) -> Episodes:
-        """Returns the episodes in the rows `locations`, `[N]`, and may empty these."""
+        """Returns the episodes in rows `locations`, `[N]`; may empty the rows."""
         rows = tf.cast(locations, tf.int64)
         with replay_buffer.placed(self._device), tf.name_scope("extract"):
             episodes = Episodes(
@@ -266,7 +267,7 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
         sequence_preprocess_fn: Callable[[Any], Any] | None,
         num_parallel_calls: int | None,
     ) -> tf.data.Dataset:
-        """Goes through the episodes, the oldest first, and in each through its windows.
+        """Iterates over the episodes, the oldest first, and over the windows of each.
 
         Windows do not cross from one episode to the next. The last window of an episode
         may be shorter, unless they are batched.
@@ -308,12 +309,12 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
         return self._reader.gather_all()
 
     def _clear(self, clear_all_variables: bool = False) -> None:
-        """Empties all episodes, which go on with their ids unless these go as well."""
+        """Empties all episodes; their ids stay valid unless `clear_all_variables`."""
         self._store.clear(forget_ids=clear_all_variables)
 
 
 class StatefulEpisodicReplayBuffer(replay_buffer.ReplayBuffer):
-    """An `EpisodicReplayBuffer` that keeps one writer's episode ids, say a driver's."""
+    """An `EpisodicReplayBuffer` that keeps the episode ids of one writer."""
 
     def __init__(
         self, replay_buffer: EpisodicReplayBuffer, num_episodes: int | None = None
@@ -326,7 +327,7 @@ class StatefulEpisodicReplayBuffer(replay_buffer.ReplayBuffer):
             size; None writes one, by `add_sequence`.
 
         Raises:
-          TypeError: If `replay_buffer` is no `EpisodicReplayBuffer`.
+          TypeError: If `replay_buffer` is not an `EpisodicReplayBuffer`.
           ValueError: If `num_episodes` is larger than the capacity.
         """
         if not isinstance(replay_buffer, EpisodicReplayBuffer):

@@ -1,4 +1,4 @@
-"""A table of rows that grow: each holds one episode, of any length."""
+"""A table whose rows hold one episode each, of any length."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class EpisodicTable(tf.Module, tracking.Untracked):
-    """`capacity` rows, each a sequence of items that match `tensor_spec`.
+    """Holds `capacity` rows, each a sequence of items that match `tensor_spec`.
 
     Rows are TensorLists, kept in one variable `[capacity]` of dtype variant for each
     leaf, a *slot*. Adding a frame copies references to the episode's frames, not the
@@ -36,7 +36,7 @@ class EpisodicTable(tf.Module, tracking.Untracked):
           name_prefix: What the variables' names begin with.
 
         Raises:
-          ValueError: If a leaf is no `tf.TensorSpec` of fully defined shape.
+          ValueError: If a leaf is not a `tf.TensorSpec` of fully defined shape.
         """
         super().__init__(name=name_prefix)
         names = table.slot_names(tensor_spec)
@@ -155,7 +155,7 @@ class EpisodicTable(tf.Module, tracking.Untracked):
         )
 
     def _update(self, rows: tf.Tensor, lists: Any) -> Any:
-        """Returns the op that puts `lists` at `rows` (None if eager)."""
+        """Writes `lists` to `rows`; returns the operation (None if eager)."""
         return tf.group(
             *(
                 self._storage[name].scatter_update(tf.IndexedSlices(new, rows))

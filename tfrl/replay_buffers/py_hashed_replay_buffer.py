@@ -1,7 +1,8 @@
 """A ring of trajectories in NumPy arrays that keeps each image of a stack once.
 
 A stack of the last four images shares three of them with the next one, and a replay
-buffer of stacks holds every image four times. This one cuts the stacks up.
+buffer of stacks holds every image four times. This one stores the images of a stack one
+by one.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class FrameBuffer(tf.train.experimental.PythonState):
-    """Arrays, each kept once however often it is added, and called by a key.
+    """Stores each distinct array once, under a key.
 
     Keys come from the contents, by a hash that is the same in every process; arrays
     that differ never share one. `len` is the number of different arrays. One thread at
@@ -60,14 +61,14 @@ class FrameBuffer(tf.train.experimental.PythonState):
         return np.array([self.add_frame(frame) for frame in slices], np.int64)
 
     def decompress(self, observation: np.ndarray, split_axis: int = -1) -> np.ndarray:
-        """Returns what `compress` was given for these keys.
+        """Returns the array that `compress` was given for these keys.
 
         Args:
           observation: The keys, int64 `[..., n]`.
           split_axis: As it was; counted from the back if there are outer dimensions.
 
         Raises:
-          KeyError: If a key is none of this buffer's.
+          KeyError: If this buffer has no such key.
         """
         keys = np.asarray(observation)
         arrays = [
@@ -77,7 +78,7 @@ class FrameBuffer(tf.train.experimental.PythonState):
         return np.stack(arrays).reshape([*keys.shape[:-1], *arrays[0].shape])
 
     def on_delete(self, observation: np.ndarray, split_axis: int = -1) -> None:
-        """Takes arrays out, by their keys `[n]`, that were added once more than this.
+        """Drops one reference to each of `keys`, `[n]`, and arrays without any.
 
         Args:
           observation: The keys, int64 `[n]`.
@@ -90,7 +91,7 @@ class FrameBuffer(tf.train.experimental.PythonState):
                 del self._counts[key], self._frames[key]
 
     def clear(self) -> None:
-        """Takes all arrays out."""
+        """Removes all arrays."""
         self._frames.clear()
         self._counts.clear()
 
@@ -124,7 +125,7 @@ class FrameBuffer(tf.train.experimental.PythonState):
 class PyHashedReplayBuffer(py_uniform_replay_buffer.PyUniformReplayBuffer):
     """A `PyUniformReplayBuffer` of trajectories that stores each image once.
 
-    The observation is cut up along its last axis, as for the images `[84, 84, 4]` of
+    The observation is split along its last axis, as for the images `[84, 84, 4]` of
     `FrameStack`, and slices that are equal are stored once, wherever they come from.
     """
 
@@ -147,7 +148,7 @@ class PyHashedReplayBuffer(py_uniform_replay_buffer.PyUniformReplayBuffer):
           seed: Of the sampling; None follows `tf.random.set_seed`.
 
         Raises:
-          ValueError: If `data_spec` is no such `Trajectory`, or `capacity` is not
+          ValueError: If `data_spec` is not such a `Trajectory`, or `capacity` is not
             positive.
         """
         if not isinstance(data_spec, trajectory.Trajectory):
@@ -199,7 +200,7 @@ class PyHashedReplayBuffer(py_uniform_replay_buffer.PyUniformReplayBuffer):
 
 
 def _equal(frame: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two arrays are the same bit by bit, in the same form."""
+    """Whether two arrays have the same dtype, shape and bits."""
     return frame is other or (
         (frame.shape, frame.dtype) == (other.shape, other.dtype)
         and frame.tobytes() == other.tobytes()

@@ -43,7 +43,7 @@ class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
           seed: Of the sampling; None follows `tf.random.set_seed`.
 
         Raises:
-          ValueError: If `capacity` is not positive, or a leaf is no `ArraySpec`.
+          ValueError: If `capacity` is not positive, or a leaf is not an `ArraySpec`.
         """
         replay_buffer.check_count("capacity", capacity, optional=False)
         super().__init__(data_spec, int(capacity))
@@ -60,7 +60,7 @@ class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
 
     @property
     def size(self) -> int:
-        """How many frames the buffer holds now."""
+        """The number of frames in the buffer."""
         return int(self._state.size)
 
     def _encoded_data_spec(self) -> Any:
@@ -72,11 +72,11 @@ class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
         return item
 
     def _decode(self, items: Any) -> Any:
-        """Returns stored frames, with any outer dimensions, as they were."""
+        """Returns the original form of stored frames, with any outer dimensions."""
         return items
 
     def _on_delete(self, encoded_item: Any) -> None:
-        """Takes note that a stored frame is about to be overwritten."""
+        """Called before a stored frame is overwritten."""
 
     def _num_frames(self) -> int:
         return self.size
@@ -152,7 +152,7 @@ class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
         sequence_preprocess_fn: Callable[[Any], Any] | None,
         num_parallel_calls: int | None,
     ) -> tf.data.Dataset:
-        """Goes through the windows, which do not overlap, the oldest first.
+        """Iterates over windows that do not overlap, the oldest first.
 
         The last window may be shorter, unless they are batched; the last batch may.
         """
@@ -220,7 +220,7 @@ class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
             self._state.cur_id = np.int64(0)
 
     def _read(self, frames: Any) -> Any:
-        """Returns frames that are numbered from the oldest one on, `[...]`."""
+        """Returns the frames `numbers`, `[...]`, counted from the oldest one."""
         oldest = self._state.cur_id if self.size == self._capacity else 0
         return self._decode(self._storage.get((oldest + frames) % self._capacity))
 
@@ -261,7 +261,7 @@ class _RandomState(tf.train.experimental.PythonState):
 
 
 def _checked_leaf(path: str, spec: Any, item: np.ndarray) -> np.ndarray:
-    """Returns the frame in a batch of one, as `spec` says; a cast keeps the kind."""
+    """Returns the frame of a batch of one, cast to the dtype of `spec`."""
     if item.ndim > 0 and item.shape[1:] == spec.shape and item.shape[0] != 1:
         raise NotImplementedError(
             f"items at '{path}': got a batch of {item.shape[0]}; PyUniformReplayBuffer "

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class BufferInfo(NamedTuple):
-    """What a buffer says about a sample besides its items.
+    """Information about a sample beyond its items.
 
     Attributes:
       ids: The running numbers of the frames, int64, shaped like one leaf of the items.
@@ -31,7 +31,7 @@ class BufferInfo(NamedTuple):
 
 
 class ReplayBuffer(tf.Module, tracking.Untracked):
-    """Stores nests of tensors and gives them back, one by one or in sequences.
+    """Stores nests of tensors and samples them, one by one or in sequences.
 
     Subclasses write `_num_frames`, `_add_batch`, `_get_next`, `_as_dataset`,
     `_single_deterministic_pass_dataset`, `_gather_all` and `_clear`, as many of them as
@@ -45,7 +45,7 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
     def __init__(
         self, data_spec: types.NestedSpec, capacity: int, stateful_dataset: bool = False
     ) -> None:
-        """Keeps what describes the buffer.
+        """Stores the description of the buffer.
 
         Args:
           data_spec: A nest of specs that describes one item.
@@ -167,11 +167,11 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
     ) -> tf.data.Dataset:
         """Returns a `tf.data.Dataset` of samples from the buffer.
 
-        The dataset is endless and reads the buffer afresh for every element: each
+        The dataset is endless and reads the buffer again for every element: each
         `next(iterator)` sees everything that was written before it. That, and the
         promise that the same seed gives the same samples, holds as long as elements are
-        made one at a time: whoever sets `num_parallel_calls`, or adds `.prefetch(...)`,
-        gets samples drawn some steps earlier and in an order that depends on timing.
+        made one at a time. With `num_parallel_calls`, or after `.prefetch(...)`,
+        samples are drawn some steps earlier and in an order that depends on timing.
 
         Inside a tf.function a dataset's reads are invisible to automatic control
         dependencies, so chain them to the writes (the uniform and the prioritized
@@ -192,15 +192,15 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
           num_parallel_calls: How many elements are made at the same time; None makes
             them one after another.
           sequence_preprocess_fn: Applied to the items of each element.
-          single_deterministic_pass: Whether to go once through the frames in the order
-            of their writing, rather than drawing at random for ever. Writing to the
-            buffer during the pass may spoil frames that are still to come.
+          single_deterministic_pass: Whether to iterate once over the frames in the
+            order of their writing, rather than drawing at random without end. Writing
+            to the buffer during the pass may overwrite frames that are still to come.
 
         Returns:
           A dataset of `(items, BufferInfo)`.
 
         Raises:
-          ValueError: If an argument is no positive number, or the data spec contains
+          ValueError: If an argument is not a positive number, or the data spec contains
             lists, which tf.data takes for tensors.
           NotImplementedError: If the buffer does not support an argument.
         """
@@ -278,7 +278,7 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
     def _drawing(
         self, sample_batch_size: int | None, num_steps: int | None
     ) -> Callable[[], Any] | None:
-        """What draws an element of `as_dataset` in a graph; None leaves it to it."""
+        """Returns a function that draws one element in a graph, or None."""
         del sample_batch_size, num_steps
         return None
 

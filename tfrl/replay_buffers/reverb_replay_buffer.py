@@ -78,15 +78,15 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
             address must be given.
           dataset_buffer_size: How many items a dataset may ask for ahead of their use;
             three times the batch size if None.
-          max_cycle_length: Accepted for TF-Agents' sake. It divides a dataset among
-            several streams; here one stream brings whole batches.
+          max_cycle_length: Accepted for compatibility with TF-Agents, where it divides
+            a dataset among several streams; here one stream brings whole batches.
           num_workers_per_iterator: By how much to multiply that; -1 is 1. The items
             come in the order of the table's sampler in any case.
           max_samples_per_stream: The most items in one request; -1 sets no limit.
           rate_limiter_timeout_ms: How long to wait for the table's rate limiter before
-            a dataset ends; -1 waits for ever.
-          make_observer: What makes an observer for `add_batch` from the client, such as
-            a `ReverbAddTrajectoryObserver`; without it, there is no `add_batch`.
+            a dataset ends; -1 waits without limit.
+          make_observer: Makes an observer for `add_batch` from the client, such as a
+            `ReverbAddTrajectoryObserver`; without it, there is no `add_batch`.
           batch_size: How many rows the batches of `add_batch` have; each row has an
             observer of its own.
           token: What the server asks for, if it does; by default the environment
@@ -169,11 +169,11 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
 
     @property
     def batch_size(self) -> int:
-        """How many rows the batches of `add_batch` have."""
+        """The number of rows in the batches of `add_batch`."""
         return self._batch_size
 
     def get_table_info(self) -> replay_service.reverb_types.TableInfo:
-        """Returns what the server says of the table now.
+        """Returns the server's current information about the table.
 
         Raises:
           ValueError: If the server has no such table.
@@ -196,7 +196,7 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
         return self._tf_client.update_priorities(self._table_name, keys, priorities)
 
     def variables(self) -> list[tf.Variable]:
-        """Returns none: what the buffer holds is in the server."""
+        """Returns an empty list: the contents are in the server."""
         return []
 
     def check_fits(self, num_steps: int | None) -> None:
@@ -253,7 +253,7 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
         self._call_python(clear, [], [])
 
     def _gather_all(self) -> Any:
-        """Takes all items out of a queue: a table that gives each of them once.
+        """Removes and returns all items of a queue, a table that gives each item once.
 
         Returns `[N, T, ...]` in the order of the table's sampler; items shorter than
         the longest are filled up with zeros.
@@ -379,7 +379,7 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
         )
 
     def _steps_to_cut(self, num_steps: int | None) -> int | None:
-        """How many frames make a piece of a sequence; None if none is cut."""
+        """Returns how many frames make a piece of a sequence; None keeps it whole."""
         length = self._sequence_length
         if num_steps is None or length is None or num_steps == length:
             return None if num_steps == length else num_steps

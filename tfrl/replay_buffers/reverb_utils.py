@@ -1,4 +1,4 @@
-"""Observers that write what a driver sees into tables of a replay server.
+"""Observers that write a driver's trajectories to tables of a replay server.
 
 All take one `Trajectory` frame of one environment at a time, of arrays or of eager
 tensors without outer dimensions, as `PyDriver` gives them. A batched environment needs
@@ -6,7 +6,7 @@ one for each row: `BatchedObserverUnbatching` of `tfrl.utils` hands the rows out
 
 An episode ends at its boundary, the frame that leads from LAST to the next FIRST. It
 also ends where two successive frames do not belong together, since a driver was
-started anew in mid-episode: no item reaches across, except those of
+restarted in mid-episode: no item reaches across, except those of
 `ReverbTrajectorySequenceObserver`, which hold anything.
 """
 
@@ -32,7 +32,7 @@ class ReverbAddEpisodeObserver(reverb_observer.ReverbObserver):
     """Writes every whole episode, with its boundary, as one item `[T, ...]`.
 
     The items are as long as the episodes. An episode that was cut off, because its
-    driver was started anew in the middle of it, is dropped with a warning; one that
+    driver was restarted in the middle of it, is dropped with a warning; one that
     has ended, but whose boundary was not observed until the next one or a `flush`, is
     written without it. The frames of the running episode are kept until it ends, or
     until `reset()`, which writes them as they are.
@@ -75,7 +75,7 @@ class ReverbAddEpisodeObserver(reverb_observer.ReverbObserver):
         """Sets the priority of the items from now on.
 
         Raises:
-          ValueError: If it is no finite number from 0 up.
+          ValueError: If it is not a finite number of 0 or more.
         """
         self._priority = reverb_observer.checked_priority(priority)
 
@@ -106,7 +106,7 @@ class ReverbAddEpisodeObserver(reverb_observer.ReverbObserver):
             self._append(trajectory)
 
     def _end_at_boundary(self) -> None:
-        # Alone it is no episode: that one was written before, without it.
+        # Alone it is not an episode: that was written before, without it.
         self.reset(write_cached_steps=self._cached_steps > 1)
 
     def _end_at_cut(self) -> None:
@@ -201,8 +201,8 @@ class ReverbAddTrajectoryObserver(reverb_observer.ReverbObserver):
         """Ends the episode here. Not needed between whole episodes.
 
         Args:
-          write_cached_steps: Whether to pad what is there, as at the end of an episode;
-            False drops the frames that belong to no item.
+          write_cached_steps: Whether to pad the cached frames, as at the end of an
+            episode; False drops the frames that belong to no item.
 
         Raises:
           ValueError: If it is to write, and there are frames after the last item, but
@@ -255,7 +255,7 @@ class ReverbAddTrajectoryObserver(reverb_observer.ReverbObserver):
 
 
 class ReverbTrajectorySequenceObserver(ReverbAddTrajectoryObserver):
-    """Writes sequences of all that is observed, whatever lies in the middle.
+    """Writes sequences of successive frames that may cross the ends of episodes.
 
     As `ReverbAddTrajectoryObserver`, but an episode's end does not end a sequence, so
     that boundaries (and cuts) may be anywhere in an item. Agents know them by the step

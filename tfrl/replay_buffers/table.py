@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class Table(tf.Module, tracking.Untracked):
-    """`capacity` rows, each holding one nest of tensors that matches `tensor_spec`.
+    """Holds `capacity` rows, each a nest of tensors that matches `tensor_spec`.
 
     The variables have shape `[capacity, ...]` and start as zeros. Each leaf is a
-    *slot*. Slots are called by the names of their specs if every spec has one of its
-    own, else by their paths in the nest (`'1/0'`).
+    *slot*. Slots are named by their specs if these have distinct names, otherwise by
+    their paths in the nest (`'1/0'`).
     """
 
     def __init__(
@@ -34,10 +34,10 @@ class Table(tf.Module, tracking.Untracked):
         Args:
           tensor_spec: A nest of `tf.TensorSpec`s with fully defined shapes.
           capacity: The number of rows.
-          scope: What the variables' names begin with.
+          scope: The prefix of the variables' names.
 
         Raises:
-          ValueError: If a leaf is no `tf.TensorSpec` of fully defined shape.
+          ValueError: If a leaf is not a `tf.TensorSpec` of fully defined shape.
         """
         super().__init__(name=scope)
         names = slot_names(tensor_spec)
@@ -73,7 +73,7 @@ class Table(tf.Module, tracking.Untracked):
         )
 
     def write(self, rows: Any, values: Any, slots: Any = None) -> Any:
-        """Writes `values` at `rows` and returns the op that does (None if eager).
+        """Writes `values` to `rows`; returns the operation (None if eager).
 
         Args:
           rows: A row's number, or an integer tensor of any shape `[...]` of them.
@@ -122,10 +122,10 @@ class Table(tf.Module, tracking.Untracked):
 
 
 def _with_block(variable: tf.Variable, block: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
-    """The table with a block replaced, in such a way that XLA does it in place.
+    """Returns the table with a block replaced, so that XLA updates it in place.
 
-    A single update XLA repeats inside of the read that follows; then both need the
-    table as it was, and all of it is copied at every write. It does not so with two:
+    XLA repeats a single update inside of the read that follows. Then both need the
+    old table, and all of it is copied at every write. With two updates it does not, so
     the block is written twice.
     """
     blocks = tf.reshape(variable, [-1, *value.shape])

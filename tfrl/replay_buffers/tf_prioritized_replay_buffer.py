@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class PrioritizedBufferInfo(NamedTuple):
-    """What the buffer says about a sample besides its items.
+    """Information about a sample beyond its items.
 
     Attributes:
       ids: As in `BufferInfo`: the running numbers of the frames, int64, shaped like one
         leaf of the items.
       probabilities: How likely each window was to be drawn, float32 `[B]` or `[]`.
-      keys: What to call the windows by in `update_priorities`, int64 `[B]` or `[]`.
+      keys: The windows' keys for `update_priorities`, int64 `[B]` or `[]`.
       weights: The importance weights, float32 `[B]` or `[]`; the largest of them is 1.
     """
 
@@ -37,7 +37,7 @@ class PrioritizedBufferInfo(NamedTuple):
 
 
 class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
-    """Stores batches of frames; samples often what there is much to learn from.
+    """Stores batches of frames; samples windows in proportion to their priorities.
 
     A window of `num_steps` frames has a priority p, in practice the size of its TD
     error. It is drawn with the probability (section 3.3, equation 1)
@@ -45,8 +45,7 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
         P(i) = p_i^alpha / sum_k p_k^alpha
 
     over all windows that lie within their environment's ring, so none joins the newest
-    frame to the oldest. The bias that this brings is taken back by the weights (section
-    3.4)
+    frame to the oldest. The weights (section 3.4) correct the bias that this brings
 
         w_i = (1 / N * 1 / P(i))^beta / max_j w_j
 
@@ -91,9 +90,9 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
 
         Args:
           data_spec: See `TFUniformReplayBuffer`, as for all up to `stateful_dataset`.
-          batch_size: How many environments are written at once (`B`).
+          batch_size: How many environments are written together (`B`).
           max_length: How many frames of each environment are kept (`L`).
-          scope: What the variables' names begin with.
+          scope: The prefix of the variables' names.
           device: Where the variables live; None leaves it to TensorFlow.
           table_fn: Makes the storage: `table_fn(data_spec, number_of_rows)`.
           dataset_drop_remainder: Whether a deterministic pass drops batches and windows
@@ -101,9 +100,9 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
           dataset_window_shift: How far a deterministic pass moves from one window to
             the next; None is `num_steps`, so that windows do not overlap.
           stateful_dataset: Kept for its property; datasets read variables in any case.
-          priority_exponent: alpha, how much the priorities matter; 0 samples uniformly.
-          importance_exponent: beta, how much of the bias the weights take back; 1 is
-            all of it. A number, a tensor or variable, a callable without arguments that
+          priority_exponent: Alpha, how much the priorities matter; 0 samples uniformly.
+          importance_exponent: Beta, how much of the bias the weights correct; 1 is all
+            of it. A number, a tensor or variable, a callable without arguments that
             is evaluated for each sample, or a Keras schedule of `step`; the paper
             anneals from 0.4 to 1.
           epsilon: Added to every priority that is given, so that none is zero.
@@ -156,7 +155,7 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
 
     @property
     def epsilon(self) -> float:
-        """What is added to every priority."""
+        """The number added to every priority."""
         return self._epsilon
 
     def importance_exponent(self) -> tf.Tensor:
@@ -168,7 +167,7 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
         return [*super().variables(), *self._tree.variables, self._max_priority]
 
     def update_priorities(self, keys: Any, priorities: Any) -> Any:
-        """Sets the priorities of windows; returns the op that does (None if eager).
+        """Sets the priorities of windows; returns the operation (None if eager).
 
         Windows whose first frame has been overwritten since they were drawn are left
         out; one that is given twice gets the larger priority. Keys do not outlive
@@ -176,13 +175,13 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
 
         Args:
           keys: The windows, `keys` of a sample's info: int64 `[N]`.
-          priorities: Numbers from zero up, in practice the TD errors' sizes: floats
+          priorities: Numbers of zero or more, in practice absolute TD errors: floats
             `[N]`. The buffer adds `epsilon`.
 
         Raises:
           ValueError: If the two are not vectors of one length.
           tf.errors.InvalidArgumentError: If a priority is negative or not finite, or a
-            key is none of this buffer's. (XLA compiles the check away.).
+            key does not belong to this buffer. (XLA compiles the check away.)
         """
         keys, priorities = _checked_update(keys, priorities)
         with self._placed(), tf.name_scope("update_priorities"):
@@ -258,7 +257,7 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
 
 def _check_not_negative(name: str, value: float) -> None:
     if not value >= 0:
-        raise ValueError(f"{name}: got {value!r}, expected a number from 0 up.")
+        raise ValueError(f"{name}: got {value!r}, expected a number of 0 or more.")
 
 
 def _checked_update(keys: Any, priorities: Any) -> tuple[tf.Tensor, tf.Tensor]:
@@ -278,7 +277,7 @@ def _assert_priorities(priorities: tf.Tensor) -> Any:
     return context.assert_true(
         tf.reduce_all((priorities >= 0) & tf.math.is_finite(priorities)),
         [
-            "priorities: got one that is negative or not finite, expected numbers from "
-            "0 up. Give the size of the TD errors, tf.abs(td_error)."
+            "priorities: got one that is negative or not finite, expected numbers of "
+            "0 or more. Give the size of the TD errors, tf.abs(td_error)."
         ],
     )

@@ -1,4 +1,4 @@
-"""What has no better home: helpers for variables, nests, optimizers and seeds.
+"""Helpers for variables, nests, optimizers, seeds and the like.
 
 >>> import tensorflow as tf
 >>> from tfrl.utils import common, nest_utils

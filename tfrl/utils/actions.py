@@ -1,4 +1,4 @@
-"""Actions against their specs: clipping, scaling, indexing, probabilities."""
+"""Clipping, scaling, indexing and log-probabilities of actions."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def index_with_actions(
 
 
 def log_probability(distributions: Any, actions: Any, action_spec: Any) -> tf.Tensor:
-    """Log-probability of each action of the nest, summed over all but outer dims."""
+    """Returns the log-probability of actions, summed over all but outer dimensions."""
     nest_utils.assert_same_structure(distributions, actions)
     outer_rank = nest_utils.get_outer_rank(actions, action_spec)
     return tf.add_n(
@@ -90,7 +90,7 @@ def log_probability(distributions: Any, actions: Any, action_spec: Any) -> tf.Te
 def entropy(
     distributions: Any, action_spec: Any, outer_rank: int | None = None
 ) -> tf.Tensor | None:
-    """Entropy of a nest of independent action distributions, per outer entry.
+    """Returns the entropy of a nest of action distributions, for each outer entry.
 
     Distributions without an analytic entropy are left out; None if all are.
     `outer_rank` is the number of outer dimensions, found from the mode if None.

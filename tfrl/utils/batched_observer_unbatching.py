@@ -9,7 +9,7 @@ from tfrl.utils import nest_utils
 
 
 class BatchedObserverUnbatching:
-    """Takes batched trajectories apart and hands each row to an observer of its own.
+    """Passes each row of a batched trajectory to an observer of its own.
 
     For observers that record one environment, such as `TFRecordObserver` in `py_mode`:
     row `i` always goes to observer `i`, so each sees whole episodes.

@@ -99,9 +99,9 @@ __all__ = [
 def function(*args: Any, **kwargs: Any) -> Any:
     """`tf.function` without autograph, that relaxes shapes which differ between calls.
 
-    So a train function of whole episodes is not traced anew for every length. Both
-    defaults can be overridden; all arguments are those of `tf.function`. The result is
-    one that is called in less time; see `tfrl.compilation.fast_function`.
+    So a train function of whole episodes is not traced again for every length. Both
+    defaults can be overridden; all arguments are those of `tf.function`. The result
+    has less overhead per call; see `tfrl.compilation.fast_function`.
     """
     return fast_function(
         *args, **{"autograph": False, "reduce_retracing": True, **kwargs}
@@ -179,12 +179,12 @@ def replicate(tensor: tf.Tensor, outer_shape: Any) -> tf.Tensor:
 
 
 def get_episode_mask(time_steps: Any) -> tf.Tensor:
-    """1.0 for each step that is not the last of its episode, float32 `[B, T]`."""
+    """Returns 1.0 where a step is not the last of its episode, float32 `[B, T]`."""
     return tf.cast(~time_steps.is_last(), tf.float32)
 
 
 def get_contiguous_sub_episodes(next_time_steps_discount: tf.Tensor) -> tf.Tensor:
-    """Masks what follows the first termination in each row, float32 `[B, T]`.
+    """Masks the steps after the first termination in each row, float32 `[B, T]`.
 
     Args:
       next_time_steps_discount: The environment's discounts, `[B, T]`.
@@ -197,7 +197,7 @@ def get_contiguous_sub_episodes(next_time_steps_discount: tf.Tensor) -> tf.Tenso
 
 
 def convert_q_logits_to_values(logits: tf.Tensor, support: tf.Tensor) -> tf.Tensor:
-    """The expectation of a categorical value distribution, `[B, num_actions]`.
+    """Returns the expectations of categorical distributions, `[B, num_actions]`.
 
     `Q(x, a) = sum_i z_i p_i(x, a)`: Bellemare et al. 2017 (arXiv:1707.06887), section
     4.
@@ -213,7 +213,7 @@ def convert_q_logits_to_values(logits: tf.Tensor, support: tf.Tensor) -> tf.Tens
 def soft_device_placement() -> Iterator[None]:
     """Lets operations run where they can, as summaries must when the rest is on a TPU.
 
-    On leaving the setting is what it was before.
+    The setting is restored on exit.
     """
     before = tf.config.get_soft_device_placement()
     tf.config.set_soft_device_placement(True)

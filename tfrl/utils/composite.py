@@ -1,4 +1,4 @@
-"""Shape operations that work on dense, sparse and ragged tensors alike.
+"""Shape operations on dense, sparse and ragged tensors.
 
 An axis is a number and may be negative. Where a ragged tensor is given, the dimensions
 that an operation is about are uniform ones, as batch and time are.
@@ -18,7 +18,7 @@ def as_tensor(value: Any) -> Any:
 
 
 def shape(tensor: Any) -> tf.Tensor:
-    """Returns the dynamic (dense) shape, int64; of ragged rows the longest counts."""
+    """Returns the dynamic (dense) shape, int64; the longest of ragged rows counts."""
     if isinstance(tensor, tf.SparseTensor):
         return tensor.dense_shape
     if isinstance(tensor, tf.RaggedTensor):
@@ -88,7 +88,7 @@ def stack(tensors: Sequence[Any], axis: int = 0) -> Any:
 
 
 def unstack(t: Any) -> list[Any]:
-    """Takes `[B, ...]` apart into B tensors.
+    """Splits `[B, ...]` into B tensors.
 
     Raises:
       ValueError: If B is not known.

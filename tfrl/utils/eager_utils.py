@@ -1,6 +1,6 @@
 """TF-Agents' `eager_utils`: gradients and variables in pairs.
 
-What a training step of one's own needs between `tape.gradient` and
+For hand-written training steps, between `tape.gradient` and
 `optimizer.apply_gradients`.
 """
 

@@ -1,9 +1,9 @@
 """Nests of arrays as `tf.train.Example` protos, and back.
 
 Each leaf is a feature named by its path, such as "observation/camera". The format is
-TF-Agents', so either library reads what the other wrote: float32 as a FloatList, int64
+TF-Agents', so either library reads the other's files: float32 as a FloatList, int64
 as an Int64List, everything else as its bytes, in C order and little endian. Strings,
-and the dtypes bool, uint32, uint64, bfloat16 and complex, are ours alone.
+and the dtypes bool, uint32, uint64, bfloat16 and complex, are supported here only.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def get_example_decoder(
 
 @dataclasses.dataclass(frozen=True)
 class _Leaf:
-    """How the values of one leaf become a feature, and back."""
+    """Encodes and decodes the values of one leaf."""
 
     path: str
     shape: tuple[int, ...]
@@ -127,7 +127,7 @@ class _Leaf:
     image_quality: int
 
     def feature(self) -> Any:
-        """What `tf.io.parse_example` has to look for."""
+        """The feature's description for `tf.io.parse_example`."""
         if self.dtype in (tf.float32, tf.int64, tf.string):
             return tf.io.FixedLenFeature(self.shape, self.dtype)
         return tf.io.FixedLenFeature((), tf.string)
@@ -144,7 +144,7 @@ class _Leaf:
         return tf.train.Feature(bytes_list=tf.train.BytesList(value=self._bytes(value)))
 
     def decode(self, value: Any, names: Any) -> Any:
-        """Decodes what `tf.io.parse_example` found, for one example or a batch."""
+        """Decodes a parsed feature of one example or a batch."""
         if self.dtype in (tf.float32, tf.int64, tf.string):
             return value
         if self.image_format is None:

@@ -1,4 +1,4 @@
-"""Experience in TFRecord files: recording it as an observer, reading it as a dataset.
+"""Records experience in TFRecord files, and reads it as a dataset.
 
 A recording is two files: the records, one `tf.train.Example` for each frame, and beside
 it, with ".spec" after its name, the spec of the frames. The format is TF-Agents'.
@@ -34,8 +34,8 @@ def encode_spec_to_file(output_path: str, tensor_data_spec: Any) -> None:
 def parse_encoded_spec_from_file(input_path: str) -> Any:
     """Returns the nest of tensor specs that `encode_spec_to_file` wrote.
 
-    It equals what was written, names and bounds included, with tensor specs for array
-    specs. A named tuple comes back as one of the same name and fields.
+    It equals the nest that was written, names and bounds included, with tensor specs
+    for array specs. A named tuple comes back as one of the same name and fields.
 
     Raises:
       FileNotFoundError: If there is no such file.
@@ -58,16 +58,16 @@ def parse_encoded_spec_from_file(input_path: str) -> Any:
         tf.errors.DataLossError,
     ) as error:
         raise ValueError(
-            f"input_path: got {input_path!r}, whose first record is no spec ({error}), "
-            "expected a file that encode_spec_to_file wrote; write it anew."
+            f"input_path: got {input_path!r}, whose first record is not a spec "
+            f"({error}), expected a file of encode_spec_to_file; write it again."
         ) from error
 
 
 class TFRecordObserver:
     """An observer for drivers that records every frame in a TFRecord file.
 
-    The file and its spec (`output_path` + ".spec") are made at once; what was there is
-    replaced. Call `close` at the end, or the last frames may be missing.
+    The file and its spec (`output_path` + ".spec") are created by the constructor and
+    replace older ones. Call `close` at the end, or the last frames may be missing.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class TFRecordObserver:
         """Makes the files.
 
         Args:
-          output_path: The file to write; its folder is made if there is none.
+          output_path: The file to write; its folder is created if missing.
           tensor_data_spec: The nest of specs of a frame without batch dimension, such
             as an agent's `collect_data_spec`.
           py_mode: Whether it is called with nests of arrays without batch dimension, as
@@ -138,7 +138,7 @@ class TFRecordObserver:
         )
 
     def flush(self) -> None:
-        """Writes to the file what is still held in memory."""
+        """Writes buffered records to the file."""
         self._writer.flush()
 
     def close(self) -> None:
@@ -169,11 +169,11 @@ def load_tfrecord_dataset(
       dataset_files: The recordings.
       buffer_size: How many bytes are read ahead, 0 for none.
       as_experience: Whether elements are pairs of consecutive frames of one file, `[2,
-        ...]`, which share none: batch them for training with `num_steps` 2, `[B, 2,
-        ...]`. An odd last frame is dropped.
+        ...]`, which share no frames: batch them for training with `num_steps` 2, `[B,
+        2, ...]`. An odd last frame is dropped.
       as_trajectories: Whether elements are `Trajectory`s, as agents want them.
       add_batch_dim: Whether elements are `[1, ...]`, unless `as_experience`.
-      decoder: Decodes a record, instead of what the spec says.
+      decoder: Decodes a record, instead of the decoder of the spec.
       num_parallel_reads: From how many files frames are taken in turn; all by default.
       compress_image: Whether pictures were compressed.
       spec: The spec of the frames, instead of the one beside each file.
@@ -222,12 +222,12 @@ def load_tfrecord_dataset(
 
 
 def _fields(sample: tuple[Any, ...]) -> Any:
-    """What `map` gives for a tuple, one argument a field, or for anything else, one."""
+    """Joins the arguments of `map`: a tuple has one for each field."""
     return sample[0] if len(sample) == 1 else sample
 
 
 def _named_records(file: Any, buffer_size: int | None) -> tf.data.Dataset:
-    """Records with what errors about them begin with."""
+    """Pairs records with the prefix of errors about them."""
     return (
         tf.data.TFRecordDataset(file, buffer_size=buffer_size)
         .enumerate()
@@ -280,7 +280,7 @@ def _check_records(file: str) -> None:
                         "the file was cut off, and the records before can be copied "
                         f"with tf.data.TFRecordDataset(file).take({record})."
                         if record
-                        else "it is no TFRecord file, or was cut off: record it anew."
+                        else "it is not a TFRecord file, or was cut off: record again."
                     )
                 )
             start, record = end, record + 1

@@ -60,7 +60,7 @@ class NumpyStorage(tf.Module, tracking.Untracked):
           capacity: The number of rows.
 
         Raises:
-          ValueError: If a leaf is no `ArraySpec`.
+          ValueError: If a leaf is not an `ArraySpec`.
         """
         super().__init__()
         self._set_untracked("_data_spec", data_spec)

@@ -1,6 +1,7 @@
-"""Sets and dictionaries that tell objects apart by identity.
+"""Sets and dictionaries that compare objects by identity.
 
-For what cannot be hashed or compared: tensors and `tf.Variable`s compare elementwise.
+For objects without hash or plain comparison: tensors and `tf.Variable`s compare
+elementwise.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One way to apply gradients, whichever kind of optimizer the user brought.
+"""Applies gradients by a Keras 3 or a TensorFlow 1 optimizer.
 
 Agents hold an `OptimizerAdapter` and call `apply`; which optimizer is behind it, and
 how its slot variables get into checkpoints, is settled here once.
@@ -71,7 +71,7 @@ class OptimizerAdapter(tf.Module):
             )
 
     def variables(self) -> list[tf.Variable]:
-        """The variables an update changes besides the trained ones: slots, counters."""
+        """The optimizer's own variables: slots and counters."""
         if isinstance(self.optimizer, keras.optimizers.Optimizer):
             own = self.optimizer.variables
         else:
@@ -147,7 +147,7 @@ class OptimizerAdapter(tf.Module):
         step: tf.Tensor,
         learning_rate: tf.Tensor,
     ) -> None:
-        """What the fused kernel computes, where the variables are tensors."""
+        """Computes the update of the fused kernel, for variables that are tensors."""
         adam = self.optimizer
         correction = tf.sqrt(1.0 - tf.pow(adam.beta_2, step)) / (
             1.0 - tf.pow(adam.beta_1, step)
@@ -194,7 +194,7 @@ def _bind_keras_optimizer(
 def _create_v1_slots(
     optimizer: tf.compat.v1.train.Optimizer, variables: list[Any]
 ) -> list[tf.Variable]:
-    """Returns all variables of `optimizer`, in an order that checkpoints can rely on.
+    """Returns all variables of `optimizer`, in an order that checkpoints rely on.
 
     Its own list is sorted by names, and those depend on how many layers a program has
     made before.

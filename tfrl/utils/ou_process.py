@@ -34,7 +34,7 @@ class OUProcess(tf.Module):
           initial_value: A floating tensor or array of any shape, or a callable that
             returns one.
           damping: In [0, 1]; 0 is a random walk, 1 uncorrelated Gaussian noise.
-          stddev: Standard deviation of what each step adds, not negative.
+          stddev: Standard deviation of each step, not negative.
           seed: Starts the random stream; None follows `tf.random.set_seed`.
           scope: The module's name.
 
@@ -53,11 +53,11 @@ class OUProcess(tf.Module):
 
     @property
     def value(self) -> tf.Variable:
-        """The current value, which the next call moves."""
+        """The current value."""
         return self._x
 
     def __call__(self, seed: tf.Tensor | None = None) -> tf.Tensor:
-        """Makes a step and returns the new value.
+        """Takes a step and returns the new value.
 
         Args:
           seed: An integer tensor `[2]` that decides the step; by default the process'
@@ -83,7 +83,7 @@ def ornstein_uhlenbeck_process(
 
 
 def check_ou_parameters(damping: Any, stddev: Any, prefix: str = "") -> None:
-    """Raises a ValueError for numbers that make no Ornstein-Uhlenbeck process."""
+    """Raises a ValueError unless the numbers define an Ornstein-Uhlenbeck process."""
     if isinstance(damping, numbers.Real) and not 0 <= float(damping) <= 1:
         raise ValueError(
             f"{prefix}damping: got {damping}, expected a number in [0, 1]; 0 is an "

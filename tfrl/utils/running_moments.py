@@ -1,7 +1,7 @@
 """Mean and variance of a stream in low precision, by compensated sums.
 
 In float32 a running mean near 10^6 moves in steps of 0.06, and a sum of squared
-deviations stops growing after 10^7 terms. Here both carry what rounding left out.
+deviations stops growing after 10^7 terms. Here both carry the rounding error along.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def parallel_variance_calculation(
 
 
 def kahan_summation(accumulator: Any, carry: Any, value: Any) -> tuple[Any, Any]:
-    """Adds `value` to a sum, and keeps account of what rounding adds.
+    """Adds `value` to a sum, and carries the rounding error.
 
     From Kahan, "Further Remarks on Reducing Truncation Errors", 1965.
 
@@ -64,7 +64,7 @@ class RunningMoments(tf.Module):
     """Mean and variance, elementwise, over all values of one shape seen so far."""
 
     def __init__(self, shape: Any, dtype: tf.DType) -> None:
-        """Creates moments of values of a shape and a floating-point dtype."""
+        """Creates moments for values of a shape and a floating-point dtype."""
         super().__init__(name="running_moments")
         self._dtype = tf.as_dtype(dtype)
         # A float32 would stop counting at 2^24.
@@ -75,13 +75,13 @@ class RunningMoments(tf.Module):
         )
 
     def update(self, values: tf.Tensor) -> None:
-        """Takes in `values`, `[..., *shape]`."""
+        """Adds `values`, `[..., *shape]`."""
         axes = list(range(values.shape.rank - self.avg.shape.rank))
         number = tf.reduce_prod(tf.shape(values, tf.int64)[: len(axes)])
         center = tf.math.divide_no_nan(
             tf.reduce_sum(values, axes), tf.cast(number, self._dtype)
         )
-        # What rounding left out of the mean is in the mean of the deviations.
+        # The rounding error of the mean is the mean of the deviations.
         deviations = values - center
         low = tf.math.divide_no_nan(
             tf.reduce_sum(deviations, axes), tf.cast(number, self._dtype)
@@ -105,7 +105,7 @@ class RunningMoments(tf.Module):
         self.m2_carry.assign(m2_carry)
 
     def variance(self) -> tf.Tensor:
-        """The variance of the values seen, 0 if there are none."""
+        """The variance of the values seen, 0 before the first."""
         return tf.math.divide_no_nan(self.m2, tf.cast(self.count, self._dtype))
 
     def reset(self) -> None:

@@ -1,4 +1,4 @@
-"""Random numbers: one generator at the outside, stateless seeds inside.
+"""Random numbers by stateless seeds, which one generator per owner gives.
 
 The owner of a random stream (a loop, a policy's public shell, a buffer) holds a
 `tf.random.Generator`, which checkpoints; everything inside takes a *seed*, an integer
@@ -19,7 +19,7 @@ from tfrl.compilation import context, variable_substitution
 # Named, because the default is several times slower under XLA on a CPU.
 ALGORITHM = "philox"
 _PHILOX = 1
-# How far a `tf.random.Generator` moves its counter on for each number it draws.
+# How far a `tf.random.Generator` advances its counter for each number.
 _COUNTS_A_NUMBER = 256
 # So many numbers, or fewer, come straight from the generator's words.
 _FEW = 16
@@ -42,7 +42,7 @@ def next_seed(generator: tf.random.Generator) -> tf.Tensor:
     """Draws the next stateless seed, int64 `[2]`, and advances the generator."""
     if variable_substitution.active() is None:
         return generator.uniform_full_int([2], dtype=tf.int64)
-    # What the generator does, in tensors: its state is the counter and the key.
+    # The generator's own steps, in tensors: its state is the counter and the key.
     state = generator.state.read_value()
     generator.state.assign(tf.add(state, [2 * _COUNTS_A_NUMBER, 0, 0]))
     state = tf.bitcast(state, tf.uint64)
@@ -79,12 +79,12 @@ def uniform(
     maxval: tf.types.experimental.TensorLike = None,
     dtype: tf.DType = tf.float32,
 ) -> tf.Tensor:
-    """Uniform numbers in `[minval, maxval)` as a pure function of `seed`.
+    """Returns uniform numbers in `[minval, maxval)`, a pure function of `seed`.
 
     For floats `maxval` is 1 if not given. The seed is Philox's key and counter as it
     is: scrambling it first, as `tf.random.stateless_uniform` does, takes thirty
-    operations, and different seeds give different numbers without. The same seed gives
-    the same numbers whether XLA compiles the graph or not (float32, float64 and
+    operations, and different seeds give different numbers without it. The same seed
+    gives the same numbers whether XLA compiles the graph or not (float32, float64 and
     integers).
 
     Args:

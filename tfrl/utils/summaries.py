@@ -1,8 +1,9 @@
 """Scalars, histograms and gradient norms for TensorBoard.
 
 Every function writes to the default `tf.summary` writer and does nothing without one.
-A `tf.function` that is traced without a writer writes nothing later either. What costs
-more than a scalar is computed in those steps alone that `tf.summary.record_if` records.
+A `tf.function` that is traced without a writer writes nothing later either. Summaries
+that cost more than a scalar are computed only in steps that `tf.summary.record_if`
+records.
 """
 
 from __future__ import annotations

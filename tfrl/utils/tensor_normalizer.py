@@ -1,4 +1,4 @@
-"""Normalising observations and rewards by their running mean and variance."""
+"""Normalizes observations and rewards by their running mean and variance."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class TensorNormalizer(tf.Module, abc.ABC):
         """Returns the flat means and variances."""
 
     def update(self, tensor: Any, outer_dims: Sequence[int] = (0,)) -> None:
-        """Takes the values of `tensor` into the statistics.
+        """Adds the values of `tensor` to the statistics.
 
         Args:
           tensor: A nest of `[B, ...]`, or with more outer dimensions.
@@ -193,7 +193,7 @@ class EMATensorNormalizer(TensorNormalizer):
 class StreamingTensorNormalizer(TensorNormalizer):
     """Normalizes by mean and variance over everything seen, precisely in float32.
 
-    Which dimensions are outer ones is told by the specs; `outer_dims` is not read.
+    The specs decide which dimensions are outer ones; `outer_dims` is not read.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""TF-Agents' base class for unit tests, and what its tests share."""
+"""TF-Agents' base class for unit tests, with its helpers."""
 
 from __future__ import annotations
 

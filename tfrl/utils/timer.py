@@ -1,4 +1,4 @@
-"""`Timer`: how long blocks of code took, all together."""
+"""`Timer`, which adds up the durations of blocks of code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class Timer:
     """Adds up the seconds between `start` and `stop`, or inside a `with` block."""
 
     def __init__(self) -> None:
-        """Begins at 0, not running."""
+        """Creates a timer that stands at 0."""
         self._accumulated = 0.0
         self._started: float | None = None
 
@@ -22,7 +22,7 @@ class Timer:
         self.stop()
 
     def start(self) -> None:
-        """Starts; what was added up before is kept."""
+        """Starts; the sum so far is kept."""
         self._started = time.perf_counter()
 
     def stop(self) -> None:

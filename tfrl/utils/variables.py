@@ -104,7 +104,7 @@ def soft_variables_update(
             continue
         source, target = as_tf_variable(source), as_tf_variable(target)
         copies = isinstance(step, numbers.Real) and step == 1
-        # There is no way half way between two integers, such as a dropout's counters.
+        # Integers, such as a dropout's counters, have no values in between.
         if copies or not target.dtype.is_floating:
             target.assign(source)
         else:
@@ -129,7 +129,7 @@ def extract_shared_variables(
 
 
 def deduped_network_variables(network: Any, *others: Any) -> list[Any]:
-    """Returns the variables of `network` that none of the `others` holds."""
+    """Returns the variables of `network` that the `others` do not hold."""
     shared = {id(as_tf_variable(v)) for other in others for v in other.variables}
     return [v for v in network.variables if id(as_tf_variable(v)) not in shared]
 
@@ -150,7 +150,7 @@ def check_no_shared_variables(network_1: Any, network_2: Any) -> None:
 def check_matching_networks(network_1: Any, network_2: Any) -> None:
     """Raises a ValueError unless both networks take and hold the same things.
 
-    Compared are the input specs, the state specs, and the number, shapes and dtypes of
+    It compares the input specs, the state specs, and the number, shapes and dtypes of
     the variables.
     """
     _check_equal("input_tensor_spec", network_1, network_2)

@@ -1,4 +1,4 @@
-"""What saving and loading policies share: names, signatures, specs beside the model."""
+"""Names, signatures and spec files, shared by saving and loading policies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def load_saved_model(model_path: str) -> Any:
     """Returns the SavedModel under `model_path`.
 
     Raises:
-      FileNotFoundError: There is none.
+      FileNotFoundError: There is no SavedModel.
     """
     check_saved_model(model_path)
     with no_parameter_name_warnings():
@@ -57,7 +57,7 @@ def load_specs(model_path: str) -> dict[str, Any]:
 
 
 def specs_from_collect_data_spec(loaded_policy_specs: Any) -> dict[str, Any]:
-    """Returns a policy's array specs from what `PolicySaver` wrote.
+    """Returns a policy's array specs from the specs that `PolicySaver` wrote.
 
     Args:
       loaded_policy_specs: A dict with `collect_data_spec` and `policy_state_spec`.
@@ -182,7 +182,7 @@ def captures_other_resources(function: Any) -> bool:
 
 @contextlib.contextmanager
 def no_parameter_name_warnings() -> Iterator[None]:
-    """Silences TensorFlow's word about the '/' in each name of a signature."""
+    """Silences TensorFlow's warning about the '/' in each name of a signature."""
 
     def is_other(record: logging.LogRecord) -> bool:
         return "not a valid tf.function parameter name" not in record.getMessage()

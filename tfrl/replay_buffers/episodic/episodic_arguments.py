@@ -1,4 +1,4 @@
-"""What callers hand to an episodic buffer: episode functions and ids, checked."""
+"""Checks of an episodic buffer's arguments: episode functions and ids."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tensorflow as tf
 
 
 def scalar(name: str, flag: Any) -> tf.Tensor:
-    """Returns what the function `name` said of a sequence, bool `[]`, or raises."""
+    """Returns the result of the function `name` for a sequence, bool `[]`."""
     flag = tf.convert_to_tensor(flag, tf.bool)
     if flag.shape.rank != 0:
         raise ValueError(

@@ -17,7 +17,7 @@ BufferInfo = replay_buffer.BufferInfo
 
 
 class EpisodicReader(tf.Module, tracking.Untracked):
-    """Gives out the episodes of a store, or windows of their frames."""
+    """Reads episodes of a store, or windows of their frames."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class EpisodicReader(tf.Module, tracking.Untracked):
         self._completed_only = completed_only
         self._generator = generator
         self._device = device
-        # For eager callers; one for each reader, or their traces would add up.
+        # For eager callers; one for each reader, so that traces do not accumulate.
         self._episode_compiled = tf.function(self._episode)
         self._gather_compiled = tf.function(self._gather)
 
@@ -101,7 +101,7 @@ class EpisodicReader(tf.Module, tracking.Untracked):
         return dataset.map(read, num_parallel_calls)
 
     def _in_order(self) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Returns rows, lengths and ids of the episodes to give out, oldest first."""
+        """Returns rows, lengths and ids of the episodes to read, the oldest first."""
         ids, lengths, counts = self._store.sampling_counts(None, self._completed_only)
         rows = tf.argsort(ids)
         rows = tf.boolean_mask(rows, tf.gather(counts, rows) > 0)
@@ -140,7 +140,7 @@ class EpisodicReader(tf.Module, tracking.Untracked):
         return self._store.table.slice(lists, start, number), info, intact
 
     def _draw(self, num_steps: int | None) -> tuple[Any, Any, Any, BufferInfo, Any]:
-        """Draws a window uniformly among all, or an episode.
+        """Draws a window, or an episode, uniformly.
 
         Returns its episode's TensorLists, its first frame and number of frames, its
         info, and whether the episode was not replaced meanwhile.

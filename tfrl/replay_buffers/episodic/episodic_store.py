@@ -22,7 +22,7 @@ NO_EPISODE = -1
 
 
 class EpisodicStore(tf.Module):
-    """`capacity` episodes of any length; every write is one of the methods."""
+    """Holds `capacity` episodes of any length."""
 
     def __init__(self, data_spec: types.NestedTensorSpec, capacity: int) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class EpisodicStore(tf.Module):
         self.completed = _variable("completed", 0, [capacity], tf.uint8)
 
     def begin(self, episode_ids: tf.Tensor, begin: Any) -> tf.Tensor:
-        """Returns `episode_ids`, `[N]`, new ones where `begin` or there was none."""
+        """Returns `episode_ids`, `[N]`, with new ones where `begin` or none was set."""
         new = (episode_ids < 0) | tf.convert_to_tensor(begin, tf.bool)
         last = self.last_episode.read_value()
         numbered = last + tf.cumsum(tf.cast(new, tf.int64))
@@ -62,7 +62,7 @@ class EpisodicStore(tf.Module):
     def publish(
         self, written: Any, rows: tf.Tensor, numbers: Any, ended: tf.Tensor
     ) -> Any:
-        """Makes frames visible once they are `written`; returns the op that does."""
+        """Makes frames visible once `written` is done; returns the operation."""
         ended = tf.maximum(tf.gather(self.completed, rows), tf.cast(ended, tf.uint8))
         numbers = tf.broadcast_to(tf.cast(numbers, tf.int64), tf.shape(rows))
         with tf.control_dependencies([written]):
@@ -75,12 +75,12 @@ class EpisodicStore(tf.Module):
             )
 
     def empty(self, rows: tf.Tensor) -> Any:
-        """Takes the frames away from `rows`; returns the op that does."""
+        """Removes the frames of `rows`; returns the operation that does so."""
         with tf.control_dependencies([_put(self.lengths, rows, 0)]):
             return tf.group(self.table.clear_rows(rows), _put(self.completed, rows, 0))
 
     def clear(self, forget_ids: bool) -> None:
-        """Empties all rows; episodes go on with their ids; or not, if forgotten."""
+        """Empties all rows; running episodes keep their ids unless `forget_ids`."""
         rows = tf.range(self._capacity, dtype=tf.int64)
         self.empty(rows)
         self.num_writes.assign(0)

@@ -50,7 +50,7 @@ def make_reverb_dataset(
       rate_limiter_timeout_ms: See `replay_service.TrajectoryDataset`.
 
     Returns:
-      A dataset of `ReplaySample(info, data)`, or what the functions make of it: data
+      A dataset of `ReplaySample(info, data)`, or the output of the functions: data
       `[B, T, ...]` and infos repeated for each frame, `[B, T]`.
     """
 
@@ -100,7 +100,7 @@ def whole_sequences(
     sequence_length: int | None,
     **options: Any,
 ) -> tf.data.Dataset:
-    """The items of a table as they are, for frames of `data_spec`.
+    """Returns a dataset of a table's items, as frames of `data_spec`.
 
     Args:
       server_address: Where the server is.
@@ -141,7 +141,7 @@ def check_signature(
     where = f"data_spec: the signature of table {table_name!r} has"
     remedy = (
         "make the table with tensor_spec.add_outer_dim(data_spec, sequence_length), or "
-        "give the buffer the specs of what the table holds."
+        "give the buffer the specs of the table's items."
     )
     if len(found) != len(expected):
         raise ValueError(
@@ -177,7 +177,7 @@ def repeat_info(
 def batches(
     sequences: tf.data.Dataset, batch_size: int | None, drop_remainder: bool = True
 ) -> tf.data.Dataset:
-    """Whole sequences in the batches that the service's own dataset makes.
+    """Returns whole sequences in the batches that the service's own dataset makes.
 
     Args:
       sequences: What `whole_sequences` returned.
@@ -205,7 +205,7 @@ def preprocessed(
     sequence_preprocess_fn: Callable[[Any], Any] | None,
     num_parallel_calls: int | None,
 ) -> tf.data.Dataset:
-    """Sequences one by one, as `(data, info)`, `[T, ...]` and `[T]`.
+    """Returns sequences one by one, as `(data, info)`, `[T, ...]` and `[T]`.
 
     Args:
       sequences: What `whole_sequences` returned.
@@ -220,14 +220,14 @@ def preprocessed(
 
 
 def in_batches(dataset: tf.data.Dataset, batch_size: int | None) -> tf.data.Dataset:
-    """Batches of whole `batch_size`; None leaves the elements as they are."""
+    """Returns full batches of `batch_size`; None leaves the elements as they are."""
     if batch_size is None:
         return dataset
     return dataset.batch(batch_size, drop_remainder=True)
 
 
 def truncate_reshape_rows_by_num_steps(sample: Any, num_steps: int) -> Any:
-    """Cuts sequences into pieces; what is left at the end is lost.
+    """Cuts sequences into pieces and drops the remainder.
 
     Args:
       sample: A nest of tensors `[T, ...]`.

@@ -1,4 +1,4 @@
-"""What the observers share that write frames to a replay server."""
+"""The base class of the observers that write frames to a replay server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIRST, LAST = int(ts.StepType.FIRST), int(ts.StepType.LAST)
 class ReverbObserver:
     """Appends frames to a writer, and notices where an episode ends.
 
-    Subclasses say what becomes an item.
+    Subclasses decide which frames become an item.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class ReverbObserver:
         Raises:
           ValueError: If the frames are batched, or are not what the table's signature
             says, or the observer is closed.
-          TypeError: If it is no trajectory, or made of tensors in a graph.
+          TypeError: If it is not a trajectory, or is made of tensors in a graph.
         """
         step_type, next_step_type = self._step_types(trajectory)
         expected = self._next_step_type
@@ -106,7 +106,7 @@ class ReverbObserver:
         raise NotImplementedError
 
     def _end_at_cut(self) -> None:
-        """The next frame does not go on from the last one, which was no boundary."""
+        """Handles a frame that does not continue the one before, no boundary."""
         raise NotImplementedError
 
     def _append(self, trajectory: trajectory_lib.Trajectory) -> None:
@@ -114,15 +114,15 @@ class ReverbObserver:
         self._cached_steps += 1
 
     def _write_item(self, num_frames: int) -> None:
-        """Makes the last `num_frames` frames an item of each table."""
+        """Creates an item of the last `num_frames` frames in each table."""
         writer = self._open_writer()
-        # Flat, as writers send it: building the nest anew would take longer.
+        # Flat, as writers send it: rebuilding the nest would take longer.
         columns = [column[-num_frames:] for column in tree.flatten(writer.history)]
         for name in self._table_names:
             writer.create_item(table=name, trajectory=columns, priority=self._priority)
 
     def _end_episode(self) -> None:
-        """Forgets the frames, once the server has the items made of them."""
+        """Drops the frames once the server has their items."""
         self._forget()
         if self._writer is None:
             self.open()

@@ -1,4 +1,4 @@
-"""Batches of frames on their way to a replay server, and items on their way back."""
+"""Writes batches of frames to a replay server, and stacks items that come back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Rows:
-    """Hands each row of a batch to an observer of its own."""
+    """Passes each row of a batch to an observer of its own."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Rows:
         self._number = 0
 
     def add(self, *leaves: np.ndarray) -> list[int]:
-        """Takes the leaves of a batch, `[B, ...]`; returns its number since `reset`."""
+        """Writes a batch, leaves `[B, ...]`; returns its number since `reset`."""
         for row, observer in enumerate(self._observers):
             observer(self._pack(iter([leaf[row] for leaf in leaves])))
         self._number += 1
@@ -52,14 +52,14 @@ class Rows:
             observer.flush()
 
     def reset(self) -> None:
-        """Forgets what is part of no item yet."""
+        """Drops frames that are not part of an item yet."""
         self._number = 0
         for observer in self._observers:
             observer.reset(write_cached_steps=False)
 
 
 def _packing(spec: Any) -> Callable[[Iterator[Any]], Any]:
-    """Returns what packs flat leaves into a nest like `spec`, in a tenth of the time.
+    """Returns a function that packs flat leaves into a nest like `spec`.
 
     The specs of TensorFlow's functions have no other nodes than these.
     """

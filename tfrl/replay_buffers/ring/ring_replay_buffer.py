@@ -1,10 +1,10 @@
-"""A ring of frames for each environment, in `tf.Variable`s: what its buffers share.
+"""The base class of buffers with a ring of frames in `tf.Variable`s.
 
 Frame number `i` of environment `b` lies in row `i % R * B + b` of one flat table, so
-that the frames of one step are a block, written at once. `R` is one more than the
-`max_length` frames that can be sampled, and this spare block makes sampling safe beside
-a writer: a frame is written into a row that is not sampled any more, and only then is
-the head moved on, which brings the new frame in and puts the oldest one out.
+that the frames of one step are a block, written by one operation. `R` is one more than
+the `max_length` frames that can be sampled, and this spare block makes sampling safe
+beside a writer: a frame is written into a row that is not sampled any more, and only
+then is the head moved on, which brings the new frame in and puts the oldest one out.
 
 A window of frames is called by the *key* of its first one: `i * B + b`.
 """
@@ -41,7 +41,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
     must take turns.
 
     Subclasses write `_choose`, which draws the windows, and may write `_enter`, which
-    is told of every new frame.
+    is called for every new frame.
     """
 
     def __init__(
@@ -62,9 +62,9 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
 
         Args:
           data_spec: A nest of `tf.TensorSpec`s of one frame, without batch and time.
-          batch_size: How many environments are written at once (`B`).
+          batch_size: How many environments are written together (`B`).
           max_length: How many frames of each environment are kept (`L`).
-          scope: What the variables' names begin with; None is the class's name.
+          scope: The prefix of the variables' names; None is the class's name.
           device: Where the variables live; None leaves it to TensorFlow.
           table_fn: Makes the storage: `table_fn(data_spec, number_of_rows)`.
           dataset_drop_remainder: Whether a deterministic pass drops batches and windows
@@ -96,7 +96,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
                 -1, dtype=tf.int64, trainable=False, name="last_id"
             )
             self._generator = seeds.make_generator(seed)
-        # For eager callers; one for each buffer, or their traces would add up.
+        # For eager callers; one for each buffer, so that traces do not accumulate.
         self._draw_compiled = tf.function(self._draw, autograph=False)
         self._write_compiled = fast_function.fast_function(self._write, autograph=False)
         self._read_all_compiled = fast_function.fast_function(
@@ -115,27 +115,27 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
 
     @property
     def batch_size(self) -> int:
-        """How many environments are written at once."""
+        """The number of environments that are written together."""
         return self._batch_size
 
     @property
     def max_length(self) -> int:
-        """How many frames of each environment are kept."""
+        """The number of frames of each environment that are kept."""
         return self._max_length
 
     @property
     def device(self) -> str | None:
-        """Where the variables were asked to live."""
+        """The device that was asked for."""
         return self._device
 
     @property
     def table_fn(self) -> Callable[..., Any]:
-        """What made the storage."""
+        """The function that made the storage."""
         return self._table_fn
 
     @property
     def scope(self) -> str:
-        """What the variables' names begin with."""
+        """The prefix of the variables' names."""
         return self._scope
 
     def sample(
@@ -163,7 +163,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         Raises:
           ValueError: If `num_steps` is larger than `max_length`.
           tf.errors.InvalidArgumentError: If the buffer is empty, or holds fewer than
-            `num_steps` frames of each environment. (XLA compiles the check away.).
+            `num_steps` frames of each environment. (XLA compiles the check away.)
         """
         replay_buffer.check_count("sample_batch_size", sample_batch_size)
         replay_buffer.check_count("num_steps", num_steps)
@@ -174,7 +174,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
             items, info, intact = self._draw(sample_batch_size, num_steps, seed)
             overtaken = [
                 f"{type(self).__name__}.sample: a writer outside this tf.function "
-                "overtook it. Sample through as_dataset, which draws anew then."
+                "overtook it. Sample through as_dataset, which then draws again."
             ]
             with tf.control_dependencies([context.assert_true(intact, overtaken)]):
                 return tf.nest.map_structure(tf.identity, (items, info))
@@ -246,7 +246,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         raise NotImplementedError(f"{type(self).__name__}.sample")
 
     def _enter(self, new_id: tf.Tensor) -> Any:
-        """Takes note of the frames that are being written; returns the op that does."""
+        """Records the frames that are being written; returns the operation."""
         del new_id
         return tf.no_op()
 
@@ -258,8 +258,9 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
     ) -> tuple[Any, BufferInfo, tf.Tensor]:
         """Returns items, their info, and whether no writer can have reached them.
 
-        The head is read again after the rows were gathered: what is valid even then was
-        not written to in between, since the row after the head's is a spare one.
+        The head is read again after the rows were gathered: rows that are still valid
+        then were not written to in between, since the row after the head's is a spare
+        one.
         """
         shape = [] if sample_batch_size is None else [sample_batch_size]
         with self._placed(), tf.name_scope("sample"):
@@ -309,7 +310,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
             tf.data.Dataset.from_tensors(0)
             .repeat()
             .map(draw, num_parallel_calls)
-            # Costs nothing to speak of, where a tf.while_loop would a third.
+            # Costs next to nothing; a tf.while_loop would take a third more time.
             .filter(lambda items, info, intact: intact)
             .map(finish, num_parallel_calls)
         )
@@ -318,7 +319,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         self, sample_batch_size: int | None, num_steps: int | None
     ) -> Callable[[], Any] | None:
         if type(self)._as_dataset is not RingReplayBuffer._as_dataset:
-            return None  # A subclass knows better what its elements are.
+            return None  # The subclass decides what its elements are.
 
         @tf.autograph.experimental.do_not_convert
         def draw() -> tuple[Any, BufferInfo]:
@@ -346,7 +347,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         sequence_preprocess_fn: Callable[[Any], Any] | None,
         num_parallel_calls: int | None,
     ) -> tf.data.Dataset:
-        """Goes through the environments in groups, and in each through its windows.
+        """Iterates over the environments in groups, and over the windows of each.
 
         A group is `sample_batch_size` environments, whose windows make one element;
         all of these must be full. Without a batch size the last one may be shorter.
@@ -401,7 +402,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
                 items = sequence_preprocess_fn(items)
             return items, BufferInfo(ids, ())
 
-        # The places are worked out when an iterator is made, not here.
+        # The places are computed when an iterator is made, not here.
         dataset = tf.data.Dataset.range(1).flat_map(places)
         return dataset.map(read, num_parallel_calls)
 

@@ -1,12 +1,12 @@
-"""A tree of sums in `tf.Variable`s, to draw a leaf with probability by its value.
+"""A tree of sums in `tf.Variable`s, to draw leaves in proportion to their values.
 
 The tree is wide: every node has `fanout` children, whose values lie side by side in one
 row. A million leaves make five levels of fanout 16, where a binary tree has twenty, and
 the number of levels is the number of operations that follow on each other.
 
 Nothing drifts: a write recomputes the sums above it from their children, in float64,
-and never adds a difference. And a draw cannot go astray by rounding: at each node it
-takes only a child whose value, as far as it is in range, is positive.
+and never adds a difference. Rounding cannot lead a draw to a leaf of value 0: at each
+node it takes only a child whose value within the range is positive.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import tensorflow as tf
 
 
 class SumTree(tf.Module):
-    """`num_leaves` values of at least zero, in a ring, and the sums above them.
+    """Holds `num_leaves` non-negative values in a ring, and the sums above them.
 
     Both methods take a batch, cost O(log `num_leaves`) for each of its entries, trace
     and compile under XLA.
@@ -64,7 +64,7 @@ class SumTree(tf.Module):
           keep: bool `[N]`; where False, nothing is written.
 
         Returns:
-          A tensor that is there once all is written.
+          A tensor that is available once all is written.
         """
         leaves = tf.where(keep, leaves, self._num_leaves)
         values = _largest_of_equal(leaves, tf.where(keep, values, 0.0))
@@ -84,8 +84,8 @@ class SumTree(tf.Module):
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Finds the leaves at fractions of the sum over a range.
 
-        With uniform fractions, a leaf is drawn with probability value / sum. Only
-        leaves of positive value within the range are, unless there is none.
+        With uniform fractions, a leaf is drawn with probability value / sum. Leaves of
+        value 0 are drawn only where the range has no others.
 
         Args:
           fractions: float64 `[N]` or `[]`, in [0, 1).
@@ -130,9 +130,9 @@ class SumTree(tf.Module):
     def _in_range(
         self, level: int, parents: tf.Tensor, bounds: list[_Bounds]
     ) -> tf.Tensor:
-        """Returns what the children of `parents` hold within the range, `[N, fanout]`.
+        """Returns the values of children of `parents` in the range, `[N, fanout]`.
 
-        That is all, or nothing, but for the two nodes at the ends of the range.
+        A child counts whole or not at all, except at the two ends of the range.
         """
         ends, sums, straight = bounds[level]
         values = tf.gather(self._levels[level], parents)
@@ -144,21 +144,21 @@ class SumTree(tf.Module):
         return tf.where(tf.equal(nodes, ends[0]), sums[0], values)
 
 
-# The nodes of a level at both ends of a range, int64 `[2]`; what they hold within it,
-# float64 `[2]`; whether the range does not go on at leaf 0.
+# The nodes of a level at both ends of a range, int64 `[2]`; their values within it,
+# float64 `[2]`; whether the range does not wrap around at leaf 0.
 _Bounds = tuple[tf.Tensor, tf.Tensor, tf.Tensor]
 
 
 def _pick(values: tf.Tensor, rest: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Returns in which of `values`, `[N, K]`, the running sum passes `rest`, `[N]`.
+    """Returns where in `values`, `[N, K]`, the running sum passes `rest`, `[N]`.
 
-    That one's place, its value, and by how much `rest` exceeds the sum of those before.
+    That is its place, its value, and `rest` less the sum of the values before it.
     """
     ends = tf.cumsum(values, axis=1)
     positive = values > 0
     passed = positive & (ends > rest[:, None])
-    # By rounding none may have passed: then the last positive one it is.
-    # Floats, since a GPU finds no largest integer.
+    # By rounding the sum may not pass it at all: then take the last positive value.
+    # The scores are floats because ArgMax has no GPU kernel for integers.
     rank = tf.range(1, values.shape[1] + 1, dtype=tf.float32)
     size = tf.constant(2 * values.shape[1], tf.float32)
     score = tf.where(passed, size - rank, tf.where(positive, rank - size, -size))

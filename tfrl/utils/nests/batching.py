@@ -83,7 +83,7 @@ def split_nested_tensors(
 
 
 def unstack_nested_tensors(tensors: Any, specs: Any) -> list[Any]:
-    """Takes a nest of `[B, ...]` apart into B nests without the batch dimension.
+    """Splits a nest of `[B, ...]` into B nests without the batch dimension.
 
     Raises:
       ValueError: If a tensor has no batch dimension, or one of unknown size.
@@ -241,7 +241,7 @@ def unbatch_nested_tensors_to_arrays(nested_tensors: Any) -> Any:
 
 
 def unstack_nested_arrays(nested_array: Any) -> list[Any]:
-    """Takes a nest of arrays `[B, ...]` apart into B nests of views."""
+    """Splits a nest of arrays `[B, ...]` into B nests of views."""
     return [
         tf.nest.pack_sequence_as(nested_array, item)
         for item in unstack_nested_arrays_into_flat_items(nested_array)
@@ -249,7 +249,7 @@ def unstack_nested_arrays(nested_array: Any) -> list[Any]:
 
 
 def unstack_nested_arrays_into_flat_items(nested_array: Any) -> list[tuple[Any, ...]]:
-    """As `unstack_nested_arrays`, but with flat tuples instead of nests."""
+    """Does as `unstack_nested_arrays`, with flat tuples in place of nests."""
     return list(zip(*tf.nest.flatten(nested_array), strict=True))
 
 
@@ -270,7 +270,7 @@ def get_outer_array_shape(nested_array: Any, spec: Any) -> tuple[int, ...]:
 def _flat_with_outer_rank(
     tensors: Any, specs: Any, allowed: tuple[int, ...]
 ) -> list[tuple[Any, int]]:
-    """Flat tensors, each with the number of its outer dimensions, one of `allowed`."""
+    """Returns flat tensors with their numbers of outer dimensions, of `allowed`."""
     assert_same_structure(
         tensors, specs, message="Tensors and specs do not have matching structures"
     )
@@ -309,7 +309,7 @@ def _flat_batched(tensors: Any, specs: Any, verb: str) -> list[Any]:
 
 
 def _transpose_lists(structure: Any, lists: Sequence[Sequence[Any]]) -> list[Any]:
-    """A list for each leaf into a list of nests like `structure`."""
+    """Turns a list for each leaf into a list of nests like `structure`."""
     return [
         tf.nest.pack_sequence_as(structure, leaves)
         for leaves in zip(*lists, strict=True)

@@ -1,4 +1,4 @@
-"""Nests of tensors against nests of specs: dtypes, shapes, outer dimensions.
+"""Compares nests of tensors with nests of specs: dtypes, shapes, outer dimensions.
 
 A tensor *fits* a spec if it has the spec's shape after some outer dimensions. In all of
 these, arrays count as tensors, and an `ArraySpec` as a spec.
@@ -92,8 +92,8 @@ def is_batched_nested_tensors(
     """Whether all tensors have `num_outer_dims` more dimensions than their specs.
 
     Tensors that all have the shape of their specs are unbatched, and so are tensors
-    with another number of outer dimensions that they agree on. Since the former is
-    looked at first, a spec with an unknown dimension can take a batch for a step.
+    with another number of outer dimensions that they agree on. The former is
+    checked first, so a batch may count as a step of a spec with an unknown dimension.
 
     Args:
       tensors: A nest of tensors.
@@ -115,7 +115,7 @@ def is_batched_nested_tensors(
 
 
 def get_outer_rank(tensors: Any, specs: Any) -> int:
-    """Returns how many dimensions the tensors have before those of their specs.
+    """Returns the number of dimensions before those of the specs.
 
     0 for an empty nest.
 
@@ -185,7 +185,7 @@ def _pairs(tensors: Any, specs: Any, message: str) -> list[_Pair]:
 
 
 def _as_typed(value: Any, dtype_hint: Any = None) -> Any:
-    """Returns what has a shape and a dtype as it is, and the rest as a tensor."""
+    """Returns `value`, as a tensor unless it has a shape and a dtype."""
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         return value
     return tf.convert_to_tensor(value, dtype_hint=dtype_hint)

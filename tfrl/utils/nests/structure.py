@@ -85,7 +85,7 @@ def assert_same_structure(
 def fast_map_structure(
     func: Callable[..., Any], *structure: Any, expand_composites: bool = False
 ) -> Any:
-    """`tf.nest.map_structure` that trusts the caller that the structures agree."""
+    """`tf.nest.map_structure` that does not check that the structures agree."""
     flat = [
         tf.nest.flatten(nest, expand_composites=expand_composites) for nest in structure
     ]
@@ -114,13 +114,13 @@ def has_tensors(*x: Any) -> bool:
 
 
 def safe_has_state(state: Any) -> bool:
-    """Whether `state` is one, and not None, `()` or `[]`."""
+    """Whether `state` is not None, `()` or `[]`."""
     # By identity or type: in a graph a comparison with a tensor is a tensor.
     return state is not None and not (isinstance(state, tuple | list) and not state)
 
 
 def prune_extra_keys(narrow: Any, wide: Any) -> Any:
-    """Returns `wide` without the dict keys that `narrow` has not, at every level.
+    """Returns `wide` without dict keys that `narrow` lacks, at every level.
 
     Nothing is raised where the two do not fit (a missing key, another length, another
     container): that part of `wide` is returned as it is, and a comparison afterwards
@@ -147,7 +147,7 @@ def _prune_mapping(narrow: Mapping[Any, Any], wide: Mapping[Any, Any]) -> Any:
 
 
 def _alike_sequences(narrow: Any, wide: Any) -> bool:
-    """Whether both are lists, tuples or namedtuples of the same fields, as long."""
+    """Whether both are lists, tuples or namedtuples of the same fields and length."""
     for kind in (list, tuple):
         if isinstance(narrow, kind) and isinstance(wide, kind):
             fields = [getattr(x, "_fields", None) for x in (narrow, wide)]

@@ -1,4 +1,4 @@
-"""The few distributions that reinforcement learning needs and TFP does not have.
+"""Distributions that reinforcement learning needs and TFP lacks.
 
 >>> import numpy as np
 >>> from tfrl.distributions import MaskedCategorical, ShiftedCategorical

@@ -1,4 +1,4 @@
-"""GumbelSoftmax: a relaxed one-hot Categorical, through whose samples gradients flow.
+"""GumbelSoftmax: a relaxed one-hot Categorical with reparameterized samples.
 
 Jang, Gu and Poole, "Categorical reparameterization with Gumbel-softmax" (2017);
 Maddison et al., "The concrete distribution" (2017), whose density this is.
@@ -32,7 +32,7 @@ class GumbelSoftmax(tfp.distributions.RelaxedOneHotCategorical):
         allow_nan_stats: bool = True,
         name: str = "GumbelSoftmax",
     ):
-        """Takes the parameters.
+        """Creates the distribution.
 
         Args:
           temperature: Positive; broadcasts against `logits[..., 0]`.
@@ -56,7 +56,7 @@ class GumbelSoftmax(tfp.distributions.RelaxedOneHotCategorical):
         self._one_hot_dtype = tf.as_dtype(dtype)
 
     def log_prob(self, value: Any, name: str = "log_prob", **kwargs: Any) -> tf.Tensor:
-        """The log density of relaxed samples, or the log probability of one-hot ones.
+        """Returns the log density of relaxed samples, log probability of one-hot ones.
 
         Args:
           value: `[..., K]`: a float vector is a relaxed sample, an integer one is
@@ -71,7 +71,7 @@ class GumbelSoftmax(tfp.distributions.RelaxedOneHotCategorical):
         return tf.reduce_sum(tf.cast(value, log_probs.dtype) * log_probs, axis=-1)
 
     def convert_to_one_hot(self, samples: Any) -> tf.Tensor:
-        """One-hot vectors, of the given dtype, of the largest entries `[..., K]`."""
+        """Returns one-hot vectors of the largest entries, `[..., K]`, of `dtype`."""
         samples = tf.convert_to_tensor(samples)
         return tf.one_hot(
             tf.argmax(samples, axis=-1),

@@ -1,4 +1,4 @@
-"""MaskedCategorical: a Categorical in which some values cannot come up."""
+"""MaskedCategorical: a Categorical in which some values are never drawn."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tensorflow_probability as tfp
 
 
 class MaskedCategorical(tfp.distributions.Categorical):
-    """A Categorical whose masked values have a logit so low that they are never drawn.
+    """A Categorical whose masked values have a very low logit and are never drawn.
 
     The logit stays finite, since minus infinity makes gradients NaN.
     """
@@ -25,7 +25,7 @@ class MaskedCategorical(tfp.distributions.Categorical):
         neg_inf: float | None = -1e10,
         name: str = "MaskedCategorical",
     ):
-        """Takes logits and the mask over them.
+        """Creates the distribution from logits and the mask over them.
 
         Args:
           logits: `[..., K]`.
@@ -34,7 +34,7 @@ class MaskedCategorical(tfp.distributions.Categorical):
           dtype: Of the samples.
           validate_args: As in TFP.
           allow_nan_stats: As in TFP.
-          neg_inf: The logit of what is out; None is the lowest number of the dtype.
+          neg_inf: The logit of masked values; None is the lowest number of the dtype.
           name: The distribution's name.
 
         Raises:
@@ -60,7 +60,7 @@ class MaskedCategorical(tfp.distributions.Categorical):
 
     @property
     def mask(self) -> tf.Tensor:
-        """Which values can come up, bool."""
+        """Which values can be drawn, bool."""
         return self._mask
 
     @classmethod

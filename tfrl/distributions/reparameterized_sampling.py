@@ -1,4 +1,4 @@
-"""Sampling through which gradients flow, where a distribution has it."""
+"""Reparameterized sampling, where a distribution has it."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class ShiftedCategorical(tfp.distributions.Categorical):
         shift: Any = None,
         name: str = "ShiftedCategorical",
     ):
-        """Takes what a Categorical takes, and `shift`.
+        """Creates the distribution; see `Categorical` for further arguments.
 
         Args:
           logits: `[..., K]`; either these or `probs`.

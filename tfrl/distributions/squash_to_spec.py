@@ -27,7 +27,7 @@ class SquashToSpecNormal(tfp.distributions.Distribution):
         validate_args: bool = False,
         name: str = "SquashToSpecNormal",
     ):
-        """Takes the normal distribution and the spec.
+        """Creates the distribution.
 
         Args:
           distribution: A `Normal` or `MultivariateNormalDiag`.
@@ -74,7 +74,7 @@ class SquashToSpecNormal(tfp.distributions.Distribution):
         return self._distribution
 
     def kl_divergence(self, other: Any, name: str = "kl_divergence") -> tf.Tensor:
-        """The KL divergence to another of the same spec.
+        """Returns the KL divergence to another of the same spec.
 
         Raises:
           ValueError: If it is of another spec or class.

@@ -8,7 +8,7 @@ import tensorflow_probability as tfp
 
 
 class Tanh(tfp.bijectors.Tanh):
-    """`y = tanh(x)`; in the inverse, -1 and 1 count as the numbers next to them.
+    """`y = tanh(x)`, whose inverse takes -1 and 1 for the numbers next to them.
 
     Rounding reaches the ends, and `atanh` of them is infinite.
     """
@@ -16,6 +16,6 @@ class Tanh(tfp.bijectors.Tanh):
     def _inverse(self, y: tf.Tensor) -> tf.Tensor:
         dtype = y.dtype.as_numpy_dtype
         limit = np.nextafter(dtype(1), dtype(0))
-        # What is outside the range stays and gives NaN, as it should.
+        # Values outside the range stay and give NaN, as they should.
         inside = tf.abs(y) <= 1
         return tf.atanh(tf.where(inside, tf.clip_by_value(y, -limit, limit), y))

@@ -1,4 +1,4 @@
-"""Distributions as specs, and back: what a distribution is made from.
+"""Distributions as specs, and back: classes and constructor arguments.
 
 `Params` holds the class and the constructor's arguments of a distribution, of those it
 contains, and of bijectors and linear operators in them. `DistributionSpecV2` is a
@@ -36,7 +36,7 @@ def scale_distribution_to_spec(distribution: Any, spec: Any) -> Any:
 
 @dataclasses.dataclass
 class Params:
-    """What an object with `parameters` was made from, recursively.
+    """The class and constructor arguments of an object, recursively.
 
     Attributes:
       type_: Its class.
@@ -55,7 +55,7 @@ class DistributionSpecV2:
     Attributes:
       event_shape: The shape of one sample.
       dtype: Of the samples.
-      parameters: What it is made from, with `tf.TypeSpec`s in the place of tensors.
+      parameters: Its parameters, with `tf.TypeSpec`s in the place of tensors.
 
     Raises:
       TypeError: If there are tensors among the parameters.
@@ -75,10 +75,10 @@ class DistributionSpecV2:
 
 
 def get_parameters(value: Any) -> Params:
-    """Returns what a distribution, bijector or linear operator was made from.
+    """Returns the class and arguments of a distribution, bijector or linear operator.
 
     Raises:
-      TypeError: If it does not tell.
+      TypeError: If it has no `parameters`.
     """
     parameters = getattr(value, "parameters", None)
     if not isinstance(parameters, Mapping):
@@ -146,7 +146,7 @@ def parameters_to_dict(value: Params, tensors_only: bool = False) -> dict[str, A
 def merge_to_parameters_from_dict(
     value: Params, params_dict: Mapping[str, Any] | None
 ) -> Params:
-    """Puts the entries of a dictionary as `parameters_to_dict` makes it into `value`.
+    """Returns `value` with the entries of a dictionary like `parameters_to_dict`'s.
 
     Args:
       value: What the dictionary was made from.
@@ -175,7 +175,7 @@ def merge_to_parameters_from_dict(
 
 
 def _merge_argument(name: str, argument: Any, given: dict[str, Any]) -> Any:
-    """One argument, with what is there for it taken out of `given`."""
+    """Returns one argument, with its new values popped from `given`."""
     leaves = tree.flatten_with_path(argument)
     keys = [_leaf_key(name, path) for path, _ in leaves]
     found = [key for key in keys if given.get(key) is not None]
@@ -237,7 +237,7 @@ def spec_from_distribution(
 def assert_specs_are_compatible(
     network_output_spec: Any, spec: Any, message_prefix: str
 ) -> None:
-    """Checks that what `network.create_variables` returned fits a nest of specs.
+    """Checks that the output specs of a network fit a nest of specs.
 
     Args:
       network_output_spec: The nest of output specs.

@@ -1,4 +1,4 @@
-"""What all drivers have: an environment, a policy, and observers of each step."""
+"""The base class of drivers: an environment, a policy, and observers of each step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Observer = Callable[[Any], Any]
 
 
 class Driver(abc.ABC):
-    """Turns the wheel: a policy acts in an environment, observers see every step."""
+    """Lets a policy act in an environment and shows every step to observers."""
 
     def __init__(
         self,

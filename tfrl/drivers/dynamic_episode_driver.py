@@ -20,8 +20,8 @@ class DynamicEpisodeDriver(tf_loop.LoopDriver):
     An episode counts when its boundary (the reset after it) has been observed, so a run
     ends one step after a LAST step. Episodes are counted over the whole batch: with
     more than one environment, those that end early are short ones, which biases what is
-    collected; `tfrl.eval.Evaluator` is free of that. How an eager call runs is told in
-    `tfrl.drivers.tf_loop`.
+    collected; `tfrl.eval.Evaluator` is free of that. See
+    `tfrl.drivers.tf_loop` for how an eager call runs.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ class DynamicStepDriver(tf_loop.LoopDriver):
 
     Steps are counted over the whole batch, so a batched environment may take up to
     `batch_size - 1` more. A boundary (the reset after an episode) is observed, not
-    counted. How an eager call runs is told in `tfrl.drivers.tf_loop`.
+    counted. See `tfrl.drivers.tf_loop` for how an eager call runs.
     """
 
     def __init__(

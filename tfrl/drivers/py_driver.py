@@ -63,7 +63,7 @@ class PyDriver(driver.Driver):
     ) -> tuple[ts.TimeStep, Any]:
         """Runs the policy from `time_step` on.
 
-        In an unbatched environment the policy's state starts anew with every episode
+        In an unbatched environment the policy's state is reset with every episode
         but the first, whose state is given.
 
         Returns:

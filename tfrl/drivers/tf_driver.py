@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class TFDriver(tf_loop.LoopDriver):
     """`PyDriver`'s counterpart for a `TFEnvironment`.
 
-    Steps and episodes are counted over the whole batch, an episode at its boundary. How
-    an eager call runs is told in `tfrl.drivers.tf_loop`.
+    Steps and episodes are counted over the whole batch, an episode at its boundary. See
+    `tfrl.drivers.tf_loop` for how an eager call runs.
     """
 
     def __init__(

@@ -103,7 +103,7 @@ class LoopDriver(driver.Driver):
         return self._loop(*arguments)
 
     def _as_tensors(self, limits: Any) -> Any:
-        """Returns int64 scalars, since numbers would be part of the key of a trace."""
+        """Returns int64 scalars, since each new number would cause a new trace."""
         if not tf.executing_eagerly() or not _is_number(limits):
             return tf.nest.map_structure(lambda n: tf.cast(n, tf.int64), limits)
         # Most runs have the limit of the one before.
@@ -112,7 +112,7 @@ class LoopDriver(driver.Driver):
         return self._last_limit[1]
 
     def _count(self, traj: trajectory.Trajectory) -> Any:
-        """What one step adds to the counters: a nest of int32 scalars."""
+        """Returns a step's increments of the counters, a nest of int32 scalars."""
         raise NotImplementedError
 
     def _loop(
@@ -162,12 +162,12 @@ def _is_number(limits: Any) -> bool:
 
 
 def count_steps(traj: trajectory.Trajectory) -> tf.Tensor:
-    """The environment steps in a batched trajectory; boundaries are none. int32."""
+    """Returns the number of environment steps, without boundaries, int32."""
     return tf.math.count_nonzero(tf.logical_not(traj.is_boundary()), dtype=tf.int32)
 
 
 def count_resets(traj: trajectory.Trajectory) -> tf.Tensor:
-    """The boundaries in a batched trajectory, padding not among them. int32."""
+    """Returns the number of boundaries, without padding, int32."""
     return tf.math.count_nonzero(traj.is_reset(), dtype=tf.int32)
 
 

@@ -1,4 +1,4 @@
-"""How good a policy is: metrics, unbiased evaluation, and statistics over seeds.
+"""Evaluation of policies: metrics, unbiased returns, and statistics over seeds.
 
 >>> from tfrl.environments import suite_gym, tf_py_environment
 >>> from tfrl.eval import metric_utils, statistics

@@ -63,7 +63,7 @@ def compute_summaries(
     log: bool = False,
     callback: Callable[[Any, Any], Any] | None = None,
 ) -> collections.OrderedDict[str, Any]:
-    """Does as `compute`, and tells of the results.
+    """Does as `compute`, and logs or summarizes the results.
 
     Args:
       metrics: `PyMetric`s.
@@ -136,7 +136,7 @@ def eager_compute(
 def _driver(
     environment: Any, policy: Any, metrics: tuple[Any, ...], use_function: bool
 ) -> dynamic_episode_driver.DynamicEpisodeDriver:
-    """Keeps the driver of the last call, since a new one would trace its loop anew."""
+    """Keeps the driver of the last call, since a new one would trace its loop again."""
     return dynamic_episode_driver.DynamicEpisodeDriver(
         environment, policy, observers=metrics, use_function=use_function
     )

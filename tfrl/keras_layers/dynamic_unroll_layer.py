@@ -107,7 +107,7 @@ class DynamicUnroll(keras.layers.Layer):
         """Whether a cell of one state, given that state alone, returns a list.
 
         Keras hands such cells a list of one, and many know nothing else. Those of Keras
-        itself return what they are given.
+        itself return their argument.
         """
 
         def new_state() -> Any:

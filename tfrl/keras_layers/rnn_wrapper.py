@@ -30,7 +30,7 @@ class RNNWrapper(keras.layers.Layer):
           **kwargs: Further arguments of a Keras layer, such as `name`.
 
         Raises:
-          TypeError: If `layer` is none.
+          TypeError: If `layer` is not a Keras RNN layer.
           NotImplementedError: If it does not return its state or the whole sequence,
             runs backwards, or keeps its state to itself.
         """

@@ -1,4 +1,4 @@
-"""Where numbers go: the terminal, CSV files, TensorBoard, memory, or several at once.
+"""Loggers: to the terminal, CSV files, TensorBoard, memory, or several of them.
 
 A logger has `write(values)` and `close()`. Filters and dispatchers are loggers too, so
 they compose: `Dispatcher([CSVLogger(path), TimeFilter(TerminalLogger(), 5)])`.

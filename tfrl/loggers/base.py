@@ -1,4 +1,4 @@
-"""The interface of loggers: something that numbers are written to.
+"""The interface of loggers, which numbers are written to.
 
 Loggers compose: a filter or a dispatcher is a logger that writes to others.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
-# Numbers by name; NumPy scalars, scalar tensors and text are welcome too.
+# Numbers by name; NumPy scalars, scalar tensors and text are allowed too.
 Values = Mapping[str, Any]
 
 

@@ -15,9 +15,9 @@ class CSVLogger:
 
     The first write fixes the columns, in its order; later ones leave missing columns
     empty and lose keys that have none. A file that is there already is continued under
-    its own header. Rows reach the operating system at once, so a killed process loses
-    at most the row being written, whose remains are removed when the file is opened
-    again.
+    its own header. Rows are handed to the operating system immediately, so a killed
+    process loses at most the row being written, whose remains are removed when the file
+    is opened again.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class CSVLogger:
 
     @property
     def file_path(self) -> str:
-        """Where the rows go."""
+        """The path of the file."""
         return str(self._path)
 
     def write(self, values: base.Values) -> None:

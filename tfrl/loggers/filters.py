@@ -15,7 +15,7 @@ class _Filter:
         self._to = to
 
     def write(self, values: base.Values) -> None:
-        """Passes on what the filter lets through."""
+        """Passes on the values that the filter lets through."""
         raise NotImplementedError
 
     def close(self) -> None:

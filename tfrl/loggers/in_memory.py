@@ -9,14 +9,14 @@ from tfrl.loggers import base
 
 
 class InMemoryLogger:
-    """Keeps what is written, for tests and notebooks."""
+    """Keeps all values, for tests and notebooks."""
 
     def __init__(self) -> None:
         self._data: list[dict[str, Any]] = []
 
     @property
     def data(self) -> Sequence[dict[str, Any]]:
-        """All that was written, oldest first."""
+        """All values written, the oldest first."""
         return self._data
 
     def write(self, values: base.Values) -> None:

@@ -1,4 +1,4 @@
-"""Metrics for one environment, made into one for a batch of environments."""
+"""Turns a metric of one environment into one of a batch of environments."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class BatchedPyMetric(py_metric.PyStepMetric):
     """One metric for each member of the batch; the result is their aggregate.
 
     The metrics of `py_metrics` take batches themselves; this is for metrics that do
-    not. What it aggregates (by the class's own `aggregate`, the mean by default) are
-    the members' results: a member that has finished no episode yet counts too.
+    not. It aggregates (by the class's own `aggregate`, the mean by default) the
+    members' results: a member that has finished no episode yet counts too.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class BatchedPyMetric(py_metric.PyStepMetric):
             metric.reset()
 
     def result(self) -> Any:
-        """The aggregate of the members' results, 0 while there are none."""
+        """Returns the aggregate of the members' results, 0 without members."""
         if not self._metrics:
             return np.zeros([], self._dtype)
         return self._metric_class.aggregate(self._metrics)

@@ -89,7 +89,7 @@ class StreamingMetric(py_metric.PyStepMetric):
 
     @abc.abstractmethod
     def _reset(self, batch_size: int) -> None:
-        """Sets what is accumulated within episodes to its start."""
+        """Resets the sums within episodes."""
 
     @abc.abstractmethod
     def _batched_call(self, trajectory: traj.Trajectory) -> None:
@@ -155,7 +155,7 @@ class _AccumulatingMetric(StreamingMetric):
 
     @abc.abstractmethod
     def _increment(self, trajectory: traj.Trajectory) -> np.ndarray:
-        """What this step adds to its episode's sum, `[B]`."""
+        """Returns this step's contribution to its episode's sum, `[B]`."""
 
     def _batched_call(self, trajectory: traj.Trajectory) -> None:
         sums = self._running.sums
@@ -199,7 +199,7 @@ class AverageEpisodeLengthMetric(_AccumulatingMetric):
 
 
 class _Counter(py_metric.PyMetric):
-    """A metric that is one whole number."""
+    """A metric that is one integer."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -219,7 +219,7 @@ class _Counter(py_metric.PyMetric):
 
 
 class EnvironmentSteps(_Counter, py_metric.PyStepMetric):
-    """Counts the steps taken in the environment; boundaries (resets) are none."""
+    """Counts the steps taken in the environment, without boundaries (resets)."""
 
     def __init__(self, name: str = "EnvironmentSteps") -> None:
         super().__init__(name)
@@ -243,7 +243,7 @@ class NumberOfEpisodes(_Counter, py_metric.PyStepMetric):
 
 
 class CounterMetric(_Counter):
-    """Counts how often it was called, as for the number of an iteration."""
+    """Counts its calls, for example iterations."""
 
     def __init__(self, name: str = "Counter") -> None:
         super().__init__(name)
@@ -253,7 +253,7 @@ class CounterMetric(_Counter):
 
 
 def _batched(trajectory: traj.Trajectory) -> traj.Trajectory:
-    """Adds the outer dimension to what the metrics here read, if there is none."""
+    """Adds the outer dimension to an unbatched trajectory's fields."""
     if np.ndim(trajectory.step_type):
         return trajectory
     return trajectory._replace(

@@ -49,7 +49,7 @@ class TFDeque(tf.Module):
 
     @property
     def length(self) -> tf.Tensor:
-        """How many values are held, int32."""
+        """The number of values held, int32."""
         return tf.cast(tf.minimum(self._head, self._max_len), tf.int32)
 
     @property
@@ -91,7 +91,7 @@ class TFDeque(tf.Module):
         tf.cond(tf.reduce_any(where), append, lambda: tf.constant(False))
 
     def _extend_at_once(self, values: tf.Tensor, where: tf.Tensor) -> None:
-        """The same without a scatter, which XLA does row by row."""
+        """Does the same without a scatter, which XLA performs row by row."""
         chosen = tf.cast(where, tf.int64)
         rank = tf.cumsum(chosen, exclusive=True)
         old_head = self._head.read_value()
@@ -112,17 +112,17 @@ class TFDeque(tf.Module):
         self._head.assign(0)
 
     def mean(self) -> tf.Tensor:
-        """The mean over the values held, zeros if there are none."""
+        """The mean over the values held, zeros if empty."""
         total = tf.reduce_sum(self._held_or(0), axis=0)
         count = tf.cast(tf.maximum(self.length, 1), self._dtype)
         return total // count if self._dtype.is_integer else total / count
 
     def max(self) -> tf.Tensor:
-        """The maximum over the values held, the dtype's lowest if there are none."""
+        """The maximum over the values held, the dtype's lowest number if empty."""
         return tf.reduce_max(self._held_or(self._dtype.min), axis=0)
 
     def min(self) -> tf.Tensor:
-        """The minimum over the values held, the dtype's highest if there are none."""
+        """The minimum over the values held, the dtype's highest number if empty."""
         return tf.reduce_min(self._held_or(self._dtype.max), axis=0)
 
     def _held_or(self, default: Any) -> tf.Tensor:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class EnvironmentSteps(tf_metric.TFStepMetric):
-    """Counts the steps taken in the environment; boundaries (resets) are none."""
+    """Counts the steps taken in the environment, without boundaries (resets)."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class _EpisodeMetric(tf_metric.TFStepMetric):
 
     @abc.abstractmethod
     def _increment(self, trajectory: traj.Trajectory) -> tf.Tensor:
-        """What this step adds to its episode's sum, `[B]`."""
+        """Returns this step's contribution to its episode's sum, `[B]`."""
 
     def call(self, trajectory: traj.Trajectory) -> traj.Trajectory:
         self._sums.add(trajectory, self._increment(trajectory))
@@ -240,8 +240,8 @@ class AverageReturnMultiMetric(tf_metric.TFMultiMetricStepMetric):
     ) -> None:
         """Creates a metric for rewards of `reward_spec`, a nest of specs.
 
-        In summaries the specs' names tell the returns apart; a spec without one goes by
-        its path in the nest.
+        Summaries name the returns by their specs; a spec without a name goes by its
+        path in the nest.
         """
         specs = nest_utils.flatten_with_joined_paths(reward_spec)
         super().__init__(

@@ -1,4 +1,4 @@
-"""A Python metric made into one that can be called from a graph."""
+"""Turns a Python metric into one that can be called from a graph."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ class TFPyMetric(tf_metric.TFStepMetric):
     """Calls a Python metric, with NumPy values, from TensorFlow.
 
     The state stays in the Python metric, which this one tracks, so that a checkpoint of
-    either holds it. Every update leaves the graph: prefer `tf_metrics` where they do.
+    either holds it. Every update leaves the graph: prefer `tf_metrics` where they
+    suffice.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Networks: Keras layers with specs, which policies and agents are made of.
+"""Networks: Keras layers with specs, the parts of policies and agents.
 
 >>> import tensorflow as tf
 >>> from tfrl.networks import QNetwork

@@ -1,4 +1,4 @@
-"""ActorDistributionNetwork: observations to distributions over actions."""
+"""ActorDistributionNetwork: maps observations to distributions over actions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _normal_projection_net(
     return normal_projection_network.NormalProjectionNetwork(
         action_spec,
         init_means_output_factor=init_means_output_factor,
-        # What softplus maps to the standard deviation.
+        # Softplus maps it to the standard deviation.
         std_bias_initializer_value=float(np.log(np.expm1(init_action_stddev))),
         scale_distribution=False,
         seed=seed,
@@ -78,7 +78,7 @@ def projection_networks(
 
 
 class EncoderProjectionNetwork(network.DistributionNetwork):
-    """Base of networks of an encoder and one projection network for each action."""
+    """Base class of networks of an encoder and one projection network per action."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class ActorDistributionNetwork(EncoderProjectionNetwork):
         continuous_projection_net: Callable[..., Any] = _normal_projection_net,
         name: str | None = "ActorDistributionNetwork",
     ):
-        """Makes the network; see `EncodingNetwork` for what is not listed.
+        """Creates the network; see `EncodingNetwork` for further arguments.
 
         Args:
           input_tensor_spec: The nest of observation specs.

@@ -1,4 +1,4 @@
-"""ActorDistributionRnnNetwork: sequences to distributions over actions."""
+"""ActorDistributionRnnNetwork: maps sequences to distributions over actions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ActorDistributionRnnNetwork(actor_distribution_network.EncoderProjectionNe
         *,
         seed: int | None = None,
     ):
-        """Makes the network; see `LSTMEncodingNetwork` for what is not listed.
+        """Creates the network; see `LSTMEncodingNetwork` for further arguments.
 
         Args:
           input_tensor_spec: The nest of observation specs.

@@ -1,4 +1,4 @@
-"""CategoricalProjectionNetwork: a hidden state to a distribution over integers."""
+"""CategoricalProjectionNetwork: maps a hidden state to a distribution of integers."""
 
 from __future__ import annotations
 

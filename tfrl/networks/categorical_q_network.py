@@ -1,4 +1,4 @@
-"""CategoricalQNetwork: observations to a distribution of the return for each action.
+"""CategoricalQNetwork: maps observations to distributions of the return.
 
 Bellemare, Dabney and Munos, "A distributional perspective on reinforcement learning"
 (2017), section 4.
@@ -43,7 +43,7 @@ class CategoricalQNetwork(network.Network):
         *,
         seed: int | None = None,
     ):
-        """Makes the network; see `EncodingNetwork` for what is not listed.
+        """Creates the network; see `EncodingNetwork` for further arguments.
 
         Args:
           input_tensor_spec: The nest of observation specs.

@@ -1,4 +1,4 @@
-"""Tensors against specs: dtype and inner shape, with any outer dimensions."""
+"""Checks of tensors against specs: dtype and inner shape, any outer dimensions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tfrl.utils import nest_utils
 
 
 def has_entries(nest: Any) -> bool:
-    """Whether a nest, of state or of specs, holds anything; `()` and None do not."""
+    """Whether a nest, of state or of specs, has entries; `()` and None have none."""
     return nest is not None and bool(tf.nest.flatten(nest))
 
 
 def check_nest(tensors: Any, specs: Any, where: str) -> Any:
-    """Checks structure, dtypes and inner shapes; returns `tensors`, pruned if need be.
+    """Checks structure, dtypes and inner shapes; returns `tensors`, pruned if needed.
 
     Raises:
       ValueError: With the path of what differs.

@@ -1,4 +1,4 @@
-"""EncodingNetwork: observations to a flat hidden state.
+"""EncodingNetwork: maps observations to a flat hidden state.
 
 preprocessing layers -> combiner -> convolutions -> flatten -> dense layers and dropout,
 each of them optional.
@@ -54,8 +54,9 @@ class EncodingNetwork(network.Network):
           input_tensor_spec: The nest of observation specs.
           preprocessing_layers: A nest of Keras layers or Networks, of the structure of
             the specs or a shallower one whose layers then take sub-nests.
-          preprocessing_combiner: A layer from the flat list of what the preprocessing
-            returns to one tensor, `keras.layers.Concatenate()` say. Needed for several.
+          preprocessing_combiner: A layer from the flat list of outputs that the
+            preprocessing returns to one tensor, `keras.layers.Concatenate()` say.
+            Needed for several.
           conv_layer_params: `(filters, kernel_size, strides[, dilation_rate])` each.
           fc_layer_params: The units of each dense layer.
           dropout_layer_params: For each dense layer None, a rate, or a dictionary of
@@ -117,7 +118,7 @@ class EncodingNetwork(network.Network):
         network_state: Any = (),
         training: bool = False,
     ) -> tuple[tf.Tensor, Any]:
-        """Returns the encoding and the network state as it was given."""
+        """Returns the encoding and the unchanged network state."""
         del step_type
         observation, squash = self.squash(observation)
         encoding = self._preprocess(observation, training)
@@ -160,7 +161,7 @@ class EncodingNetwork(network.Network):
             )
 
     def _split(self, observation: Any) -> list[Any]:
-        """Cuts a nest into the part of each preprocessing layer."""
+        """Splits a nest into the part of each preprocessing layer."""
         if not tf.nest.is_nested(observation):
             return [observation]
         try:
@@ -191,7 +192,7 @@ class EncodingNetwork(network.Network):
 
 
 def _fresh(layer: keras.layers.Layer, seeds: seeding.SeedStream) -> keras.layers.Layer:
-    """Copies a layer, so that networks made with the same one share no weights."""
+    """Copies a layer, so that networks built from it share no weights."""
     if isinstance(layer, keras.layers.Layer) and layer.weights:
         warnings.warn(
             f"{layer.name}: got a layer that has weights already, expected a new one; "

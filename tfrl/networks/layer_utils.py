@@ -1,4 +1,4 @@
-"""Looking into layers."""
+"""Summaries and variables of layers."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def print_summary(
 def _rows(
     model: keras.layers.Layer, expand_nested: bool, layer_range: Sequence[str] | None
 ) -> Iterator[tuple[keras.layers.Layer, int]]:
-    """The layers to list, and how deep they are nested."""
+    """Returns the layers to list, with their depth."""
     layers = _children(model)
     if layer_range is not None:
         layers = layers[_range(layers, layer_range)]

@@ -1,4 +1,4 @@
-"""LSTMEncodingNetwork: sequences of observations to a hidden state with a memory.
+"""LSTMEncodingNetwork: maps sequences of observations to a hidden state.
 
 preprocessing layers -> combiner -> convolutions -> flatten -> dense layers -> recurrent
 layer -> dense layers, each but the recurrent one optional.
@@ -48,7 +48,7 @@ class LSTMEncodingNetwork(network.Network):
         input_dropout_layer_params: Sequence[Any] | None = None,
         seed: int | None = None,
     ):
-        """Makes the network; see `EncodingNetwork` for what is not listed.
+        """Creates the network; see `EncodingNetwork` for further arguments.
 
         Args:
           input_tensor_spec: The nest of observation specs.

@@ -1,4 +1,4 @@
-"""MaskSplitterNetwork: takes the action mask out of the observation."""
+"""MaskSplitterNetwork: separates the action mask from the observation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class MaskSplitterNetwork(network.DistributionNetwork):
-    """Splits an observation into what a network sees and the mask of valid actions.
+    """Splits an observation into the network's input and the mask of valid actions.
 
     The wrapped network gets its part, and the mask as the argument `mask` of its `call`
     if `passthrough_mask`; otherwise the mask is dropped. Output and state are those of
@@ -31,7 +31,7 @@ class MaskSplitterNetwork(network.DistributionNetwork):
         """Wraps a network.
 
         Args:
-          splitter_fn: From an observation (or its specs) to the pair of what the
+          splitter_fn: Maps an observation (or its specs) to the pair of what the
             network sees and the mask, `[B, num_actions]`.
           wrapped_network: The network.
           passthrough_mask: Whether the network takes the mask.
@@ -55,7 +55,7 @@ class MaskSplitterNetwork(network.DistributionNetwork):
 
     @property
     def wrapped_network(self) -> network.Network:
-        """The network that sees the observation without its mask."""
+        """The network that takes the observation without its mask."""
         return self._wrapped_network
 
     def call(

@@ -30,7 +30,7 @@ class NestFlatten(keras.layers.Layer):
 
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)
-        # What is passed on are the tensors themselves, whatever their dtypes.
+        # The tensors themselves are passed on, whatever their dtypes.
         self.autocast = False
 
     def call(self, inputs: Any) -> list[tf.Tensor]:
@@ -57,7 +57,7 @@ class NestMap(network.Network):
         *,
         seed: int | None = None,
     ):
-        """Takes the layers.
+        """Wraps the layers.
 
         Args:
           nested_layers: A nest of Keras layers and Networks.
@@ -159,7 +159,7 @@ def _check_layers(nested_layers: Any) -> None:
 
 
 def _flatten_up_to(layers: Any, nest: Any, what: str) -> list[Any]:
-    """Cuts a nest into the part of each layer."""
+    """Splits a nest into the part of each layer."""
     try:
         parts: list[Any] = tree.flatten_up_to(layers, nest, check_types=False)
     except (ValueError, TypeError) as error:

@@ -2,7 +2,7 @@
 
 `network(observation, step_type=None, network_state=(), training=False)` returns
 `(output, network_state)`. Weights are Keras variables: `variable.value` is the
-`tf.Variable` behind one, where TensorFlow itself has to have it.
+`tf.Variable` behind one, for TensorFlow's own functions.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
         Args:
           input_tensor_spec: The nest of specs of the observations, without outer
             dimensions. May come later, with `create_variables`.
-          state_spec: The nest of specs of the recurrent state; `()` is none.
+          state_spec: The nest of specs of the recurrent state; `()` if stateless.
           name: The layer's name.
         """
         # Casting is the network's own business: uint8 images and float64
@@ -93,7 +93,7 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
 
     @property
     def state_spec(self) -> Any:
-        """The nest of specs of the recurrent state; `()` if there is none."""
+        """The nest of specs of the recurrent state; `()` if stateless."""
         return self._state_spec
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
@@ -131,7 +131,7 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
     def _call_arguments(
         self, inputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> dict[str, Any]:
-        """All arguments of `call` by name: Keras refuses positional non-tensors."""
+        """Returns arguments of `call` by name: Keras refuses positional non-tensors."""
         names, takes_any = self._call_parameters
         if not takes_any:
             if "step_type" not in names:
@@ -154,7 +154,7 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
         return arguments
 
     def build(self, input_shape: Any = None) -> None:
-        """Makes what depends on the nest of input shapes; sub-layers build themselves.
+        """Creates variables that depend on input shapes; sub-layers build themselves.
 
         A subclass that overrides it may create `tf.Variable`s: they count among
         `variables`.
@@ -236,7 +236,7 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
         or deep in a user's layer.
         """
         if not self.built and self._input_tensor_spec is not None:
-            # Restoring would otherwise pass over what is not there yet.
+            # Restoring would otherwise skip variables that do not exist yet.
             self.create_variables()
         if not self.built:
             return {}
@@ -295,8 +295,8 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
         """Makes a new network with the constructor's arguments, `kwargs` overriding.
 
         Weights are not copied. A copy of a seeded network gets a seed derived from it,
-        so that twin critics start apart, the same way in every run; pass `seed` to
-        choose.
+        so that twin critics differ, and in the same way in every run; pass `seed` to
+        choose another.
         """
         arguments = {**self._saved_kwargs, **kwargs}
         seed = self._saved_kwargs.get("seed")
@@ -308,7 +308,7 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
         return type(self)(**arguments)
 
     def get_initial_state(self, batch_size: Any = None) -> Any:
-        """Returns the state to start from: zeros, `[B, ...]`, or unbatched for None."""
+        """Returns the initial state: zeros, `[B, ...]`, or unbatched for None."""
         return self._get_initial_state(batch_size)
 
     def _get_initial_state(self, batch_size: Any) -> Any:
@@ -375,7 +375,7 @@ def get_state_spec(layer: keras.layers.Layer) -> Any:
 
 
 def as_network(layer: Any, input_spec: Any = None) -> Network:
-    """Returns a Network as it is, and a Keras layer or model wrapped in `Sequential`.
+    """Returns a Network unchanged, and a Keras layer or model wrapped in `Sequential`.
 
     The wrapped layer is used itself, not copied, so it shares its weights.
 
@@ -390,7 +390,7 @@ def as_network(layer: Any, input_spec: Any = None) -> Network:
 
 
 def _zeros(spec: Any) -> Any:
-    """One batched input of zeros; unknown dimensions get size 1."""
+    """Returns one batched input of zeros; unknown dimensions get size 1."""
 
     def zeros(leaf: Any) -> tf.Tensor:
         dense = tf.zeros([1, *(1 if d is None else d for d in leaf.shape)], leaf.dtype)

@@ -1,4 +1,4 @@
-"""NormalProjectionNetwork: a hidden state to a distribution over continuous actions."""
+"""NormalProjectionNetwork: maps a hidden state to a distribution of actions."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def _seed_stream(seed: int | None, seed_stream_class: Any) -> Callable[[], int]:
 def normal_distribution_spec(
     spec: Any, scale_distribution: bool
 ) -> distribution_spec.DistributionSpec:
-    """How a normal over samples of `spec` is made from `loc` and `scale`.
+    """Returns the distribution spec of a normal over samples of `spec`.
 
     Args:
       spec: The spec of the samples; scalars give a `Normal`, others a

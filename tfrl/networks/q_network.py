@@ -1,4 +1,4 @@
-"""QNetwork: observations to one value for each discrete action."""
+"""QNetwork: maps observations to one value for each discrete action."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def q_value_layer(
     dtype: Any = tf.float32,
     seed: int | None = None,
 ) -> keras.layers.Layer:
-    """Makes the last layer, of one unit an action, with small values at the start."""
+    """Creates the last layer, of one unit per action, with small initial values."""
     spec = tf.nest.flatten(action_spec)[0]
     return keras.layers.Dense(
         int(np.max(np.asarray(spec.maximum, np.int64) - spec.minimum)) + 1,
@@ -93,7 +93,7 @@ class QNetwork(network.Network):
         *,
         seed: int | None = None,
     ):
-        """Makes the network; see `EncodingNetwork` for what is not listed.
+        """Creates the network; see `EncodingNetwork` for further arguments.
 
         Args:
           input_tensor_spec: The nest of observation specs.

@@ -1,4 +1,4 @@
-"""QRnnNetwork: sequences of observations to one value for each discrete action."""
+"""QRnnNetwork: maps sequences of observations to a value per discrete action."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class QRnnNetwork(lstm_encoding_network.LSTMEncodingNetwork):
         *,
         seed: int | None = None,
     ):
-        """Makes the network; see `LSTMEncodingNetwork` for what is not listed.
+        """Creates the network; see `LSTMEncodingNetwork` for further arguments.
 
         Args:
           input_tensor_spec: The nest of observation specs.

@@ -1,4 +1,4 @@
-"""Recurrent Keras layers in networks: the specs of their state, and its resets."""
+"""Recurrent Keras layers in networks: specs of their state, and resets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def as_recurrent(layer: Any) -> Any:
     are returned as they are.
 
     Raises:
-      TypeError: If `layer` is none of them.
+      TypeError: If `layer` is not one of these.
     """
     unrolls = rnn_wrapper.RNNWrapper | dynamic_unroll_layer.DynamicUnroll
     if isinstance(layer, unrolls):
@@ -36,7 +36,7 @@ def as_recurrent(layer: Any) -> Any:
 
 
 def state_spec(layer: Any) -> Any:
-    """The nest of specs of a recurrent layer's state, of the cell's structure.
+    """Returns the specs of a recurrent layer's state, in the cell's structure.
 
     Raises:
       TypeError: If `layer` is a Keras RNN layer as it is.
@@ -56,5 +56,5 @@ def state_spec(layer: Any) -> Any:
 
 
 def reset_mask(step_type: Any) -> Any:
-    """Where a sequence begins anew, bool `[B]` or `[B, T]`; None if it is not known."""
+    """Returns where a sequence restarts, bool `[B]` or `[B, T]`; None if unknown."""
     return tf.equal(step_type, _FIRST) if tf.is_tensor(step_type) else None

@@ -19,7 +19,7 @@ from tfrl.compilation import internals
 
 
 class SeedStream:
-    """Hands out independent integer seeds, determined by the first.
+    """Generates independent integer seeds, determined by the first.
 
     With `seed=None` the stream follows `tf.random.set_seed`; without that either, it
     starts from the system's entropy.
@@ -45,7 +45,7 @@ def clone_initializer(initializer: Any, seed: int | None = None) -> Any:
       initializer: An initialiser, or a name, configuration or function that
         `keras.initializers.get` takes.
       seed: The seed of the copy. A seed that the initialiser was itself given is mixed
-        with it: it keeps its say, and layers still differ. None keeps what was given.
+        with it: it still decides, and layers still differ. None keeps the given ones.
     """
     if isinstance(initializer, str | dict):
         initializer = keras.initializers.get(initializer)
@@ -82,7 +82,7 @@ def _is_unseeded(value: Any) -> bool:
 
 
 def copy_layer(layer: keras.layers.Layer) -> keras.layers.Layer:
-    """Makes a new, unbuilt layer with the arguments of `layer` and none of its weights.
+    """Creates an unbuilt layer with the arguments of `layer`, without its weights.
 
     Raises:
       TypeError: If `layer` is not a Keras layer.
@@ -98,7 +98,7 @@ def copy_layer(layer: keras.layers.Layer) -> keras.layers.Layer:
         # A sequential or functional model; others are layers with a configuration.
         return keras.models.clone_model(layer, clone_function=copy_layer)
     if isinstance(layer, keras.layers.Lambda):
-        # Its configuration holds byte code, which loses what the function closes over.
+        # Its configuration holds byte code, which loses the function's closure.
         return type(layer)(
             layer.function,
             output_shape=internals.lambda_output_shape(layer),
@@ -125,7 +125,7 @@ def copy_layer(layer: keras.layers.Layer) -> keras.layers.Layer:
 
 
 def _is_nameless(value: Any) -> bool:
-    """Whether it is an argument that Keras cannot look up by its name.
+    """Whether Keras cannot look up an argument by its name.
 
     That is a plain function, an initialiser of TensorFlow's, or one of the user's own.
     """

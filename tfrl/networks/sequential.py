@@ -1,4 +1,4 @@
-"""Sequential: layers and networks one after the other, as one Network."""
+"""Sequential: applies layers and networks in turn, as one Network."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Sequential(network.Network):
     where `step_type` is FIRST their state is reset before the step.
 
     The state spec is the tuple of the non-empty state specs of the layers, `()` if
-    there is none. Lists in those are tuples here, because datasets take no lists.
+    there is none. Their lists are tuples here, because datasets take no lists.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Sequential(network.Network):
         *,
         seed: int | None = None,
     ):
-        """Takes the layers.
+        """Wraps the layers.
 
         Args:
           layers: Keras layers and Networks. A plain function goes into a
@@ -107,7 +107,7 @@ class Sequential(network.Network):
     def from_config(
         cls, config: dict[str, Any], custom_objects: Any = None
     ) -> Sequential:
-        """Makes a network of new layers, as `get_config` describes them."""
+        """Creates a network of new layers from the result of `get_config`."""
         layers = [
             keras.saving.deserialize_keras_object(layer, custom_objects=custom_objects)
             for layer in config["layers"]
@@ -157,7 +157,7 @@ class Sequential(network.Network):
 
 
 def _without_lists(nest: Any) -> Any:
-    """A nest with tuples in place of lists."""
+    """Returns a nest with tuples in place of lists."""
     if isinstance(nest, list):
         return tuple(map(_without_lists, nest))
     if isinstance(nest, tuple) and not hasattr(nest, "_fields"):

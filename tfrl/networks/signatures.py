@@ -7,7 +7,7 @@ from typing import Any
 
 
 def check_init(cls: type) -> None:
-    """Checks that a constructor takes named arguments alone.
+    """Checks that a constructor takes only named arguments.
 
     Raises:
       RuntimeError: If it takes `*args`.
@@ -21,7 +21,7 @@ def check_init(cls: type) -> None:
 
 
 def bind_init(cls: type, args: Any, kwargs: Any) -> dict[str, Any]:
-    """The arguments of a constructor call by name."""
+    """Returns the arguments of a constructor call by name."""
     try:
         bound = inspect.signature(cls).bind(*args, **kwargs)
     except TypeError:
@@ -35,7 +35,7 @@ def bind_init(cls: type, args: Any, kwargs: Any) -> dict[str, Any]:
 
 
 def parameters_of_call(call: Any) -> tuple[tuple[str, ...], bool]:
-    """The names of the parameters of `call`, and whether it takes others too."""
+    """Returns the names of `call`'s parameters, and whether it takes others too."""
     parameters = list(inspect.signature(call).parameters.values())[1:]
     takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
     names = [p.name for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD]

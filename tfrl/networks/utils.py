@@ -1,4 +1,4 @@
-"""What networks are built from: stacks of layers, and `[B, T]` folded into `[B]`."""
+"""Stacks of layers, and folding of `[B, T]` into `[B]`."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def outer_rank(tensors: Any, specs: Any) -> int:
 
 
 def flatten_inner(tensor: tf.Tensor) -> tf.Tensor:
-    """Returns `[B, ...]` as `[B, n]`; what is `[B, n]` already passes untouched."""
+    """Returns `[B, ...]` as `[B, n]`; `[B, n]` passes unchanged."""
     if tensor.shape.rank == 2:
         return tensor
     if tensor.shape.rank == 1:

@@ -36,7 +36,7 @@ class ValueNetwork(network.Network):
         *,
         seed: int | None = None,
     ):
-        """Makes the network; see `EncodingNetwork` for what is not listed.
+        """Creates the network; see `EncodingNetwork` for further arguments.
 
         Args:
           input_tensor_spec: The nest of observation specs.

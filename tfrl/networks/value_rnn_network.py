@@ -36,7 +36,7 @@ class ValueRnnNetwork(network.Network):
         *,
         seed: int | None = None,
     ):
-        """Makes the network; see `LSTMEncodingNetwork` for what is not listed.
+        """Creates the network; see `LSTMEncodingNetwork` for further arguments.
 
         Args:
           input_tensor_spec: The nest of observation specs.

@@ -1,4 +1,4 @@
-"""Checkpoints: what a run writes to go on from later.
+"""Checkpoints, from which an interrupted run goes on.
 
 >>> import tempfile
 >>> import tensorflow as tf

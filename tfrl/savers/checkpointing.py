@@ -2,7 +2,7 @@
 
 A save that was cut short leaves no checkpoint, a damaged one is passed over for the
 last good one with a loud warning, and a directory whose checkpoints are all unreadable
-is an error: training never starts afresh in silence.
+is an error: training never restarts silently.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class CheckpointError(RuntimeError):
 
 
 class Checkpointer:
-    """Saves objects to `ckpt_dir` and restores the latest good checkpoint at once."""
+    """Saves objects to `ckpt_dir`; restores the latest good checkpoint when created."""
 
     def __init__(
         self, ckpt_dir: str | os.PathLike, max_to_keep: int = 20, **objects: Any
@@ -111,13 +111,13 @@ def restore_latest(
             f"checkpoint directory {os.fspath(directory)!r}: none of its "
             f"{len(failures)} checkpoints can be read:\n"
             + "\n".join(failures)
-            + "\nRestore the files from a copy, or start anew in another directory."
+            + "\nRestore the files from a copy, or use another directory."
         )
     return None
 
 
 def _checkpoints_newest_first(directory: str) -> list[str]:
-    """The prefixes `directory/ckpt-N` for which any file stands, newest first."""
+    """Returns the prefixes `directory/ckpt-N` that have any file, newest first."""
     numbers = set()
     for name in os.listdir(directory):
         match = re.match(rf"{_NAME}-(\d+)\.(index|data-\d+-of-\d+)$", name)

@@ -43,7 +43,7 @@ Int = Union[int, np.int16, np.int32, np.int64, Tensor, Array]
 Bool = Union[bool, np.bool_, Tensor, Array]
 Float = Union[float, np.float16, np.float32, np.float64, Tensor, Array]
 FloatOrReturningFloat = Union[Float, Callable[[], Float]]
-# What `tfrl.utils.schedules` reads.
+# The values that `tfrl.utils.schedules` reads.
 FloatOrSchedule = Union[
     FloatOrReturningFloat, "keras.optimizers.schedules.LearningRateSchedule"
 ]
@@ -61,7 +61,7 @@ TensorSpec = Union[
 Spec = Union[TensorSpec, ArraySpec]
 SpecTensorOrArray = Union[Spec, Tensor, Array]
 
-# What is made of them.
+# Classes made of them.
 Network = Union["network.Network"]
 Layer = Union["keras.layers.Layer"]
 Optimizer = Union["keras.optimizers.Optimizer", "tf.compat.v1.train.Optimizer"]

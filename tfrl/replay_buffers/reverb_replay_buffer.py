@@ -145,7 +145,7 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
                 make_observer, self._py_client, data_spec, batch_size
             )
         # Tracked by checkpoints.
-        self._contents = reverb_contents.Contents(self)
+        self._contents = reverb_contents.Contents(self._py_client, self.num_frames)
 
     @property
     def py_client(self) -> replay_service.Client:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 if TYPE_CHECKING:
-    from tfrl.replay_buffers import reverb_replay_buffer
+    from tfrl import replay_service
 
 _logger = logging.getLogger(__name__)
 
@@ -17,18 +18,27 @@ _logger = logging.getLogger(__name__)
 class Contents(tf.train.experimental.PythonState):
     """The contents in a checkpoint: the path of one that the server makes."""
 
-    def __init__(self, buffer: reverb_replay_buffer.ReverbReplayBuffer) -> None:
-        self._buffer = buffer
+    def __init__(
+        self, client: replay_service.Client, num_items: Callable[[], int]
+    ) -> None:
+        """Keeps how to ask the server.
+
+        Args:
+          client: The client of the server.
+          num_items: Returns the number of items in the table.
+        """
+        self._client = client
+        self._num_items = num_items
 
     def serialize(self) -> str:
         # What is on its way is left out: waiting for it, a rate limiter may never let
         # it in, since nobody samples now.
-        path = str(self._buffer.py_client.checkpoint())
-        return json.dumps({"path": path, "items": self._buffer.num_frames()})
+        path = str(self._client.checkpoint())
+        return json.dumps({"path": path, "items": self._num_items()})
 
     def deserialize(self, string_value: bytes) -> None:
         saved = json.loads(string_value)
-        if saved["items"] and not self._buffer.num_frames():
+        if saved["items"] and not self._num_items():
             _logger.warning(
                 "The replay server's table is empty, but when this checkpoint was made "
                 "it held %d items, which are in %s. A server loads them when it is "

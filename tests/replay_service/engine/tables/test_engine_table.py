@@ -488,7 +488,7 @@ def test_keys_and_priorities_must_be_as_many():
 
 
 def test_a_limiter_that_is_never_satisfied_is_refused():
-    with pytest.raises(ValueError, match="is 10; expected at most the table's max_si"):
+    with pytest.raises(ValueError, match="10, expected at most the table's max_si"):
         make_table(max_size=5, limiter=rate_limiters.MinSize(10))
 
 

@@ -266,7 +266,7 @@ def damaged_checkpoint(folder: pathlib.Path) -> str:
     server.kill()
     _check(not server.is_up, "the server started")
     reason = server.said.strip().splitlines()[-1]
-    _check("whole" in reason and largest.name in reason, f"it said {server.said}")
+    _check("is complete" in reason and largest.name in reason, f"it said {server.said}")
     return "refused: " + reason
 
 

@@ -23,7 +23,7 @@ def test_a_checkpoint_that_was_not_finished_is_left_aside_loudly(tmp_path):
 
 @pytest.mark.slow
 def test_a_server_does_not_start_from_a_damaged_checkpoint(tmp_path):
-    assert "no checkpoint to start from is whole" in failures.damaged_checkpoint(
+    assert "no checkpoint to start from is complete" in failures.damaged_checkpoint(
         tmp_path
     )
 

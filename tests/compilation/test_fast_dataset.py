@@ -79,7 +79,7 @@ def test_sparse_and_ragged_tensors_are_left_to_tf_data():
     ],
     ids=["prefetch", "map", "take", "with_options"],
 )
-def test_what_is_made_of_it_is_lean_too(change):
+def test_datasets_made_of_it_are_fast_too(change):
     dataset = change(numbers(STRUCTURES["named"]))
     assert hasattr(type(dataset), "_makes_fast_iterators")
     assert [int(rest.left) for _, rest in dataset][:2] == [2, 3]

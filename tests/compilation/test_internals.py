@@ -312,7 +312,7 @@ def test_matrices_are_multiplied_without_a_barrier(take_away):
 
 def error(name):
     return (
-        rf"needs {re.escape(name)}.*, a private name that TensorFlow "
+        rf"needs [\w.]*{re.escape(name)}.*, a private name that TensorFlow "
         rf"{re.escape(tf.__version__)} and Keras {re.escape(keras.__version__)} do not "
         r"have, expected tensorflow>=.*; install those, or \w+"
     )

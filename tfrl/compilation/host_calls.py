@@ -1,14 +1,14 @@
-"""Python called from a program that XLA compiled.
+"""Calls of Python from a program that XLA compiled.
 
-An ordinary graph has `tf.numpy_function` for it. XLA has nothing of the kind; there
-`host_call` is a custom call of XLA's foreign function interface (its stable C
-interface, declared in `xla/ffi/api/c_api.h` of TensorFlow's headers), answered by one
-handler written in Python. Such a call takes a few microseconds, a `tf.numpy_function`
+An ordinary graph calls Python by `tf.numpy_function`, which XLA cannot compile. Under
+XLA `host_call` makes a custom call of XLA's foreign function interface (its stable C
+interface, declared in `xla/ffi/api/c_api.h` of TensorFlow's headers), which one handler
+written in Python answers. Such a call takes a few microseconds, a `tf.numpy_function`
 twenty or more.
 
-A program that fails is no good: XLA frees the variables that it was about to update in
-place, and TensorFlow goes on using their memory. So a call never fails for XLA. An
-exception is kept, and raised when the program has ended.
+A call must never fail for XLA: when a program fails, XLA frees the variables that it
+was about to update in place, and TensorFlow goes on using their memory. So an exception
+is kept, and raised when the program has ended.
 """
 
 from __future__ import annotations
@@ -49,13 +49,14 @@ _MLIR_TYPES = {
 
 
 class Channel:
-    """What calls go through one after the other, until one of them raises.
+    """Serialises host calls and keeps the first exception one of them raises.
 
-    From then on the calls return something else and call nothing, until `check` has
-    raised the exception. Make it before the graph is built.
+    After an exception the calls return their fallback values and call nothing, until
+    `check` has raised the exception. Create it before the graph is built.
     """
 
     def __init__(self) -> None:
+        """Creates the variable that orders the calls."""
         with tf.init_scope(), tf.device("CPU"):
             # Each call takes it and assigns it, so that XLA keeps their order.
             self.state = tf.Variable(0, dtype=tf.int32, trainable=False, name="calls")
@@ -63,17 +64,17 @@ class Channel:
         self._is_watched = False
 
     def has_failed(self) -> tf.Tensor:
-        """Whether a call has raised, a bool scalar, to end loops by in a graph."""
+        """Returns whether a call has raised, a bool scalar, so that loops can end."""
         return self.state.read_value() != 0
 
     def fail(self, error: BaseException) -> None:
-        """Takes note of an exception in a call."""
+        """Records an exception that a call has raised."""
         self.error = error
         if not self._is_watched:
             traceback.print_exception(error)
 
     def check(self) -> None:
-        """Raises what a call has raised, once."""
+        """Raises the recorded exception, if there is one, and forgets it."""
         if self.error is not None:
             error, self.error = self.error, None
             self.state.assign(0)
@@ -81,7 +82,7 @@ class Channel:
 
     @contextlib.contextmanager
     def raising(self) -> Iterator[None]:
-        """Raises at the end what a call inside has raised, rather than print it."""
+        """Raises the exception of a call inside at the end, instead of printing it."""
         self.check()
         self._is_watched = True
         try:
@@ -92,7 +93,7 @@ class Channel:
 
 
 def is_supported() -> bool:
-    """Whether this build of TensorFlow has the interface."""
+    """Returns whether this build of TensorFlow can call Python from XLA."""
     try:
         _register_handler()
     except NotImplementedError:
@@ -111,33 +112,33 @@ def host_call(
 ) -> list[tf.Tensor]:
     """Calls a Python function in the graph that XLA compiles; see the module.
 
-    No gradient passes, as with `tf.numpy_function`.
+    No gradient flows through it, as with `tf.numpy_function`.
 
     Args:
-      function: takes NumPy arrays, one for each input, and returns a sequence of arrays
-        of `output_specs`. Its inputs are XLA's own memory: it may neither change them
-        nor keep them.
-      inputs: tensors of fully defined shapes.
-      output_specs: shape and dtype of each output.
-      channel: calls that share one are made in the order in which they were written, in
-        loops, branches and functions, too; programs that do are run one after the
-        other. There is no order among the others.
-      fallback: takes nothing and gives the outputs of a call that raised, and of those
-        after it; None gives zeros.
-      name: what the operation is called in the graph.
+      function: Takes NumPy arrays, one for each input, and returns a sequence of arrays
+        of `output_specs`. Its inputs are XLA's own memory: it may neither change nor
+        keep them.
+      inputs: Tensors of fully defined shapes.
+      output_specs: The shape and dtype of each output.
+      channel: Calls that share a channel are made in the order in which they were
+        written, also in loops, branches and functions, and programs that share one run
+        one after another. Other calls are made in any order.
+      fallback: Takes nothing and returns the outputs of a call that raised, and of the
+        calls after it. None returns zeros.
+      name: The operation's name in the graph.
 
     Returns:
-      The tensors.
+      A tensor for each of `output_specs`.
 
     Raises:
-      NotImplementedError: this build of TensorFlow does not have the interface, or a
-        dtype cannot pass.
+      NotImplementedError: If this build of TensorFlow does not have the interface, or a
+        shape or dtype cannot be passed.
     """
     _register_handler()
     inputs = [tf.stop_gradient(tensor) for tensor in inputs]
     with tf.name_scope(name or "host_call"):
-        # XLA keeps no order among calls but that of data, which it carries from one
-        # assignment of a variable to the next.
+        # XLA orders calls by their data alone, which it carries from one assignment of
+        # a variable to the next.
         operands = [tf.constant(0, tf.int64), *inputs, channel.state.read_value()]
         operand_specs = [_spec(tensor) for tensor in operands]
         output_specs = [*output_specs, _spec(operands[-1])]
@@ -164,7 +165,7 @@ def _spec(tensor: tf.Tensor) -> tf.TensorSpec:
 
 
 def _module(inputs: Sequence[tf.TensorSpec], outputs: Sequence[tf.TensorSpec]) -> str:
-    """The StableHLO program that is nothing but the call."""
+    """Returns a StableHLO program that consists of the call alone."""
     input_types = [_mlir_type(spec) for spec in inputs]
     output_types = ", ".join(_mlir_type(spec) for spec in outputs)
     names = [f"%arg{i}" for i in range(len(inputs))]
@@ -188,13 +189,14 @@ def _mlir_type(spec: tf.TensorSpec) -> str:
         raise NotImplementedError(
             f"host_call: got {spec}, expected a fully defined shape and one of the "
             f"dtypes {[dtype.name for dtype in _MLIR_TYPES]}, since nothing else can "
-            "pass from a program compiled by XLA to Python; do not compile this loop."
+            "be passed from a program compiled by XLA to Python; do not compile this "
+            "loop."
         )
     return f"tensor<{''.join(f'{d}x' for d in spec.shape)}{_MLIR_TYPES[spec.dtype]}>"
 
 
 class _CallSite:
-    """One place in a program that calls Python."""
+    """A place in a program that calls Python."""
 
     def __init__(
         self,
@@ -211,7 +213,7 @@ class _CallSite:
         self._fallback = fallback or (lambda: [np.zeros([], bool)] * len(outputs))
 
     def call(self, inputs: list[int], outputs: list[int]) -> None:
-        """Calls the function on buffers given by their addresses."""
+        """Calls the function on buffers at these addresses."""
         channel = self._channel
         if channel.error is None:
             try:
@@ -220,7 +222,7 @@ class _CallSite:
                     for views, address in zip(self._inputs, inputs[:-1], strict=True)
                 ]
                 self._write(self._function(*arrays), outputs)
-            except BaseException as error:  # Even Ctrl-C: it is raised later.
+            except BaseException as error:  # Ctrl-C as well: it is raised later.
                 channel.fail(error)
         if channel.error is not None:
             self._write(self._fallback(), outputs)
@@ -235,7 +237,7 @@ class _CallSite:
 
 
 class _Views:
-    """Arrays over buffers of one shape and dtype; XLA uses few, over and over."""
+    """Makes arrays over buffers of one shape and dtype; XLA uses the same few again."""
 
     def __init__(self, spec: tf.TensorSpec) -> None:
         self._shape = tuple(spec.shape)
@@ -254,17 +256,17 @@ class _Views:
         return array
 
 
-# By the number that the program passes.
+# The sites by the numbers that programs pass.
 _sites: weakref.WeakValueDictionary[int, _CallSite] = weakref.WeakValueDictionary()
 _numbers = itertools.count()
 _ATTRIBUTE = "_tfrl_call_sites"
 
 
 def _remember(site: _CallSite) -> int:
-    """Returns a number for the site, kept as long as the graphs that are built."""
+    """Returns a number for the site, which lives as long as the graphs being built."""
     number = next(_numbers)
     _sites[number] = site
-    # A function traced inside of another may outlive it, or be outlived by it.
+    # A function traced inside another one may live longer than it, or less long.
     graph = tf.compat.v1.get_default_graph()
     while hasattr(graph, "outer_graph"):
         if not hasattr(graph, _ATTRIBUTE):
@@ -275,12 +277,17 @@ def _remember(site: _CallSite) -> int:
 
 
 def _answer(inputs: list[int], outputs: list[int]) -> None:
-    """Makes the call whose number is the first input; all are addresses of buffers."""
+    """Makes the call whose number is in the first input buffer.
+
+    Args:
+      inputs: The addresses of the input buffers.
+      outputs: The addresses of the output buffers.
+    """
     number, *inputs = inputs
     _sites[ctypes.c_int64.from_address(number).value].call(inputs, outputs)
 
 
 @functools.cache
 def _register_handler() -> Any:
-    """Makes the handler known to XLA, once; what is returned must be kept."""
+    """Registers the handler with XLA, once; the returned object must be kept."""
     return xla_ffi.register(_TARGET, _answer)

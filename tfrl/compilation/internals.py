@@ -85,7 +85,8 @@ def _needed(owner: Any, name: str, feature: str, remedy: str) -> Any:
     try:
         return look_up(owner, name)
     except _MISSING:
-        raise MissingNameError(explanation(feature, name, remedy)) from None
+        path = f"{owner if isinstance(owner, str) else type(owner).__name__}.{name}"
+        raise MissingNameError(explanation(feature, path, remedy)) from None
 
 
 # --- Which names there are.
@@ -174,7 +175,8 @@ def obstacle_to_xla() -> str | None:
     name = "GraphOrParentsInXlaContext"
     if is_available(name):
         return None
-    return explanation("jit_compile", name, "leave jit_compile=False")
+    path = f"{_CONTROL_FLOW}.{name}"
+    return explanation("jit_compile", path, "leave jit_compile=False")
 
 
 def has_xla_call_module() -> bool:
@@ -219,7 +221,7 @@ def check_sweeps() -> None:
         change_class(variable, type("Probe", (type(variable),), {}))
     except TypeError:
         raise MissingNameError(
-            explanation("sweep", "__class__ (to be assigned)", _ONE_BY_ONE)
+            explanation("sweep", "tf.Variable.__class__ (assigned)", _ONE_BY_ONE)
         ) from None
 
 
@@ -356,17 +358,17 @@ def _read_int32(lazy: Any) -> tf.Tensor | None:
 class TracksMore:
     """A base of Keras layers whose checkpoints hold more than what Keras tracks."""
 
-    def tracked_besides(self) -> dict[str, Any]:
+    def also_tracked(self) -> dict[str, Any]:
         """Returns what checkpoints and SavedModels hold as well, by name."""
         raise NotImplementedError
 
     def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> Any:
-        besides = self.tracked_besides()
+        others = self.also_tracked()
         try:
             children = look_up(super(), "_trackable_children")
         except AttributeError:
-            return besides
-        return {**children(save_type, **kwargs), **besides}
+            return others
+        return {**children(save_type, **kwargs), **others}
 
 
 # --- Optimizers.

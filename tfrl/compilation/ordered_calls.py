@@ -1,4 +1,4 @@
-"""Python functions called from a graph, one after another."""
+"""Calls of Python functions from a graph, in the order of the program."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import tensorflow as tf
 
 
 class OrderedCalls:
-    """Calls Python functions in the order of the program, in a graph as outside of it.
+    """Calls Python functions in the order of the program, in a graph and eagerly.
 
-    TensorFlow keeps what changes a variable in the order of the program, but not the
-    calls of Python functions; so each call here changes a variable.
+    TensorFlow runs operations that change a variable in the order of the program, but
+    not calls of Python functions; so each call here changes a variable.
     """
 
     def __init__(self) -> None:
+        """Creates the variable that orders the calls."""
         with tf.init_scope():
             self._count = tf.Variable(0, dtype=tf.int64, trainable=False, name="calls")
 
@@ -32,12 +33,12 @@ class OrderedCalls:
         Args:
           function: Takes the inputs as arrays and returns arrays or numbers, as many as
             there are `output_specs`.
-          inputs: Tensors, or what can be made one.
-          output_specs: Of the results; dimensions may be None.
+          inputs: Tensors, or values that can be converted to tensors.
+          output_specs: The specs of the results; dimensions may be None.
 
         Returns:
-          The results as tensors. An exception is raised as it is outside of a graph,
-          and as one of `tf.errors` that quotes it in a graph.
+          The results as tensors. Eagerly, an exception is raised as it is; in a graph,
+          as one of `tf.errors` with its text.
         """
         if tf.executing_eagerly():
             results = function(*(np.asarray(x) for x in inputs))

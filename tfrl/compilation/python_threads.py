@@ -1,4 +1,4 @@
-"""Python called from TensorFlow's threads, without starting anew at each call."""
+"""Calls of Python from TensorFlow's threads that keep their Python state."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ def keep_thread_state() -> None:
 
     CPython makes a state for a foreign thread that calls into it, and frees it when the
     call returns. Making one takes several times as long as a step of a small
-    environment. Held once more, as here, it stays for the next call. A thread that has
-    a state of its own, such as the main one, is not changed by it.
+    environment. This function holds the state once more, so that it stays for the next
+    call. It has no effect on threads that have a state of their own, such as the main
+    thread.
     """
     if not hasattr(_kept, "state"):
-        # Never released, on purpose. The lock itself is given back as always.
+        # Never released, on purpose. The interpreter lock is released as usual.
         _kept.state = ctypes.pythonapi.PyGILState_Ensure()

@@ -1,10 +1,10 @@
 """Variables as tensors: a stateful computation turned into a pure function.
 
-Inside of `substituted(variables, tensors)` each variable *is* its tensor: reading gives
-the tensor, assigning puts another one in its place. Code that holds its state in
-variables (an agent's train step, a replay buffer, an environment) becomes a function
-from the tensors before to the tensors after, which `tf.vectorized_map` can run for many
-copies of the state at once.
+Inside `substituted(variables, tensors)` each variable *is* its tensor: reading returns
+the tensor, assigning replaces it. Code that holds its state in variables (an agent's
+train step, a replay buffer, an environment) becomes a function from the tensors before
+to the tensors after, which `tf.vectorized_map` can run for many copies of the state in
+one call.
 """
 
 from __future__ import annotations
@@ -29,6 +29,12 @@ class Substitution:
     def __init__(
         self, variables: Sequence[tf.Variable], tensors: Sequence[tf.Tensor]
     ) -> None:
+        """Creates the substitution.
+
+        Args:
+          variables: The variables.
+          tensors: A tensor of the same shape and dtype for each variable.
+        """
         self._variables = list(variables)
         self._graph = tf.compat.v1.get_default_graph()
         self._tensors = {
@@ -40,14 +46,14 @@ class Substitution:
         return id(variable) in self._tensors
 
     def get(self, variable: tf.Variable) -> tf.Tensor:
-        """The tensor that is the variable now."""
+        """Returns the tensor that stands for the variable now."""
         return self._tensors[id(variable)]
 
     def set(self, variable: tf.Variable, value: Any) -> tf.Tensor:
         """Makes `value` the variable's tensor, and returns it.
 
         Raises:
-          NotImplementedError: in a graph inside of the one of the substitution.
+          NotImplementedError: In a graph inside the one of the substitution.
         """
         if tf.compat.v1.get_default_graph() is not self._graph:
             raise NotImplementedError(
@@ -62,12 +68,12 @@ class Substitution:
         return tensor
 
     def tensors(self) -> list[tf.Tensor]:
-        """The tensors now, in the order of the variables."""
+        """Returns the tensors now, in the order of the variables."""
         return [self._tensors[id(variable)] for variable in self._variables]
 
 
 def active() -> Substitution | None:
-    """The innermost substitution that code is being traced in, or None."""
+    """Returns the substitution that code is being traced in, or None."""
     return _active.get()
 
 
@@ -75,17 +81,17 @@ def active() -> Substitution | None:
 def substituted(
     variables: Sequence[tf.Variable], tensors: Sequence[tf.Tensor]
 ) -> Iterator[Substitution]:
-    """Lets tensors stand for variables, while a graph is built.
+    """Lets tensors stand for variables while a graph is built.
 
     Args:
-      variables: `tf.Variable`s (those behind Keras variables, too).
-      tensors: one of the same shape and dtype for each.
+      variables: `tf.Variable`s, also those behind Keras variables.
+      tensors: A tensor of the same shape and dtype for each variable.
 
     Yields:
-      The `Substitution`; its `tensors()` are at the end what the variables would be.
+      The `Substitution`. At the end, its `tensors()` are the variables' new values.
 
     Raises:
-      RuntimeError: inside of another such scope.
+      RuntimeError: Inside another such scope.
     """
     if active() is not None:
         raise RuntimeError(
@@ -97,8 +103,9 @@ def substituted(
     classes = [type(variable) for variable in variables]
     try:
         for variable, original in zip(variables, classes, strict=True):
-            # The variable object itself has to answer differently, since code holds it
-            # everywhere; a change of class is undone more surely than one of methods.
+            # The variable object itself has to behave differently, since code holds
+            # references to it everywhere. Changing its class is easier to undo than
+            # changing its methods.
             internals.change_class(variable, _substitute_class(original))
         yield substitution
     finally:
@@ -110,8 +117,12 @@ def substituted(
 def cond(due: tf.Tensor, body: Callable[[], Any]) -> None:
     """Runs `body`, which assigns to variables, if `due`.
 
-    In a substitution the body is computed in any case, and its assignments are kept
-    where `due`.
+    In a substitution the body is always computed, and its assignments are kept where
+    `due` is true.
+
+    Args:
+      due: A bool scalar.
+      body: Takes no arguments.
     """
     substitution = active()
     if substitution is None:
@@ -130,13 +141,13 @@ def cond(due: tf.Tensor, body: Callable[[], Any]) -> None:
 
 
 class _Substitute:
-    """What a substituted variable does instead."""
+    """The methods of a substituted variable."""
 
     dtype: tf.DType
 
     @property
     def handle(self) -> tf.Tensor:
-        """What a gradient tape knows the variable by."""
+        """The tensor by which a gradient tape identifies the variable."""
         substitution = active()
         assert substitution is not None
         return substitution.get(self)
@@ -186,7 +197,7 @@ class _Substitute:
 
 
 def _rows(sparse_delta: tf.IndexedSlices) -> tf.Tensor:
-    """The rows that are changed, int32 `[..., 1]`."""
+    """Returns the rows that are changed, int32 `[..., 1]`."""
     return tf.cast(sparse_delta.indices, tf.int32)[..., tf.newaxis]
 
 
@@ -225,7 +236,7 @@ def _current(variable: Any) -> tf.Tensor:
     substitution = active()
     assert substitution is not None
     if variable.trainable:
-        # Gradient tapes watch what `handle` is: the tensor.
+        # Gradient tapes watch `handle`, which is the tensor.
         internals.variable_accessed(variable)
     return substitution.get(variable)
 

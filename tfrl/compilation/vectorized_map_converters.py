@@ -1,8 +1,8 @@
-"""What `tf.vectorized_map` lacks for our graphs.
+"""Converters of operations that `tf.vectorized_map` lacks for our graphs.
 
-For an operation that it does not know it loops over the copies, one after the other.
-`conversions` teaches it bit casts and the random numbers of `utils.seeds`, and to
-multiply many small matrices in less time.
+`tf.vectorized_map` loops over the copies for an operation that it does not know.
+`conversions` teaches it bit casts and the random numbers of `utils.seeds`, and a faster
+way to multiply many small matrices.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _KEY_STEPS = 0x9E3779B9, 0xBB67AE85
 
 @tf.function(autograph=False)
 def philox_words(key: tf.Tensor, counter: tf.Tensor, number: int) -> tf.Tensor:
-    """The random words that TensorFlow's Philox gives for each of many seeds.
+    """Returns the random words of TensorFlow's Philox for each of many seeds.
 
-    It is a function of its own since it is several hundred operations, which need not
-    be traced again for every draw.
+    It is a `tf.function` because it has several hundred operations, which need not be
+    traced again for every draw.
 
     Args:
-      key: uint64 `[N, 1]`.
-      counter: uint64 `[N, 2]`, the low half first.
-      number: how many words to return for each seed.
+      key: The keys, uint64 `[N, 1]`.
+      counter: The counters, uint64 `[N, 2]`, the low half first.
+      number: How many words to return for each seed.
 
     Returns:
       uint32 `[N, number]`.
@@ -77,7 +77,7 @@ def _high(x: tf.Tensor) -> tf.Tensor:
 
 
 def _whole_words(words: tf.Tensor, shape: list[int], dtype: tf.DType) -> tf.Tensor:
-    """Words `[N, n]` as integers of `dtype`, unsigned, `[N, *shape]`."""
+    """Converts words `[N, n]` to unsigned integers of `dtype`, `[N, *shape]`."""
     if dtype.size == 8:
         pairs = tf.cast(tf.reshape(words, [words.shape[0], -1, 2]), tf.uint64)
         shift = tf.constant(32, tf.uint64)
@@ -86,7 +86,7 @@ def _whole_words(words: tf.Tensor, shape: list[int], dtype: tf.DType) -> tf.Tens
 
 
 def _draw(pfor_input: Any) -> tf.Tensor:
-    """The unsigned integers behind a stateless random operation of integers."""
+    """Returns the unsigned integers that a stateless random operation draws."""
     number_of_copies = pfor_input.pfor.loop_len_vector[0]
     key, counter = (_stacked(pfor_input.input(i), number_of_copies) for i in (1, 2))
     shape = tf.get_static_value(pfor_input.unstacked_input(0)).tolist()
@@ -128,12 +128,12 @@ def _convert_bitcast(pfor_input: Any) -> Any:
 
 
 def _convert_matmul(pfor_input: Any) -> Any:
-    """Matrix products of many small matrices, as XLA does them fastest on a CPU.
+    """Multiplies many small matrices in the way that is fastest under XLA on a CPU.
 
-    Few terms are written out, to be fused with what is around them. For others its
-    batched product is several times slower if a matrix has to be read by columns, and
-    it undoes a transposition before the product, unless there is a barrier; products
-    with vectors are not slower.
+    A product of few terms is written out, so that XLA fuses it with the operations
+    around it. For others, XLA's batched product is several times slower if a matrix has
+    to be read by columns, and XLA undoes a transposition before the product unless
+    there is a barrier. Products with vectors are not slower.
     """
     first, second = pfor_input.input(0), pfor_input.input(1)
     if not (first.is_stacked and second.is_stacked):
@@ -152,7 +152,7 @@ def _convert_matmul(pfor_input: Any) -> Any:
 def _products(
     a: tf.Tensor, b: tf.Tensor, transpose_a: bool, transpose_b: bool
 ) -> tf.Tensor:
-    """`tf.matmul` of `[N, ...]` matrices."""
+    """Returns `tf.matmul` of `[N, ...]` matrices."""
     if transpose_b:
         b = _transposed(b)
     if transpose_a and a.shape[1] > _FEW and b.shape[2] <= _FEW:
@@ -187,7 +187,7 @@ def _usual_matmul_converter() -> Any:
 
 @contextlib.contextmanager
 def conversions() -> Iterator[None]:
-    """Within, `tf.vectorized_map` does what this module says."""
+    """Lets `tf.vectorized_map` use this module's converters inside the context."""
     registry = internals.pfor_converters()
     _usual_matmul_converter()  # Looked up before it is replaced.
     before = {name: registry.get(name) for name in _CONVERTERS}

@@ -1,6 +1,6 @@
-"""XLA's foreign function interface, as far as a handler in Python needs it.
+"""The part of XLA's foreign function interface that a handler in Python needs.
 
-It is a stable C interface; the structures here are those of `xla/ffi/api/c_api.h` among
+It is a stable C interface. The structures here are those of `xla/ffi/api/c_api.h` in
 TensorFlow's headers. `register` makes a Python function the target of custom calls in
 programs compiled for a CPU.
 """
@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from tfrl.compilation import internals, python_threads
 
-# Another major version may lay out the structures in another way.
+# Another major version may lay out the structures differently.
 _MAJOR_VERSION = 0
 
 
@@ -125,7 +125,7 @@ _Handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 
 
 def _addresses(values: _Values) -> list[int]:
-    """Where the data of each buffer lies."""
+    """Returns the address of each buffer's data."""
     count = values.count
     buffers = (ctypes.c_size_t * count).from_address(values.values)
     return [
@@ -135,7 +135,7 @@ def _addresses(values: _Values) -> list[int]:
 
 
 def _tell_version(extension: int, version: _Version) -> None:
-    """Answers XLA's question which interface the handler was made for."""
+    """Tells XLA for which version of the interface the handler was made."""
     asked = _MetadataExtension.from_address(extension)
     if asked.type == _METADATA_EXTENSION:
         asked.metadata.contents.version.major = version.major
@@ -143,18 +143,18 @@ def _tell_version(extension: int, version: _Version) -> None:
 
 
 def register(target: str, answer: Callable[[list[int], list[int]], None]) -> Any:
-    """Has custom calls of `target` answered by a Python function.
+    """Registers a Python function as the handler of custom calls of `target`.
 
     Args:
-      target: what the calls name.
-      answer: takes the addresses of the input and of the output buffers. An exception
-        fails the program, after which the variables that it updates are spoilt.
+      target: The name by which the calls refer to it.
+      answer: Takes the addresses of the input and of the output buffers. An exception
+        makes the program fail, which corrupts the variables it updates.
 
     Returns:
-      What must be kept as long as there are such calls.
+      An object that must be kept as long as there are such calls.
 
     Raises:
-      NotImplementedError: this build of TensorFlow does not have the interface.
+      NotImplementedError: If this build of TensorFlow does not have the interface.
     """
     api = _find_api()
     create_error = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(_ErrorCreateArgs))(

@@ -229,7 +229,7 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
                 "expected a built one; call create_variables() or apply it first."
             )
 
-    def tracked_besides(self) -> dict[str, Any]:
+    def also_tracked(self) -> dict[str, Any]:
         """Returns all variables, for checkpoints and SavedModels.
 
         They do not look into lists and dictionaries of Keras layers, the network's own

@@ -92,13 +92,14 @@ class Channel:
         self.check()
 
 
-def is_supported() -> bool:
-    """Returns whether this build of TensorFlow can call Python from XLA."""
+def obstacle() -> str | None:
+    """Returns why this build of TensorFlow cannot call Python from XLA, or None."""
     try:
+        internals.check_xla_call_module()
         _register_handler()
-    except NotImplementedError:
-        return False
-    return internals.has_xla_call_module()
+    except NotImplementedError as error:
+        return str(error)
+    return None
 
 
 @tf.autograph.experimental.do_not_convert

@@ -179,20 +179,16 @@ def obstacle_to_xla() -> str | None:
     return explanation("jit_compile", path, "leave jit_compile=False")
 
 
-def has_xla_call_module() -> bool:
-    """Whether `xla_call_module` can be called."""
-    return is_available("xla_call_module")
+def check_xla_call_module() -> None:
+    """Raises a `MissingNameError` if there is no operation `XlaCallModule`."""
+    remedy = "do not compile loops over Python environments"
+    _needed(_XLA_OPS, "xla_call_module", "host_call", remedy)
 
 
 def xla_call_module(*args: Any, **kwargs: Any) -> list[tf.Tensor]:
     """The operation `XlaCallModule`, which `tf.raw_ops` does not list."""
-    call = _needed(
-        _XLA_OPS,
-        "xla_call_module",
-        "host_call",
-        "do not compile loops over Python environments",
-    )
-    return call(*args, **kwargs)
+    check_xla_call_module()
+    return look_up(_XLA_OPS, "xla_call_module")(*args, **kwargs)
 
 
 def xla_optimization_barrier(tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:

@@ -441,12 +441,9 @@ def _obstacle_to_compilation(
         return f"a loop that XLA compiles, expected a plain one: {missing}"
     if not environment.calls_python:
         return None
-    if not host_calls.is_supported():
-        return (
-            f"a Python environment, expected a native one with TensorFlow "
-            f"{tf.__version__} as it is installed here, whose compiled programs "
-            "cannot call Python; leave jit_compile=False."
-        )
+    missing = host_calls.obstacle()
+    if missing:
+        return f"a Python environment, expected a native one: {missing}"
     return None
 
 

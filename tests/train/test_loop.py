@@ -21,7 +21,7 @@ class OnPolicyLoop(loop.Loop):
         super().__init__(environment, agent, None, (), seed, jit_compile)
 
     def iterate(self, time_step, policy_state):
-        return self._control.apply(self._step_and_train, time_step, policy_state)
+        return self._transform.apply(self._step_and_train, time_step, policy_state)
 
     def _step_and_train(self, *position):
         frames = []

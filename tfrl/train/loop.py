@@ -23,7 +23,7 @@ from tfrl.environments import tf_environment
 from tfrl.metrics import tf_metrics
 from tfrl.policies import tf_policy
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
-from tfrl.train import control, placement
+from tfrl.train import placement, run_transform
 from tfrl.trajectories import trajectory
 from tfrl.utils import nest_utils, seeds
 
@@ -51,7 +51,7 @@ class IterationInfo(NamedTuple):
 class Loop(tf.Module, abc.ABC):
     """Base of the training loops. A subclass writes `iterate`.
 
-    A subclass whose iterations apply everything through `self._control` may set
+    A subclass whose iterations apply everything through `self._transform` may set
     `supports_sweep`.
 
     Args:
@@ -119,7 +119,7 @@ class Loop(tf.Module, abc.ABC):
             *observers,
         ]
         self._position = _Position(self)
-        self._control = control.Control()
+        self._transform = run_transform.RunTransform()
         self._jit_compile = jit_compile
         self._call: Any = tf.function(
             self._iterations,
@@ -224,13 +224,13 @@ class Loop(tf.Module, abc.ABC):
         return self._environment_steps.result()
 
     @contextlib.contextmanager
-    def controlled_by(self, many: control.Control) -> Iterator[None]:
-        """Within, `many` applies the parts of an iteration; for sweeps."""
-        plain, self._control = self._control, many
+    def transformed_by(self, transform: run_transform.RunTransform) -> Iterator[None]:
+        """Within, `transform` applies the parts of an iteration; for sweeps."""
+        plain, self._transform = self._transform, transform
         try:
             yield
         finally:
-            self._control = plain
+            self._transform = plain
 
     def begin(self) -> tuple[Any, Any]:
         """Resets the environment, in a graph; for sweeps.
@@ -239,7 +239,7 @@ class Loop(tf.Module, abc.ABC):
         """
         policy = self._agent.collect_policy
         batch_size = self._environment.batch_size
-        return self._control.apply(
+        return self._transform.apply(
             lambda: (self._environment.reset(), policy.get_initial_state(batch_size))
         )
 

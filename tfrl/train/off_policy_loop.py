@@ -137,7 +137,7 @@ class OffPolicyLoop(loop.Loop):
 
         Returns the time step and policy state to go on from.
         """
-        return self._collect_initially(self._control.apply(self._environment.reset))
+        return self._collect_initially(self._transform.apply(self._environment.reset))
 
     def _start(self) -> None:
         super()._start()
@@ -170,7 +170,7 @@ class OffPolicyLoop(loop.Loop):
         return time_step, self._initial_state(self._agent.collect_policy)
 
     def _initial_state(self, policy: tf_policy.TFPolicy) -> Any:
-        return self._control.apply(
+        return self._transform.apply(
             lambda: policy.get_initial_state(self._environment.batch_size)
         )
 
@@ -205,8 +205,8 @@ class OffPolicyLoop(loop.Loop):
             frame, *reached = self._take_step(policy, time_step, policy_state)
             return *reached, self._add(frame)
 
-        added = self._control.lift(tf.constant(-1, tf.int64))
-        return self._control.repeat(num_steps, step, (time_step, policy_state, added))
+        added = self._transform.broadcast(tf.constant(-1, tf.int64))
+        return self._transform.repeat(num_steps, step, (time_step, policy_state, added))
 
     def _collect_frames(self, time_step: Any, policy_state: Any) -> tuple[Any, ...]:
         """Takes an iteration's steps, and adds nothing.
@@ -232,7 +232,7 @@ class OffPolicyLoop(loop.Loop):
             tf.TensorArray(leaf.dtype, steps, element_shape=[batch_size, *leaf.shape])
             for leaf in tf.nest.flatten(spec)
         ]
-        time_step, policy_state, arrays = self._control.repeat(
+        time_step, policy_state, arrays = self._transform.repeat(
             steps, step, (time_step, policy_state, arrays)
         )
         frames = tf.nest.pack_sequence_as(spec, [array.stack() for array in arrays])
@@ -245,8 +245,8 @@ class OffPolicyLoop(loop.Loop):
             del added
             return (self._add(tf.nest.map_structure(lambda t: t[i], frames)),)
 
-        start = self._control.lift(tf.constant(-1, tf.int64))
-        (added,) = self._control.repeat(self._collect_steps, add, (start,))
+        start = self._transform.broadcast(tf.constant(-1, tf.int64))
+        (added,) = self._transform.repeat(self._collect_steps, add, (start,))
         return self._train(added)
 
     def _add(self, frame: Any) -> tf.Tensor:
@@ -262,14 +262,14 @@ class OffPolicyLoop(loop.Loop):
 
     def _train(self, added: tf.Tensor) -> tf.Tensor:
         """Updates the agent with freshly drawn batches; returns the mean loss."""
-        start = self._control.lift(tf.constant(0.0)), added
+        start = self._transform.broadcast(tf.constant(0.0)), added
         if self._prioritized:
-            loss_sum, _ = self._control.repeat(
+            loss_sum, _ = self._transform.repeat(
                 self._train_steps, self._prioritized_update, start
             )
         else:
-            batches = self._control.apply(self._draw_batches, added)
-            loss_sum, _ = self._control.repeat(
+            batches = self._transform.apply(self._draw_batches, added)
+            loss_sum, _ = self._transform.repeat(
                 self._train_steps, self._update, start, (batches,)
             )
         return loss_sum if self._train_steps == 1 else loss_sum / self._train_steps

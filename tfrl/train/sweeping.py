@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.environments.native import native_environment
-from tfrl.train import loop, many_runs, placement, sweep_result
+from tfrl.train import loop, placement, sweep_result, vectorized_runs
 from tfrl.utils import variables
 
 MakeLoop = Callable[..., loop.Loop]
@@ -165,7 +165,7 @@ class Runs:
             num_threads = _num_processors(self._device)
         self._share = -(-len(seeds) // num_threads)
         self._pool = futures.ThreadPoolExecutor(-(-len(seeds) // self._share))
-        self._control = many_runs.ManyRuns(self.variables, self._share)
+        self._transform = vectorized_runs.VectorizedRuns(self.variables, self._share)
         self._values = [
             [tf.constant(_padded(c[i : i + self._share], self._share)) for c in columns]
             for i in range(0, len(seeds), self._share)
@@ -238,16 +238,16 @@ class Runs:
         return tf.function(function, autograph=False, jit_compile=True)
 
     def _start(self, values: list[tf.Tensor]) -> tuple[list[tf.Tensor], Any]:
-        self._control.values = values
-        with self.loop.controlled_by(self._control):
+        self._transform.values = values
+        with self.loop.transformed_by(self._transform):
             position = self.loop.begin()
-        return self._control.values, position
+        return self._transform.values, position
 
     def _train_and_evaluate(
         self, values: list[tf.Tensor], position: Any, number: tf.Tensor
     ) -> tuple[list[tf.Tensor], Any, tuple[tf.Tensor, ...]]:
-        self._control.values = values
-        with self.loop.controlled_by(self._control):
+        self._transform.values = values
+        with self.loop.transformed_by(self._transform):
 
             def body(
                 i: tf.Tensor, time_step: Any, policy_state: Any, loss_sum: tf.Tensor
@@ -256,20 +256,20 @@ class Runs:
                 *position, loss = self.loop.iterate(time_step, policy_state)
                 return *position, loss_sum + loss
 
-            *position, loss_sum = self._control.loop(
+            *position, loss_sum = self._transform.loop(
                 lambda i, *_: i < number, body, (*position, tf.zeros([self._share]))
             )
-            steps = self._control.apply(self.loop.environment_steps)
+            steps = self._transform.apply(self.loop.environment_steps)
             returns = self._evaluate()
         loss = loss_sum / tf.cast(number, tf.float32)
-        return self._control.values, tuple(position), (loss, steps, returns)
+        return self._transform.values, tuple(position), (loss, steps, returns)
 
     def _evaluate(self) -> tf.Tensor:
         """Mean return of the greedy policy's episodes in each run, `[N]`."""
         policy = self.loop.agent.policy
         environment = self._evaluation
         batch = environment.batch_size
-        start = self._control.apply(
+        start = self._transform.apply(
             lambda: (environment.reset(), policy.get_initial_state(batch))
         )
 
@@ -285,9 +285,9 @@ class Runs:
             return time_step, action_step.state, total, runs
 
         shape = [self._share, batch]
-        carried = self._control.loop(
+        carried = self._transform.loop(
             lambda *carried: tf.reduce_any(carried[-1]),
-            lambda i, *carried: self._control.apply(
+            lambda i, *carried: self._transform.apply(
                 functools.partial(step, i), *carried
             ),
             (*start, tf.zeros(shape), tf.ones(shape, tf.bool)),

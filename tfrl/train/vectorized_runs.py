@@ -12,10 +12,10 @@ from tfrl.compilation import (
     variable_substitution,
     vectorized_map_converters,
 )
-from tfrl.train import control
+from tfrl.train import run_transform
 
 
-class ManyRuns(control.Control):
+class VectorizedRuns(run_transform.RunTransform):
     """Applies functions of one run to all, whose variables are stacked tensors."""
 
     def __init__(self, run_variables: Sequence[tf.Variable], number: int) -> None:
@@ -24,7 +24,7 @@ class ManyRuns(control.Control):
         self._number = number
         self.values: list[tf.Tensor] = []
 
-    def lift(self, tensor: tf.Tensor) -> tf.Tensor:
+    def broadcast(self, tensor: tf.Tensor) -> tf.Tensor:
         return tf.broadcast_to(tensor, [self._number, *tensor.shape])
 
     def apply(self, function: Callable[..., Any], *inputs: Any) -> Any:

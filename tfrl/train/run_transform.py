@@ -1,7 +1,7 @@
 """How the parts of a loop's iteration are put together.
 
-A loop applies functions of the state of one run. `Control` applies them as they are; a
-sweep has a control of its own that applies each to many runs at once.
+A loop applies functions of the state of one run. `RunTransform` applies them as they
+are; a sweep has a subclass that applies each to many runs at once.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 import tensorflow as tf
 
 
-class Control:
+class RunTransform:
     """Applies a function once, or over and over, to the tensors of a run."""
 
-    def lift(self, tensor: tf.Tensor) -> tf.Tensor:
-        """Returns a tensor that is the same in every run as one of each run's own."""
+    def broadcast(self, tensor: tf.Tensor) -> tf.Tensor:
+        """Returns a tensor, the same in every run, with a copy for each run."""
         return tensor
 
     def apply(self, function: Callable[..., Any], *inputs: Any) -> Any:

@@ -169,10 +169,3 @@ def test_encoding_and_leaves_need_no_tensorflow():
         "assert 'tensorflow' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
-
-
-def test_the_old_path_works_and_says_that_it_is_old():
-    with pytest.warns(DeprecationWarning, match=r"is now tfrl\.specs\.spec_json"):
-        from tfrl.replay_service import specs_json
-    assert specs_json.encode is spec_json.encode
-    assert specs_json.Leaf is spec_json.Leaf

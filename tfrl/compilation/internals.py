@@ -15,10 +15,28 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import keras
-import tensorflow as tf
+if TYPE_CHECKING:
+    import keras
+    import tensorflow as tf
+
+
+class _Lazily:
+    """A module that is imported when its first attribute is used.
+
+    Environment workers use this file, and must not import TensorFlow.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(importlib.import_module(self._name), attribute)
+
+
+if not TYPE_CHECKING:
+    keras, tf = _Lazily("keras"), _Lazily("tensorflow")
 
 # Those that the tests run with, as in pyproject.toml.
 SUPPORTED = "tensorflow>=2.21,<2.22 and keras>=3.13,<3.16"

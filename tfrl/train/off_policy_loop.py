@@ -14,6 +14,7 @@ from tfrl.environments import tf_environment
 from tfrl.policies import random_tf_policy, tf_policy
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.train import loop, placement
+from tfrl.trajectories import trajectory
 from tfrl.utils import variables
 
 
@@ -249,10 +250,9 @@ class OffPolicyLoop(loop.Loop):
         (added,) = self._transform.repeat(self._collect_steps, add, (start,))
         return self._train(added)
 
-    def _add(self, frame: Any) -> tf.Tensor:
-        """Adds a batched frame; returns a tensor that is there once it is added."""
+    def _add(self, frame: trajectory.Trajectory) -> tf.Tensor:
         with self._at_replay_buffer():
-            return self._replay_buffer.add_batch(frame)
+            return super()._add(frame)
 
     def _at_replay_buffer(self) -> Any:
         """The device scope of the buffer's variables."""

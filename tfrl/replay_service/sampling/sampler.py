@@ -22,7 +22,7 @@ from tfrl.replay_service.replay_sample import SampleInfo
 from tfrl.replay_service.sampling import checks as sample_checks
 from tfrl.replay_service.sampling.rows import Batches, Layout, Rows, RowSpec
 from tfrl.replay_service.sampling.sampler_session import Connector, SamplerSession
-from tfrl.replay_service.transport import wire
+from tfrl.replay_service.transport import deadlines, wire
 from tfrl.specs import spec_json
 
 _LOGGER = logging.getLogger("tfrl.replay_service")
@@ -41,8 +41,7 @@ class SampleStream:
     """Samples of a table, drawn on demand and slightly ahead.
 
     The server draws at most `max_in_flight` samples more than the stream has returned.
-    The stream reconnects after a lost connection. Samples that it had not copied are
-    drawn again.
+    After a lost connection, samples that were not copied yet are drawn again.
 
     Only one thread may use it at a time, except for `close`.
     """
@@ -138,7 +137,7 @@ class SampleStream:
           ReplayUnavailable: If no server answers.
         """
         with self._lock:
-            deadline = _deadline(timeout)
+            deadline = deadlines.after(timeout)
             while self._filled < count:
                 if not self._rows:
                     if self._has_ended():
@@ -155,8 +154,7 @@ class SampleStream:
     ) -> list[np.ndarray] | None:
         """Returns the available rows, at least one and at most `most`.
 
-        They count as drawn ahead until the next call. See `next_batch` for results and
-        errors.
+        They count as drawn ahead until the next call. For the rest see `next_batch`.
 
         Args:
           most: The maximum number of rows.
@@ -165,7 +163,7 @@ class SampleStream:
         with self._lock:
             self._ahead -= self._lent
             self._lent = 0
-            deadline = _deadline(timeout)
+            deadline = deadlines.after(timeout)
             while not self._rows:
                 if self._has_ended():
                     raise Exhausted
@@ -278,7 +276,7 @@ class SampleStream:
             self._check_table(self._session.connection.welcome["tables"])
         try:
             self._push_now()
-            frame = self._session.connection.receive(_remaining(deadline))
+            frame = self._session.connection.receive(deadlines.remaining(deadline))
         except errors.ConnectionLost as error:
             self._lose(error)
             return True
@@ -399,11 +397,3 @@ class SampleStream:
         if self._specs is not None and self._signature is not None:
             sample_checks.check_signature(self._table, self._specs, self._signature)
         self._is_checked = True
-
-
-def _deadline(timeout: float | None) -> float | None:
-    return None if timeout is None else time.monotonic() + timeout
-
-
-def _remaining(deadline: float | None) -> float | None:
-    return None if deadline is None else max(deadline - time.monotonic(), 0.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from tfrl.replay_service import errors
 from tfrl.replay_service.transport import connection as connections
-from tfrl.replay_service.transport import wire
+from tfrl.replay_service.transport import deadlines, wire
 
 _TRIES = 2
 
@@ -56,7 +55,7 @@ class ControlConnection:
           ReplayUnavailable: If no server answers.
           Exception: The error with which the server answered.
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = deadlines.after(timeout)
         with self._lock:
             for left in reversed(range(_TRIES)):
                 try:
@@ -98,7 +97,7 @@ class ControlConnection:
         link = self._connected(deadline)
         link.send(kind, meta, arrays)
         try:
-            frame = link.receive(_remaining(deadline))
+            frame = link.receive(deadlines.remaining(deadline))
         except BaseException:
             # A late answer would be taken for the answer to the next request.
             self._drop()
@@ -112,14 +111,10 @@ class ControlConnection:
 
     def _connected(self, deadline: float | None) -> connections.Connection:
         if self._link is None:
-            self._link = self._connect(_remaining(deadline))
+            self._link = self._connect(deadlines.remaining(deadline))
         return self._link
 
     def _drop(self) -> None:
         link, self._link = self._link, None
         if link is not None:
             link.close()
-
-
-def _remaining(deadline: float | None) -> float | None:
-    return None if deadline is None else max(deadline - time.monotonic(), 0.0)

@@ -180,11 +180,7 @@ class EngineTable:
         return samples_lib.pairs(removed)
 
     def info(self) -> dict[str, Any]:
-        """Returns the fields of a Reverb `TableInfo`, and `num_deleted_items`.
-
-        The values can be written as JSON; the limiter's bounds are as in its
-        `to_config`.
-        """
+        """Returns the fields of a Reverb `TableInfo` as a JSON object."""
         return {
             "name": self.name,
             "sampler_options": _options(self.options["sampler"]),

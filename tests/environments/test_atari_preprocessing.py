@@ -18,7 +18,7 @@ def grey(env):
 
 
 def lose_a_life(env):
-    """Fires and waits; returns what `step` did when the ball was lost."""
+    """Fires and waits; returns the result of the `step` that lost the ball."""
     env.step(1)
     for _ in range(100):
         result = env.step(0)
@@ -69,7 +69,7 @@ def test_the_first_picture_is_the_first_frame():
     assert env.ale.getEpisodeFrameNumber() <= 1
 
 
-def test_a_lost_life_is_no_end_by_default():
+def test_a_lost_life_does_not_end_the_episode_by_default():
     env = make()
     env.reset(seed=0)
     _, _, terminated, truncated, info = lose_a_life(env)
@@ -139,7 +139,7 @@ def test_wrong_arguments_are_errors(kwargs, message):
         make(**kwargs)
 
 
-def test_memory_is_no_picture():
+def test_observations_of_memory_are_refused():
     env = gymnasium.make("PongNoFrameskip-v4", obs_type="ram")
     with pytest.raises(ValueError, match=r"env: got .*\(128,\).*gym_env_wrappers=\(\)"):
         AtariPreprocessing(env)

@@ -51,7 +51,7 @@ def limited(duration, **kwargs):
 
 
 def play(environment, steps):
-    """The step types, and the number of the frame that was seen at each."""
+    """Returns the step types, and the number of the frame that was seen at each."""
     taken = [environment.reset(), *(environment.step(0) for _ in range(steps))]
     return [(int(t.step_type), int(t.observation.flat[0])) for t in taken]
 
@@ -154,7 +154,7 @@ def test_a_game_that_is_cut_off_keeps_its_discount():
     assert environment.game_over
 
 
-def test_a_game_that_ends_is_no_truncation():
+def test_a_game_that_ends_is_not_truncated():
     environment = limited(100, life=2)
     types = [step_type for step_type, _ in play(environment, 9)]
     assert types == [0, 1, 2, 0, 1, 2, 0, 1, 2, 0]

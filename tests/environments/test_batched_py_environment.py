@@ -78,7 +78,7 @@ def test_infos_that_differ_are_a_list(other):
 
 
 @pytest.mark.parametrize("at_exit", ["", "import atexit; atexit.register(env.close)"])
-def test_a_program_that_does_not_close_it_ends_without_a_word(at_exit):
+def test_a_program_that_does_not_close_it_ends_silently(at_exit):
     code = f"""
 from tfrl.environments import batched_py_environment, random_py_environment
 from tfrl.specs import array_spec
@@ -130,7 +130,7 @@ def test_members_must_fit_together():
 
 
 class Slow(Counter):
-    """Fails at once, or late, or not at all; tells others when it has stepped."""
+    """May wait for another member, and may fail; says when it has stepped."""
 
     def __init__(self, wait_for=None, error=None):
         super().__init__(9)

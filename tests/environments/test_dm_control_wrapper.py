@@ -25,7 +25,7 @@ class Task:
 
 
 class Control(dm_env.Environment):
-    """What dm_control's environments have: float64, a task with a random state."""
+    """Like dm_control's environments: float64, and a task with a random state."""
 
     def __init__(self):
         self.task, self.physics = Task(), Physics()
@@ -61,7 +61,7 @@ class Control(dm_env.Environment):
 
 
 class Composer(Control):
-    """What dm_control.composer's have instead: the random state is their own."""
+    """A task of dm_control.composer: the environment holds the random state."""
 
     def __init__(self):
         super().__init__()
@@ -110,7 +110,7 @@ def test_float64_specs_become_float32_and_others_stay():
     assert convert_spec({"a": specs.DiscreteArray(4)})["a"].maximum == 3
 
 
-def test_something_else_is_no_spec():
+def test_other_objects_than_specs_are_refused():
     with pytest.raises(ValueError, match=r"spec: got 3 of type int.*dm_env.specs"):
         convert_spec({"a": 3})
 

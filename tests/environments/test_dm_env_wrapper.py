@@ -15,7 +15,7 @@ from tfrl.specs import array_spec
 
 
 class Walk(dm_env.Environment):
-    """Walks along a line of float64; it ends at 2, or is cut off after 4 steps."""
+    """Walks along a line of float64; terminates at 2, truncates after 4 steps."""
 
     def __init__(self):
         self.actions = []
@@ -182,7 +182,7 @@ def test_a_missing_reward_is_an_error():
         environment.step(1)
 
 
-def test_what_is_no_dm_env_environment_is_an_error():
+def test_other_objects_than_dm_env_environments_are_an_error():
     with pytest.raises(TypeError, match=r"expected a dm_env\.Environment; .*suite_gym"):
         dm_env_wrapper.DmEnvWrapper(gymnasium.make("CartPole-v1"))
     with pytest.raises(TypeError, match="a PyEnvironment needs no wrapper"):

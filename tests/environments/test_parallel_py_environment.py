@@ -83,7 +83,7 @@ class Counter(py_environment.PyEnvironment):
 
 
 class Nested(Counter):
-    """Observations, actions and rewards of several parts, none of them plain."""
+    """Nested observations and actions, and vector rewards."""
 
     def observation_spec(self):
         return Seen(
@@ -122,7 +122,7 @@ class Named(Counter):
 
 
 class Odd(Counter):
-    """Breaks its own spec: the first observation has another dtype or shape."""
+    """Breaks its spec: the first observation has another dtype or shape."""
 
     def __init__(self, first):
         super().__init__(9)
@@ -151,7 +151,7 @@ def holds_a_lock():
 
 @pytest.fixture(scope="module")
 def shared():
-    """Two members that end after three steps, for tests that break nothing."""
+    """Two members that end after three steps."""
     with counters(3, 3) as environment:
         yield environment
 
@@ -324,7 +324,7 @@ def test_members_may_start_one_after_the_other(tmp_path):
         ),
     ],
 )
-def test_wrong_constructors_are_refused_at_once(constructors, error, message):
+def test_wrong_constructors_are_refused_at_construction(constructors, error, message):
     with pytest.raises(error, match=message):
         parallel_py_environment.ParallelPyEnvironment(constructors)
 

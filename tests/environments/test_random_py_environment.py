@@ -69,7 +69,7 @@ def test_durations_are_kept(duration):
     assert max(longest) == duration
 
 
-def test_a_reset_in_mid_episode_counts_the_duration_anew():
+def test_a_reset_in_mid_episode_restarts_the_duration():
     environment = make(episode_end_probability=0.0, max_duration=3)
     environment.reset()
     environment.step(0)
@@ -77,7 +77,7 @@ def test_a_reset_in_mid_episode_counts_the_duration_anew():
     assert episode_lengths(environment, 1) == [3]
 
 
-def test_without_auto_reset_an_episode_goes_on_after_its_end():
+def test_without_auto_reset_an_episode_continues_after_its_end():
     environment = make(auto_reset=False, episode_end_probability=1.0)
     environment.reset()
     assert [int(environment.step(0).step_type) for _ in range(2)] == [2, 2]

@@ -18,7 +18,7 @@ from tfrl.environments.atari_preprocessing import AtariPreprocessing
 
 
 def run(environment, seed, steps=40):
-    """Rewards and a checksum of the pictures of a run with random actions."""
+    """Returns the rewards and a checksum of the pictures of a random run."""
     environment.seed(seed)
     rng = np.random.default_rng(0)
     taken = [environment.reset()]
@@ -163,7 +163,7 @@ def test_the_limit_of_the_console_is_a_truncation():
     assert float(steps[2].discount) == 1
 
 
-def test_lives_end_episodes_and_the_game_goes_on():
+def test_lives_end_episodes_and_the_game_continues():
     environment = suite_atari.load(
         "BreakoutNoFrameskip-v4",
         max_episode_steps=1000,

@@ -10,7 +10,7 @@ from tfrl.environments import suite_bsuite, utils
 
 
 class Catch(dm_env.Environment):
-    """As bsuite's: float observations, int actions, Python floats for rewards."""
+    """Like bsuite's: float observations, int actions, Python floats as rewards."""
 
     def __init__(self):
         self.count = 0
@@ -34,7 +34,7 @@ class Catch(dm_env.Environment):
 
 @pytest.fixture
 def recorded(monkeypatch):
-    """A stand-in for bsuite, which brings plotting along; how it was asked to record.
+    """A stand-in for bsuite, which needs plotting; keeps the arguments of recording.
 
     It has the functions of bsuite 0.3.6 that the suite calls.
     """

@@ -357,7 +357,7 @@ def test_message_counts_the_steps_from_the_first_reset():
 
 
 class Broken(Exception):
-    """An environment's own exception, of a kind that TensorFlow cannot know."""
+    """An environment's own exception, of a type unknown to TensorFlow."""
 
 
 def fail(observation):
@@ -392,7 +392,7 @@ def test_a_compiled_program_truncates_the_episode_and_raises_at_the_end(capfd):
     assert numpy_values(truncated) == ([2], [0.0], [1.0], [[1.0, 1.0]])
     np.testing.assert_array_equal(truncated.observation, first.observation)
     assert not environment.has_failed()
-    # Without anyone who waits for it, it is printed, and comes with the next call.
+    # Outside of `reraise` it is printed, and raised by the next call.
     assert not capfd.readouterr().err
     environment.reset()
     for _ in range(2):
@@ -429,7 +429,7 @@ def test_a_step_traced_before_cannot_be_compiled_but_another_can():
     another = in_graph(environment)
     program = tf.function(lambda: another(tf.constant([0])), jit_compile=True)
     assert numpy_values(program().observation) == [[2, 2]]
-    # That one works outside of the program, too.
+    # It works outside of the program as well.
     assert numpy_values(another(tf.constant([0])).observation) == [[3, 3]]
 
 
@@ -511,7 +511,7 @@ def test_isolation_takes_a_pool_and_leaves_it_open():
         assert {own.apply(threading.get_ident)} == environment.threads
 
 
-def test_what_is_no_environment_is_refused():
+def test_other_objects_than_environments_are_refused():
     with pytest.raises(TypeError, match=r"environment: got .*wrap a Gymnasium environ"):
         tf_py_environment.TFPyEnvironment(gymnasium.make("CartPole-v1"))
     with pytest.raises(TypeError, match="environment: got 3 of type int"):

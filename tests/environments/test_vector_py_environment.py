@@ -84,7 +84,7 @@ class Dying(Walk):
 
 
 def replay(observation, action):
-    """The reward, observation, and step type and discount that must follow."""
+    """Returns the reward, observation, step type and discount that must follow."""
     env = Walk()
     env.reset()
     env.state = np.array(observation, np.float32)
@@ -139,7 +139,7 @@ def async_(mode=AutoresetMode.NEXT_STEP, env=Walk, num_envs=3, **kwargs):
 
 @pytest.fixture(scope="module")
 def reference():
-    """What the mode that Gymnasium itself resets in the next step gives."""
+    """The history in NEXT_STEP, in which Gymnasium itself resets in the next step."""
     return assert_no_ghosts(VectorPyEnvironment(sync(), discount=0.9))
 
 
@@ -214,7 +214,7 @@ def test_native_cartpole_follows_the_single_environments_physics():
 
 
 class Custom(gymnasium.vector.VectorWrapper):
-    """Not a plain SyncVectorEnv any more, so its members cannot be held back."""
+    """No plain SyncVectorEnv, so its autoreset mode cannot be switched."""
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.DISABLED])
@@ -366,7 +366,7 @@ def test_integer_actions_of_another_dtype_are_cast():
     assert not environment.step(np.array([0, 1], np.int32)).is_first().any()
 
 
-def test_reset_in_mid_episode_starts_every_member_anew():
+def test_reset_in_mid_episode_restarts_every_member():
     environment = VectorPyEnvironment(sync())
     environment.reset()
     environment.step(np.zeros(3, np.int64))

@@ -1,4 +1,4 @@
-"""Each check of `AgentConformance` fails for the fault that it is there for."""
+"""Each check of `AgentConformance` finds the fault it is for."""
 
 import keras
 import pytest
@@ -94,7 +94,11 @@ FAULTS = [
     (NotANumber, "test_train_returns_a_finite_loss_and_counts", "finite scalar"),
     (DoesNotCount, "test_train_returns_a_finite_loss_and_counts", "train_step_counter"),
     (LearnsInLoss, "test_train_changes_what_it_lists_and_loss_nothing", "after loss"),
-    (ListsNothing, "test_train_changes_what_it_lists_and_loss_nothing", "none of"),
+    (
+        ListsNothing,
+        "test_train_changes_what_it_lists_and_loss_nothing",
+        "a list without",
+    ),
     (CountsExamples, "test_other_batch_sizes_train", "batch of 7"),
     (AddsWeights, "test_weights_of_one_change_nothing", "weights=ones"),
     (LearnsFromBoundaries, "test_boundaries_carry_no_signal", "mask frames"),

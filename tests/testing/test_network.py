@@ -1,4 +1,4 @@
-"""Each check of `NetworkConformance` fails for the fault that it is there for."""
+"""Each check of `NetworkConformance` finds the fault it is for."""
 
 import keras
 import pytest
@@ -76,7 +76,7 @@ class HidesAWeight(Good):
 
 
 class ChangesTheBatch(testing.NetworkConformance):
-    """Not a fault of the network: a suite whose inputs change their shape."""
+    """A fault of the suite, not of the network: its inputs change their shape."""
 
     def make_network(self):
         return Good()

@@ -1,4 +1,4 @@
-"""Each check of `PolicyConformance` fails for the fault that it is there for."""
+"""Each check of `PolicyConformance` finds the fault it is for."""
 
 import itertools
 
@@ -22,7 +22,7 @@ class Good(tf_policy.TFPolicy):
         arguments = {
             "policy_state_spec": tf.TensorSpec([], tf.int32),
             "info_spec": tf.TensorSpec([2], tf.float32),
-            # The checks of the base class would find most faults by themselves.
+            # Without it, the checks of the base class would find most of the faults.
             "validate_args": False,
             "clip": False,
             **kwargs,

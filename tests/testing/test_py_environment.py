@@ -1,4 +1,4 @@
-"""Each check of `PyEnvironmentConformance` fails for the fault that it is there for."""
+"""Each check of `PyEnvironmentConformance` finds the fault it is for."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Each check of `ReplayBufferConformance` fails for the fault that it is there for."""
+"""Each check of `ReplayBufferConformance` finds the fault it is for."""
 
 import pytest
 import tensorflow as tf

@@ -1,4 +1,4 @@
-"""Each check of `TFEnvironmentConformance` fails for the fault it is there for."""
+"""Each check of `TFEnvironmentConformance` finds the fault it is for."""
 
 import numpy as np
 import pytest

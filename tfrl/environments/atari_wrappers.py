@@ -27,7 +27,10 @@ class FrameStack4(gymnasium.Wrapper):
     STACK_SIZE = 4
 
     def __init__(self, env: gymnasium.Env):
-        """Wraps `env`, whose observations are grey pictures.
+        """Wraps `env`.
+
+        Args:
+          env: The environment, whose observations are grey pictures.
 
         Raises:
           ValueError: If they are not grey pictures.

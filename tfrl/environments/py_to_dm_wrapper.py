@@ -26,6 +26,9 @@ class PyToDMWrapper(dm_env.Environment):
     def __init__(self, env: py_environment.PyEnvironment):
         """Wraps `env`.
 
+        Args:
+          env: The environment, not batched.
+
         Raises:
           TypeError: If `env` is not a `PyEnvironment`.
           NotImplementedError: If it is batched.

@@ -106,6 +106,9 @@ class EpisodeCountingEnv(_StepCounter):
     def __init__(self, steps_per_episode: int = 10):
         """Makes episodes of `steps_per_episode` steps.
 
+        Args:
+          steps_per_episode: After how many steps an episode terminates.
+
         Raises:
           ValueError: If an episode would have no step.
         """

@@ -24,6 +24,9 @@ class TFEnvironmentBaseWrapper(tf_environment.TFEnvironment):
     def __init__(self, env: tf_environment.TFEnvironment):
         """Wraps `env`.
 
+        Args:
+          env: The environment.
+
         Raises:
           TypeError: If `env` is not a `TFEnvironment`.
         """
@@ -114,7 +117,10 @@ class OneHotActionWrapper(TFEnvironmentBaseWrapper):
     """
 
     def __init__(self, env: tf_environment.TFEnvironment):
-        """Wraps `env`, whose actions are any nest.
+        """Wraps `env`.
+
+        Args:
+          env: The environment, whose actions may be any nest.
 
         Raises:
           TypeError: If `env` is not a `TFEnvironment`.

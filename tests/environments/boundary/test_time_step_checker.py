@@ -116,5 +116,5 @@ def test_an_environment_is_called_by_its_class_inside_of_wrappers():
 
 
 def test_a_mock_is_called_by_its_class():
-    # It answers wrapped_env() with ever another mock.
+    # Each wrapped_env() of a mock returns another mock.
     assert time_step_checker.environment_name(mock.MagicMock()) == "MagicMock"

@@ -1,4 +1,4 @@
-"""Every native environment does what Gymnasium's does, from the same state.
+"""Every native environment agrees with Gymnasium's, from the same state.
 
 Gymnasium computes in float64 and is stepped from exactly our float32 states.
 """
@@ -17,7 +17,7 @@ TRAJECTORIES = 200  # of each: 1,000 in all
 STEPS = {"Acrobot-v1": 80, "MountainCarContinuous-v0": 100, "Pendulum-v1": 100}
 NAMES = [name for name in native.names() if name != "CartPole-v0"]
 
-# How far a next state is from where an episode ends, `[N, n]` to `[N]`.
+# Maps next states `[N, n]` to their distance from the end of an episode, `[N]`.
 MARGINS = {
     "Acrobot-v1": lambda s: -np.cos(s[:, 0]) - np.cos(s[:, 0] + s[:, 1]) - 1,
     "CartPole-v1": lambda s: (np.abs(s[:, [0, 2]]) - [2.4, np.pi / 15]).max(axis=1),
@@ -25,7 +25,7 @@ MARGINS = {
     "MountainCarContinuous-v0": lambda s: s[:, 0] - 0.45,
     "Pendulum-v1": lambda s: np.ones(len(s)),
 }
-# Bounds of states that cover more than what is reached at random. Half of Acrobot's
+# Bounds that cover more states than random actions reach. Half of Acrobot's
 # greatest spins: beyond them a step of 0.2 seconds magnifies float32's rounding.
 WIDE = {
     "Acrobot-v1": [np.pi, np.pi, 2 * np.pi, 4.5 * np.pi],
@@ -50,7 +50,7 @@ def random_actions(spec, rng, size):
 
 
 def gymnasium_steps(name, states, actions):
-    """Next states, observations, rewards and ends, one at a time."""
+    """Returns next states, observations, rewards and ends, made one at a time."""
     environment = gymnasium.make(
         suite_gym.find_spec(name), disable_env_checker=True
     ).unwrapped
@@ -74,7 +74,7 @@ def assert_agrees(name, states, actions, next_states, time_step):
     difference[:, :turns] -= 2 * np.pi * np.round(difference[:, :turns] / (2 * np.pi))
     assert np.abs(difference).max() < TOLERANCE
     assert np.abs(time_step.observation - observations).max() < TOLERANCE
-    # In float32 and float64 a state this near may lie on either side.
+    # A state this near may lie on different sides in float32 and float64.
     near = np.abs(MARGINS[name](theirs)) < TOLERANCE
     assert near.mean() < 2e-3
     np.testing.assert_array_equal(time_step.discount[~near] == 0, ends[~near])
@@ -82,7 +82,7 @@ def assert_agrees(name, states, actions, next_states, time_step):
 
 
 def step(environment, actions):
-    """The next states, and the time step in NumPy."""
+    """Returns the next states, and the time step in NumPy."""
     time_step = environment.step(actions)
     return (
         environment.physical_state().numpy(),

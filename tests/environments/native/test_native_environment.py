@@ -65,7 +65,7 @@ def countdown(max_episode_steps=None):
 
 
 def play(environment, steps, seed=0):
-    """The time steps of random actions, in NumPy."""
+    """Returns the time steps of random actions, in NumPy."""
     spec = environment.action_spec()
     actions = tensor_spec.sample_spec_nest(
         spec, seed=seed, outer_dims=(steps, environment.batch_size)
@@ -132,7 +132,7 @@ def test_each_member_ends_and_begins_by_itself():
     assert observation.tolist() == [[2, 1, 0, 3, 2], [0, 3, 0, 3, 0]]
 
 
-def test_the_time_limit_truncates_and_counts_anew():
+def test_the_time_limit_truncates_and_restarts():
     environment = native.NativeEnvironment(countdown(max_episode_steps=2))
     environment.reset()
     steps = [environment.step([0]) for _ in range(6)]
@@ -308,7 +308,7 @@ def test_dynamics_can_be_vectorized_once_more(name):
         outcome = dynamics.step(dynamics.initial(random), action, tf.zeros([3, 0]))
         return *outcome, dynamics.observation(outcome.state)
 
-    # All at once, without a loop over the four.
+    # One vectorised check, without a loop over the four.
     at_once = tf.vectorized_map(run, randoms, fallback_to_while_loop=False)
     for stacked, *single in zip(at_once, *map(run, randoms), strict=True):
         np.testing.assert_allclose(stacked, np.stack(single), atol=1e-6)

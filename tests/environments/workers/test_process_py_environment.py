@@ -1,4 +1,4 @@
-"""Environments in processes: how programs start them, and how they end with them."""
+"""Environments in processes: how programs start them, and how they end."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ import pytest
 
 from tfrl.environments.workers import process_py_environment
 
-# As users write scripts: without a guard, and with what they define in __main__.
+# A user's script: without a guard, with classes defined in __main__.
 DEFINE = """
 import collections, os, re, sys, time
 import numpy as np
@@ -93,7 +93,7 @@ def run(*command, **kwargs):
 
 
 def ended_within(reading, seconds):
-    """Whether nobody holds the pipe open any more, after `seconds` at most."""
+    """Whether the pipe is closed by all its writers within `seconds`."""
     poller = select.poll()
     poller.register(reading, select.POLLIN)
     return bool(poller.poll(1000 * seconds))
@@ -171,7 +171,7 @@ def test_workers_end_when_the_script_is_killed(alive, action):
 def test_ctrl_c_is_the_parent_s_alone(alive):
     path, reading = alive
     code = (
-        # Whoever starts the tests in the background has it ignored.
+        # A shell ignores it in processes that it starts in the background.
         "import signal\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "try:\n"
@@ -190,7 +190,7 @@ def test_ctrl_c_is_the_parent_s_alone(alive):
 
 @contextlib.contextmanager
 def running(code, path):
-    """A script that has made its environment, and goes on with `code`."""
+    """Returns a script that makes its environment, then runs `code`."""
     with subprocess.Popen(
         [sys.executable, "-c", f"{SCRIPT}\nprint('go', flush=True)\n{code}", path],
         stdout=subprocess.PIPE,

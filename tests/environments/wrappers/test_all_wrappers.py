@@ -1,4 +1,4 @@
-"""What holds for every wrapper, single and batched."""
+"""Properties of every wrapper, single and batched."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from tfrl.specs import array_spec
 
 
 class FirstAsGoal(wrappers.GoalReplayEnvWrapper):
-    """Observes where the episode began in place of where it is."""
+    """Observes the start of the episode instead of the place."""
 
     def get_trajectory_with_goal(self, trajectory, goal):
         return trajectory._replace(observation=goal)
@@ -90,7 +90,7 @@ def make(name, size, **kwargs):
 
 
 def play(environment, steps):
-    """Plays the same random actions in each call, allowed ones only."""
+    """Plays the same random allowed actions in each call."""
     rng = np.random.default_rng(0)
     outer = () if environment.batch_size is None else (environment.batch_size,)
     spec = environment.action_spec()
@@ -118,7 +118,7 @@ def test_time_steps_follow_the_specs_and_the_order_of_step_types(name, size):
 @EVERY_CASE
 def test_a_saved_state_continues_bit_for_bit(name, size):
     environment = make(name, size)
-    # Far enough for every member to be in some episode's middle or end.
+    # Enough steps for members to be in the middle or at the end of an episode.
     play(environment, 5)
     state = environment.get_state()
     expected = play(environment, 10)

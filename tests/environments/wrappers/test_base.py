@@ -72,7 +72,7 @@ def test_captured_state_continues_exactly(scripted):
     assert step_types(resumed, 3) == [1, 2, 0]
 
 
-def test_what_is_no_py_environment_is_an_error():
+def test_other_objects_than_py_environments_are_an_error():
     with pytest.raises(
         TypeError, match=r"env: got .* expected a PyEnvironment; wrap a Gymnasium"
     ):

@@ -40,7 +40,7 @@ def test_time_limit_above_the_length_changes_nothing(scripted):
     assert step_types(environment, 7) == [0, 1, 2, 0, 1, 2, 0]
 
 
-def test_a_reset_in_mid_episode_starts_the_limit_anew(scripted):
+def test_a_reset_in_mid_episode_restarts_the_limit(scripted):
     environment = wrappers.TimeLimit(scripted(length=9), 2)
     step_types(environment, 2)
     environment.reset()
@@ -87,7 +87,7 @@ def test_fixed_length_steps_the_environment_only_for_its_own_steps(scripted):
     assert len(inner.actions) == 2
 
 
-def test_fixed_length_goes_on_with_its_padding(scripted):
+def test_fixed_length_continues_its_padding_when_restored(scripted):
     environment = wrappers.FixedLength(scripted(length=2), 4)
     step_types(environment, 4)
     resumed = wrappers.FixedLength(scripted(length=2), 4)

@@ -6,7 +6,7 @@ from tfrl.specs import array_spec
 
 
 class Reach(wrappers.GoalReplayEnvWrapper):
-    """The goal is 10 above where an episode begins; observed are place and goal."""
+    """The goal is 10 above the start of the episode; observes place and goal."""
 
     def observation_spec(self):
         return {

@@ -117,7 +117,7 @@ def test_a_history_of_one_adds_a_dimension(scripted):
     assert observations(environment, [0, 0]) == [[0], [1]]
 
 
-def test_history_goes_on_where_it_was(scripted):
+def test_history_continues_where_it_was_saved(scripted):
     def make():
         return wrappers.HistoryWrapper(scripted(length=9), 3)
 

@@ -44,7 +44,7 @@ def test_profiler_gives_a_new_profile_every_few_steps(scripted):
     profiles = []
     environment = wrappers.PerformanceProfiler(scripted(length=3), profiles.append, 2)
     assert step_types(environment, 7) == [0, 1, 1, 2, 0, 1, 1]
-    # Five steps beside the two resets.
+    # Five steps, and two resets.
     assert len(profiles) == 2
     assert all(isinstance(profile, cProfile.Profile) for profile in profiles)
     assert profiles[0] is not profiles[1]

@@ -25,7 +25,7 @@ def play(environment, steps):
     return [environment.step(np.int64(i % 2)).observation for i in range(steps)]
 
 
-def test_an_environment_without_a_state_goes_on_in_another_object():
+def test_an_environment_without_a_state_continues_in_another_object():
     environment = make_cartpole()
     environment.seed(3)
     play(environment, 5)

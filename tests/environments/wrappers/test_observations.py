@@ -58,7 +58,7 @@ def test_filter_takes_a_batch(scripted, batch_of, size):
 
 
 @pytest.mark.parametrize("idx", [[3], [-4], [], 1, [0.0], [True, False, True]])
-def test_filter_refuses_what_is_no_vector_of_indices(scripted, idx):
+def test_filter_refuses_other_indices_than_a_vector(scripted, idx):
     with pytest.raises(
         ValueError, match=r"idx: got .* one or more indices from -3 to 2"
     ):

@@ -31,6 +31,11 @@ class Stepper(abc.ABC):
     """Steps a vector environment with the meaning of NEXT_STEP."""
 
     def __init__(self, vector_env: gymnasium.vector.VectorEnv):
+        """Makes a stepper.
+
+        Args:
+          vector_env: The vector environment to step.
+        """
         self._vector_env = vector_env
 
     def reset(self, seed: int | None, ended: np.ndarray) -> tuple[Any, dict[str, Any]]:

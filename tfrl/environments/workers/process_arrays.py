@@ -84,7 +84,12 @@ class SharedMember:
     """Gives access to one member's rows of a `SharedBatch`."""
 
     def __init__(self, batch: SharedBatch, member: int):
-        """Takes row `member` of every array of `batch`."""
+        """Takes the rows of one member.
+
+        Args:
+          batch: The arrays of all members.
+          member: The index of the member.
+        """
         self._spec = batch._time_step_spec
         self._action_spec = batch._action_spec
         self._is_single = batch._is_single

@@ -33,11 +33,11 @@ class HistoryWrapper(base.PyEnvironmentBaseWrapper):
         """Wraps `env`, whose observations and actions are any nests.
 
         Args:
-          env: The environment. history_length: How many observations, `H`, the current
-          one included. include_actions: Whether the actions are observed as well.
+          env: The environment.
+          history_length: How many observations, `H`, the current one included.
+          include_actions: Whether the actions are observed as well.
           tile_first_step_obs: Whether an episode's first observation is repeated for
-          the
-            steps before it, in place of zeros.
+            the steps before it, in place of zeros.
           handle_auto_reset: See `PyEnvironment`.
 
         Raises:

@@ -20,7 +20,11 @@ class RunStats(base.PyEnvironmentBaseWrapper):
     """
 
     def __init__(self, env: py_environment.PyEnvironment):
-        """Wraps `env` and starts to count."""
+        """Wraps `env` and starts to count.
+
+        Args:
+          env: The environment.
+        """
         super().__init__(env)
         self._episodes = 0
         self._resets = 0

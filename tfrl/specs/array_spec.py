@@ -148,8 +148,8 @@ class BoundedArraySpec(ArraySpec):
         Args:
           shape: The dimensions.
           dtype: An integer, floating or boolean dtype.
-          minimum: The least values, broadcastable to `shape`; None for the dtype's.
-            An infinite bound of a floating dtype becomes its largest finite number.
+          minimum: The least values, broadcastable to `shape`; None for the dtype's. An
+            infinite bound of a floating dtype becomes its largest finite number.
           maximum: Likewise, the greatest values.
           name: What the array means, for messages and signatures.
 

@@ -37,8 +37,8 @@ class BoundedTensorSpec(tf.TensorSpec):
         Args:
           shape: Whatever `tf.TensorShape` takes.
           dtype: An integer, floating or boolean dtype.
-          minimum: The least values, broadcastable to `shape`; None for the dtype's.
-            An infinite bound of a floating dtype becomes its largest finite number.
+          minimum: The least values, broadcastable to `shape`; None for the dtype's. An
+            infinite bound of a floating dtype becomes its largest finite number.
           maximum: Likewise, the greatest values.
           name: What the tensor means; becomes the argument's name in signatures.
 

@@ -17,7 +17,7 @@ def save_spec(spec: Any, file_path: str) -> None:
     Array specs are written as tensor specs; bounds are kept. TF-Agents reads the file.
 
     Raises:
-      TypeError: if the nest holds anything but specs of dense tensors and arrays.
+      TypeError: If the nest holds anything but specs of dense tensors and arrays.
     """
     proto = spec_proto.to_proto(spec)
     folder = os.path.dirname(file_path)

@@ -31,22 +31,6 @@ class EpisodicLoop(loop.Loop):
     the buffer's variables at once. A compiled loop fills it up with zeros, to a quarter
     of the buffer's `max_length` or to all of it, whichever the longest member needs; so
     there `max_length` should not be larger than need be.
-
-    Args:
-      environment: see `Loop`.
-      agent: see `Loop`.
-      replay_buffer: any `ReplayBuffer` that gives back what it holds by `gather_all`,
-        such as a `TFUniformReplayBuffer` whose `max_length` holds the longest episodes
-        of one member in an iteration, or a `ReverbReplayBuffer` of a queue with
-        observers of episodes.
-      observers: see `Loop`.
-      collect_episodes_per_iteration: a multiple of the environment's batch size.
-      seed: see `Loop`.
-      jit_compile: see `Loop`.
-
-    Raises:
-      ValueError: a number of episodes that cannot be divided among the members, or
-        specs that do not match.
     """
 
     def __init__(
@@ -60,6 +44,24 @@ class EpisodicLoop(loop.Loop):
         seed: int | None = None,
         jit_compile: bool | Literal["auto"] = False,
     ) -> None:
+        """Creates the loop.
+
+        Args:
+          environment: See `Loop`.
+          agent: See `Loop`.
+          replay_buffer: Any `ReplayBuffer` that gives back what it holds by
+            `gather_all`, such as a `TFUniformReplayBuffer` whose `max_length` holds the
+            longest episodes of one member in an iteration, or a `ReverbReplayBuffer` of
+            a queue with observers of episodes.
+          observers: See `Loop`.
+          collect_episodes_per_iteration: A multiple of the environment's batch size.
+          seed: See `Loop`.
+          jit_compile: See `Loop`.
+
+        Raises:
+          ValueError: A number of episodes that cannot be divided among the members, or
+            specs that do not match.
+        """
         super().__init__(
             environment, agent, replay_buffer, observers, seed, jit_compile
         )

@@ -32,12 +32,12 @@ class IterationInfo(NamedTuple):
     """What one call of a loop brought.
 
     Attributes:
-      iteration: iterations done in all.
-      train_steps: updates of the agent in all.
-      environment_steps: steps of all environments in all.
-      episodes: episodes finished in all.
-      average_return: mean return of the last 10 finished episodes.
-      loss: mean loss of the call's updates.
+      iteration: Iterations done in all.
+      train_steps: Updates of the agent in all.
+      environment_steps: Steps of all environments in all.
+      episodes: Episodes finished in all.
+      average_return: Mean return of the last 10 finished episodes.
+      loss: Mean loss of the call's updates.
     """
 
     iteration: int
@@ -53,28 +53,6 @@ class Loop(tf.Module, abc.ABC):
 
     A subclass whose iterations apply everything through `self._transform` may set
     `supports_sweep`.
-
-    Args:
-      environment: a `TFEnvironment`.
-      agent: the agent; it must be of the environment's specs.
-      replay_buffer: where the experience goes; of the agent's `collect_data_spec` and
-        the environment's batch size. None for a loop that keeps no experience.
-      observers: callables that take each batched `Trajectory` `[B, ...]`, such as
-        metrics. They run inside the compiled call.
-      seed: seed of all that is random in the loop. The random numbers of step n are a
-        function of the seed and n alone, so they do not depend on how the iterations
-        are divided into calls. None draws a seed.
-      jit_compile: whether XLA compiles the whole call into one program: several times
-        faster for small networks, once it is compiled, which takes a few seconds. The
-        results are those of the plain graph to float32's accuracy. Checks inside the
-        call are compiled away; that the losses are finite is checked after it. A Python
-        environment is then called from the program on the CPU. "auto" compiles unless
-        that is in the way: a Python environment with an agent on a GPU, or with a build
-        of TensorFlow that lets no Python be called, or replay in a server.
-
-    Raises:
-      ValueError: specs or batch sizes that do not go together; `jit_compile` with a
-        Python environment and an agent on a GPU, or with a `ReverbReplayBuffer`.
     """
 
     # Whether `sweep` can take many copies of such a loop through one program.
@@ -89,6 +67,31 @@ class Loop(tf.Module, abc.ABC):
         seed: int | None,
         jit_compile: bool | Literal["auto"],
     ) -> None:
+        """Creates the loop.
+
+        Args:
+          environment: A `TFEnvironment`.
+          agent: The agent; it must be of the environment's specs.
+          replay_buffer: Where the experience goes; of the agent's `collect_data_spec`
+            and the environment's batch size. None for a loop that keeps no experience.
+          observers: Callables that take each batched `Trajectory` `[B, ...]`, such as
+            metrics. They run inside the compiled call.
+          seed: Seed of all that is random in the loop. The random numbers of step n are
+            a function of the seed and n alone, so they do not depend on how the
+            iterations are divided into calls. None draws a seed.
+          jit_compile: Whether XLA compiles the whole call into one program: several
+            times faster for small networks, once it is compiled, which takes a few
+            seconds. The results are those of the plain graph to float32's accuracy.
+            Checks inside the call are compiled away; that the losses are finite is
+            checked after it. A Python environment is then called from the program on
+            the CPU. "auto" compiles unless that is in the way: a Python environment
+            with an agent on a GPU, or with a build of TensorFlow that lets no Python be
+            called, or replay in a server.
+
+        Raises:
+          ValueError: Specs or batch sizes that do not go together; `jit_compile` with a
+            Python environment and an agent on a GPU, or with a `ReverbReplayBuffer`.
+        """
         super().__init__()
         _check_specs(environment, agent, replay_buffer)
         obstacle = jit_compile and _obstacle_to_compilation(
@@ -185,11 +188,11 @@ class Loop(tf.Module, abc.ABC):
         """Does `num_iterations` iterations in one compiled call.
 
         Raises:
-          Exception: whatever the environment raised, as it raised it. What the call
-            had done before remains, and the loop can go on, with a new episode.
-          tf.errors.InvalidArgumentError: a check inside failed, such as that of the
-            loss being finite. In a compiled loop the agent's weights are not finite
-            any more then; restore a checkpoint.
+          Exception: Whatever the environment raised, as it raised it. What the call had
+            done before remains, and the loop can go on, with a new episode.
+          tf.errors.InvalidArgumentError: A check inside failed, such as that of the
+            loss being finite. In a compiled loop the agent's weights are not finite any
+            more then; restore a checkpoint.
         """
         device = tf.device(self._placement.collecting_device)
         with _short_assertions(), self._environment.reraise(), device:

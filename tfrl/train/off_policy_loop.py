@@ -31,37 +31,6 @@ class OffPolicyLoop(loop.Loop):
     the sample's importance weights, and the sizes of its TD errors (of its losses, if
     it gives no errors; the largest in time, if there are several) become the sample's
     priorities.
-
-    Args:
-      environment: see `Loop`.
-      agent: see `Loop`. For a prioritized buffer, one whose `train` takes weights for
-        the examples and gives `td_error` or `td_loss` in `LossInfo.extra`.
-      replay_buffer: any `ReplayBuffer`, such as a `TFUniformReplayBuffer` or a
-        `TFPrioritizedReplayBuffer`; a `ReverbReplayBuffer` needs observers and items as
-        long as an example, and its contents count in items.
-      observers: see `Loop`.
-      collect_steps_per_iteration: steps of the batched environment; each is
-        `environment.batch_size` environment steps.
-      train_steps_per_iteration: updates of the agent.
-      initial_collect_steps: environment steps collected before the first iteration,
-        if the buffer is empty then.
-      initial_collect_policy: the policy of those; uniformly random if None.
-      sample_batch_size: examples in an update.
-      sampling: "dataset" takes the batches from the buffer's `as_dataset` pipeline;
-        "variables" gathers them from the buffer's variables in the loop itself, which
-        is faster and draws from the same distribution, and is what a compiled loop
-        does, and a loop whose buffer is not on the CPU. None chooses by these.
-      sequence_length: frames of an example, for an agent that learns from sequences of
-        any length, such as one with a recurrent network; None takes what the agent
-        asks for.
-      seed: see `Loop`.
-      jit_compile: see `Loop`.
-
-    Raises:
-      ValueError: a number that is not positive, an unknown `sampling` or one that
-        cannot be compiled, a buffer or an initial collection too small for one sample,
-        or specs that do not match. From `run`: a buffer with contents too short for
-        one sample.
     """
 
     supports_sweep = True
@@ -83,6 +52,39 @@ class OffPolicyLoop(loop.Loop):
         seed: int | None = None,
         jit_compile: bool | Literal["auto"] = False,
     ) -> None:
+        """Creates the loop.
+
+        Args:
+          environment: See `Loop`.
+          agent: See `Loop`. For a prioritized buffer, one whose `train` takes weights
+            for the examples and gives `td_error` or `td_loss` in `LossInfo.extra`.
+          replay_buffer: Any `ReplayBuffer`, such as a `TFUniformReplayBuffer` or a
+            `TFPrioritizedReplayBuffer`; a `ReverbReplayBuffer` needs observers and
+            items as long as an example, and its contents count in items.
+          observers: See `Loop`.
+          collect_steps_per_iteration: Steps of the batched environment; each is
+            `environment.batch_size` environment steps.
+          train_steps_per_iteration: Updates of the agent.
+          initial_collect_steps: Environment steps collected before the first iteration,
+            if the buffer is empty then.
+          initial_collect_policy: The policy of those; uniformly random if None.
+          sample_batch_size: Examples in an update.
+          sampling: "dataset" takes the batches from the buffer's `as_dataset` pipeline;
+            "variables" gathers them from the buffer's variables in the loop itself,
+            which is faster and draws from the same distribution, and is what a compiled
+            loop does, and a loop whose buffer is not on the CPU. None chooses by these.
+          sequence_length: Frames of an example, for an agent that learns from sequences
+            of any length, such as one with a recurrent network; None takes what the
+            agent asks for.
+          seed: See `Loop`.
+          jit_compile: See `Loop`.
+
+        Raises:
+          ValueError: A number that is not positive, an unknown `sampling` or one that
+            cannot be compiled, a buffer or an initial collection too small for one
+            sample, or specs that do not match. From `run`: a buffer with contents too
+            short for one sample.
+        """
         super().__init__(
             environment, agent, replay_buffer, observers, seed, jit_compile
         )

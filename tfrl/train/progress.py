@@ -16,12 +16,6 @@ class Progress:
 
     On a terminal this is one bar that is redrawn; elsewhere (a file, a batch job) it is
     a line every `seconds_between_lines`.
-
-    Args:
-      first_iteration: where the run starts or goes on.
-      num_iterations: where it ends.
-      stream: what to write to; the standard error if None.
-      seconds_between_lines: for streams that are not a terminal.
     """
 
     def __init__(
@@ -31,6 +25,14 @@ class Progress:
         stream: TextIO | None = None,
         seconds_between_lines: float = 10.0,
     ) -> None:
+        """Starts the bar, or the clock of the lines.
+
+        Args:
+          first_iteration: Where the run starts or goes on.
+          num_iterations: Where it ends.
+          stream: What to write to; the standard error if None.
+          seconds_between_lines: For streams that are not a terminal.
+        """
         self._stream = stream or sys.stderr
         self._first = self._last = first_iteration
         self._total = num_iterations

@@ -33,12 +33,12 @@ class RunResult:
     """How a run ended.
 
     Attributes:
-      iteration: iterations done in all.
+      iteration: Iterations done in all.
       finished: False if the run was interrupted.
-      resumed_at: the iteration it went on from, or None for a fresh start.
-      best_return: the best mean return of an evaluation, or None without one.
-      last_return: the mean return of this session's last evaluation, or None.
-      iterations_per_second: of this session's training, evaluations not counted.
+      resumed_at: The iteration it went on from, or None for a fresh start.
+      best_return: The best mean return of an evaluation, or None without one.
+      last_return: The mean return of this session's last evaluation, or None.
+      iterations_per_second: Of this session's training, evaluations not counted.
     """
 
     iteration: int
@@ -55,31 +55,6 @@ class Run:
     A run that was interrupted, or killed, goes on from its last checkpoint when it is
     run again. On SIGINT (Ctrl-C) or SIGTERM it stops after the call under way, which
     takes about half a second, and saves a checkpoint; a second Ctrl-C stops it at once.
-
-    Args:
-      loop: the loop.
-      directory: where the outputs go.
-      num_iterations: where training ends.
-      evaluate: called with the iteration; evaluates the agent's policy. The best policy
-        by its mean return is saved in `policy/`; without it, the last one is. The
-        last one is in `final_policy/` in any case.
-      eval_interval: iterations between evaluations; there is one before the first
-        iteration and one after the last, too.
-      log_interval: iterations between rows of metrics.csv.
-      checkpoint_interval: iterations between checkpoints; there is one after every
-        evaluation, too.
-      checkpoint_replay_buffer: whether checkpoints hold the replay buffer; None says
-        yes up to 1 GB. Without it, a resumed run collects initial experience anew.
-      video_environment: an unbatched environment to film the saved policy in.
-      title: the title of the learning curve.
-      loggers: `tfrl.loggers.Logger`s that get each row of metrics.csv too, without the
-        values that were not measured; `[loggers.TerminalLogger()]`, say. The run writes
-        metrics.csv and TensorBoard's files in any case. It closes the loggers when it
-        ends, in whatever way.
-
-    Raises:
-      ValueError: an interval or number that is not positive.
-      TypeError: one of `loggers` has no `write` and `close`.
     """
 
     def __init__(
@@ -97,6 +72,34 @@ class Run:
         title: str = "",
         loggers: Sequence[base.Logger] = (),
     ) -> None:
+        """Creates the run and restores its last checkpoint, if there is one.
+
+        Args:
+          loop: The loop.
+          directory: Where the outputs go.
+          num_iterations: Where training ends.
+          evaluate: Called with the iteration; evaluates the agent's policy. The best
+            policy by its mean return is saved in `policy/`; without it, the last one
+            is. The last one is in `final_policy/` in any case.
+          eval_interval: Iterations between evaluations; there is one before the first
+            iteration and one after the last, too.
+          log_interval: Iterations between rows of metrics.csv.
+          checkpoint_interval: Iterations between checkpoints; there is one after every
+            evaluation, too.
+          checkpoint_replay_buffer: Whether checkpoints hold the replay buffer; None
+            says yes up to 1 GB. Without it, a resumed run collects initial experience
+            anew.
+          video_environment: An unbatched environment to film the saved policy in.
+          title: The title of the learning curve.
+          loggers: `tfrl.loggers.Logger`s that get each row of metrics.csv too, without
+            the values that were not measured; `[loggers.TerminalLogger()]`, say. The
+            run writes metrics.csv and TensorBoard's files in any case. It closes the
+            loggers when it ends, in whatever way.
+
+        Raises:
+          ValueError: An interval or number that is not positive.
+          TypeError: One of `loggers` has no `write` and `close`.
+        """
         for name, value in (
             ("num_iterations", num_iterations),
             ("eval_interval", eval_interval),
@@ -145,7 +148,7 @@ class Run:
         """Trains to the end, or until interrupted.
 
         Raises:
-          Exception: whatever the environment raised; the checkpoints stay as they are.
+          Exception: Whatever the environment raised; the checkpoints stay as they are.
         """
         first = self._loop.iteration
         resumed_at = first if self._checkpointer.checkpoint_exists else None

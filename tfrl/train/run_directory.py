@@ -34,7 +34,6 @@ class RunDirectory:
 
     The folder is created, with the run's configuration in `config.json`. A folder that
     has one already belongs to a run, which goes on if the configuration is the same.
-
     """
 
     def __init__(

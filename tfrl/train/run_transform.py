@@ -33,11 +33,11 @@ class RunTransform:
         """Does `carried = function(i, *carried, *fixed)` for `i` from 0 on.
 
         Args:
-          times: how often; for the Python number 1 there is no loop, and `i` is 0.
-          function: takes an int64 scalar and nests of tensors; returns a tuple like
+          times: How often; for the Python number 1 there is no loop, and `i` is 0.
+          function: Takes an int64 scalar and nests of tensors; returns a tuple like
             `carried`.
-          carried: what it starts with.
-          fixed: what is the same every time.
+          carried: What it starts with.
+          fixed: What is the same every time.
 
         Returns:
           `carried` at the end.

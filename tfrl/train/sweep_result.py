@@ -17,12 +17,12 @@ class SweepResult:
     """What a sweep of `N` runs with `E` evaluations brought.
 
     Attributes:
-      seeds: the seed of each run, `[N]`.
-      hyperparameters: the values of each, `[N]`, by name.
-      iterations: iterations done at each evaluation, int64 `[E]`.
-      environment_steps: steps of all environments of a run by then, int64 `[N, E]`.
-      returns: mean return of the greedy policy's episodes, float32 `[N, E]`.
-      losses: mean loss since the evaluation before, float32 `[N, E]`; not finite for a
+      seeds: The seed of each run, `[N]`.
+      hyperparameters: The values of each, `[N]`, by name.
+      iterations: Iterations done at each evaluation, int64 `[E]`.
+      environment_steps: Steps of all environments of a run by then, int64 `[N, E]`.
+      returns: Mean return of the greedy policy's episodes, float32 `[N, E]`.
+      losses: Mean loss since the evaluation before, float32 `[N, E]`; not finite for a
         run that diverged, which does not end the others.
     """
 
@@ -53,8 +53,8 @@ class SweepResult:
         """Writes a picture of the learning curves: median and quartiles of the runs.
 
         Args:
-          path: of the picture; its suffix tells the format.
-          group_by: a hyperparameter; its values get a curve each. None makes one curve
+          path: Of the picture; its suffix tells the format.
+          group_by: A hyperparameter; its values get a curve each. None makes one curve
             of all runs.
 
         Raises:

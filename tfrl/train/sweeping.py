@@ -55,21 +55,21 @@ def sweep(
     Args:
       make_loop: `make_loop(seed, **hyperparameters)` returns a loop whose
         `supports_sweep` is True, such as an `OffPolicyLoop`, on a native environment;
-        it is called once for each run. What differs between runs
-        must be in variables: weights and learning rates are; for another number of an
-        agent, such as `gamma`, give the agent `tf.Variable(gamma)`.
-      seeds: one for each run.
-      hyperparameters: numbers by name, a value for each run.
-      num_iterations: iterations of each run.
-      eval_interval: iterations between evaluations of the greedy policies.
-      num_eval_episodes: episodes in each evaluation of a run.
-      num_threads: how many threads the runs are dealt out to; None is one for each
+        it is called once for each run. What differs between runs must be in variables:
+        weights and learning rates are; for another number of an agent, such as `gamma`,
+        give the agent `tf.Variable(gamma)`.
+      seeds: One for each run.
+      hyperparameters: Numbers by name, a value for each run.
+      num_iterations: Iterations of each run.
+      eval_interval: Iterations between evaluations of the greedy policies.
+      num_eval_episodes: Episodes in each evaluation of a run.
+      num_threads: How many threads the runs are dealt out to; None is one for each
         processor, or one if the agents are not on the CPU.
-      callback: called after each evaluation with the iterations done and the returns
+      callback: Called after each evaluation with the iterations done and the returns
         `[N]`.
 
     Raises:
-      ValueError: no seeds, a number below 1, a hyperparameter with another number of
+      ValueError: No seeds, a number below 1, a hyperparameter with another number of
         values or one that is in no variable, loops that differ in their variables or
         use one that no part of them holds, or that sample from a dataset, an
         environment without a time limit.

@@ -25,21 +25,21 @@ def record_video(
     """Films whole episodes and writes them as an MP4.
 
     Args:
-      environment: an environment of batch size 1 that renders RGB frames
-        `[1, height, width, 3]`.
-      policy: a `TFPolicy`, or a loaded saved policy: anything with
-        `action(time_step, policy_state, seed)` and `get_initial_state(batch_size)`.
-      path: the file to write.
-      num_episodes: episodes to film, one after another.
-      fps: frames a second.
-      max_frames: where to cut a film that would get longer.
-      seed: seed of a policy that draws random numbers.
+      environment: An environment of batch size 1 that renders RGB frames `[1, height,
+        width, 3]`.
+      policy: A `TFPolicy`, or a loaded saved policy: anything with `action(time_step,
+        policy_state, seed)` and `get_initial_state(batch_size)`.
+      path: The file to write.
+      num_episodes: Episodes to film, one after another.
+      fps: Frames a second.
+      max_frames: Where to cut a film that would get longer.
+      seed: Seed of a policy that draws random numbers.
 
     Returns:
       The return of each episode, as far as it was filmed.
 
     Raises:
-      ValueError: the environment holds more than one episode at a time, or cannot be
+      ValueError: The environment holds more than one episode at a time, or cannot be
         rendered.
     """
     if environment.batch_size != 1:

@@ -1,7 +1,8 @@
 """Double DQN with 3-step returns on CartPole-v1.
 
-The settings were chosen on seeds from 100 up. A horizon (gamma) long against the 300
-steps in which a bad policy drifts to the edge is what keeps it from settling for those.
+The settings were chosen on seeds from 100 up. A poor policy balances the pole for about
+300 steps, in which the cart drifts to the edge. The horizon of gamma has to be long
+compared with that, or training settles for such a policy.
 """
 
 from ml_collections import ConfigDict
@@ -13,8 +14,8 @@ def get_config() -> ConfigDict:
     config.seed = 0
     config.num_envs = 1
     config.device = ""  # Where to train, such as "GPU:0"; "" is TensorFlow's choice.
-    # XLA compiles the whole loop, where it can; without, the experience comes from the
-    # buffer's as_dataset pipeline.
+    # True compiles the whole loop by XLA where that is possible. Otherwise the loop
+    # samples from the buffer's as_dataset pipeline.
     config.jit_compile = True
 
     # 1,000 random steps, then 12,250 iterations of 4 steps and 4 updates: 50,000 steps.
@@ -22,8 +23,8 @@ def get_config() -> ConfigDict:
     config.initial_collect_steps = 1_000
     config.collect_steps_per_iteration = 4
     config.train_steps_per_iteration = 4
-    # Or "prioritized", with the settings below. "service", uniform in a server of its
-    # own, is what train_dqn_service.py sets; its loop is not compiled.
+    # Or "prioritized", with the settings below. train_dqn_service.py sets "service":
+    # uniform replay in a separate server process, in a loop that is not compiled.
     config.replay = "uniform"
     config.replay_capacity = 50_000
     config.priority_exponent = 0.6

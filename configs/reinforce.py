@@ -1,4 +1,4 @@
-"""REINFORCE on CartPole-v0: one hidden layer, two episodes an update."""
+"""REINFORCE on CartPole-v0: one hidden layer, two episodes per update."""
 
 from ml_collections import ConfigDict
 
@@ -9,8 +9,8 @@ def get_config() -> ConfigDict:
     config.seed = 0
     config.num_envs = 1
     config.device = ""  # Where to train, such as "GPU:0"; "" is TensorFlow's choice.
-    # XLA compiles the whole loop, where it can: three times faster here, once it has
-    # been compiled, which takes as long as it saves in these 250 iterations.
+    # True compiles the whole loop by XLA where that is possible. The compiled loop is
+    # three times faster here, but compilation takes as long as 250 iterations save.
     config.jit_compile = False
 
     config.num_iterations = 250

@@ -1,4 +1,4 @@
-"""Double DQN on CartPole-v1 in a small network, which many runs train at once."""
+"""Double DQN on CartPole-v1 with a small network, for many runs in one program."""
 
 from ml_collections import ConfigDict
 
@@ -6,7 +6,7 @@ from ml_collections import ConfigDict
 def get_config() -> ConfigDict:
     config = ConfigDict()
     config.env = "CartPole-v1"
-    # Of the first run; the others have those after it.
+    # The seed of the first run; the others have the seeds after it.
     config.seed = 0
     config.num_envs = 1
     config.device = ""  # Where to train, such as "GPU:0"; "" is TensorFlow's choice.

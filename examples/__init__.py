@@ -4,8 +4,8 @@ import os
 
 from tfrl.system import quiet
 
-# The networks here are small: to hand an operation to another thread, or to start one
-# of oneDNN's kernels, takes longer than to compute it. Set these variables yourself for
+# The networks here are small: handing an operation to another thread, or starting one
+# of oneDNN's kernels, takes longer than computing it. Set these variables yourself for
 # large networks on many cores.
 os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")

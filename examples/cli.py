@@ -1,4 +1,4 @@
-"""What the examples' command lines share: flags, configuration, and clear errors."""
+"""Parses the examples' flags, reads their configuration, and reports errors."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _CONFIGS = pathlib.Path(__file__).resolve().parent.parent / "configs"
 ENV = flags.DEFINE_string("env", None, "Gymnasium environment, such as CartPole-v1.")
 _NUM_ITERATIONS = flags.DEFINE_integer("num_iterations", None, "Length of the run.")
 _REPLAY = flags.DEFINE_string(
-    "replay", None, "Where experience is kept; what there is, the configuration says."
+    "replay", None, "Kind of replay; the configuration file lists the kinds."
 )
 SEED = flags.DEFINE_integer("seed", None, "Seed of everything random.")
 LOGDIR = flags.DEFINE_string(
     "logdir", None, "Folder of the outputs; logs/ALGORITHM_ENVIRONMENT_SEED by default."
 )
 _OVERWRITE = flags.DEFINE_bool(
-    "overwrite", False, "Remove the outputs of an earlier run in --logdir, start anew."
+    "overwrite", False, "Remove the outputs of an earlier run in --logdir first."
 )
-_TRACEBACK = flags.DEFINE_bool("traceback", False, "Show where an error came from.")
+_TRACEBACK = flags.DEFINE_bool("traceback", False, "Show the traceback of an error.")
 
 
 def define_config(name: str) -> Any:
@@ -47,9 +47,16 @@ def define_config(name: str) -> Any:
 
 
 def read_config(flag: Any, replay: str | None = None) -> Config:
-    """The configuration, with the plain flags in the place of its fields.
+    """Returns the configuration, with the values of the plain flags in its fields.
 
-    A script for one kind of `replay` alone names it.
+    Args:
+      flag: The flag that `define_config` returned.
+      replay: The only kind of replay that the script supports; None if it supports
+        several.
+
+    Raises:
+      ValueError: `--replay` names another kind than `replay`, or the number of
+        iterations is less than 1.
     """
     config = flag.value
     for name, plain in (
@@ -75,13 +82,13 @@ def read_config(flag: Any, replay: str | None = None) -> Config:
 
 
 def make_directory(algorithm: str, config: Config) -> run_directory.RunDirectory:
-    """The folder of this run, by default one of its own for each seed."""
+    """Returns the folder of this run, by default a separate one for each seed."""
     name = re.sub(r"[^\w.-]", "-", f"{algorithm}_{config.env}_{config.seed}")
     return run_directory.RunDirectory(
         LOGDIR.value or pathlib.Path("logs", name),
         {"algorithm": algorithm, **config.to_dict()},
         overwrite=_OVERWRITE.value,
-        # A run may go on on another device.
+        # A run may resume on another device.
         may_change=["device"],
     )
 
@@ -89,7 +96,7 @@ def make_directory(algorithm: str, config: Config) -> run_directory.RunDirectory
 def make_environment(
     name: str, num_envs: int, seed: int
 ) -> tf_py_environment.TFPyEnvironment:
-    """One Gymnasium environment, or `num_envs` of them stepped together."""
+    """Makes one Gymnasium environment, or `num_envs` of them stepped together."""
     if num_envs == 1:
         environment = suite_gym.load(name)
     else:
@@ -99,7 +106,7 @@ def make_environment(
 
 
 def report(result: run.RunResult, directory: run_directory.RunDirectory) -> None:
-    """Prints how a run ended; an interrupted one exits with status 130."""
+    """Prints how a run ended; exits with status 130 if it was interrupted."""
     if not result.finished:
         sys.exit(130)
     if result.last_return is not None:
@@ -113,7 +120,7 @@ def report(result: run.RunResult, directory: run_directory.RunDirectory) -> None
 
 
 def start(main: Callable[[], None]) -> None:
-    """Runs `main` after parsing the flags; what the user can mend is no traceback."""
+    """Parses the flags and runs `main`; prints user errors without a traceback."""
 
     def guarded(arguments: list[str]) -> None:
         try:
@@ -136,7 +143,7 @@ def start(main: Callable[[], None]) -> None:
             if _TRACEBACK.value:
                 traceback.print_exc()
             print(f"error: {error}", file=sys.stderr)
-            print("(--traceback shows where, --help the flags)", file=sys.stderr)
+            print("(--traceback shows where, --help lists the flags)", file=sys.stderr)
             sys.exit(2)
 
     with _unknown_fields_as_errors():
@@ -145,7 +152,7 @@ def start(main: Callable[[], None]) -> None:
 
 @contextlib.contextmanager
 def _unknown_fields_as_errors() -> Iterator[None]:
-    """Exits with a message at a `--config.FIELD` that the configuration lacks."""
+    """Exits with a message if the configuration lacks the field of a flag."""
     try:
         yield
     except (AttributeError, KeyError) as error:

@@ -3,7 +3,7 @@
     python -m examples.play --logdir=logs/dqn_CartPole-v1_0 --num_episodes=20
     python -m examples.play --policy=some/saved_policy --env=CartPole-v1
 
-The policy is a SavedModel, as training leaves it in LOGDIR/policy; it needs no agent.
+The policy is a SavedModel, which training writes to LOGDIR/policy; it needs no agent.
 """
 
 import json
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def find_policy() -> tuple[pathlib.Path, str, int]:
-    """The policy's folder, its environment's name, and the seed to play with."""
+    """Returns the policy's folder, the environment's name, and the seed."""
     if not _POLICY.value and not cli.LOGDIR.value:
         raise ValueError(
             "--logdir: expected the folder of a run, got none; give --logdir=FOLDER, "

@@ -4,9 +4,10 @@
     python -m examples.sweep_dqn --num_seeds=16 --learning_rates=3e-4,1e-3,3e-3
     python -m examples.sweep_dqn --env=Acrobot-v1 --num_iterations=100_000
 
-The environment is one of `tfrl.environments.native.names()`, the settings are in
-configs/sweep_dqn.py. Into --logdir it writes curves.csv, every evaluation of every run,
-and learning_curves.png, median and quartiles of the runs of each learning rate.
+The environment is one of `tfrl.environments.native.names()`; the settings are in
+configs/sweep_dqn.py. Two files are written to --logdir: curves.csv has every
+evaluation of every run, and learning_curves.png shows the median and the quartiles of
+the runs with each learning rate.
 """
 
 import csv
@@ -28,7 +29,7 @@ from tfrl.utils import common
 
 _CONFIG = cli.define_config("sweep_dqn")
 _NUM_SEEDS = flags.DEFINE_integer("num_seeds", 8, "Runs with each learning rate.")
-_LEARNING_RATES = flags.DEFINE_list("learning_rates", ["1e-3"], "Numbers, by commas.")
+_LEARNING_RATES = flags.DEFINE_list("learning_rates", ["1e-3"], "Numbers, with commas.")
 
 
 def main() -> None:
@@ -67,7 +68,7 @@ def main() -> None:
 def make_loop(
     config: cli.Config, seed: int, learning_rate: float
 ) -> train.OffPolicyLoop:
-    """One run, as it would be alone."""
+    """Makes one run, as if it were trained alone."""
     environment = native.load(config.env, config.num_envs, seed)
     network = q_network.QNetwork(
         environment.observation_spec(),
@@ -107,7 +108,7 @@ def make_loop(
 
 
 class Progress:
-    """Prints a line for each evaluation, and keeps when it was."""
+    """Prints a line for each evaluation, and records its time."""
 
     def __init__(self, num_iterations: int) -> None:
         self._num_iterations = num_iterations
@@ -123,14 +124,14 @@ class Progress:
         )
 
     def per_second(self, steps: np.ndarray) -> float:
-        """The rate after the first evaluation, before which the program compiles."""
+        """Returns the rate after the first evaluation, without the compilation."""
         first = 1 if len(steps) > 1 else 0
         done = steps[-1] - (steps[0] if first else 0)
         return done / (self._times[-1] - self._times[first])
 
 
 def summary(returns: np.ndarray) -> str:
-    """Median and quartiles of the runs' returns."""
+    """Returns the median and the quartiles of the runs' returns as text."""
     low, median, high = np.quantile(returns, (0.25, 0.5, 0.75))
     return f"median return {median:.1f} (quartiles {low:.1f} and {high:.1f})"
 

@@ -4,10 +4,10 @@
     python -m examples.train_dqn --env=Acrobot-v1 --seed=3 --config.learning_rate=5e-4
     python -m examples.train_dqn --replay=prioritized
 
-The settings are in configs/dqn.py. Interrupt it, or kill it, and run the same command
-again to go on. Watch it with `tensorboard --logdir=logs`, and play the best policy with
-`python -m examples.play --logdir=logs/dqn_CartPole-v1_0`. train_dqn_service.py is the
-same training with its replay in a server.
+The settings are in configs/dqn.py. To resume a run that was interrupted or killed, run
+the same command again. Watch it with `tensorboard --logdir=logs`, and play the best
+policy with `python -m examples.play --logdir=logs/dqn_CartPole-v1_0`.
+train_dqn_service.py does the same training with replay in a server.
 """
 
 import keras
@@ -48,7 +48,7 @@ def main() -> None:
 def make_agent(
     config: cli.Config, environment: tf_py_environment.TFPyEnvironment
 ) -> dqn_agent.DqnAgent:
-    """The agent, with a decaying learning rate and a decaying epsilon."""
+    """Makes the agent, with a decaying learning rate and a decaying epsilon."""
     network = q_network.QNetwork(
         environment.observation_spec(),
         environment.action_spec(),
@@ -90,7 +90,7 @@ def make_replay_buffer(
     tf_uniform_replay_buffer.TFUniformReplayBuffer
     | tf_prioritized_replay_buffer.TFPrioritizedReplayBuffer
 ):
-    """The buffer, which samples uniformly or by the TD errors."""
+    """Makes the buffer, which samples uniformly or by the TD errors."""
     arguments = {
         "data_spec": agent.collect_data_spec,
         "batch_size": environment.batch_size,
@@ -121,8 +121,8 @@ def make_replay_buffer(
 def run_loop(
     config: cli.Config, loop: train.OffPolicyLoop, directory: train.RunDirectory
 ) -> None:
-    """Trains to the end; evaluates, logs and saves on the way."""
-    # All episodes of an evaluation run side by side, from starts of their own.
+    """Trains to the end; evaluates, logs and saves during training."""
+    # All episodes of an evaluation run side by side, from different starts.
     environment = cli.make_environment(config.env, config.num_eval_episodes, 0)
     evaluator = evaluate.Evaluator(
         environment, loop.agent.policy, config.num_eval_episodes, seed=config.seed

@@ -1,11 +1,11 @@
-"""Trains (double) DQN with its experience in a replay server, a process of its own.
+"""Trains (double) DQN with its experience in a replay server, a separate process.
 
     python -m examples.train_dqn_service
     python -m examples.train_dqn_service --env=Acrobot-v1 --seed=3
 
-Agent, settings and outputs are those of train_dqn.py. An interrupted run goes on when
-the same command is run again, also one that was started by `train_dqn --replay=service`
-before this script was there; the server's checkpoints are beside the agent's.
+Agent, settings and outputs are those of train_dqn.py. To resume an interrupted run, run
+the same command again; this also resumes a run that an earlier version started by
+`train_dqn --replay=service`. The server's checkpoints are beside the agent's.
 """
 
 from examples import cli, train_dqn
@@ -42,7 +42,7 @@ def make_replay_buffer(
     agent: dqn_agent.DqnAgent,
     directory: train.RunDirectory,
 ) -> reverb_replay_buffer.ReverbReplayBuffer:
-    """Uniform replay in a server process; observers write what the agent samples."""
+    """Makes uniform replay in a server process, with observers that write to it."""
     num_steps = config.n_step_update + 1
     table = replay_service.Table(
         "experience",

@@ -1,11 +1,11 @@
-"""Trains REINFORCE on any Gymnasium environment with episodes that end.
+"""Trains REINFORCE on any Gymnasium environment whose episodes end.
 
     python -m examples.train_reinforce
     python -m examples.train_reinforce --config.use_baseline --num_iterations=500
 
-The settings are in configs/reinforce.py. Interrupt it, or kill it, and run the same
-command again to go on. train_reinforce_service.py is the same training with a queue of
-episodes in a server.
+The settings are in configs/reinforce.py. To resume a run that was interrupted or
+killed, run the same command again. train_reinforce_service.py does the same training
+with a queue of episodes in a server.
 """
 
 import keras
@@ -41,7 +41,7 @@ def main() -> None:
 def make_agent(
     config: cli.Config, environment: tf_py_environment.TFPyEnvironment
 ) -> reinforce_agent.ReinforceAgent:
-    """The agent, with a state-value baseline if asked for."""
+    """Makes the agent, with a state-value baseline if the configuration asks for it."""
     layers = tuple(config.fc_layer_params)
     actor = actor_distribution_network.ActorDistributionNetwork(
         environment.observation_spec(),
@@ -74,13 +74,13 @@ def make_replay_buffer(
     environment: tf_py_environment.TFPyEnvironment,
     agent: reinforce_agent.ReinforceAgent,
 ) -> tf_uniform_replay_buffer.TFUniformReplayBuffer:
-    """The buffer of an iteration's episodes."""
+    """Makes the buffer for the episodes of an iteration."""
     if config.replay != "uniform":
         raise ValueError(
             f"replay: got {config.replay!r}, expected 'uniform'; for 'service' run "
             "python -m examples.train_reinforce_service, with the same other flags."
         )
-    # Beside the environment, which fills it.
+    # On the CPU, where the environment fills it.
     with train.device_scope("CPU:0"):
         return tf_uniform_replay_buffer.TFUniformReplayBuffer(
             agent.collect_data_spec,
@@ -93,8 +93,8 @@ def make_replay_buffer(
 def run_loop(
     config: cli.Config, loop: train.EpisodicLoop, directory: train.RunDirectory
 ) -> None:
-    """Trains to the end; evaluates, logs and saves on the way."""
-    # All episodes of an evaluation run side by side, from starts of their own.
+    """Trains to the end; evaluates, logs and saves during training."""
+    # All episodes of an evaluation run side by side, from different starts.
     environment = cli.make_environment(config.env, config.num_eval_episodes, 0)
     evaluator = evaluate.Evaluator(
         environment, loop.agent.policy, config.num_eval_episodes, seed=config.seed

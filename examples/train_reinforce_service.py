@@ -1,12 +1,12 @@
-"""Trains REINFORCE with its episodes in a replay server, a process of its own.
+"""Trains REINFORCE with its episodes in a replay server, a separate process.
 
     python -m examples.train_reinforce_service
     python -m examples.train_reinforce_service --config.use_baseline
 
-Agent, settings and outputs are those of train_reinforce.py. An interrupted run goes on
-when the same command is run again, also one that was started by
-`train_reinforce --replay=service` before this script was there. The queue is empty
-between iterations, so there is nothing of it to save.
+Agent, settings and outputs are those of train_reinforce.py. To resume an interrupted
+run, run the same command again; this also resumes a run that an earlier version started
+by `train_reinforce --replay=service`. The queue is empty between iterations, so
+checkpoints do not include it.
 """
 
 from examples import cli, train_reinforce
@@ -19,7 +19,7 @@ from tfrl.specs import tensor_spec
 def main() -> None:
     config = cli.read_config(train_reinforce.CONFIG, replay="service")
     if config.num_envs != 1:
-        # The queue would not tell whose the episodes are.
+        # The queue does not record which environment an episode is from.
         raise ValueError(f"num_envs: got {config.num_envs}, expected 1 with a queue.")
     environment = cli.make_environment(config.env, config.num_envs, config.seed)
     with train.device_scope(config.device):
@@ -38,7 +38,7 @@ def main() -> None:
 def make_replay_buffer(
     config: cli.Config, agent: reinforce_agent.ReinforceAgent
 ) -> reverb_replay_buffer.ReverbReplayBuffer:
-    """A queue of an iteration's episodes in a server process; an observer writes it."""
+    """Makes a queue of episodes in a server process, with an observer that fills it."""
     table = replay_service.Table.queue(
         "episodes",
         max_size=config.replay_capacity,

@@ -154,12 +154,14 @@ class DqnAgent(q_network_agent.QNetworkAgent):
         )
         construction.check_n_step_update(n_step_update, self._recurrent)
         # Variables among them are tracked by the policies.
-        for argument, value in (
-            ("epsilon_greedy", epsilon_greedy),
-            ("boltzmann_temperature", boltzmann_temperature),
-        ):
-            value = schedules.follow(argument, value, train_step_counter)
-            self._set_untracked(f"_{argument}", value)
+        epsilon_greedy = schedules.follow(
+            "epsilon_greedy", epsilon_greedy, train_step_counter
+        )
+        boltzmann_temperature = schedules.follow(
+            "boltzmann_temperature", boltzmann_temperature, train_step_counter
+        )
+        self._set_untracked("_epsilon_greedy", epsilon_greedy)
+        self._set_untracked("_boltzmann_temperature", boltzmann_temperature)
         self._policy_seed = seed
         greedy, collect = self._setup_policy(
             time_step_spec,

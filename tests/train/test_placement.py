@@ -20,7 +20,6 @@ CONTROL_FLOW = {"Enter", "Exit", "Identity", "Merge", "NextIteration", "Switch"}
 SPLIT = [
     "dqn plain",
     "dqn compiled",
-    "dqn auto",
     "dqn prioritized",
     "dqn dataset on the host",
     "reinforce plain",
@@ -55,6 +54,11 @@ def test_results_are_those_of_one_device(results, case):
 @pytest.mark.parametrize("case", [*SPLIT, "dqn native"])
 def test_a_loop_is_traced_once(results, case):
     assert results[case]["traces"] == 1
+
+
+def test_a_python_environment_does_not_keep_auto_from_compiling(results):
+    assert results["dqn compiled"]["compiled"]
+    assert not results["dqn plain"]["compiled"]
 
 
 @pytest.mark.parametrize("case", SPLIT)

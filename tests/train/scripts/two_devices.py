@@ -128,6 +128,7 @@ def compared(make, *calls):
         "difference": difference(there, here),
         "same_counts": there.info()[1:4] == here.info()[1:4],
         "train_steps": info.train_steps,
+        "compiled": there._jit_compile,
         "traces": there.trace_count(),
         "agent_devices": devices(there.agent.variables()),
         "buffer_devices": devices(there._replay_buffer.variables()),
@@ -199,8 +200,7 @@ def native_cart_pole(device):
 def main():
     results = {
         "dqn plain": compared(lambda d: dqn_loop(d, sampling="variables"), 10, 10),
-        "dqn compiled": compared(lambda d: dqn_loop(d, jit_compile=True), 10, 10),
-        "dqn auto": compared(lambda d: dqn_loop(d, jit_compile="auto"), 20),
+        "dqn compiled": compared(lambda d: dqn_loop(d, jit_compile="auto"), 10, 10),
         "dqn prioritized": compared(
             lambda d: dqn_loop(d, TFPrioritizedReplayBuffer, jit_compile=True), 20
         ),

@@ -1,1 +1,1 @@
-"""tfrl's speed beside its peers', measured in turn: `python -m benchmarks --help`."""
+"""Compares tfrl's speed with its peers': see `python -m benchmarks --help`."""

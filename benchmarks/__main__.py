@@ -1,4 +1,4 @@
-"""`python -m benchmarks`."""
+"""Runs `python -m benchmarks`."""
 
 import sys
 

@@ -1,11 +1,12 @@
-"""Adding to and sampling from the replay buffer, by its capacity.
+"""Measures adding to and sampling from the replay buffer, by its capacity.
 
     python -m benchmarks buffer
 
-A sample is 64 pairs of successive frames. Transitions of CartPole are compared with
-TF-Agents' buffer, 84x84x4 bytes with NumPy's indexing of an array. "a call" is a
-`tf.function` call from Python each; "in a graph" has a hundred in one call; "compiled"
-is the same graph compiled by XLA, where ours can be: TF-Agents' is in a plain graph.
+A sample is 64 pairs of successive frames. For transitions of CartPole the peer is
+TF-Agents' buffer; for images of 84x84x4 bytes it is NumPy's indexing of an array.
+"a call" makes one `tf.function` call from Python per operation; "in a graph" does a
+hundred operations in one call; "compiled" is the same graph compiled by XLA, which
+TF-Agents' buffer does not support: its graph is not compiled.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _WORTH_WEIGHING = 20_000_000
 
 
 def transitions(quick: bool) -> Iterator[Group]:
-    """tfrl's buffer at each capacity beside TF-Agents'."""
+    """Yields groups that compare tfrl's buffer with TF-Agents' at each capacity."""
     capacities = (10_000, 1_000_000) if quick else (10_000, 100_000, 1_000_000)
     for what, form in _FORMS.items():
         if quick and what in ("add", "sample"):
@@ -60,7 +61,7 @@ def _as_a_graph(what: str) -> str:
 
 
 def images(session: Session) -> Iterator[Group]:
-    """tfrl's buffer at each capacity beside NumPy's arrays."""
+    """Yields groups that compare tfrl's buffer with NumPy's arrays at each capacity."""
     for capacity in (10_000,) if session.quick else (10_000, 50_000, 200_000):
         needed, free = 2.2 * capacity * _IMAGE, memory.available()
         if needed > free > 0:
@@ -90,7 +91,7 @@ def images(session: Session) -> Iterator[Group]:
 
 
 def memory_taken(session: Session) -> report.Result:
-    """What the larger buffers take, against the size of what they hold."""
+    """Returns the memory of the larger buffers, relative to the size of their data."""
     shares: dict[str, tuple[float, float]] = {}
     for contender, facts in session.facts:
         raw = facts.get("raw bytes", 0)
@@ -112,10 +113,10 @@ def memory_taken(session: Session) -> report.Result:
 
 
 def run(session: Session) -> None:
-    """Measures it."""
+    """Runs the benchmark."""
     session.measure("buffer", transitions(session.quick))
     session.measure("buffer", images(session))
-    if not session.quick:  # Which has no new processes to weigh.
+    if not session.quick:  # Memory is measured in new processes; quick runs have none.
         session.add(memory_taken(session))
 
 

@@ -1,4 +1,4 @@
-"""The command lines of what checks rather than measures."""
+"""Command lines for the checks of the replay service."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def parser(module: str, description: str | None) -> argparse.ArgumentParser:
 
 
 def conclude(faults: Sequence[str]) -> int:
-    """Says what was wrong, if anything; returns the status to exit with."""
+    """Prints the faults, if there are any; returns the exit status."""
     for fault in faults:
         print(f"WRONG: {fault}")
     if not faults:

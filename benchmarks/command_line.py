@@ -17,13 +17,13 @@ from benchmarks import comparison, measurement, peers, plot, processes, report
 
 NAMES = ("dqn", "tutorial", "reinforce", "compiled", "sweep", "buffer", "startup")
 _ON_DEMAND = ("service", "worker_failures")
-_ON_ALL_CORES = ("service",)  # Of several processes that work at once.
+_ON_ALL_CORES = ("service",)  # Several of its processes work at the same time.
 _WORKERS = "benchmarks/workers"
-_ALONE = ("startup", "worker_failures")  # Have no contenders in rounds.
+_ALONE = ("startup", "worker_failures")  # They have no contenders.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs benchmarks; returns the status to exit with."""
+    """Runs benchmarks; returns the exit status."""
     options = _parse(arguments)
     if options.make_peers:
         peers.main([])
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(names: Sequence[str], cores: str | None, session: measurement.Session) -> bool:
-    """Runs benchmarks; returns whether nobody interrupted them."""
+    """Runs benchmarks; returns False if they were interrupted."""
     said = ""
     try:
         for name in names:
@@ -84,7 +84,7 @@ def _run(names: Sequence[str], cores: str | None, session: measurement.Session) 
                 said = how
                 importlib.import_module(f"benchmarks.{name}").run(session)
     except KeyboardInterrupt:
-        session.say("Interrupted: the rest is left out.")
+        session.say("Interrupted: the remaining benchmarks are left out.")
         return False
     return True
 
@@ -92,33 +92,36 @@ def _run(names: Sequence[str], cores: str | None, session: measurement.Session) 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description="Measures tfrl beside its peers, in turn, as ratios of one run. "
+        description="Measures tfrl and its peers in turn, and reports the ratios. "
         "Without names it runs " + ", ".join(NAMES) + ".",
     )
     parser.add_argument(
         "benchmarks",
         nargs="*",
         metavar="name",
-        help=f"of {', '.join((*NAMES, *_ON_DEMAND))}",
+        help=f"benchmarks to run: {', '.join((*NAMES, *_ON_DEMAND))}",
     )
     parser.add_argument(
-        "--quick", action="store_true", help="less of all, in about two minutes"
+        "--quick", action="store_true", help="measure less, in about two minutes"
     )
-    parser.add_argument("--rounds", type=int, help="windows of each contender")
-    parser.add_argument("--seconds", type=float, help="length of a window")
+    parser.add_argument("--rounds", type=int, help="windows per contender")
+    parser.add_argument("--seconds", type=float, help="length of a window in seconds")
     parser.add_argument(
         "--cores",
-        help="the cores to pin all to, such as 0 or 2,3, or all (default: the first; "
-        f"all for {', '.join(_ON_ALL_CORES)})",
+        help="the cores to pin all processes to, such as 0 or 2,3, or all (default: "
+        f"the first; all for {', '.join(_ON_ALL_CORES)})",
     )
     parser.add_argument(
         "--clock",
         choices=("wall", "cpu"),
         default="wall",
-        help="cpu counts a contender's own seconds of its core: for a busy machine",
+        help="cpu counts a contender's processor time, without waiting",
     )
     parser.add_argument(
-        "--timeout", type=float, default=300.0, help="seconds to wait for a contender"
+        "--timeout",
+        type=float,
+        default=300.0,
+        help="seconds to wait for a contender's answer",
     )
     parser.add_argument(
         "--output",
@@ -129,14 +132,14 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--make-peers",
         action="store_true",
-        help="make the peers' Python environments first; see benchmarks.peers",
+        help="make the peers' missing Python environments first; see benchmarks.peers",
     )
     parser.add_argument(
         "--against",
         type=_checkout,
         metavar="PATH",
-        help="another checkout of tfrl, measured in the same rounds by its own "
-        f"workers; peers, floors, {' and '.join(_ALONE)} are left out",
+        help="another checkout of tfrl, which its own workers measure in the same "
+        f"rounds; peers, floors, {' and '.join(_ALONE)} are left out",
     )
     options = parser.parse_args(arguments)
     for name in options.benchmarks:
@@ -157,7 +160,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _checkout(path: str) -> pathlib.Path:
-    """A checkout's folder, as `--against` takes it."""
+    """Parses the folder of `--against`."""
     folder = pathlib.Path(path).resolve()
     if not all((folder / part).is_dir() for part in (_WORKERS, "tfrl")):
         raise argparse.ArgumentTypeError(
@@ -168,21 +171,21 @@ def _checkout(path: str) -> pathlib.Path:
 
 
 def _say_against_what(checkout: pathlib.Path, say: Callable[[str], None]) -> None:
-    """Says which checkout is the other one, and whether its workers do the same."""
+    """Says which checkout is the other one, and which of its workers differ."""
     say(f"this: {processes.ROOT}; other: {checkout}")
     ours, theirs = processes.ROOT / _WORKERS, checkout / _WORKERS
     names = sorted(path.name for path in ours.glob("*.py"))
     _, differ, missing = filecmp.cmpfiles(ours, theirs, names, shallow=False)
     if differ or missing:
         say(
-            "The measured lines may differ, since each checkout runs its own workers "
+            "The measured code may differ, because each checkout runs its own workers "
             f"and these are not the same: {', '.join([*differ, *missing])}"
         )
 
 
 @contextlib.contextmanager
 def _pinned(cores: str | None) -> Iterator[str]:
-    """Pins this process, and so all that it starts; says to what."""
+    """Pins this process and its children to cores; yields a description of them."""
     if cores == "all" or not hasattr(os, "sched_setaffinity"):
         yield "not pinned"
         return
@@ -199,10 +202,10 @@ def _pinned(cores: str | None) -> Iterator[str]:
 
 
 def _say_how_busy(session: measurement.Session) -> None:
-    """Warns of measurements for which the contenders had to share their core."""
+    """Warns if the contenders had to share their core with other processes."""
     shares = [window.cpu_seconds / window.seconds for window in session.windows]
     if shares and statistics.median(shares) < 0.9:
         session.say(
             f"The contenders had {100 * statistics.median(shares):.0f} % of a core "
-            "(median): something else was running, and only ratios count."
+            "(median): other processes were running; compare only the ratios."
         )

@@ -24,13 +24,13 @@ _CONFIDENCE = 0.95
 
 
 class Comparison(NamedTuple):
-    """A contender of this checkout beside the same of the other.
+    """A contender of this checkout, compared with the same one of the other.
 
     Attributes:
-      this: the values of this checkout's contender, one a round.
-      other: the values of the other checkout's contender.
-      ratio: the median of the rounds' ratios.
-      interval: the ends of that median's interval; None if there are too few rounds.
+      this: The values of this checkout's contender, one per round.
+      other: The values of the other checkout's contender.
+      ratio: The median of the rounds' ratios.
+      interval: The ends of that median's interval; None if there are too few rounds.
       verdict: "slower" or "faster" if the whole interval is; empty otherwise.
     """
 
@@ -42,24 +42,24 @@ class Comparison(NamedTuple):
 
 
 def other(label: str) -> str:
-    """The label of the other checkout's contender."""
+    """Returns the label of the other checkout's contender."""
     return _OTHER + label
 
 
 def is_other(label: str) -> bool:
-    """Whether a label is of the other checkout's contender."""
+    """Returns whether a label is that of the other checkout's contender."""
     return label.startswith(_OTHER)
 
 
 def this(label: str) -> str:
-    """The label of this checkout's contender."""
+    """Returns the label of this checkout's contender."""
     return label.removeprefix(_OTHER)
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
     """Returns the 95 % interval of a median, or None if there are fewer than 6 values.
 
-    Its ends are the k-th least and the k-th greatest value, with the greatest k for
+    Its ends are the k-th smallest and the k-th largest value, with the largest k for
     which 2 P[Binomial(n, 1/2) < k] <= 0.05.
     """
     ordered, count = sorted(values), len(values)
@@ -73,7 +73,7 @@ def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
 def compare(
     this: report.Series, other: report.Series, less_is_better: bool = False
 ) -> Comparison:
-    """Compares the values of the rounds that both contenders did."""
+    """Compares the values of the rounds that both contenders completed."""
     pairs = zip(this.values, other.values, strict=False)
     ratios = [ours / theirs for ours, theirs in pairs]
     interval = median_interval(ratios)
@@ -91,7 +91,7 @@ def _verdict(interval: tuple[float, float], less_is_better: bool) -> str:
 
 
 def comparisons(result: report.Result) -> Iterator[Comparison]:
-    """All contenders of a result that were measured in both checkouts."""
+    """Yields the contenders of a result that were measured in both checkouts."""
     series = {series.label: series for series in result.series}
     for label, ours in series.items():
         if other(label) in series:
@@ -99,7 +99,7 @@ def comparisons(result: report.Result) -> Iterator[Comparison]:
 
 
 def table(result: report.Result) -> str:
-    """A result as text: a line for each contender, with both checkouts' medians."""
+    """Formats a result: a line for each contender, with both checkouts' medians."""
     compared = {c.this.label: c for c in comparisons(result)}
     labels = dict.fromkeys(this(series.label) for series in result.series)
     width = max(map(len, labels), default=0)
@@ -119,7 +119,7 @@ def table(result: report.Result) -> str:
 
 
 def summary(results: Iterable[report.Result]) -> Iterator[str]:
-    """Says how many contenders became slower or faster, and which."""
+    """Yields lines that say how many contenders became slower or faster, and which."""
     compared = [(r, c) for r in results for c in comparisons(r)]
     for verdict in ("slower", "faster"):
         found = [(r, c) for r, c in compared if c.verdict == verdict]

@@ -1,8 +1,8 @@
-"""The compiled DQN loop on native CartPole, beside a JAX loop of one `lax.scan`.
+"""Compares the compiled DQN loop on native CartPole with a JAX loop in `lax.scan`.
 
     python -m benchmarks compiled
 
-The settings are those of `benchmarks.dqn`; all environments step once an iteration.
+The settings are those of `benchmarks.dqn`; each environment steps once per iteration.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from benchmarks.measurement import Contender, Group, Session
 
 
 def groups(quick: bool) -> Iterator[Group]:
-    """A group for each number of environments, and one of capacities."""
+    """Yields a group for each number of environments, and one of buffer capacities."""
     for envs in (1, 128) if quick else (1, 8, 64, 128, 1024, 4096):
         contenders = [
             Contender("tfrl", "tfrl", "compiled", {"envs": envs, "capacity": 100_000}),
@@ -46,7 +46,7 @@ def groups(quick: bool) -> Iterator[Group]:
 
 
 def run(session: Session) -> None:
-    """Measures it."""
+    """Runs the benchmark."""
     session.measure("compiled", groups(session.quick))
 
 

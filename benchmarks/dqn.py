@@ -1,10 +1,11 @@
-"""The fused DQN loop on Gymnasium's CartPole, beside the peers' loops and the floors.
+"""Compares the fused DQN loop on Gymnasium's CartPole with the peers and the floors.
 
     python -m benchmarks dqn
 
-One hidden layer of 100, batch 64, Adam 1e-3, a buffer of 100,000; an iteration is one
-step of each environment and one update. tfrl samples the buffer's variables in the
-loop, or its `as_dataset` pipeline, or has XLA compile the whole loop.
+One hidden layer of 100 units, batches of 64, Adam with 1e-3, a buffer of 100,000
+frames; an iteration is one step of each environment and one update. tfrl samples from
+the buffer's variables in the loop, or from its `as_dataset` pipeline, or XLA compiles
+the whole loop.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ FLOORS = Group(
 
 
 def run(session: Session) -> None:
-    """Measures it."""
+    """Runs the benchmark."""
     session.measure("dqn", (ONE, EIGHT, FLOORS))
 
 

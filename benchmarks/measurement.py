@@ -1,4 +1,4 @@
-"""Measuring contenders in turn, round after round, so that drift hits all alike."""
+"""Measures contenders in turn, in rounds, so that drift affects all equally."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 
 from benchmarks import comparison, processes, report
 
-_Notes = dict[str, list[str]]  # From what happened to the contenders it happened to.
+_Notes = dict[str, list[str]]  # From an event to the labels of its contenders.
 
 
 @dataclasses.dataclass(frozen=True)
 class Contender:
-    """One of those that are measured in turn.
+    """A candidate of a comparison.
 
     Attributes:
-      label: its name in the table.
-      system: of `processes.SYSTEMS`; with ":" and a role, a worker of its own.
-      task: what its worker makes.
-      settings: and with what arguments.
-      other_settings: those of the same contender in another checkout, where different.
+      label: Its name in the table.
+      system: A name of `processes.SYSTEMS`; with ":" and a role, a separate worker.
+      task: The name of the task that its worker makes.
+      settings: The arguments of the task.
+      other_settings: Arguments that differ for the same contender in another checkout.
     """
 
     label: str
@@ -32,11 +32,11 @@ class Contender:
 
     @property
     def is_ours(self) -> bool:
-        """Whether it measures tfrl, not a peer or a floor."""
+        """Whether it measures tfrl, rather than a peer or a floor."""
         return self.system.partition(":")[0] in processes.OURS
 
     def in_checkout(self, checkout: pathlib.Path) -> Contender:
-        """The same contender, run by another checkout's package and workers."""
+        """Returns the same contender, run by another checkout's package and workers."""
         return Contender(
             comparison.other(self.label),
             processes.in_checkout(self.system, checkout),
@@ -50,12 +50,12 @@ class Group:
     """Contenders that are measured in turn, for one table.
 
     Attributes:
-      title: what is measured.
-      contenders: who is.
-      references: the labels of those that the others are compared with.
-      units: of the workers' counts, one table each.
-      count: iterations of each window, for all contenders the same; None has each do
-        as many as a window's seconds hold. For what changes as it goes on.
+      title: The name of the measured quantity.
+      contenders: The contenders.
+      references: The labels of the contenders that the others are compared with.
+      units: Units of the workers' counts; each gives one table.
+      count: The iterations of each window, the same for all contenders; for work that
+        changes as it proceeds. None runs as many as fit into a window's seconds.
     """
 
     title: str
@@ -65,7 +65,7 @@ class Group:
     count: int | None = None
 
     def against(self, checkout: pathlib.Path) -> Group:
-        """Our contenders, each beside the same of another checkout."""
+        """Returns tfrl's contenders, each followed by the other checkout's."""
         contenders = tuple(
             one
             for contender in self.contenders
@@ -91,18 +91,19 @@ class Session:
     """A run of benchmarks.
 
     Attributes:
-      quick: whether to measure less.
-      rounds: windows of each contender.
-      seconds: how long a window is.
-      pool: the workers.
-      say: takes lines for the reader.
-      clock: "wall" counts the seconds that passed, "cpu" those that a contender had of
-        its core: less true, since it leaves waiting out, but of use on a busy machine.
-      against: another checkout, whose contenders are measured in the same rounds, and
-        with which ours are compared in the place of peers.
-      results: what was measured.
-      facts: what workers told of the contenders.
-      windows: all that the results were computed from.
+      quick: Whether to measure less.
+      rounds: The number of windows of each contender.
+      seconds: The length of a window.
+      pool: The workers.
+      say: Prints a line for the reader.
+      clock: "wall" counts the seconds that passed, "cpu" the seconds of processor time
+        that a contender used. The latter leaves waiting out, but depends less on other
+        processes.
+      against: Another checkout. Its contenders are measured in the same rounds, and
+        this checkout's are compared with them instead of with peers.
+      results: The results.
+      facts: The facts that workers reported about the contenders.
+      windows: All windows that the results were computed from.
     """
 
     quick: bool
@@ -119,12 +120,12 @@ class Session:
     windows: list[processes.Window] = dataclasses.field(default_factory=list)
 
     def add(self, result: report.Result) -> None:
-        """Takes a result, and shows it."""
+        """Adds a result, and prints its table."""
         self.results.append(result)
         self.say((comparison if self.against else report).table(result))
 
     def measure(self, benchmark: str, groups: Iterable[Group]) -> None:
-        """Measures groups one after another; what fails is named, the rest goes on."""
+        """Measures groups in order; a contender that fails is noted and left out."""
         for group in groups:
             if self.against:
                 group = group.against(self.against)
@@ -142,7 +143,7 @@ class Session:
                 self.add(self._result(benchmark, group, unit, entries, notes))
             self.windows += [w for entry in entries for w in entry.windows]
             if not self.quick:
-                self.pool.close()  # The next group's workers are new ones.
+                self.pool.close()  # The next group gets new workers.
 
     def _prepare(
         self,
@@ -156,7 +157,7 @@ class Session:
         try:
             worker = self.pool.get(contender.system)
             task, facts = worker.make(contender.task, contender.settings)
-            if same:  # Does just what ours does.
+            if same:  # It repeats exactly the calls of this checkout's contender.
                 count, warm_up = same[0].count, same[0].warm_up
                 for warm in warm_up:
                     worker.run(task, warm)
@@ -199,11 +200,11 @@ class Session:
 
 
 def _in_turn(entries: Iterable[_Entry], number: int) -> list[_Entry]:
-    """The contenders in the order of a round.
+    """Returns the contenders in the order of a round.
 
-    The two checkouts' contenders of one label change places every other round: the
-    second finds the processor's caches warm with the libraries' code. A lone pair
-    keeps its places, since there either comes after the other.
+    The two checkouts' contenders of one label swap places every other round, because
+    the second one finds the libraries' code in the processor's caches. A single pair
+    keeps its places, because there each one comes after the other.
     """
     places: dict[str, list[_Entry]] = {}
     for entry in entries:
@@ -225,10 +226,11 @@ def _measure_once(entry: _Entry, notes: _Notes) -> None:
 def _calibrate(
     worker: processes.Worker, task: int, seconds: float
 ) -> tuple[int, list[int]]:
-    """Warms a task up.
+    """Warms a task up, and measures how fast it is.
 
     Returns:
-      How many iterations take about `seconds`, and those of each call before.
+      The number of iterations that take about `seconds`, and the numbers of iterations
+      of the calls that were made to find it.
     """
     worker.run(task, 1)
     count, warm_up = 20, [1]

@@ -1,10 +1,10 @@
-"""The peers' Python environments: where they are, and how they are made.
+"""Makes and finds the peers' Python environments.
 
-    python -m benchmarks.peers                  # makes all that are missing
+    python -m benchmarks.peers                  # makes all missing ones
     python -m benchmarks.peers tf_agents jax
 
-They lie in ~/.cache/tfrl-peers, or in the folder that TFRL_PEERS names. TF-Agents 0.19
-needs Python 3.11.
+They are in ~/.cache/tfrl-peers, or in the folder that the variable TFRL_PEERS names.
+TF-Agents 0.19 needs Python 3.11.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class PeerError(RuntimeError):
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """How an environment is made.
+    """A recipe for a Python environment.
 
     Attributes:
-      installs: the arguments of `pip install`, one call after another.
-      python: the version it needs, such as "3.11"; None takes any.
+      installs: The arguments of each call of `pip install`, in order.
+      python: The version it needs, such as "3.11"; None accepts any.
     """
 
     installs: tuple[tuple[str, ...], ...]
@@ -37,24 +37,24 @@ class Recipe:
 
 
 RECIPES = {
-    # Its extra for Gym's environments asks for a pygame that conflicts.
+    # Its extra for Gym's environments requires a conflicting version of pygame.
     "tf_agents": Recipe(
         (("tf-agents[reverb]==0.19.0",), ("--no-deps", "gym==0.23.0")), "3.11"
     ),
     "torch": Recipe((("stable-baselines3>=2.9",),)),
-    # gymnax imports six without asking for it.
+    # gymnax imports six without requiring it.
     "jax": Recipe((("jax", "flax", "optax", "gymnax", "six"),)),
 }
 
 
 def folder() -> pathlib.Path:
-    """Where the environments lie."""
+    """Returns the folder of the environments."""
     named = os.environ.get("TFRL_PEERS")
     return pathlib.Path(named) if named else pathlib.Path.home() / ".cache/tfrl-peers"
 
 
 def python(name: str) -> pathlib.Path:
-    """The interpreter of a peer's environment, whether it is there or not."""
+    """Returns the path of a peer's interpreter, whether it exists or not."""
     where = ("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")
     return folder().joinpath(name, *where)
 
@@ -63,7 +63,7 @@ def make(name: str) -> None:
     """Makes a peer's environment.
 
     Raises:
-      PeerError: if the Python that it needs is missing, or pip fails.
+      PeerError: The Python that it needs is missing, or pip fails.
     """
     recipe = RECIPES[name]
     target = folder() / name
@@ -91,13 +91,13 @@ def _find_python(version: str | None) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Makes the environments that are missing; returns how many could not be made."""
+    """Makes the missing environments; returns the number of failures."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.peers",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("peers", nargs="*", help=f"of {', '.join(RECIPES)}")
+    parser.add_argument("peers", nargs="*", help=f"peers to make: {', '.join(RECIPES)}")
     names = parser.parse_args(arguments).peers or list(RECIPES)
     unknown = [name for name in names if name not in RECIPES]
     if unknown:

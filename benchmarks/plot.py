@@ -1,4 +1,4 @@
-"""One picture of all results: a panel a table, a bar a contender."""
+"""Plots all results: a panel for each table, a bar for each contender."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OURS, _OTHERS = "tab:orange", "tab:gray"
 
 
 def draw(results: Sequence[report.Result], path: pathlib.Path) -> None:
-    """Draws bars at the medians, lines from the least to the most, and ratios."""
+    """Draws bars at the medians, lines from minimum to maximum, and ratios."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -37,7 +37,7 @@ def draw(results: Sequence[report.Result], path: pathlib.Path) -> None:
     for result, panel in zip(results, panels.flat, strict=False):
         _draw_panel(result, panel)
     figure.suptitle(
-        "Bars: medians; lines: from the least to the most of the rounds; "
+        "Bars: medians; lines: minimum to maximum of the rounds; "
         "orange: tfrl, gray: peers and floors"
     )
     figure.savefig(path, dpi=100)
@@ -67,7 +67,7 @@ def _draw_panel(result: report.Result, panel: Any) -> None:
 
 
 def _label(result: report.Result, series: report.Series) -> str:
-    """The median, and how many times the first reference's it is."""
+    """Returns the median, and its ratio to the first reference's, as text."""
     median = report.number(series.range().median)
     for reference in result.references:
         ratio = result.ratio(series, reference)

@@ -1,4 +1,4 @@
-"""The workers: a process for each system that is measured, and how to talk to it."""
+"""Starts the workers, one process for each measured system, and calls their tasks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _JAX_ONE_THREAD = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threa
 
 
 class WorkerError(RuntimeError):
-    """A worker could not do what it was asked; says how the worker ended."""
+    """A worker failed; the message says how."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,12 +36,12 @@ class System:
     """A system that is measured.
 
     Attributes:
-      title: its name for readers.
-      module: what its worker runs.
-      peer: the peer's Python environment (see `benchmarks.peers`); None is our own.
-      variables: environment variables besides those of `environment_variables`.
-      one_thread: whether its libraries are to use no more than one.
-      root: the checkout whose package and workers run.
+      title: Its name for readers.
+      module: The module that its worker runs.
+      peer: The peer's Python environment (see `benchmarks.peers`); None for this one.
+      variables: Environment variables in addition to those of `environment_variables`.
+      one_thread: Whether its libraries use only one thread.
+      root: The checkout whose package and workers run.
     """
 
     title: str
@@ -52,10 +52,10 @@ class System:
     root: pathlib.Path = ROOT
 
     def command(self) -> list[str]:
-        """What starts its worker.
+        """Returns the command that starts its worker.
 
         Raises:
-          WorkerError: if the peer's environment is missing.
+          WorkerError: The peer's environment is missing.
         """
         if self.peer is None:
             return [sys.executable, "-m", self.module]
@@ -98,7 +98,7 @@ OURS = frozenset({"tfrl", "replay_service", "replay_unix", "replay_grpc"})
 
 
 def in_checkout(name: str, checkout: pathlib.Path) -> str:
-    """The name, as `start` takes it, of the same system in another checkout."""
+    """Returns the name, for `start`, of the same system in another checkout."""
     return f"{name}@{checkout}"
 
 
@@ -107,7 +107,7 @@ def environment_variables(
     one_thread: bool = True,
     root: pathlib.Path = ROOT,
 ) -> dict[str, str]:
-    """This process' variables, with one thread each and no GPU unless named."""
+    """Returns this process' variables, with one thread and no GPU by default."""
     variables = {**os.environ, **(_ONE_THREAD if one_thread else {}), **(more or {})}
     variables.setdefault("CUDA_VISIBLE_DEVICES", "")
     variables.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -116,7 +116,7 @@ def environment_variables(
 
 
 class Window(NamedTuple):
-    """What one run of a task took, and how many of what it did."""
+    """The time that one run of a task took, and the counts of its operations."""
 
     seconds: float
     cpu_seconds: float
@@ -124,17 +124,7 @@ class Window(NamedTuple):
 
 
 class Worker:
-    """A worker process; between requests it sleeps.
-
-    Args:
-      command: what starts it.
-      variables: its whole environment.
-      timeout: seconds that an answer may take.
-      root: the folder in which it runs.
-
-    Raises:
-      WorkerError: if it ends, or says nothing in time.
-    """
+    """A worker process; it sleeps between requests."""
 
     def __init__(
         self,
@@ -143,6 +133,17 @@ class Worker:
         timeout: float,
         root: pathlib.Path = ROOT,
     ) -> None:
+        """Starts the process.
+
+        Args:
+          command: The command that starts it.
+          variables: All its environment variables.
+          timeout: The seconds that an answer may take.
+          root: The folder in which it runs.
+
+        Raises:
+          WorkerError: It ends, or does not answer in time.
+        """
         self._timeout = timeout
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
@@ -161,16 +162,16 @@ class Worker:
 
     @property
     def pid(self) -> int:
-        """The process."""
+        """The id of the process."""
         return self._process.pid
 
     @property
     def alive(self) -> bool:
-        """Whether it can be asked."""
+        """Whether the process is running."""
         return self._process.poll() is None
 
     def make(self, task: str, settings: Mapping[str, Any]) -> tuple[int, Any]:
-        """Makes a task, or takes one made before; returns its number and its facts."""
+        """Makes a task unless it exists already; returns its number and its facts."""
         request = {"make": task, "settings": dict(settings)}
         key = json.dumps(request, sort_keys=True)
         if key not in self._made:
@@ -184,7 +185,7 @@ class Worker:
         return Window(answer["seconds"], answer["cpu_seconds"], answer["counts"])
 
     def close(self) -> None:
-        """Ends the process."""
+        """Kills the process."""
         self._process.kill()
         self._process.wait()
         self._errors.close()
@@ -195,7 +196,7 @@ class Worker:
             self._process.stdin.write(json.dumps(request) + "\n")
             self._process.stdin.flush()
         except OSError:
-            pass  # It has ended; how is told by what is received.
+            pass  # It has ended; `_receive` raises an error that says how.
         answer = self._receive()
         if "error" in answer:
             raise WorkerError("it said:\n" + _tail(answer["error"]))
@@ -234,13 +235,13 @@ def start(
     """Starts a worker of a system.
 
     Args:
-      name: of `SYSTEMS`, and perhaps a colon and what tells workers of one apart, and
-        perhaps a checkout (see `in_checkout`).
-      timeout: seconds that an answer may take.
-      variables: environment variables besides the system's own.
+      name: A name of `SYSTEMS`, optionally with a colon and a role, which makes a
+        separate worker, and optionally with a checkout (see `in_checkout`).
+      timeout: The seconds that an answer may take.
+      variables: Environment variables in addition to the system's.
 
     Raises:
-      WorkerError: if it cannot be started.
+      WorkerError: It cannot be started.
     """
     system = _system(name)
     more = {**system.variables, **(variables or {})}
@@ -249,7 +250,7 @@ def start(
 
 
 class Pool:
-    """The workers that are running, one for each name asked for."""
+    """The running workers, one for each requested name."""
 
     def __init__(self, timeout: float) -> None:
         self.timeout = timeout
@@ -257,10 +258,10 @@ class Pool:
         self.versions: dict[str, dict[str, Any]] = {}
 
     def get(self, name: str) -> Worker:
-        """The worker of a name as `start` takes, started if it is not running.
+        """Returns the worker of a name (see `start`), started if it is not running.
 
         Raises:
-          WorkerError: if it cannot be started.
+          WorkerError: It cannot be started.
         """
         worker = self._workers.get(name)
         if worker is None or not worker.alive:
@@ -270,7 +271,7 @@ class Pool:
         return worker
 
     def close(self) -> None:
-        """Ends all workers."""
+        """Kills all workers."""
         while self._workers:
             self._workers.popitem()[1].close()
 

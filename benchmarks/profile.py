@@ -1,12 +1,13 @@
-"""Where the time of an iteration goes, by TensorFlow's profiler.
+"""Shows where the time of an iteration goes, by TensorFlow's profiler.
 
     python -m benchmarks.profile [--loop=compiled|native|plain] [--top=25]
 
-The loop is that of `benchmarks.dqn` with one environment: "compiled" by XLA around
-Gymnasium's CartPole, "native" the same with ours, "plain" not compiled. A compiled
-program shows the pieces that XLA made of it (a fusion has the name of an operation in
-it), a plain graph its operations, and both the calls of Python. Times include what a
-piece calls, and the profiler's own cost, which is about as large as the smallest.
+The loop is that of `benchmarks.dqn` with one environment: "compiled" is compiled by XLA
+and steps Gymnasium's CartPole, "native" is compiled and steps tfrl's, "plain" is not
+compiled. The rows of a compiled program are XLA's fusions (named after one of their
+operations), those of a plain graph are its operations; both include the calls of
+Python. Times include nested calls and the profiler's own cost, which is about as large
+as the smallest times.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from absl import app, flags
 
 from benchmarks.workers import with_tfrl
 
-_LOOP = flags.DEFINE_enum("loop", "compiled", ["compiled", "native", "plain"], "Which.")
+_LOOP = flags.DEFINE_enum("loop", "compiled", ["compiled", "native", "plain"], "Loop.")
 _TOP = flags.DEFINE_integer("top", 25, "How many rows to print.")
 _ITERATIONS = 300
 
 
 def profile(loop: str, iterations: int) -> list[tuple[str, float, float]]:
-    """Returns (name, microseconds, calls), both an iteration, the longest first."""
+    """Returns (name, microseconds, calls) per iteration, the longest time first."""
     if loop == "native":
         task = with_tfrl.compiled(envs=1, capacity=100_000)
     else:

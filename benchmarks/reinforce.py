@@ -1,9 +1,10 @@
-"""REINFORCE on CartPole-v0, two episodes an iteration, beside TF-Agents' tutorial.
+"""Compares REINFORCE on CartPole-v0 with TF-Agents' tutorial.
 
     python -m benchmarks reinforce
 
-Episodes grow longer as the policies learn, so that all do the same number of
-iterations in a window, and an iteration is not the same work in all rounds.
+An iteration collects two episodes. Episodes grow longer as the policies learn, so all
+contenders do the same number of iterations in a window, and an iteration is more work
+in later rounds.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from benchmarks.measurement import Contender, Group, Session
 
 
 def group(count: int) -> Group:
-    """The contenders, each doing `count` iterations in a window."""
+    """Returns the contenders, each of which does `count` iterations in a window."""
     return Group(
         "REINFORCE, two episodes an iteration",
         (
@@ -44,9 +45,9 @@ def group(count: int) -> Group:
 
 
 def run(session: Session) -> None:
-    """Measures it."""
+    """Runs the benchmark."""
     count = 6 if session.quick else 12
-    if session.against:  # Whose loops learn the same, so that windows may be longer.
+    if session.against:  # Both checkouts learn the same: windows may be longer.
         count *= 10
     session.measure("reinforce", [group(count)])
 

@@ -1,4 +1,4 @@
-"""What was measured: medians, ranges and ratios, as tables and as CSV."""
+"""Medians, ranges and ratios of the measurements, as tables and as CSV."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Range(NamedTuple):
-    """A median, and the least and the most."""
+    """The median, the minimum and the maximum of some values."""
 
     median: float
     least: float
@@ -20,28 +20,28 @@ class Range(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Series:
-    """A contender's values, one a round; fewer if it failed on the way."""
+    """A contender's values, one per round; fewer if it failed before the last round."""
 
     label: str
     values: Sequence[float]
 
     def range(self) -> Range:
-        """Its median, least and most."""
+        """Returns the median, minimum and maximum of the values."""
         return _range(self.values)
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """A table.
+    """A table of results.
 
     Attributes:
-      benchmark: the benchmark's name.
-      title: what was measured.
-      unit: of the values, such as "iterations/s".
-      series: the contenders that were measured.
-      references: labels of the contenders that all are compared with.
-      notes: what else there is to say, such as who failed.
-      less_is_better: as of seconds.
+      benchmark: The benchmark's name.
+      title: The name of the measured quantity.
+      unit: The unit of the values, such as "iterations/s".
+      series: The values of each contender.
+      references: Labels of the contenders that all are compared with.
+      notes: Remarks, such as which contenders failed.
+      less_is_better: Whether smaller values are better, as for seconds.
     """
 
     benchmark: str
@@ -53,10 +53,11 @@ class Result:
     less_is_better: bool = False
 
     def ratio(self, series: Series, reference: str) -> Range | None:
-        """How many times the reference's values a contender's are.
+        """Returns the ratios of a contender's values to the reference's.
 
-        Each is compared with the reference's value of the same round, between which the
-        machine drifted least. None if there is no such reference.
+        Each value is divided by the reference's value of the same round, because the
+        machine's speed changes least within a round. None if the reference was not
+        measured.
         """
         for other in self.series:
             if other.label == reference:
@@ -66,7 +67,7 @@ class Result:
 
 
 def table(result: Result) -> str:
-    """A result as text."""
+    """Formats a result as text."""
     present = {series.label for series in result.series}
     references = [label for label in result.references if label in present]
     width = max([len(series.label) for series in result.series], default=0)
@@ -87,7 +88,7 @@ def table(result: Result) -> str:
 
 
 def write_csv(results: Iterable[Result], folder: pathlib.Path) -> None:
-    """Writes measurements.csv, a row a value, and summary.csv, a row a ratio."""
+    """Writes measurements.csv, a row per value, and summary.csv, a row per ratio."""
     results = list(results)
     _write(
         folder / "measurements.csv",
@@ -129,7 +130,7 @@ def _range(values: Sequence[float]) -> Range:
 
 
 def number(value: float) -> str:
-    """A value in three or more digits, with thousands set apart."""
+    """Formats a value with three or more digits, and commas between thousands."""
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.3g}"

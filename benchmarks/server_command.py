@@ -1,4 +1,4 @@
-"""A replay server that lives on its own, for those who kill it."""
+"""A replay server in a process of its own, for checks that kill it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ _PATIENCE = 60.0  # Seconds for it to end.
 
 
 class ServerCommand:
-    """A server that lives on its own, as `tfrl-replay-server` starts it.
-
-    Args:
-      folder: for its checkpoints and for what it says.
-      port: on which it listens; 0 for a free one.
-      max_size: of its tables, "kept" and "live".
-    """
+    """A replay server that was started by the command `tfrl-replay-server`."""
 
     def __init__(self, folder: pathlib.Path, port: int = 0, max_size: int = 100_000):
+        """Starts the server.
+
+        Args:
+          folder: The folder for its checkpoints and its log.
+          port: The port that it listens on; 0 for a free one.
+          max_size: The size of each of its tables, "kept" and "live".
+        """
         tables = [
             f"--table=name={name},max_size={max_size}" for name in ("kept", "live")
         ]
@@ -43,26 +44,26 @@ class ServerCommand:
 
     @property
     def port(self) -> int:
-        """On which it listens."""
+        """The port that it listens on."""
         return int(self.address.rpartition(":")[2])
 
     @property
     def said(self) -> str:
-        """What it wrote to standard error."""
+        """The text that it wrote to standard error."""
         return self._log.read_text()
 
     @property
     def is_up(self) -> bool:
-        """Whether it came up at all."""
+        """Whether it started successfully."""
         return bool(self.address)
 
     def kill(self) -> None:
-        """Ends it with -9."""
+        """Kills it with SIGKILL."""
         self._process.kill()
         self._process.wait()
 
     def close(self) -> None:
-        """Ends it, and waits."""
+        """Terminates it, and waits for its end."""
         self._process.terminate()
         try:
             self._process.wait(_PATIENCE)

@@ -1,13 +1,13 @@
-"""The replay service beside Reverb: writing, sampling, priorities, and memory.
+"""Compares the replay service with Reverb: writing, sampling, priorities, memory.
 
     python -m benchmarks service
 
-On either side server, writer and sampler are processes of their own, which do the same
-by the same lines, on all cores unless `--cores` names some. Small items are two steps
-of CartPole, stacks two of 84x84x4 bytes, frames five of 84x84 bytes of which successive
-items share four. "Unix socket" and "gRPC" are the service where server and clients
-share no memory, and where they share nothing but a connection, as on different hosts.
-In the end all that has a target is told beside it.
+On both sides server, writer and sampler are separate processes that run the same code,
+on all cores unless `--cores` names some. Small items are two steps of CartPole, stacks
+are two steps of 84x84x4 bytes, and frames are five steps of 84x84 bytes, of which
+successive items share four. "Unix socket" is the service without memory shared between
+server and clients; "gRPC" is the service with a network connection only, as between
+hosts. The last lines compare the results with their targets.
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ _WEIGHED = {"small": 50_000, "stacks": 3_000, "frames": 10_000}
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """What a measurement is to come to.
+    """The target of a measurement.
 
     Attributes:
-      label: the contender's that it is for.
-      ratio: the least ratio to Reverb.
-      milliseconds: the most that one may take, instead of a ratio.
+      label: The label of the contender that it is for.
+      ratio: The least ratio to Reverb.
+      milliseconds: The most milliseconds that one operation may take, instead of a
+        ratio.
     """
 
     label: str
@@ -48,17 +49,18 @@ class Target:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One thing that is measured.
+    """One measurement.
 
     Attributes:
-      title: what it is.
-      role: of the process that does it: "writer" or "sampler".
-      task: of `benchmarks.workers.replaying`.
-      settings: the task's arguments, but the server's address.
-      least: of its ratio to Reverb.
-      unshared: the same where no memory is shared; None leaves that out.
-      milliseconds: the most that one may take.
-      unit: of what is counted.
+      title: Its name.
+      role: The role of the process that does it: "writer" or "sampler".
+      task: A task of `benchmarks.workers.replaying`.
+      settings: The task's arguments, except the server's address.
+      least: The least ratio to Reverb.
+      unshared: The least ratio to Reverb where no memory is shared; None leaves these
+        contenders out.
+      milliseconds: The most milliseconds that one operation may take.
+      unit: The unit of the counts.
     """
 
     title: str
@@ -71,7 +73,7 @@ class Row:
     unit: str = "items"
 
     def group(self, addresses: Mapping[str, str]) -> Group:
-        """Its contenders, each with its server."""
+        """Returns its contenders, each with its server."""
         unshared = [] if self.unshared is None else _UNSHARED
         labels = [_REVERB, _OURS, *unshared]
         return Group(
@@ -91,7 +93,7 @@ class Row:
         )
 
     def targets(self) -> Iterator[Target]:
-        """What it is to come to."""
+        """Yields its targets."""
         if self.least is not None:
             yield Target(_OURS, self.least)
         if self.unshared:
@@ -102,7 +104,7 @@ class Row:
 
 
 def rows(quick: bool) -> Iterator[Row]:
-    """All that is measured in turn."""
+    """Yields all measurements."""
     yield from _writing(quick)
     yield from _sampling(quick)
     for kind in ("small", "stacks"):
@@ -172,7 +174,7 @@ def _tables(write: int) -> dict[str, dict[str, Any]]:
 
 
 def _system(session: Session, label: str, role: str = "") -> str:
-    """The system of a contender, perhaps of the other checkout's."""
+    """Returns the system of a contender of this checkout or of the other one."""
     name = SYSTEMS[comparison.this(label)] + role
     if session.against and comparison.is_other(label):
         return processes.in_checkout(name, session.against)
@@ -183,7 +185,7 @@ def _system(session: Session, label: str, role: str = "") -> str:
 def _server(
     session: Session, label: str, tables: Mapping[str, Any]
 ) -> Iterator[tuple[processes.Worker, str]]:
-    """A new server, and its address."""
+    """Starts a server; yields its worker and its address."""
     worker = processes.start(_system(session, label), session.pool.timeout)
     with contextlib.closing(worker):
         _, facts = worker.make("server", {"tables": tables})
@@ -193,7 +195,7 @@ def _server(
 def _write(
     session: Session, label: str, address: str, table: str, count: int, noise: bool
 ) -> int:
-    """Lets a writer fill a table; returns the bytes of a step."""
+    """Fills a table by a writer; returns the bytes of a step."""
     settings = {"table": table, "kind": table.split()[1].strip(","), "noise": noise}
     worker = session.pool.get(_system(session, label, ":writer"))
     settings = {"address": address, **settings, "flush": 64}
@@ -219,22 +221,22 @@ def _speed(session: Session, labels: list[str]) -> None:
             if session.against:
                 other = comparison.other
                 addresses[other(label)] = addresses[other(_OURS)]
-        addresses.setdefault(_REVERB, "")  # What asks for it says what is missing.
+        addresses.setdefault(_REVERB, "")  # Its contenders then report what is missing.
         groups = (row.group(addresses) for row in rows(session.quick))
         session.measure("service", groups)
 
 
 def weigh(session: Session, label: str, kind: str) -> tuple[float, float]:
-    """What a server holds more for each item of noise; and against its raw size.
+    """Returns a server's memory per item of noise, in bytes and relative to raw size.
 
-    The raw size is that of the steps that items are of, each counted once.
+    The raw size is that of the items' steps, each counted once.
     """
     count = _WEIGHED[kind] // (5 if session.quick else 1)
     tables = {
         f"read {kind}": {"kind": kind, "selector": "uniform", "max_size": 2 * count}
     }
     with _server(session, label, tables) as (worker, address):
-        # What the first items bring with them is no matter of each.
+        # The first items include memory that later items do not need.
         _write(session, label, address, f"read {kind}", count // 10, noise=True)
         before = memory.held(worker.pid)
         step = _write(session, label, address, f"read {kind}", count, noise=True)
@@ -269,7 +271,7 @@ def _memory(session: Session, labels: list[str]) -> list[str]:
 
 
 def against_targets(session: Session, measured: Iterable[Row]) -> Iterator[str]:
-    """Says of each result that has a target whether it reached it."""
+    """Yields a line for each target, which says whether the result reached it."""
     results = {result.title: result for result in session.results}
     for row in measured:
         result = results[row.title]
@@ -294,7 +296,7 @@ def _line(what: str, shown: str, target: str, ok: bool) -> str:
 
 
 def run(session: Session) -> None:
-    """Measures it."""
+    """Runs the benchmark."""
     if session.against:
         labels = [_OURS, comparison.other(_OURS)]
         _speed(session, labels)
@@ -308,7 +310,7 @@ def run(session: Session) -> None:
         labels.remove(_REVERB)
     _speed(session, labels)
     weights = _memory(session, labels)
-    session.say("service: against its targets, as ratios to Reverb or as told")
+    session.say("service: results and targets, as ratios to Reverb unless marked")
     for line in [*against_targets(session, rows(session.quick)), *weights]:
         session.say(line)
     session.say("")

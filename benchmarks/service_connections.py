@@ -1,10 +1,10 @@
-"""Connections to a replay server that break all the time: every item goes in once.
+"""Checks that every item is inserted once while connections break all the time.
 
     python -m benchmarks.service_connections --seconds=10
 
-Writers and a sampler reach the server through a relay that breaks one of their
-connections now and then. It prints what it counted; the status is 1 if an item is
-missing or there twice, or if anybody failed.
+Writers and a sampler reach the server through a relay that repeatedly breaks one of
+their connections. It prints its counts; the exit status is 1 if an item is missing or
+there twice, or if a writer or the sampler failed.
 """
 
 from __future__ import annotations
@@ -27,19 +27,24 @@ from tfrl import replay_service as reverb
 from tfrl.replay_service.transport import connection
 
 _WRITERS = 3
-_PAUSE = 0.02, 0.25  # Seconds between two breaks, from and to.
+_PAUSE = 0.02, 0.25  # Seconds between two breaks, at least and at most.
 _EPISODE = 40  # Steps.
 
 
 class Relay:
-    """Passes bytes on between clients and a server, until it breaks their connection.
+    """Passes bytes between clients and a server, until it breaks their connection.
 
     Attributes:
-      address: where clients find it.
-      breaks: how many connections it has broken.
+      address: The address for clients.
+      breaks: The number of connections that it has broken.
     """
 
     def __init__(self, port: int) -> None:
+        """Starts the relay.
+
+        Args:
+          port: The server's port on this host.
+        """
         self._port = port
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._listener = socket.create_server(("localhost", 0))
@@ -48,13 +53,13 @@ class Relay:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def break_one(self, rng: random.Random) -> None:
-        """Breaks a connection, if there is one."""
+        """Breaks a random connection, if there is one."""
         if self._pairs:
             _shut(*self._pairs.pop(rng.randrange(len(self._pairs))))
             self.breaks += 1
 
     def close(self) -> None:
-        """Breaks all, and takes no more."""
+        """Breaks all connections, and accepts no more."""
         self._listener.close()
         while self._pairs:
             _shut(*self._pairs.pop())
@@ -87,14 +92,14 @@ def _shut(*sockets: socket.socket) -> None:
 
 @dataclasses.dataclass
 class Findings:
-    """What came of it.
+    """The counts and the exceptions.
 
     Attributes:
-      written: the items that writers made.
-      there: how often each is in the table.
-      sampled: how many samples came.
-      breaks: how many connections were broken.
-      problems: what writers and the sampler raised.
+      written: The items that writers made.
+      there: How often each item is in the table.
+      sampled: The number of samples that arrived.
+      breaks: The number of connections that were broken.
+      problems: The exceptions of writers and sampler.
     """
 
     written: set[int] = dataclasses.field(default_factory=set)
@@ -106,15 +111,15 @@ class Findings:
     problems: list[BaseException] = dataclasses.field(default_factory=list)
 
     def faults(self) -> list[str]:
-        """What is wrong."""
+        """Returns a line for each fault."""
         twice = [item for item, count in self.there.items() if count > 1]
         checks = {
             f"failed: {self.problems}": not self.problems,
             f"{len(twice)} items are there twice": not twice,
             f"of {len(self.written)} items {len(self.there)} are there": self.written
             == set(self.there),
-            "nobody was disturbed": self.breaks > 0,
-            "no samples came": self.sampled > 0,
+            "no connection was broken": self.breaks > 0,
+            "no samples arrived": self.sampled > 0,
         }
         return [what for what, is_right in checks.items() if not is_right]
 
@@ -122,7 +127,7 @@ class Findings:
 def disturb(
     seconds: float, seed: int = 0, say: Callable[[str], None] = lambda line: None
 ) -> Findings:
-    """Has writers write for so long while their connections break."""
+    """Runs writers and a sampler for `seconds` while their connections break."""
     table = reverb.Table(
         "items",
         sampler=reverb.selectors.Uniform(),
@@ -201,7 +206,7 @@ def _sample(findings: Findings, address: str, end: float) -> None:
 
 @contextlib.contextmanager
 def _only_grpc() -> Iterator[None]:
-    """Has clients use the relay instead of the server's local socket."""
+    """Makes clients use the relay instead of the server's local socket."""
     before = os.environ.get(connection.TRANSPORT_VARIABLE)
     os.environ[connection.TRANSPORT_VARIABLE] = "grpc"
     try:
@@ -213,7 +218,7 @@ def _only_grpc() -> Iterator[None]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs it; returns the status to exit with."""
+    """Runs the check; returns the exit status."""
     parser = check_command.parser("service_connections", __doc__)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=0)

@@ -1,10 +1,10 @@
-"""Processes of a replay service that are killed, and what is left of their work.
+"""Checks which data survive when processes of a replay service are killed.
 
     python -m benchmarks.service_failures
 
-A writer is killed in the middle of an episode; a server while a writer and a sampler
-work; a server while it writes a checkpoint; and a checkpoint is damaged. Each line says
-what was done and what came of it; the status is 1 if that is wrong.
+It kills a writer in the middle of an episode, a server while a writer and a sampler
+work, and a server while it writes a checkpoint; and it damages a checkpoint. Each line
+gives one of these cases and its outcome; the exit status is 1 if an outcome is wrong.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from benchmarks import processes, server_command
 _PATIENCE = 60.0  # Seconds for anything to happen.
 _FLUSHED, _NOT_FLUSHED = 100, 30
 _KEPT = 50
-_LARGE, _LARGE_ITEMS = 4 << 20, 30  # Bytes, so that it takes a while to write them.
+_LARGE, _LARGE_ITEMS = 4 << 20, 30  # Bytes and items; writing them takes a while.
 _WRITER = f"""
 import sys, time
 import numpy as np
@@ -47,7 +47,7 @@ time.sleep(1000)
 
 @dataclasses.dataclass
 class _Item:
-    """An item: what is in it, and how often it had been sampled at first and last."""
+    """An item: its data, and how often it was sampled at its first and last reading."""
 
     number: int
     priority: float
@@ -56,11 +56,11 @@ class _Item:
 
 
 class Failure(AssertionError):
-    """Something was lost that should not be, or is there that should not."""
+    """Data are missing that should be there, or are there that should not be."""
 
 
 def killed_writer() -> str:
-    """A writer killed in an episode loses at most what it had not flushed."""
+    """Checks that a writer killed in an episode loses at most the unflushed items."""
     from tfrl import replay_service as reverb
 
     table = reverb.Table(
@@ -99,12 +99,12 @@ def killed_writer() -> str:
 
 @dataclasses.dataclass
 class _Live:
-    """What is done with the table "live" while the server dies.
+    """The work on the table "live" while the server is killed.
 
     Attributes:
-      written: how many items the writer has been told are in.
-      sampled: how many samples have come.
-      problems: what writer and sampler raised.
+      written: The number of items that the server has confirmed.
+      sampled: The number of samples that have arrived.
+      problems: The exceptions of writer and sampler.
     """
 
     written: int = 0
@@ -113,7 +113,7 @@ class _Live:
     stopping: threading.Event = dataclasses.field(default_factory=threading.Event)
 
     def write(self, address: str) -> None:
-        """Writes numbered items, and waits for each ten of them."""
+        """Writes numbered items, and waits for the server after every ten."""
         from tfrl import replay_service as reverb
 
         count = 0
@@ -129,7 +129,7 @@ class _Live:
         self.written = count
 
     def sample(self, address: str) -> None:
-        """Samples what there is."""
+        """Samples the table."""
         from tfrl.replay_service.sampling import sampler
 
         stream = sampler.SampleStream(address, "live", max_in_flight=16)
@@ -141,7 +141,7 @@ class _Live:
 
     @contextlib.contextmanager
     def going_on(self, address: str) -> Iterator[None]:
-        """Writes and samples meanwhile."""
+        """Writes and samples in threads while the body runs."""
 
         def guarded(work: Callable[[str], None]) -> None:
             try:
@@ -163,21 +163,21 @@ class _Live:
                 thread.join()
 
     def progress(self) -> None:
-        """Waits until both have done more.
+        """Waits until writer and sampler have made progress.
 
         Raises:
-          Failure: if that takes too long, or one has failed.
+          Failure: It takes too long, or one of them has failed.
         """
         written, sampled = self.written, self.sampled
         deadline = time.monotonic() + _PATIENCE
         while self.written < written + 20 or self.sampled < sampled + 20:
             _check(not self.problems, f"clients fail: {self.problems}")
-            _check(time.monotonic() < deadline, f"clients do not go on: {self}")
+            _check(time.monotonic() < deadline, f"clients make no progress: {self}")
             time.sleep(0.01)
 
 
 def killed_server(folder: pathlib.Path) -> str:
-    """A server killed at work, and started again from its checkpoint, goes on."""
+    """Checks that a killed server continues from its checkpoint when restarted."""
     from tfrl import replay_service as reverb
 
     live = _Live()
@@ -195,26 +195,26 @@ def killed_server(folder: pathlib.Path) -> str:
             started = time.monotonic()
             server = server_command.ServerCommand(folder, server.port)
             stack.callback(server.close)
-            _check(server.is_up, f"the server did not come up: {server.said}")
+            _check(server.is_up, f"the server did not start: {server.said}")
             at_restart = live.written
             live.progress()
             seconds = time.monotonic() - started
         _check(not live.problems, f"clients failed: {live.problems}")
         _check_same(before, _read(client, "kept"))
         numbers = [item.number for item in _read(client, "live").values()]
-    _check(len(set(numbers)) == len(numbers), "items are there twice")
+    _check(len(set(numbers)) == len(numbers), "some items are there twice")
     expected = {*range(confirmed), *range(at_restart, live.written)}
     missing = sorted(expected.difference(numbers))
     _check(not missing, f"of {live.written} items {missing} are missing")
     lost = live.written - len(numbers)
     return (
-        f"{len(before)} items as they were; writer and sampler went on within "
-        f"{seconds:.1f} s; {lost} of {live.written} items, since the checkpoint, lost"
+        f"{len(before)} items unchanged; writer and sampler went on within "
+        f"{seconds:.1f} s; lost {lost} of {live.written} items, since the checkpoint"
     )
 
 
 def killed_while_writing(folder: pathlib.Path) -> str:
-    """A checkpoint that was not finished is left aside for the one before it."""
+    """Checks that a server ignores an unfinished checkpoint and uses the last one."""
     from tfrl import replay_service as reverb
 
     with contextlib.ExitStack() as stack:
@@ -233,11 +233,11 @@ def killed_while_writing(folder: pathlib.Path) -> str:
         asking.join()
         server = server_command.ServerCommand(folder, server.port)
         stack.callback(server.close)
-        _check(server.is_up, f"the server did not come up: {server.said}")
+        _check(server.is_up, f"the server did not start: {server.said}")
         after = _read(client, "kept")
         _check_same(before, after)
         size = client.server_info()["live"].current_size
-        _check(not size, f"{size} items of the checkpoint that was not finished")
+        _check(not size, f"{size} items of the unfinished checkpoint")
         (said,) = [line for line in server.said.splitlines() if "not used" in line]
     return said.strip()
 
@@ -250,7 +250,7 @@ def _ask_for_checkpoint(client: Any) -> None:
 
 
 def damaged_checkpoint(folder: pathlib.Path) -> str:
-    """A server does not start from a checkpoint that has been cut short."""
+    """Checks that a server does not start from a truncated checkpoint."""
     from tfrl import replay_service as reverb
 
     server = server_command.ServerCommand(folder)
@@ -271,7 +271,7 @@ def damaged_checkpoint(folder: pathlib.Path) -> str:
 
 
 def _fill(client: Any) -> dict[int, _Item]:
-    """Fills the table "kept", and samples it; returns what it then holds."""
+    """Fills the table "kept" and samples it; returns its items."""
     with client.trajectory_writer(2) as writer:
         for i in range(_KEPT):
             writer.append({"number": np.int64(i)})
@@ -284,7 +284,7 @@ def _fill(client: Any) -> dict[int, _Item]:
 
 
 def _read(client: Any, table: str) -> dict[int, _Item]:
-    """Samples a table until each of its items has come; returns them by their keys."""
+    """Samples a table until each of its items has come; returns them by key."""
     items: dict[int, _Item] = {}
     size = client.server_info()[table].current_size
     deadline = time.monotonic() + _PATIENCE
@@ -300,7 +300,7 @@ def _read(client: Any, table: str) -> dict[int, _Item]:
 
 
 def _check_same(before: dict[int, _Item], after: dict[int, _Item]) -> None:
-    """Checks that nothing has been sampled between two readings, nor changed."""
+    """Checks that no item was sampled or changed between two readings."""
     left = {
         key: (item.number, item.priority, item.last) for key, item in before.items()
     }
@@ -323,7 +323,7 @@ def _check(is_right: bool, what: str) -> None:
 
 
 def main() -> int:
-    """Does it all; returns the status to exit with."""
+    """Runs all checks; returns the exit status."""
     failures = 0
     works: dict[str, Callable[..., str]] = {
         "writer killed in an episode": lambda _: killed_writer(),

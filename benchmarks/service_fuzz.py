@@ -1,11 +1,12 @@
-"""Messages that are none, sent to a replay server: it neither ends nor grows.
+"""Sends invalid messages to a replay server, which must neither end nor grow.
 
     python -m benchmarks.service_fuzz --messages=10000
 
-Messages of every kind are cut short, lengthened, changed in some bytes or in what their
-JSON says, sent in any order, or without a greeting; and lengths are announced that
-nothing follows. They go over gRPC and over the local socket, one half each. In between
-the server has to answer. It prints what came of it; the status is 1 if that is wrong.
+Messages of every kind are truncated, extended, changed in some bytes or in their JSON,
+sent in any order or without a greeting; and some lengths are announced without the
+message. Half of them go over gRPC, half over the local socket. Between them the server
+has to answer valid requests. It prints its measurements; the exit status is 1 if one is
+wrong.
 """
 
 from __future__ import annotations
@@ -38,20 +39,20 @@ _VALUES: tuple[Any, ...] = (
     [[0, 0, False]] * 300,
 )
 _DTYPES = ("int64", "uint64", "float64", "float32", "uint8", "bool", "complex128")
-_PATIENCE = 10.0  # Seconds for the server to answer a client that does as it should.
+_PATIENCE = 10.0  # Seconds for the server to answer a valid request.
 _LENGTH = struct.Struct("<I")
 
 
 @dataclasses.dataclass
 class Findings:
-    """What came of it.
+    """The measurements.
 
     Attributes:
-      sent: how many messages were.
-      longest: seconds that the server took to answer in between, at most.
-      grown: the bytes by which it grew, from a fifth of the messages on.
-      open_files: how many more it has open in the end.
-      alive: whether it still is.
+      sent: The number of messages sent.
+      longest: The longest time in seconds that the server took to answer.
+      grown: The bytes by which its memory grew after the first fifth of the messages.
+      open_files: The number of additional files that it has open at the end.
+      alive: Whether it is still running.
     """
 
     sent: int = 0
@@ -61,7 +62,7 @@ class Findings:
     alive: bool = True
 
     def faults(self) -> list[str]:
-        """What is wrong."""
+        """Returns a line for each fault."""
         checks = {
             "the server ended": self.alive,
             f"it took {self.longest:.1f} s to answer": self.longest < _PATIENCE,
@@ -72,7 +73,7 @@ class Findings:
 
 
 def make_server() -> reverb.Server:
-    """A server with something in its tables."""
+    """Starts a server with some items in its tables."""
     tables = [
         reverb.Table(
             name,
@@ -95,7 +96,7 @@ def make_server() -> reverb.Server:
 def fuzz(
     messages: int, seed: int = 0, say: Callable[[str], None] = lambda line: None
 ) -> Findings:
-    """Sends so many messages to a new server."""
+    """Sends `messages` invalid messages to a new server."""
     server = make_server()
     findings = Findings()
     rng = random.Random(seed)
@@ -127,7 +128,7 @@ def fuzz(
 
 
 def _look(findings: Findings, client: reverb.Client, pid: int) -> None:
-    """Has the server answer one who does as they should."""
+    """Sends the server a valid request, and measures the time to the answer."""
     started = time.monotonic()
     try:
         client.server_info(_PATIENCE)
@@ -146,13 +147,13 @@ class GrpcStreams:
         self._start = self._channel.stream_stream("/tfrl.Replay/Session")
 
     def greet(self) -> dict[str, Any]:
-        """What the server says of itself."""
+        """Returns the server's reply to a greeting."""
         hello = {"protocol": wire.PROTOCOL, "role": "control"}
         (message, *_) = self._start(iter([_joined(wire.HELLO, hello)]))
         return wire.decode(message).meta
 
     def send(self, messages: Sequence[bytes]) -> int:
-        """Sends messages, and takes whatever comes; returns how many."""
+        """Sends messages, and discards the answers; returns the number of messages."""
         with contextlib.suppress(grpc.RpcError):
             for _ in self._start(iter(messages), timeout=_PATIENCE):
                 pass
@@ -164,9 +165,9 @@ class GrpcStreams:
 
 
 class LocalStreams:
-    """Conversations over the local socket, each with a connection of its own.
+    """Conversations over the local socket, each on its own connection.
 
-    Some lie about a message's length, some leave at once, and some never end.
+    Some announce a wrong length, some close immediately, and some stay open.
     """
 
     def __init__(self, path: str, secret: str, rng: random.Random) -> None:
@@ -176,7 +177,7 @@ class LocalStreams:
         self._left_open: list[socket.socket] = []
 
     def send(self, messages: Sequence[bytes]) -> int:
-        """Sends messages, and takes whatever comes; returns how many."""
+        """Sends messages, and discards the answers; returns the number of messages."""
         connection = socket.socket(socket.AF_UNIX)
         connection.settimeout(_PATIENCE)
         connection.connect(self._path)
@@ -194,7 +195,7 @@ class LocalStreams:
         return len(messages)
 
     def close(self) -> None:
-        """Closes those that were left open."""
+        """Closes the connections that were left open."""
         for connection in self._left_open:
             connection.close()
 
@@ -206,7 +207,7 @@ class LocalStreams:
 
 
 def _conversation(rng: random.Random, hello: Mapping[str, Any]) -> Iterator[bytes]:
-    """A greeting, mostly, and messages, mostly wrong ones."""
+    """Yields a greeting in most cases, then messages, most of them invalid."""
     role = rng.choice(("control", "writer", "sampler"))
     greeting = {"protocol": wire.PROTOCOL, "role": role, **hello}
     if role == "writer":
@@ -220,7 +221,7 @@ def _conversation(rng: random.Random, hello: Mapping[str, Any]) -> Iterator[byte
 
 
 def _message(kind: int, rng: random.Random) -> bytes:
-    """A message of a kind, which one of the ways to spoil it has been tried on."""
+    """Returns a message of a kind, changed in one of several ways or not at all."""
     meta, arrays = _MESSAGES[kind]
     meta, arrays = copy.deepcopy(meta), list(arrays)
     way = rng.randrange(8)
@@ -252,7 +253,7 @@ def _message(kind: int, rng: random.Random) -> bytes:
 
 
 def _changed(value: Any, rng: random.Random) -> Any:
-    """A copy of what JSON can hold, of which something is changed or missing."""
+    """Returns a copy of a JSON value in which a part is changed or missing."""
     if isinstance(value, dict) and value and rng.random() < 0.9:
         key = rng.choice(list(value))
         if rng.random() < 0.15:
@@ -281,7 +282,7 @@ def _joined(kind: int, meta: Any, arrays: Sequence[np.ndarray] = ()) -> bytes:
 
 
 def _write_message() -> tuple[dict[str, Any], list[np.ndarray]]:
-    """Three steps, and two items of two."""
+    """Returns a message with three steps, and two items of two steps."""
     meta = {
         "schema": [["float32", [3], "x"], ["int64", [], "y"]],
         "keep": 1,
@@ -329,7 +330,7 @@ def _open_files(pid: int) -> int:
 
 
 def _settled(value: Callable[[], int]) -> int:
-    """A value that goes down, once it no longer does."""
+    """Returns a decreasing value once it is small, or after ten seconds."""
     for _ in range(20):
         if value() < 8:
             break
@@ -346,7 +347,7 @@ def _is_running(pid: int) -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs it; returns the status to exit with."""
+    """Runs the check; returns the exit status."""
     parser = check_command.parser("service_fuzz", __doc__)
     parser.add_argument("--messages", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)

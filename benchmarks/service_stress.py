@@ -1,12 +1,12 @@
-"""Writers and samplers at a replay server, all at once: nothing lost, torn or leaked.
+"""Checks that concurrent writers and samplers lose, tear and leak nothing.
 
     python -m benchmarks.service_stress --seconds=60
 
-Every writer and every sampler works on three tables at once: a queue, whose items each
-come out once; one whose limiter holds samples to so many for each insert; and one of
-images that evicts all the time. Half of them share memory with the server, the others
-go through gRPC. What a step holds tells which it is, so that steps that are torn or
-mixed up show. It prints what it counted, and ends with status 1 if something is wrong.
+Every writer and every sampler works on three tables at the same time: a queue, each of
+whose items is sampled once; a table whose limiter bounds the samples per insert; and a
+table of images that evicts all the time. Half of the processes share memory with the
+server, the others use gRPC. The contents of a step identify it, so that torn or mixed
+steps are found. It prints its counts; the exit status is 1 if something is wrong.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ _IMAGE = (84, 84)
 _LENGTH = 3
 _WORKER = "benchmarks.workers.stressing"
 _POLL = 0.1  # Seconds.
-_PATIENCE = 120.0  # Seconds for workers to end beyond what they were told to work.
+_PATIENCE = 120.0  # Seconds for workers to end after their working time.
 
 
 @dataclasses.dataclass
 class Findings:
-    """What came of it.
+    """The counts and measurements.
 
     Attributes:
-      written: items by table, as the writers counted them.
-      sampled: items by table, as the samplers counted them.
-      inserted: items by table, as the server counted them.
-      drawn: samples by table, as the server counted them.
-      queued: who wrote the queue's items and their numbers, as they came.
-      ratios: inserts x samples an insert - samples, as the server told in between.
-      held: the server's memory in bytes, in between.
-      grown: by how many bytes samplers grew since a third of their time.
+      written: The number of items in each table, counted by the writers.
+      sampled: The number of samples from each table, counted by the samplers.
+      inserted: The number of items in each table, counted by the server.
+      drawn: The number of samples from each table, counted by the server.
+      queued: The writer and number of each of the queue's items, as they arrived.
+      ratios: Values of inserts * samples per insert - samples, by the server's counts.
+      held: The server's memory in bytes, measured repeatedly.
+      grown: The bytes by which each sampler grew after a third of its time.
     """
 
     written: collections.Counter[str] = dataclasses.field(
@@ -63,7 +63,7 @@ class Findings:
     grown: list[int] = dataclasses.field(default_factory=list)
 
     def faults(self) -> list[str]:
-        """What is wrong."""
+        """Returns a line for each fault."""
         least = MIN_SIZE * SAMPLES_PER_INSERT - ERROR_BUFFER
         most = MIN_SIZE * SAMPLES_PER_INSERT + ERROR_BUFFER
         apart = [ratio for ratio in self.ratios if not least <= ratio <= most]
@@ -92,7 +92,7 @@ class Findings:
 
 
 def make_server() -> Any:
-    """The server and its tables."""
+    """Starts the server with its tables."""
     from tfrl import replay_service as reverb
 
     selectors, limiters = reverb.selectors, reverb.rate_limiters
@@ -123,17 +123,17 @@ def stress(
     dataset: bool = False,
     say: Callable[[str], None] = lambda line: None,
 ) -> Findings:
-    """Has them all work for so many seconds.
+    """Runs writers and samplers.
 
     Args:
-      seconds: how long writers write; samplers go on until all is sampled.
-      writers: how many processes write.
-      samplers: how many sample.
-      dataset: whether the first sampler takes images from a `TrajectoryDataset`.
-      say: takes lines for the reader.
+      seconds: How long writers write; samplers go on until the queue is empty.
+      writers: The number of writing processes.
+      samplers: The number of sampling processes.
+      dataset: Whether the first sampler takes images from a `TrajectoryDataset`.
+      say: Prints a line for the reader.
 
     Raises:
-      RuntimeError: if a worker fails, which it does at the first torn step.
+      RuntimeError: A worker fails, for example because of a torn step.
     """
     server = make_server()
     started: list[subprocess.Popen[str]] = []
@@ -255,7 +255,7 @@ def _signature(name: str) -> Any:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs it; returns the status to exit with."""
+    """Runs the check; returns the exit status."""
     parser = check_command.parser("service_stress", __doc__)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--writers", type=int, default=4)

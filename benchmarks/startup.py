@@ -1,8 +1,8 @@
-"""From the command to the first training step of `examples.train_dqn`.
+"""Measures the time to the first training step of `examples.train_dqn`.
 
     python -m benchmarks startup
 
-Beside it, in turn, TensorFlow's own import; and where the time goes.
+It is compared with TensorFlow's own import, and divided into its parts.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _OWN_IMPORT = "import of TensorFlow"
 
 
 def run(session: Session) -> None:
-    """Measures it."""
+    """Runs the benchmark."""
     rounds = 1 if session.quick else min(session.rounds, 5)
     imports, parts = [], []
     clock = session.clock
     try:
         if not session.quick:
-            _import_seconds(clock)  # Brings the files into the system's cache.
+            _import_seconds(clock)  # Loads the files into the system's cache.
         for _ in range(rounds):
             imports.append(_import_seconds(clock))
             parts.append(first_step(clock))
@@ -68,7 +68,7 @@ def run(session: Session) -> None:
 
 
 def first_step(clock: str) -> dict[str, float]:
-    """The seconds, "wall" or "cpu", of each part of `examples.train_dqn`'s start."""
+    """Returns the seconds, "wall" or "cpu", of each part of `train_dqn`'s start."""
     with tempfile.TemporaryDirectory() as folder:
         command = [
             *(sys.executable, "-m", "benchmarks.workers.first_step"),
@@ -96,7 +96,7 @@ def _import_seconds(clock: str) -> float:
 
 
 def _seconds(clock: str) -> float:
-    """The time, or that which the processes called have had of the processor."""
+    """Returns the time, or the processor time that the child processes have used."""
     times = os.times()
     return (
         times.children_user + times.children_system if clock == "cpu" else time.time()

@@ -1,10 +1,10 @@
-"""Many runs of DQN on native CartPole at once, beside one run after another.
+"""Compares many runs of DQN on native CartPole at once with one run.
 
     python -m benchmarks sweep
 
 The settings are those of `benchmarks.dqn`, with one environment and a buffer of 10,000
-frames a run; compilation is left out on both sides. The runs at once are evaluated,
-too, at the end of each window.
+frames per run. No window includes compilation. The runs of a sweep are also evaluated
+at the end of each window.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from benchmarks.measurement import Contender, Group, Session
 
 
 def groups(quick: bool) -> Iterator[Group]:
-    """One group, of numbers of runs."""
+    """Yields one group, with a contender for each number of runs."""
     one = Contender("one run", "tfrl", "compiled", {"envs": 1, "capacity": 10_000})
     many = tuple(
         Contender(f"{runs} runs at once", "tfrl", "sweep", {"runs": runs})
@@ -27,7 +27,7 @@ def groups(quick: bool) -> Iterator[Group]:
 
 
 def run(session: Session) -> None:
-    """Measures it."""
+    """Runs the benchmark."""
     session.measure("sweep", groups(session.quick))
 
 

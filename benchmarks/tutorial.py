@@ -1,10 +1,11 @@
-"""The tutorial's own loop in Python, beside TF-Agents' same lines.
+"""Runs the tutorial's loop in Python, by the same lines on tfrl and on TF-Agents.
 
     python -m benchmarks tutorial
 
-"as written" is `driver.run()`, `next(iterator)` and `agent.train` under
-`common.function`; "two calls" has the driver under `common.function`, too, and `next`
-within the call that trains, as TF-Agents' examples; "one call" makes one of all.
+"as written" calls `driver.run()`, `next(iterator)`, and `agent.train` under
+`common.function`; "two calls" also has the driver under `common.function`, and calls
+`next` inside the call that trains, as TF-Agents' examples do; "one call" does
+everything in one call.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ GROUP = Group(
 
 
 def run(session: Session) -> None:
-    """Measures it."""
+    """Runs the benchmark."""
     session.measure("tutorial", [GROUP])
 
 

@@ -1,10 +1,11 @@
-"""How soon a failed worker is an error, and how long workers outlive their parent.
+"""Measures the time from a worker's failure to the error, and how workers end.
 
     python -m benchmarks worker_failures
 
-Each line is what happened to one worker of a `ParallelPyEnvironment` of two, the time
-from the failure (for a hanging one: from the call) to the error, and the error's kind
-and first line.
+Each line names the failure of one worker of a `ParallelPyEnvironment` of two, the time
+from the failure (for a hanging worker: from the call) to the error, and the error's
+type and first line. The last lines give the time for which workers outlive their
+parent.
 """
 
 import os
@@ -36,18 +37,18 @@ time.sleep(1_000)
 
 
 class Faulty(py_environment.PyEnvironment):
-    """Steps as it is told: 0 goes on, 1 raises, 2 hangs, 3 hangs in a busy loop."""
+    """An environment with the actions: 0 steps, 1 raises, 2 sleeps, 3 loops forever."""
 
     def observation_spec(self) -> array_spec.ArraySpec:
-        """One number."""
+        """Returns the spec of one number."""
         return array_spec.ArraySpec((), np.float32, "observation")
 
     def action_spec(self) -> array_spec.BoundedArraySpec:
-        """What to do."""
+        """Returns the spec of the actions."""
         return array_spec.BoundedArraySpec((), np.int32, 0, 3, "action")
 
     def pid(self) -> int:
-        """The process in which it runs."""
+        """Returns the id of the process in which it runs."""
         return os.getpid()
 
     def _reset(self) -> ts.TimeStep:
@@ -64,14 +65,14 @@ class Faulty(py_environment.PyEnvironment):
 
 
 def make_environment() -> parallel_py_environment.ParallelPyEnvironment:
-    """Two of them, each in a process."""
+    """Makes two of them, each in its own process."""
     return parallel_py_environment.ParallelPyEnvironment(
         [Faulty, Faulty], step_timeout=_STEP_TIMEOUT
     )
 
 
 def worker_fails(say: Callable[[str], None], action: int, kill: bool) -> None:
-    """Lets worker 1 fail in a step, and says when and how that became an error."""
+    """Makes worker 1 fail in a step; prints the time to the error, and the error."""
     environment = make_environment()
     environment.reset()
     environment.step(np.array([0, 0], np.int32))
@@ -92,7 +93,7 @@ def worker_fails(say: Callable[[str], None], action: int, kill: bool) -> None:
 
 
 def parent_dies(say: Callable[[str], None], name: str, then: str) -> None:
-    """Kills a parent by -9, and says for how long its workers outlive it."""
+    """Kills a parent by SIGKILL; prints for how long its workers outlive it."""
     parent = subprocess.Popen(
         [sys.executable, "-c", _PARENT.format(then=then)],
         stdout=subprocess.PIPE,
@@ -101,7 +102,7 @@ def parent_dies(say: Callable[[str], None], name: str, then: str) -> None:
     )
     assert parent.stdout is not None
     pids = [int(pid) for pid in parent.stdout.readline().split()]
-    time.sleep(0.5)  # Until the workers are in what they are to do.
+    time.sleep(0.5)  # Until the workers are inside the step.
     parent.kill()
     start = time.perf_counter()
     while any(_is_running(pid) for pid in pids):
@@ -112,14 +113,14 @@ def parent_dies(say: Callable[[str], None], name: str, then: str) -> None:
 
 
 def _is_running(pid: int) -> bool:
-    """Whether a process is there and is no zombie, which its new parent may forget."""
+    """Returns whether a process is running; a zombie counts as ended."""
     ps = ["ps", "-o", "stat=", "-p", str(pid)]
     state = subprocess.run(ps, capture_output=True, text=True).stdout.strip()
     return bool(state) and not state.startswith("Z")
 
 
 def run(session: Session) -> None:
-    """Measures every failure once."""
+    """Measures each failure once."""
     worker_fails(session.say, 0, kill=True)
     worker_fails(session.say, 1, kill=False)
     worker_fails(session.say, 2, kill=False)

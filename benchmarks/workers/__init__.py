@@ -1,5 +1,5 @@
-"""The processes that are measured, one for each system.
+"""The measured processes, one for each system.
 
-Those of the peers run in the peers' own Python environments: they import nothing of
-tfrl, and of this package only `serving`, which needs the standard library alone.
+The workers of peers run in the peers' own Python environments. They import only modules
+that do not need tfrl, such as `serving`, which needs only the standard library.
 """

@@ -1,8 +1,8 @@
 """Runs `examples.train_dqn` up to the end of its first training step.
 
-Takes "wall" or "cpu" and the example's flags, and prints a line of JSON: when this file
-was reached, and then the end of each part, in seconds since the epoch or of the
-processor, and the seconds within some of them.
+Its arguments are "wall" or "cpu", and the example's flags. It prints a line of JSON:
+"marks" has the time at which this file was reached and the end of each part, in seconds
+since the epoch or of processor time; "within" has the seconds in some of the parts.
 """
 
 import functools
@@ -17,7 +17,7 @@ _REACHED = _clock()
 
 
 def main() -> None:
-    """Runs the example; ends the process once it has trained a step."""
+    """Runs the example; ends the process after its first training step."""
     import examples  # noqa: F401  Imports TensorFlow.
 
     tensorflow_imported = _clock()

@@ -1,4 +1,4 @@
-"""What a loop cannot be faster than: its parts alone, each at its leanest."""
+"""Lower bounds of a loop's time: each of its parts alone, in its fastest form."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import gymnasium
 import numpy as np
 import tensorflow as tf
 
-import examples  # noqa: F401  Sets TensorFlow up as for tfrl.
+import examples  # noqa: F401  Sets up TensorFlow as for tfrl.
 from benchmarks.workers import memory, serving
 
 
 def gymnasium_step(envs: int = 1) -> serving.Task:
-    """CartPole alone, in Python."""
+    """Makes steps of CartPole alone, in Python."""
     members = [gymnasium.make("CartPole-v1").unwrapped for _ in range(envs)]
     for member in members:
         member.reset(seed=0)
@@ -30,7 +30,7 @@ def gymnasium_step(envs: int = 1) -> serving.Task:
 
 
 def numpy_function() -> serving.Task:
-    """A call from a loop in a graph to Python and back."""
+    """Makes calls from a loop in a graph to Python and back."""
     nothing = np.zeros(4, np.float32)
 
     @tf.function
@@ -50,13 +50,13 @@ def numpy_function() -> serving.Task:
 
 
 def function_call() -> serving.Task:
-    """A call of a `tf.function` from Python, of one tensor."""
+    """Makes calls of a `tf.function` of one tensor from Python."""
     call, one = tf.function(lambda x: x + 1), tf.constant(1)
     return _repeated(lambda: call(one))
 
 
 def matrix_products() -> serving.Task:
-    """An iteration of DQN in NumPy: act, both networks' values, gradients."""
+    """Makes an iteration of DQN in NumPy: act, both networks' values, gradients."""
     rng = np.random.default_rng(0)
     one, batch, hidden, out, gradient = (
         rng.standard_normal(shape, np.float32)
@@ -75,7 +75,7 @@ def matrix_products() -> serving.Task:
 
 
 def numpy_images(what: str, capacity: int) -> serving.Task:
-    """NumPy's own indexing of 84x84x4 bytes: a row written, or 64 pairs read."""
+    """Makes NumPy's indexing of 84x84x4 bytes: a row written, or 64 pairs read."""
     frames, facts = _images(capacity)
     frame = np.ones((84, 84, 4), np.uint8)
     rng = np.random.default_rng(0)

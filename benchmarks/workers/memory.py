@@ -1,4 +1,4 @@
-"""How much memory something takes, where the system tells (Linux)."""
+"""Measures memory on systems that report it (Linux)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _MEMINFO = pathlib.Path("/proc/meminfo")
 
 
 class Watch:
-    """Within it, the memory of this process is watched."""
+    """Measures the growth of this process' memory within a `with` block."""
 
     def __enter__(self) -> Watch:
         gc.collect()
         self._before = resident()
         with contextlib.suppress(OSError):
-            _CLEAR.write_text("5")  # Sets the peak to what is taken now.
+            _CLEAR.write_text("5")  # Sets the peak to the present memory.
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -30,7 +30,7 @@ class Watch:
         self._after = resident()
 
     def facts(self, raw: int) -> dict[str, Any]:
-        """The growth against the raw size of what is held; nothing if unknown."""
+        """Returns the growth and the raw size of the data; empty if it is unknown."""
         if not self._before:
             return {}
         return {
@@ -41,15 +41,15 @@ class Watch:
 
 
 def resident() -> int:
-    """The memory of this process in bytes, or 0 where it cannot be told."""
+    """Returns the memory of this process in bytes, or 0 if it is unknown."""
     return _kilobytes(_STATUS, "VmRSS:") * 1024
 
 
 def held(process: int) -> int:
-    """What a process and those it started hold in bytes, or 0 where it cannot be told.
+    """Returns the bytes that a process and its descendants hold, or 0 if unknown.
 
-    That is memory of their own, and files without a name, which they share with others:
-    each counts once, with all that is set apart for it, used or not.
+    They are private memory, and unlinked files, which are shared with other processes:
+    each file counts once, with all the blocks allocated for it, used or not.
     """
     own, shared = 0, {}
     for one in _family(process):
@@ -64,12 +64,12 @@ def held(process: int) -> int:
 
 
 def available() -> int:
-    """The memory that is free for use in bytes, or 0 where it cannot be told."""
+    """Returns the available memory in bytes, or 0 if it is unknown."""
     return _kilobytes(_MEMINFO, "MemAvailable:") * 1024
 
 
 def _family(process: int) -> list[int]:
-    """A process and those that come from it."""
+    """Returns a process and its descendants."""
     family, parents = [process], {}
     for path in _PROC.glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
-"""A replay server, its writers and its samplers, by Reverb's names.
+"""The tasks of a replay server, its writers and its samplers, in Reverb's API.
 
-The same lines measure Reverb and `tfrl.replay_service`: what differs is the package,
-which `with_reverb` and `with_replay_service` give.
+The same code measures Reverb and `tfrl.replay_service`; `with_reverb` and
+`with_replay_service` pass the package.
 """
 
 from __future__ import annotations
@@ -16,24 +16,25 @@ import tensorflow as tf
 from benchmarks.workers import serving
 
 _SIDE = 84
-_STEPS = 64  # Different ones, which are repeated.
-_READY = 12  # Batches, more than are in flight, in streams and in `prefetch`.
-# From a kind of items to the number of steps in one.
+_STEPS = 64  # Different steps; writers repeat them.
+_READY = 12  # Batches; more than streams and `prefetch` have in flight.
+# The number of steps in an item, by the kind of items.
 LENGTHS = {"small": 2, "stacks": 2, "frames": 5}
 
 
 class Tasks:
-    """What the workers of a replay service do.
-
-    Args:
-      package: `reverb` or `tfrl.replay_service`.
-    """
+    """The tasks of a replay service's workers."""
 
     def __init__(self, package: types.ModuleType) -> None:
+        """Takes the package to measure.
+
+        Args:
+          package: `reverb` or `tfrl.replay_service`.
+        """
         self._reverb = package
 
     def makers(self) -> dict[str, Callable[..., serving.Task]]:
-        """The tasks by name."""
+        """Returns the functions that make the tasks, by name."""
         return {
             "server": self.server,
             "write": self.write,
@@ -43,7 +44,7 @@ class Tasks:
         }
 
     def server(self, tables: dict[str, dict[str, Any]]) -> serving.Task:
-        """Serves tables of a kind, a selector and a size each."""
+        """Makes a server with tables, each with a kind, a selector and a size."""
         made = [self._table(name, **options) for name, options in tables.items()]
         server = self._reverb.Server(made, port=None)
 
@@ -55,14 +56,15 @@ class Tasks:
     def write(
         self, address: str, table: str, kind: str, flush: int | None, noise: bool
     ) -> serving.Task:
-        """Writes items through the trajectory writer.
+        """Makes a task that writes items through the trajectory writer.
 
         Args:
-          address: of the server.
-          table: that the items go to.
-          kind: of `LENGTHS`.
-          flush: how many items may be on the way; None flushes only at the end.
-          noise: whether images hold noise instead of something that moves.
+          address: The server's address.
+          table: The table that the items go to.
+          kind: A kind of `LENGTHS`.
+          flush: The number of items that may be in flight; None flushes only at the
+            end.
+          noise: Whether images hold noise instead of a moving block.
         """
         client = self._reverb.Client(address)
         steps, length = _steps(kind, noise), LENGTHS[kind]
@@ -82,7 +84,7 @@ class Tasks:
         return serving.Task(run, facts)
 
     def sample(self, address: str, table: str, batch: int) -> serving.Task:
-        """Takes batches out of a dataset."""
+        """Makes a task that takes batches from a dataset."""
         dataset = self._reverb.TrajectoryDataset.from_table_signature(
             address,
             table,
@@ -92,7 +94,7 @@ class Tasks:
         iterator = iter(dataset.batch(batch).prefetch(2))
 
         def prepare() -> None:
-            # Batches have been made ready while nothing was measured.
+            # Discards the batches that were prepared before the measurement.
             for _ in range(_READY):
                 next(iterator)
 
@@ -105,7 +107,7 @@ class Tasks:
         return serving.Task(run, prepare=prepare)
 
     def generate(self, address: str, table: str, items: int) -> serving.Task:
-        """Calls `client.sample` for so many items at a time; 0: for all in one call."""
+        """Makes calls of `client.sample` for `items` items; 0 takes all in one call."""
         client = self._reverb.Client(address)
 
         def run(count: int) -> dict[str, int]:
@@ -119,7 +121,7 @@ class Tasks:
         return serving.Task(run)
 
     def mutate(self, address: str, table: str, keys: int) -> serving.Task:
-        """Sets the priorities of some items, again and again."""
+        """Makes calls that set the priorities of `keys` items."""
         client = self._reverb.Client(address)
         drawn = client.sample(table, keys, emit_timesteps=False)
         updates = {int(sample.info.key): 2.0 for sample in drawn}
@@ -145,7 +147,7 @@ class Tasks:
 
 
 def serve(package: types.ModuleType, versions: Sequence[str]) -> None:
-    """Answers requests for these tasks; see `serving`."""
+    """Answers requests for these tasks (see `serving`)."""
     serving.serve(Tasks(package).makers(), versions)
 
 
@@ -175,7 +177,7 @@ def _steps(kind: str, noise: bool) -> list[dict[str, Any]]:
 
 
 def _moving(rng: np.random.Generator, depth: int) -> np.ndarray:
-    """A block that moves over a background, as things do in games."""
+    """Returns images of a block that moves over a background, as in games."""
     background = rng.integers(0, 255, (_SIDE, _SIDE), np.uint8)
     frames = np.repeat(background[None], _STEPS + depth - 1, 0)
     for i, frame in enumerate(frames):
@@ -185,7 +187,7 @@ def _moving(rng: np.random.Generator, depth: int) -> np.ndarray:
 
 
 def _item(history: Any, length: int) -> dict[str, Any]:
-    """Its observations are of all steps, what else there is of two."""
+    """Returns an item: observations of all its steps, other columns of two steps."""
     return {
         name: column[-length:] if name == "observation" else column[-2:]
         for name, column in history.items()

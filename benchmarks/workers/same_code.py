@@ -1,6 +1,6 @@
-"""What runs line by line the same on tfrl and on TF-Agents, which share these names.
+"""Tasks that run the same code on tfrl and on TF-Agents, which share these names.
 
-Imports TensorFlow alone; a worker hands its own library's objects in.
+It imports TensorFlow only; a worker passes the objects of its own library.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ def tutorial_loop(
     function: Callable[..., Any],
     calls: str,
 ) -> serving.Task:
-    """The tutorial's loop in Python: collect a step, take a batch, train.
+    """Makes the tutorial's loop in Python: collect a step, sample a batch, train.
 
     Args:
-      environment: the environment of the driver.
-      driver: the collecting driver.
-      iterator: of the buffer's dataset.
-      agent: the agent.
-      function: the library's `common.function`.
-      calls: "as written" has `train` under `common.function`, as the tutorial; "two"
-        has the driver's `run`, and `next` with `train`, as TF-Agents' examples; "one"
-        makes one call an iteration.
+      environment: The environment of the driver.
+      driver: The collecting driver.
+      iterator: The iterator of the buffer's dataset.
+      agent: The agent.
+      function: The library's `common.function`.
+      calls: "as written" has `train` under `common.function`, as in the tutorial; "two"
+        has one function for the driver's `run`, and one for `next` and `train`, as in
+        TF-Agents' examples; "one" makes one call per iteration.
     """
     policy_state = agent.collect_policy.get_initial_state(environment.batch_size)
     position = [environment.reset(), policy_state]
@@ -84,15 +84,15 @@ def tutorial_loop(
 def buffer_task(
     make_buffer: Callable[..., Any], what: str, capacity: int, image: bool
 ) -> serving.Task:
-    """One of a buffer's operations, on a full buffer.
+    """Makes one of a buffer's operations, on a full buffer.
 
     Args:
-      make_buffer: the class, of `data_spec, batch_size, max_length`.
-      what: "add" or "sample", each a call; "add, in a loop" or "sample, in a loop",
-        in a loop in a graph; the same with ", compiled" if XLA compiles it; or "next",
-        of the buffer's dataset.
-      capacity: frames in the buffer.
-      image: frames of 84x84x4 bytes rather than a transition of CartPole's.
+      make_buffer: The class; it takes `data_spec, batch_size, max_length`.
+      what: "add" or "sample" makes one call per operation; "add, in a loop" and
+        "sample, in a loop" repeat it in a loop in a graph; with ", compiled" XLA
+        compiles that graph; "next" takes a batch from the buffer's dataset.
+      capacity: The number of frames in the buffer.
+      image: Whether frames are 84x84x4 bytes instead of transitions of CartPole.
     """
     buffer, facts = _full_buffer(make_buffer, capacity, image)
     frame = _frame(buffer.data_spec)
@@ -106,7 +106,7 @@ def buffer_task(
         return items
 
     def in_a_loop(operation: Callable[[], Any]) -> Any:
-        # What is drawn is carried on, or TensorFlow would not draw it.
+        # The loop carries the sample; otherwise TensorFlow would prune the sampling.
         _, last = tf.while_loop(
             lambda i, _: i < _IN_ONE_CALL,
             lambda i, _: (i + 1, operation()),
@@ -131,15 +131,15 @@ def buffer_task(
 def _full_buffer(
     make_buffer: Callable[..., Any], capacity: int, image: bool
 ) -> tuple[Any, dict[str, Any]]:
-    """A buffer, and the memory it takes; one for all that is done with it."""
+    """Returns a buffer and its memory; all operations share one buffer."""
     spec = _image_spec() if image else _transition_spec()
     leaves = tf.nest.flatten(spec)
     raw = capacity * sum(leaf.shape.num_elements() * leaf.dtype.size for leaf in leaves)
     make_buffer(data_spec=spec, batch_size=1, max_length=10)  # Starts TensorFlow.
     with memory.Watch() as watch:
         buffer = make_buffer(data_spec=spec, batch_size=1, max_length=capacity)
-    # All frames count as written, as the zeros that they are: to write a million of
-    # them one by one would take minutes.
+    # Marks all frames as written, with zeros in them: writing a million of them one by
+    # one would take minutes.
     (head,) = (v for v in buffer.variables() if "last_id" in v.name)
     head.assign(capacity - 1)
     return buffer, watch.facts(raw)
@@ -152,7 +152,7 @@ def _frame(spec: Any) -> Any:
 
 
 def _transition_spec() -> dict[str, Any]:
-    """What a step of DQN on CartPole stores."""
+    """Returns the spec of a frame of DQN on CartPole."""
     leaves = {
         "step_type": ((), tf.int32),
         "observation": ((4,), tf.float32),

@@ -1,14 +1,13 @@
-"""A worker's side of the protocol: it makes tasks, and runs them when it is asked to.
+"""The worker's side of the protocol: makes tasks, and runs them on request.
 
-Requests come as lines of JSON on standard input, each is answered by one line on
-standard output; between them the worker sleeps. It begins with a line of its own:
+Each request is a line of JSON on standard input, and each answer is a line on standard
+output; the worker sleeps between requests. Before the first request it writes a line:
 
     {"ready": {"python": "3.11.9", ...}}
     -> {"make": "dqn", "settings": {"envs": 8}}    <- {"made": 0, "facts": {}}
     -> {"run": 0, "count": 2000}                   <- {"seconds": 1.9, "counts": ...}
 
-A request that fails is answered by `{"error": ...}`, the
-end of its traceback.
+The answer to a request that fails is `{"error": ...}`, the end of its traceback.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from typing import Any, NamedTuple
 
 
 class Task(NamedTuple):
-    """Something to be measured.
+    """A piece of work to measure.
 
     Attributes:
-      run: does about as many iterations as it is told, waits for their end, and says
-        how many of what it did: `{"iterations": 2000, "environment steps": 16000}`.
-      facts: what else there is to know, such as the memory it takes.
-      prepare: is called before each run, and is not measured.
+      run: Does about the given number of iterations, waits for their end, and returns
+        the counts by unit: `{"iterations": 2000, "environment steps": 16000}`.
+      facts: Other facts, such as the memory that it takes.
+      prepare: Is called before each run, and is not measured.
     """
 
     run: Callable[[int], dict[str, int]]
@@ -47,9 +46,9 @@ def serve(
     """Answers requests until standard input ends, then ends the process.
 
     Args:
-      makers: from the names of tasks to what makes them, given the settings.
-      packages: the distributions whose versions are to be told.
-      facts: what else to tell, such as numbers of threads.
+      makers: Functions that make a task from settings, by the tasks' names.
+      packages: The distributions whose versions are reported.
+      facts: Other facts to report, such as numbers of threads.
     """
     answers = _take_standard_output()
     tasks: list[Task] = []
@@ -62,7 +61,7 @@ def serve(
         except Exception as error:
             answer = {"error": "".join(traceback.format_exception(error)[-2:])}
         _write(answers, answer)
-    # Some peers leave servers and threads behind that would hold up an ordinary end.
+    # Servers and threads of some peers would block an ordinary exit.
     os._exit(0)
 
 
@@ -85,7 +84,7 @@ def _answer(
 
 
 def _take_standard_output() -> Any:
-    """Keeps standard output for answers; what else is printed goes to the errors."""
+    """Reserves standard output for answers; other output goes to standard error."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     return answers

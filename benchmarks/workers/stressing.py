@@ -1,8 +1,8 @@
-"""Writers and samplers whose every item tells where it comes from.
+"""Writers and samplers of items whose contents identify them.
 
     python -m benchmarks.workers.stressing '{"role": "writer", ...}'
 
-Each prints a line of JSON at its end. A writer works for so many seconds, a sampler
+Each prints a line of JSON at its end. A writer works for the given seconds, a sampler
 until its standard input ends.
 """
 
@@ -31,7 +31,7 @@ _POLL, _LAST = 0.2, 1.0  # Seconds to wait for samples, and for the last ones.
 
 
 def step(writer: int, number: int, table: str) -> dict[str, np.ndarray]:
-    """A step that can be told from all others, and from the halves of two."""
+    """Makes a step that differs from all others, and from a mixture of two."""
     made = {
         "writer": np.int64(writer),
         "number": np.int64(number),
@@ -56,7 +56,7 @@ def check(columns: dict[str, np.ndarray]) -> None:
     """Checks a batch of items, `[n, LENGTH, ...]` each.
 
     Raises:
-      AssertionError: if one is not of successive steps of one writer, or is torn.
+      AssertionError: An item's steps are not successive, of several writers, or torn.
     """
     writer, number = columns["writer"], columns["number"]
     assert np.all(writer == writer[:, :1]), f"of several writers: {writer}"
@@ -67,7 +67,7 @@ def check(columns: dict[str, np.ndarray]) -> None:
 
 
 def write(address: str, writer: int, table: str, seconds: float) -> int:
-    """Writes for so long; returns how many items."""
+    """Writes for `seconds`; returns the number of items."""
     client = reverb.Client(address)
     count = 0
     end = time.monotonic() + seconds
@@ -92,7 +92,7 @@ def write(address: str, writer: int, table: str, seconds: float) -> int:
 def batches(
     address: str, table: str, stopping: threading.Event
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Batches of a table's items, until told to stop and nothing comes any more."""
+    """Yields batches of a table's items, until `stopping` is set and no more arrive."""
     names = sorted(step(0, 0, table))
     stream = sampler.SampleStream(address, table, max_in_flight=64)
     try:
@@ -110,7 +110,7 @@ def batches(
 def dataset_batches(
     address: str, table: str, stopping: threading.Event
 ) -> Iterator[dict[str, np.ndarray]]:
-    """The same, by a dataset."""
+    """Yields batches of a table's items from a dataset, until `stopping` is set."""
     dataset = reverb.TrajectoryDataset.from_table_signature(
         address, table, max_in_flight_samples_per_worker=64
     )
@@ -121,7 +121,7 @@ def dataset_batches(
 
 
 def work_as_writer(address: str, number: int, seconds: float) -> dict[str, Any]:
-    """Writes to all tables at once; tells how many items each was given."""
+    """Writes to all tables at the same time; returns the number of items for each."""
     counts: dict[str, int] = {}
 
     def run(table: str) -> None:
@@ -132,7 +132,7 @@ def work_as_writer(address: str, number: int, seconds: float) -> dict[str, Any]:
 
 
 def work_as_sampler(address: str, dataset: bool) -> dict[str, Any]:
-    """Samples all tables at once; tells how many items came, and all of the queue's."""
+    """Samples all tables at the same time; returns counts and the queue's items."""
     stopping = threading.Event()
     counts: collections.Counter[str] = collections.Counter()
     queued: list[list[int]] = []
@@ -167,7 +167,7 @@ def _all_at_once(jobs: dict[str, Callable[[], None]]) -> None:
     """Runs jobs, each in a thread.
 
     Raises:
-      RuntimeError: if one failed.
+      RuntimeError: A job failed.
     """
     failures: dict[str, BaseException] = {}
 

@@ -1,4 +1,4 @@
-"""DQN on gymnax's CartPole as PureJaxRL writes it: all in one `lax.scan`."""
+"""Measures DQN on gymnax's CartPole in one `lax.scan`, as PureJaxRL writes it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class _Dqn:
             key,
             jnp.int32(0),
         )
-        # What is donated must not lie twice in the carry.
+        # An array that is donated must not occur twice in the carry.
         return jax.tree_util.tree_map(lambda x: jnp.array(x, copy=True), carry)
 
     def _iteration(self, carry: _Carry, _: None) -> tuple[_Carry, Any]:
@@ -123,7 +123,7 @@ class _Dqn:
 
 
 def dqn(envs: int, capacity: int = 100_000) -> serving.Task:
-    """The loop; a call is about a sixth of a second long."""
+    """Makes the loop; a call takes about a sixth of a second."""
     length = max(200, 4000 * 16 // (16 + envs))
     loop = _Dqn(envs, capacity, length)
     carry = loop.start()

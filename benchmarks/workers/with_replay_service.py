@@ -1,4 +1,4 @@
-"""tfrl's replay service, by Reverb's names."""
+"""Measures tfrl's replay service."""
 
 from __future__ import annotations
 

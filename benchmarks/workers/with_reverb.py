@@ -1,4 +1,4 @@
-"""Reverb 0.14, in the Python environment of TF-Agents."""
+"""Measures Reverb 0.14, in the Python environment of TF-Agents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TF-Agents 0.19, in its own Python environment, as its examples set it up."""
+"""Measures TF-Agents 0.19, in its own Python environment, set up as its examples."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _Buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer
 
 
 def dqn(envs: int) -> serving.Task:
-    """The loop of its DQN example: two calls an iteration."""
+    """Makes the loop of its DQN example: two calls per iteration."""
     return _dqn_loop(envs, "two")
 
 
 def tutorial(calls: str) -> serving.Task:
-    """The tutorial's loop in Python."""
+    """Makes the tutorial's loop in Python."""
     return _dqn_loop(1, calls)
 
 
 def reinforce(policy: str) -> serving.Task:
-    """The loop of its REINFORCE tutorial.
+    """Makes the loop of its REINFORCE tutorial.
 
-    With `policy` "as written" each iteration wraps the policy anew, as there, and so
-    traces it anew; with "kept" it is wrapped once.
+    With `policy` "as written" each iteration wraps the policy again, as the tutorial
+    does, and so traces it again; with "kept" it is wrapped once.
     """
     import reverb
     from tf_agents.replay_buffers import reverb_replay_buffer, reverb_utils
@@ -93,7 +93,7 @@ def reinforce(policy: str) -> serving.Task:
 
 
 def buffer(**settings: Any) -> serving.Task:
-    """The replay buffer alone."""
+    """Makes an operation of the replay buffer alone."""
     return same_code.buffer_task(_Buffer, **settings)
 
 

@@ -1,4 +1,4 @@
-"""tfrl's loops and buffer, set up as its examples are."""
+"""Measures tfrl's loops and buffer, set up as its examples."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _Buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer
 
 
 def dqn(envs: int, **options: Any) -> serving.Task:
-    """The fused loop on Gymnasium's CartPole; the options are `OffPolicyLoop`'s."""
+    """Makes the fused loop on Gymnasium's CartPole, with options of `OffPolicyLoop`."""
     environment = cli.make_environment("CartPole-v1", envs, 0)
     return _off_policy(environment, 100_000, **options)
 
 
 def compiled(envs: int, capacity: int) -> serving.Task:
-    """The whole loop as one XLA program, on the native CartPole."""
+    """Makes the whole loop as one XLA program, on the native CartPole."""
     from tfrl.environments import native
 
     environment = native.load("CartPole-v1", batch_size=envs, seed=0)
@@ -37,7 +37,7 @@ def compiled(envs: int, capacity: int) -> serving.Task:
 
 
 def sweep(runs: int) -> serving.Task:
-    """Many such loops at once, one environment each."""
+    """Makes many such loops in one program, one environment each."""
     from tfrl.environments import native
 
     def make_loop(seed: int) -> train.OffPolicyLoop:
@@ -56,7 +56,7 @@ def sweep(runs: int) -> serving.Task:
 
 
 def tutorial(calls: str) -> serving.Task:
-    """The tutorial's loop in Python."""
+    """Makes the tutorial's loop in Python."""
     environment = cli.make_environment("CartPole-v1", 1, 0)
     agent = _dqn_agent(environment)
     buffer = _Buffer(agent.collect_data_spec, batch_size=1, max_length=100_000)
@@ -78,7 +78,7 @@ def tutorial(calls: str) -> serving.Task:
 
 
 def reinforce(native: bool = False, jit_compile: bool = False) -> serving.Task:
-    """REINFORCE with the settings of `examples.train_reinforce`."""
+    """Makes REINFORCE with the settings of `examples.train_reinforce`."""
     config = reinforce_config.get_config()
     if native:
         from tfrl.environments import native as native_environments
@@ -103,7 +103,7 @@ def reinforce(native: bool = False, jit_compile: bool = False) -> serving.Task:
 
 
 def buffer(**settings: Any) -> serving.Task:
-    """The replay buffer alone."""
+    """Makes an operation of the replay buffer alone."""
     return same_code.buffer_task(_Buffer, **settings)
 
 

@@ -1,4 +1,4 @@
-"""Stable-Baselines3's DQN, and CleanRL's loop, on PyTorch with one thread."""
+"""Measures Stable-Baselines3's DQN and CleanRL's loop, on PyTorch with one thread."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CAPACITY = 100_000
 
 
 def stable_baselines3_dqn() -> serving.Task:
-    """`stable_baselines3.DQN`."""
+    """Makes `stable_baselines3.DQN`."""
     model = stable_baselines3.DQN(
         "MlpPolicy",
         "CartPole-v1",
@@ -44,9 +44,10 @@ def stable_baselines3_dqn() -> serving.Task:
 
 
 def cleanrl_dqn() -> serving.Task:
-    """The loop of CleanRL's dqn.py: a vector environment of one, and NumPy storage.
+    """Makes the loop of CleanRL's dqn.py: one vector environment, and NumPy storage.
 
-    Its target network is copied every 500 steps, as there, which is the cheaper way.
+    As there, the target network is copied every 500 steps, which costs less than the
+    other contenders' updates.
     """
     loop = _CleanRL()
     loop.run(1000)
@@ -71,7 +72,7 @@ class _CleanRL:
         self._observation, _ = self._envs.reset(seed=0)
 
     def run(self, count: int) -> dict[str, int]:
-        """Steps and, once there is enough to learn from, trains after each."""
+        """Collects steps, and trains after each once there is enough experience."""
         for _ in range(count):
             self._collect()
             if self._step > 200:

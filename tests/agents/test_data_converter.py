@@ -1,4 +1,4 @@
-"""Experience of every form against the one that an agent asks for."""
+"""Experience of every form is converted to the form that an agent needs."""
 
 import collections
 

@@ -1,4 +1,4 @@
-"""What every agent does by itself: specs, checks, its counter, its variables."""
+"""The base class of agents: specs, checks, the counter, variables."""
 
 import keras
 import numpy as np

@@ -1,4 +1,4 @@
-"""Two checkouts beside each other: intervals, verdicts, and what is shown of them."""
+"""Comparison of two checkouts: intervals, verdicts, and their display."""
 
 import csv
 import math

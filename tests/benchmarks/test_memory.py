@@ -1,4 +1,4 @@
-"""What a process and those that it started hold."""
+"""The memory that a process and its descendants hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What code learns about the program it is traced for."""
+"""How code finds out which program it is traced for."""
 
 import pytest
 import tensorflow as tf

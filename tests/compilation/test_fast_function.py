@@ -1,4 +1,4 @@
-"""Functions that find their trace in less time do the same as `tf.function`."""
+"""Fast functions give the results of `tf.function`."""
 
 from typing import NamedTuple
 

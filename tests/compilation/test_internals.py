@@ -1,4 +1,4 @@
-"""What works without the private names of TensorFlow and Keras, and what raises."""
+"""Features that work without private names of TensorFlow and Keras, or raise errors."""
 
 import pathlib
 import re

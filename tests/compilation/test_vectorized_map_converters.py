@@ -1,4 +1,4 @@
-"""What vectorized maps do beyond TensorFlow's own."""
+"""Operations that vectorized maps support beyond TensorFlow's own."""
 
 import numpy as np
 import pytest

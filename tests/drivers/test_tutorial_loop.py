@@ -1,4 +1,4 @@
-"""The tutorials' loop, once it turns, looks up no trace and makes none."""
+"""Once warm, the tutorials' loop neither looks up nor makes traces."""
 
 import keras
 import pytest

@@ -1,4 +1,4 @@
-"""What the examples reach, over seeds; minutes each, so run with `-m slow`."""
+"""Returns that the examples reach over seeds; they take minutes: run with `-m slow`."""
 
 import csv
 import pathlib

@@ -1,4 +1,4 @@
-"""Policies that act eagerly again and again are traced, if no user's Python acts."""
+"""Policies that act eagerly many times are traced, unless they run a user's Python."""
 
 import copy
 import gc

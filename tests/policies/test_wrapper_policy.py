@@ -1,4 +1,4 @@
-"""What all policies that wrap a policy have of it, and where each differs."""
+"""The properties that wrapping policies take from a policy, and where each differs."""
 
 import pytest
 import tensorflow as tf

@@ -1,4 +1,4 @@
-"""Clients and the old writer against a real server, as Reverb's behave."""
+"""Clients and the old writer behave on a real server as Reverb's do."""
 
 import logging
 import pickle

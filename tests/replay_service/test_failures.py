@@ -1,4 +1,4 @@
-"""What is left when processes are killed; `benchmarks.service_failures` kills them."""
+"""Data that survive killed processes; `benchmarks.service_failures` kills them."""
 
 from __future__ import annotations
 

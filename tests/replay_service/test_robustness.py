@@ -1,4 +1,4 @@
-"""Messages that are none; `benchmarks.service_fuzz` makes them."""
+"""Invalid messages; `benchmarks.service_fuzz` makes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables as they are described, and servers as they start, answer and end."""
+"""Descriptions of tables, and how servers start, answer and end."""
 
 import _thread
 import os

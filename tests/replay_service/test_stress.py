@@ -1,4 +1,4 @@
-"""Writers and samplers all at once; `benchmarks.service_stress` says what they do."""
+"""Concurrent writers and samplers, as `benchmarks.service_stress` describes them."""
 
 from __future__ import annotations
 

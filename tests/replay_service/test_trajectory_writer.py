@@ -1,4 +1,4 @@
-"""Items of trajectory writers on a real server; as tried with Reverb."""
+"""Items of trajectory writers on a real server; the expectations are Reverb's."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Loops that XLA compiles: the same results as plain ones, and their errors."""
+"""Compiled loops give the results of plain ones; their errors."""
 
 import functools
 import re

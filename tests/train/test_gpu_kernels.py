@@ -1,4 +1,4 @@
-"""No operation of a plain loop falls back from a GPU to the CPU, but for named ones.
+"""Only named operations of a plain loop fall back from a GPU to the CPU.
 
 TensorFlow's Linux wheel registers its GPU kernels on a machine without a GPU, too. So a
 walk over the operations of a traced function shows which of them have one.

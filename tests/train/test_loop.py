@@ -1,4 +1,4 @@
-"""A loop of one's own that keeps no experience: it runs, resumes, compiles, sweeps."""
+"""A user's loop that keeps no experience: it runs, resumes, compiles, sweeps."""
 
 import keras
 import numpy as np

@@ -1,4 +1,4 @@
-"""Replay buffers that a user writes: they join the loops as they are."""
+"""Replay buffers that a user writes work in the loops without changes."""
 
 import keras
 import numpy as np

@@ -1,4 +1,4 @@
-"""Loops of agents with a memory go on from a checkpoint in the midst of an episode."""
+"""Loops of recurrent agents resume from a checkpoint in the middle of an episode."""
 
 import keras
 import numpy as np

@@ -1,4 +1,4 @@
-"""Agents with a memory solve what agents without one cannot."""
+"""Recurrent agents solve tasks that agents without memory cannot."""
 
 import keras
 import numpy as np

@@ -1,4 +1,4 @@
-"""Many runs in one program: each is what it would be alone."""
+"""Many runs in one program: each gives the results that it gives alone."""
 
 import functools
 import importlib

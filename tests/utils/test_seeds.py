@@ -1,4 +1,4 @@
-"""Random streams: the same seed, the same numbers; other seeds, others."""
+"""Random streams: equal seeds give equal numbers, other seeds give others."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Compilation of what runs in a graph."""
+"""Compilation of functions in a graph."""
 
 import tensorflow as tf
 

@@ -1,4 +1,4 @@
-"""What a Q-network may be made of, and what it may be shown."""
+"""The layers that a Q-network may have, and the inputs that it may get."""
 
 import keras
 import numpy as np

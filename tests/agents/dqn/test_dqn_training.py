@@ -1,4 +1,4 @@
-"""What DQN's `train` changes, when, and that it learns."""
+"""DQN's `train`: which variables it changes and when, and that it learns."""
 
 import gc
 

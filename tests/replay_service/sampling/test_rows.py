@@ -1,4 +1,4 @@
-"""The memory of batches: where it starts, and when it is used again."""
+"""The memory of batches: its alignment, and when it is reused."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Streams of samples: what comes, how far ahead, and how they end."""
+"""Streams of samples: their items, how far ahead they draw, and how they end."""
 
 import threading
 

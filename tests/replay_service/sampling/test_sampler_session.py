@@ -1,4 +1,4 @@
-"""What a sampler remembers of a server: not more and more."""
+"""The memory that a sampler keeps of a server does not grow."""
 
 from __future__ import annotations
 

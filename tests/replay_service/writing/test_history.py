@@ -1,4 +1,4 @@
-"""What writers keep of the steps, and how it is indexed; as tried with Reverb."""
+"""The steps that writers keep, and their indexing; the expectations are Reverb's."""
 
 import collections
 

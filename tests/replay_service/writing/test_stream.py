@@ -1,4 +1,4 @@
-"""How items get to a server: once each, in time, and as late as a limiter wants."""
+"""Items reach a server once each, in time, and no sooner than a limiter allows."""
 
 import contextlib
 import gc

@@ -1,4 +1,4 @@
-"""Selectors under churn: order, ties, bounded memory, and what priorities they take."""
+"""Selectors under churn: order, ties, bounded memory, and accepted priorities."""
 
 import numpy as np
 import pytest

@@ -165,7 +165,7 @@ def test_without_the_environments_state_a_restored_loop_begins_a_new_episode(tmp
     assert frames.next_step_type[0, 26] != frames.step_type[0, 27]
 
 
-def test_a_restored_loop_without_its_buffer_collects_anew(tmp_path):
+def test_a_restored_loop_without_its_buffer_collects_again(tmp_path):
     before, _ = make_loop()
     before.run(7)
     path = tf.train.Checkpoint(**before.checkpoint_items(False)).write(
@@ -288,7 +288,7 @@ def test_an_agent_that_gives_no_errors_is_refused_a_prioritized_buffer():
     train = loop.agent.train
     loop.agent.train = lambda *args, **kwargs: train(*args, **kwargs)._replace(extra=())
     with pytest.raises(
-        ValueError, match=r"DqnAgent gives neither td_error.*Use a TFUniform"
+        ValueError, match=r"DqnAgent returns neither td_error.*Use a TFUniform"
     ):
         loop.run(1)
 

@@ -45,5 +45,5 @@ def test_a_batch_of_environments_is_an_error(tmp_path):
     environment = tf_py_environment.TFPyEnvironment(
         vector_py_environment.load("CartPole-v1", 2)
     )
-    with pytest.raises(ValueError, match="expected batch size 1 to film, got 2"):
+    with pytest.raises(ValueError, match="expected batch size 1 to record, got 2"):
         video.record_video(environment, random_policy(environment), tmp_path / "f.mp4")

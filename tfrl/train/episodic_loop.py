@@ -1,4 +1,4 @@
-"""The loop of agents that learn from whole episodes of their own policy."""
+"""The training loop of agents that learn from whole episodes of their own policy."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from tfrl.train import loop
 from tfrl.trajectories import episodes, trajectory
 from tfrl.utils import variables
 
-# Frames, or fewer, that a compiled loop trains on at one length alone.
+# Up to this many frames, a compiled loop trains at a single length.
 _SHORT = 256
 
 
 class EpisodicLoop(loop.Loop):
-    """Collects whole episodes, trains on them once, forgets them; over and over.
+    """Collects whole episodes, trains on them once and discards them, repeatedly.
 
     Every iteration resets the environment, collects `collect_episodes_per_iteration`
     episodes with the current policy, does one update with all of them, `[B, T, ...]`,
     and clears the buffer. Each member of a batched environment gives the same number of
-    episodes, its first ones: taking whichever end first would prefer short ones.
+    episodes, its first ones, because taking those that end first would favour short
+    ones.
 
-    The experience of an iteration is all that the buffer holds, so it is gathered from
-    the buffer's variables at once. A compiled loop fills it up with zeros, to a quarter
-    of the buffer's `max_length` or to all of it, whichever the longest member needs; so
-    there `max_length` should not be larger than need be.
+    The buffer holds the experience of one iteration and nothing else, so all of it is
+    gathered from the buffer's variables. A compiled loop pads it with zeros to a
+    quarter of the buffer's `max_length`, or to all of it if the longest member needs
+    that; so choose `max_length` no larger than necessary.
     """
 
     def __init__(
@@ -49,10 +50,10 @@ class EpisodicLoop(loop.Loop):
         Args:
           environment: See `Loop`.
           agent: See `Loop`.
-          replay_buffer: Any `ReplayBuffer` that gives back what it holds by
-            `gather_all`, such as a `TFUniformReplayBuffer` whose `max_length` holds the
-            longest episodes of one member in an iteration, or a `ReverbReplayBuffer` of
-            a queue with observers of episodes.
+          replay_buffer: Any `ReplayBuffer` with `gather_all`, such as a
+            `TFUniformReplayBuffer` whose `max_length` holds the longest episodes of one
+            member in an iteration, or a `ReverbReplayBuffer` of a queue with observers
+            of episodes.
           observers: See `Loop`.
           collect_episodes_per_iteration: A multiple of the environment's batch size.
           seed: See `Loop`.
@@ -78,7 +79,7 @@ class EpisodicLoop(loop.Loop):
         self._episodes_per_member = num_episodes // batch_size
         # A queue, for one, has no limit.
         self._max_length = replay_buffer.max_length or tf.int64.max
-        # Whether an iteration of a compiled call did not fit into the buffer.
+        # Whether an iteration of a compiled call overflowed the buffer.
         with tf.device(self._placement.collecting_device):
             self._overflowed = tf.Variable(False, trainable=False, name="overflowed")
         self._collect_on_host = self._placement.on_host(
@@ -88,7 +89,7 @@ class EpisodicLoop(loop.Loop):
 
     def iterate(self, time_step: Any, policy_state: Any) -> tuple[Any, Any, tf.Tensor]:
         del time_step, policy_state
-        # An iteration that failed has left its frames behind.
+        # A failed iteration leaves its frames in the buffer.
         self._replay_buffer.clear()
         time_step, policy_state, is_complete = self._collect_on_host()
         if self._jit_compile:
@@ -103,11 +104,11 @@ class EpisodicLoop(loop.Loop):
         return time_step, policy_state, loss
 
     def _collect(self) -> tuple[Any, Any, tf.Tensor]:
-        """Fills the buffer with new episodes until every member has given its share.
+        """Collects new episodes until every member has finished its number of them.
 
-        Returns the time step and policy state reached, and whether every member has: it
-        has not where the buffer was full before, or an earlier iteration of a compiled
-        call failed.
+        Returns the time step and policy state reached, and whether every member has
+        finished: False if the buffer became full first, or if an earlier iteration of a
+        compiled call failed.
         """
         policy = self._agent.collect_policy
         batch_size = self._environment.batch_size
@@ -142,16 +143,16 @@ class EpisodicLoop(loop.Loop):
         return time_step, policy_state, tf.logical_not(is_unfinished(finished))
 
     def _train(self, frames: trajectory.Trajectory) -> tf.Tensor:
-        """Updates the agent with the members' shares of `frames`; returns the loss."""
+        """Updates the agent with the first episodes of `frames`; returns the loss."""
         shares = episodes.keep_first(frames, self._episodes_per_member)
         return self._agent.train(shares).loss
 
     def _train_at_fixed_length(self, is_complete: tf.Tensor) -> tf.Tensor:
-        """The same for XLA, which has no shapes that depend on data.
+        """Updates the agent in a compiled program, whose shapes cannot depend on data.
 
-        The frames are those that were added and then zeros up to a fixed length, the
-        buffer's `max_length` or a quarter of it, which is another piece of program to
-        compile, but four times faster. Unless `is_complete`, it does nothing.
+        The added frames are padded with zeros to a fixed length: the buffer's
+        `max_length`, or a quarter of it, which is a second program to compile but four
+        times faster. Does nothing unless `is_complete`.
         """
         max_length = self._max_length
         lengths = sorted({-(-max_length // 4), max_length})

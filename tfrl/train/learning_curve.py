@@ -10,13 +10,13 @@ import pathlib
 def plot_learning_curve(
     metrics_csv: str | os.PathLike, output: str | os.PathLike, title: str = ""
 ) -> None:
-    """Draws `metrics.csv` as a PNG (or what `output`'s ending says).
+    """Draws `metrics.csv` as a PNG, or in the format of `output`'s suffix.
 
-    Plotted are the columns `evaluation_return` (with a band of one standard deviation,
-    `evaluation_return_std`) and `average_return` over `environment_steps`; cells that
-    are empty are left out.
+    Plots the columns `evaluation_return` (with a band of one standard deviation,
+    `evaluation_return_std`) and `average_return` over `environment_steps`. Leaves out
+    rows in which these are empty.
     """
-    # Only here: matplotlib takes a while to import, and a worker needs none of it.
+    # Imported here because matplotlib loads slowly and workers do not need it.
     from matplotlib import figure
 
     with open(metrics_csv, newline="") as file:
@@ -51,7 +51,7 @@ def plot_learning_curve(
 
 
 def _columns(rows: list[dict[str, str]], *names: str) -> list[list[float]]:
-    """The named columns of the rows in which none of them is empty or NaN."""
+    """Returns the named columns, of the rows in which no value is empty or NaN."""
     values = [[float(row.get(name) or "nan") for name in names] for row in rows]
     complete = [row for row in values if all(value == value for value in row)]
     return [list(column) for column in zip(*complete, strict=True)] or [

@@ -1,4 +1,4 @@
-"""What the training loops share: their state, their call, and what a checkpoint holds.
+"""The base class of training loops: their state, their call and their checkpoints.
 
 A loop runs whole iterations (collect, add, sample, train) inside one `tf.function`
 call. Between calls it is a plain object whose state a checkpoint saves: the agent, the
@@ -29,7 +29,7 @@ from tfrl.utils import nest_utils, seeds
 
 
 class IterationInfo(NamedTuple):
-    """What one call of a loop brought.
+    """The counters after one call of a loop, and the call's mean loss.
 
     Attributes:
       iteration: Iterations done in all.
@@ -49,13 +49,13 @@ class IterationInfo(NamedTuple):
 
 
 class Loop(tf.Module, abc.ABC):
-    """Base of the training loops. A subclass writes `iterate`.
+    """Base class of the training loops; a subclass implements `iterate`.
 
     A subclass whose iterations apply everything through `self._transform` may set
     `supports_sweep`.
     """
 
-    # Whether `sweep` can take many copies of such a loop through one program.
+    # Whether `sweep` can run many copies of such a loop in one program.
     supports_sweep: bool = False
 
     def __init__(
@@ -71,26 +71,27 @@ class Loop(tf.Module, abc.ABC):
 
         Args:
           environment: A `TFEnvironment`.
-          agent: The agent; it must be of the environment's specs.
-          replay_buffer: Where the experience goes; of the agent's `collect_data_spec`
-            and the environment's batch size. None for a loop that keeps no experience.
+          agent: The agent, built from the environment's specs.
+          replay_buffer: The buffer for experience, with the agent's `collect_data_spec`
+            and the environment's batch size; None for a loop that keeps no experience.
           observers: Callables that take each batched `Trajectory` `[B, ...]`, such as
             metrics. They run inside the compiled call.
-          seed: Seed of all that is random in the loop. The random numbers of step n are
+          seed: Seed of all random numbers of the loop. The random numbers of step n are
             a function of the seed and n alone, so they do not depend on how the
             iterations are divided into calls. None draws a seed.
           jit_compile: Whether XLA compiles the whole call into one program: several
             times faster for small networks, once it is compiled, which takes a few
             seconds. The results are those of the plain graph to float32's accuracy.
-            Checks inside the call are compiled away; that the losses are finite is
-            checked after it. A Python environment is then called from the program on
-            the CPU. "auto" compiles unless that is in the way: a Python environment
-            with an agent on a GPU, or with a build of TensorFlow that lets no Python be
-            called, or replay in a server.
+            Checks inside the call are compiled away; the loop checks after the call
+            that the losses are finite. The program calls a Python environment on the
+            CPU. "auto" compiles unless the loop cannot be compiled: it has a Python
+            environment and a build of TensorFlow whose compiled programs cannot call
+            Python, or its replay buffer is in a server.
 
         Raises:
-          ValueError: Specs or batch sizes that do not go together; `jit_compile` with a
-            Python environment and an agent on a GPU, or with a `ReverbReplayBuffer`.
+          ValueError: Specs or batch sizes that do not match; `jit_compile` with a
+            `ReverbReplayBuffer`, or with a Python environment where compiled programs
+            cannot call Python.
         """
         super().__init__()
         _check_specs(environment, agent, replay_buffer)
@@ -163,11 +164,11 @@ class Loop(tf.Module, abc.ABC):
         return int(self._iteration)
 
     def checkpoint_items(self, include_replay_buffer: bool = True) -> dict[str, Any]:
-        """What to save so that a run goes on where it was, by name.
+        """Returns the objects to save so that a run can be resumed, by name.
 
-        The environment and the policy's state are included where the environment can
-        give its state; otherwise a restored loop begins a new episode, which the buffer
-        shows as a cut, never as a transition.
+        The states of the environment and of the policy are included if the environment
+        can save its state. Otherwise a restored loop begins a new episode, which the
+        buffer records as a cut, never as a transition.
         """
         items = {
             "agent": self._agent,
@@ -188,17 +189,17 @@ class Loop(tf.Module, abc.ABC):
         """Does `num_iterations` iterations in one compiled call.
 
         Raises:
-          Exception: Whatever the environment raised, as it raised it. What the call had
-            done before remains, and the loop can go on, with a new episode.
-          tf.errors.InvalidArgumentError: A check inside failed, such as that of the
-            loss being finite. In a compiled loop the agent's weights are not finite any
-            more then; restore a checkpoint.
+          Exception: The exception that the environment raised. The iterations before it
+            keep their effect, and the loop can be run again; it begins a new episode.
+          tf.errors.InvalidArgumentError: A check inside the call failed, for instance
+            the loss was not finite. In a compiled loop the agent's weights are then not
+            finite either; restore a checkpoint.
         """
         device = tf.device(self._placement.collecting_device)
         with _short_assertions(), self._environment.reraise(), device:
             self._start()
             time_step, policy_state, loss = self._call(
-                *self._position.leave(), tf.constant(num_iterations, tf.int64)
+                *self._position.take(), tf.constant(num_iterations, tf.int64)
             )
         self._position.set(time_step, policy_state)
         self._iteration.assign_add(num_iterations)
@@ -208,7 +209,7 @@ class Loop(tf.Module, abc.ABC):
         return self.info(loss)
 
     def info(self, loss: float = float("nan")) -> IterationInfo:
-        """The counters and the average return as they are now."""
+        """Returns the current counters and average return, with the given loss."""
         return IterationInfo(
             iteration=self.iteration,
             train_steps=int(self._agent.train_step_counter),
@@ -219,11 +220,11 @@ class Loop(tf.Module, abc.ABC):
         )
 
     def trace_count(self) -> int:
-        """How often the compiled call was traced; 1 once warm."""
+        """Returns how often the call was traced; 1 after the first call."""
         return self._call.experimental_get_tracing_count()
 
     def environment_steps(self) -> tf.Tensor:
-        """Steps of all environments in all, an int64 scalar."""
+        """Returns the total steps of all environments, an int64 scalar."""
         return self._environment_steps.result()
 
     @contextlib.contextmanager
@@ -238,7 +239,7 @@ class Loop(tf.Module, abc.ABC):
     def begin(self) -> tuple[Any, Any]:
         """Resets the environment, in a graph; for sweeps.
 
-        Returns the time step and policy state to go on from.
+        Returns the first time step and the policy's initial state.
         """
         policy = self._agent.collect_policy
         batch_size = self._environment.batch_size
@@ -256,14 +257,14 @@ class Loop(tf.Module, abc.ABC):
         )
 
     def _check_call(self, loss: float, num_iterations: int) -> None:
-        """Raises what a compiled call could not; `loss` is its mean loss."""
+        """Raises the errors that a compiled call cannot; `loss` is its mean loss."""
         if not math.isfinite(loss):
             raise tf.errors.InvalidArgumentError(
                 None,
                 None,
                 f"experience: a {type(self._agent).__name__} loss in the last "
                 f"{num_iterations} iterations was not finite, expected a number; the "
-                "weights are spoilt. Look for NaN or infinite observations and "
+                "weights are corrupt. Look for NaN or infinite observations and "
                 "rewards, or lower the learning rate, and go on from a checkpoint; "
                 "jit_compile=False stops before the update.",
             )
@@ -288,7 +289,7 @@ class Loop(tf.Module, abc.ABC):
         return time_step, policy_state, loss_sum / tf.cast(num_iterations, tf.float64)
 
     def _copied_weights(self) -> list[Any]:
-        """The variables that a program of the host may copy from the device."""
+        """Returns the variables that a program on the host may copy from the device."""
         return [*self._agent.variables(), *self._agent.collect_policy.variables()]
 
     @abc.abstractmethod
@@ -301,7 +302,7 @@ class Loop(tf.Module, abc.ABC):
     def _take_step(
         self, policy: tf_policy.TFPolicy, time_step: Any, policy_state: Any
     ) -> tuple[trajectory.Trajectory, Any, Any]:
-        """Steps the environment; returns the observed frame, and where it led."""
+        """Steps the environment; returns the frame, the time step and policy state."""
         action_step = policy.action(time_step, policy_state, seed=self._step_seed())
         next_time_step = self._environment.step(action_step.action)
         frame = trajectory.from_transition(time_step, action_step, next_time_step)
@@ -310,9 +311,9 @@ class Loop(tf.Module, abc.ABC):
         return frame, next_time_step, action_step.state
 
     def _add(self, frame: trajectory.Trajectory) -> tf.Tensor:
-        """Adds `frame` to the buffer; returns an int64 scalar that is there once done.
+        """Adds `frame` to the buffer; returns an int64 scalar that depends on it.
 
-        It is the buffer's own answer where that is such a scalar.
+        The scalar is the result of `add_batch` if that is one.
         """
         done = self._replay_buffer.add_batch(frame)
         if tf.is_tensor(done) and (done.shape.rank, done.dtype) == (0, tf.int64):
@@ -329,7 +330,7 @@ class Loop(tf.Module, abc.ABC):
 
 @contextlib.contextmanager
 def _short_assertions() -> Iterator[None]:
-    """Leaves of a failed assertion in a graph what it says, not where every op is."""
+    """Shortens the error of a failed assertion in a graph to the assertion's text."""
     try:
         yield
     except tf.errors.InvalidArgumentError as error:
@@ -343,10 +344,9 @@ def _short_assertions() -> Iterator[None]:
 
 
 class _Position(tf.train.experimental.PythonState):
-    """Where the loop stands: time step and policy state, and the environment's state.
+    """The current time step and policy state, saved with the environment's state.
 
-    A checkpoint holds them as bytes; they are None where the environment has no state
-    to give.
+    A checkpoint holds them as bytes; None if the environment cannot save its state.
     """
 
     def __init__(self, loop: Loop) -> None:
@@ -364,11 +364,11 @@ class _Position(tf.train.experimental.PythonState):
     def set(self, time_step: Any, policy_state: Any) -> None:
         self._time_step, self._policy_state = time_step, policy_state
 
-    def leave(self) -> tuple[Any, Any]:
+    def take(self) -> tuple[Any, Any]:
         """Returns the position and forgets it.
 
-        If what follows fails, nobody knows where the environment stands; then the loop
-        begins a new episode next time.
+        If the call that follows fails, the environment's state is unknown; without a
+        position, the next call begins a new episode.
         """
         position = self.get()
         self.set(None, None)
@@ -399,7 +399,7 @@ def _check_specs(
     agent: tf_agent.TFAgent,
     replay_buffer: replay_buffer_lib.ReplayBuffer | None,
 ) -> None:
-    """Raises a ValueError unless the three fit together."""
+    """Raises a ValueError if the specs or batch sizes do not match."""
     pairs = [
         (
             "environment.time_step_spec()",
@@ -432,7 +432,7 @@ def _obstacle_to_compilation(
     agent: tf_agent.TFAgent,
     replay_buffer: replay_buffer_lib.ReplayBuffer | None,
 ) -> str | None:
-    """What keeps a loop from being compiled, and how to mend it; None if nothing."""
+    """Returns why XLA cannot compile the loop, and a remedy; None if it can."""
     if replay_buffer is not None and not replay_buffer.supports_xla:
         return (
             f"a {type(replay_buffer).__name__}, expected a buffer whose supports_xla "
@@ -451,7 +451,7 @@ def _obstacle_to_compilation(
 
 
 def _first_difference(given: Any, expected: Any) -> str | None:
-    """The first path where two nests of specs differ in structure, shape or dtype."""
+    """Describes where two nests of specs first differ; None if they do not."""
     try:
         nest_utils.assert_same_structure(given, expected)
     except (TypeError, ValueError) as error:

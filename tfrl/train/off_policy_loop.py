@@ -1,4 +1,4 @@
-"""The loop of agents that learn from replay, such as DQN and its kin."""
+"""The training loop of agents that learn from replay, such as DQN and SAC."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tfrl.utils import variables
 
 
 class OffPolicyLoop(loop.Loop):
-    """Collects a few steps, trains on replayed batches, over and over, in one call.
+    """Collects steps and trains on replayed batches, repeatedly, in one call.
 
     An iteration is `collect_steps_per_iteration` steps of the batched environment, each
     added to the buffer, then `train_steps_per_iteration` updates.
 
-    From a uniform buffer all batches of an iteration are drawn at once after its last
-    step was added: nothing changes the buffer between them, so this is the same
-    algorithm as drawing them one by one. From a prioritized one they are drawn one by
-    one, since each update changes the priorities for the next: the agent trains with
-    the sample's importance weights, and the sizes of its TD errors (of its losses, if
-    it gives no errors; the largest in time, if there are several) become the sample's
-    priorities.
+    All batches of an iteration are drawn from a uniform buffer together, after the
+    iteration's last step was added. Nothing changes the buffer between them, so this is
+    the same algorithm as drawing them one by one. From a prioritized buffer they are
+    drawn one by one, since each update changes the priorities for the next. The agent
+    then trains with the sample's importance weights, and the sample's new priorities
+    are the absolute TD errors, or the losses if the agent returns no TD errors; of
+    errors `[B, T]`, the largest over time.
     """
 
     supports_sweep = True
@@ -67,15 +67,16 @@ class OffPolicyLoop(loop.Loop):
           train_steps_per_iteration: Updates of the agent.
           initial_collect_steps: Environment steps collected before the first iteration,
             if the buffer is empty then.
-          initial_collect_policy: The policy of those; uniformly random if None.
+          initial_collect_policy: The policy of those steps; uniformly random if None.
           sample_batch_size: Examples in an update.
           sampling: "dataset" takes the batches from the buffer's `as_dataset` pipeline;
             "variables" gathers them from the buffer's variables in the loop itself,
-            which is faster and draws from the same distribution, and is what a compiled
-            loop does, and a loop whose buffer is not on the CPU. None chooses by these.
+            which draws from the same distribution and is faster. None chooses
+            "variables" if the loop is compiled or its buffer is not on the CPU, else
+            "dataset".
           sequence_length: Frames of an example, for an agent that learns from sequences
-            of any length, such as one with a recurrent network; None takes what the
-            agent asks for.
+            of any length, such as one with a recurrent network; None takes the agent's
+            `train_sequence_length`.
           seed: See `Loop`.
           jit_compile: See `Loop`.
 
@@ -138,7 +139,7 @@ class OffPolicyLoop(loop.Loop):
     def begin(self) -> tuple[Any, Any]:
         """Resets the environment and takes the initial steps, in a graph.
 
-        Returns the time step and policy state to go on from.
+        Returns the time step and policy state reached.
         """
         return self._collect_initially(self._transform.apply(self._environment.reset))
 
@@ -147,14 +148,14 @@ class OffPolicyLoop(loop.Loop):
         # A buffer with contents was filled by the user, or comes from a checkpoint.
         num_frames = int(self._replay_buffer.num_frames())
         if num_frames == 0:
-            time_step, _ = self._position.leave()
+            time_step, _ = self._position.take()
             collect = tf.function(self._collect_initially, autograph=False)
             self._position.set(*collect(time_step))
         else:
             self._check_can_sample(num_frames // self._environment.batch_size)
 
     def _check_can_sample(self, num_frames: int) -> None:
-        """Raises a ValueError if a first sample could not be drawn."""
+        """Raises a ValueError if the buffer holds too few frames for a first sample."""
         if num_frames + self._collect_steps < self._num_steps:
             raise ValueError(
                 f"replay_buffer: got {num_frames} frame(s) of each environment, and "
@@ -197,8 +198,8 @@ class OffPolicyLoop(loop.Loop):
     ) -> tuple[Any, Any, tf.Tensor]:
         """Takes `num_steps` steps of the batched environment and adds them.
 
-        Returns the time step and policy state reached, and a tensor that is there once
-        the last step was added.
+        Returns the time step and policy state reached, and a tensor that depends on
+        the last addition to the buffer.
         """
 
         def step(
@@ -212,7 +213,7 @@ class OffPolicyLoop(loop.Loop):
         return self._transform.repeat(num_steps, step, (time_step, policy_state, added))
 
     def _collect_frames(self, time_step: Any, policy_state: Any) -> tuple[Any, ...]:
-        """Takes an iteration's steps, and adds nothing.
+        """Takes an iteration's steps without adding them to the buffer.
 
         Returns the time step and policy state reached, and frames `[steps, B, ...]`.
         """
@@ -257,7 +258,7 @@ class OffPolicyLoop(loop.Loop):
             return super()._add(frame)
 
     def _at_replay_buffer(self) -> Any:
-        """The device scope of the buffer's variables."""
+        """Returns the device scope of the buffer's variables."""
         if self._placement.is_split:
             return tf.device(self._replay_device)
         return contextlib.nullcontext()
@@ -277,7 +278,7 @@ class OffPolicyLoop(loop.Loop):
         return loss_sum if self._train_steps == 1 else loss_sum / self._train_steps
 
     def _draw_batches(self, added: tf.Tensor) -> Any:
-        """The experience of all train steps: `[train steps, B, ...]` if several."""
+        """Draws the batches of all train steps, `[train steps, B, ...]` if several."""
         experience, _ = self._sample(added)
         if self._train_steps == 1:
             return experience
@@ -298,12 +299,12 @@ class OffPolicyLoop(loop.Loop):
     def _prioritized_update(
         self, i: tf.Tensor, loss_sum: tf.Tensor, done: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Draws a batch once `done` is there, trains, and sets its priorities."""
+        """Draws a batch after `done`, trains, and updates its priorities."""
         del i
         experience, info = self._sample(done)
         loss_info = self._agent.train(experience, weights=info.weights)
         priorities = _priorities(loss_info, self._agent)
-        # The next draw may read the train step, too: for an exponent that is annealed.
+        # The next draw may read the train step too, for an annealed exponent.
         counted = tf.control_dependencies([self._agent.train_step_counter.read_value()])
         with counted, self._at_replay_buffer():
             updated = self._replay_buffer.update_priorities(info.keys, priorities)
@@ -311,36 +312,37 @@ class OffPolicyLoop(loop.Loop):
             return loss_sum + loss_info.loss, tf.identity(done)
 
     def _sample(self, done: tf.Tensor) -> Any:
-        """Draws items and their info after `done`, and so all before it, is there."""
+        """Draws items and their info after `done` has been computed."""
         if self._iterator is None:
             with self._at_replay_buffer():
                 return self._replay_buffer.get_next(
                     self._drawn_at_once, self._num_steps
                 )
-        # The pipeline reads the buffer's variables out of this graph's sight, so it is
-        # told explicitly to wait for the last write.
+        # The pipeline reads the buffer's variables where TensorFlow's automatic control
+        # dependencies do not see it, so the order is given explicitly.
         with tf.control_dependencies([done]), self._at_replay_buffer():
             return fast_dataset.next_in_graph(self._iterator)
 
 
 def _priorities(loss_info: tf_agent.LossInfo, agent: tf_agent.TFAgent) -> tf.Tensor:
-    """Returns the size of each example's TD error, or else its loss, `[B]`."""
+    """Returns each example's absolute TD error, or else its absolute loss, `[B]`."""
     for name in ("td_error", "td_loss"):
         errors: Any = getattr(loss_info.extra, name, None)
         if tf.is_tensor(errors) and errors.shape.rank:
             sizes = tf.abs(errors)
             return tf.reduce_max(sizes, axis=list(range(1, errors.shape.rank)))
     raise ValueError(
-        f"replay_buffer: got a prioritized one, but {type(agent).__name__} gives "
-        "neither td_error nor td_loss for each example in LossInfo.extra, "
-        "expected one of them to set priorities by. Use a TFUniformReplayBuffer."
+        f"replay_buffer: got a prioritized one, but {type(agent).__name__} returns "
+        "neither td_error nor td_loss of each example in LossInfo.extra, "
+        "expected one of them, to compute priorities from. Use a "
+        "TFUniformReplayBuffer."
     )
 
 
 def _is_from_dataset(
     sampling: str | None, jit_compile: bool, replay_device: str
 ) -> bool:
-    """Whether the batches come from the buffer's `as_dataset` pipeline."""
+    """Whether batches come from `as_dataset`; raises if that cannot be."""
     on_host = replay_device == placement.host()
     if sampling is None:
         return on_host and not jit_compile
@@ -364,13 +366,13 @@ def _is_from_dataset(
 
 
 def _check_sequence_length(length: int | None, agent: tf_agent.TFAgent) -> int:
-    """Returns the number of frames in an example."""
+    """Returns the number of frames of an example; raises if it does not suit."""
     wanted = agent.train_sequence_length
     if length is None and wanted is not None:
         return wanted
     if length is None or length < 2 or (wanted is not None and length != wanted):
         expected, remedy = (
-            ("2 or more", "any length: give one that spans what it is to remember")
+            ("2 or more", "any length: give one as long as its memory should span")
             if wanted is None
             else (wanted, "that length: leave it out")
         )
@@ -382,7 +384,7 @@ def _check_sequence_length(length: int | None, agent: tf_agent.TFAgent) -> int:
 
 
 def _random_policy(environment: Any, policy: tf_policy.TFPolicy) -> tf_policy.TFPolicy:
-    """Acts at random where `policy` may act, and tells as much of it."""
+    """Returns a random policy with the constraints and the info of `policy`."""
     return random_tf_policy.RandomTFPolicy(
         environment.time_step_spec(),
         environment.action_spec(),

@@ -1,7 +1,7 @@
-"""Where the parts of a training loop run.
+"""Chooses the devices on which the parts of a training loop run.
 
-Python can be called on the CPU only. So a loop whose environment is in Python and whose
-agent is on an accelerator is two programs, both called from one `tf.function`:
+Only the CPU can call Python. So a loop whose environment is in Python and whose agent
+is on an accelerator consists of two programs, both called from one `tf.function`:
 
     on the host:    copy the weights, collect a block of frames with the copies
     on the device:  add the block to the replay buffer, sample, train
@@ -22,7 +22,7 @@ from tfrl.utils import variables
 
 
 def device_scope(name: str) -> Any:
-    """Returns a context in which networks, agents and buffers are put on a device.
+    """Returns a context in which new variables are placed on a device.
 
     Args:
       name: The device, such as "GPU:0"; "" leaves the choice to TensorFlow.
@@ -43,15 +43,15 @@ def device_scope(name: str) -> Any:
 
 
 def host() -> str:
-    """The full name of the CPU that calls Python."""
+    """Returns the full name of the CPU that calls Python."""
     return tf.config.list_logical_devices("CPU")[0].name
 
 
 def device_of(values: Iterable[Any]) -> str:
-    """The short name ("/device:GPU:0") of the device of the first variable.
+    """Returns the short name ("/device:GPU:0") of the first variable's device.
 
     Args:
-      values: `tf.Variable`s or Keras variables; the host if there are none.
+      values: `tf.Variable`s or Keras variables; without any, the host is returned.
     """
     for variable in variables.as_tf_variables(list(values)):
         spec = tf.DeviceSpec.from_string(variable.device)
@@ -62,7 +62,7 @@ def device_of(values: Iterable[Any]) -> str:
 def placement_of(
     weights: Iterable[Any], calls_python: bool, jit_compile: bool
 ) -> Placement:
-    """Returns where a loop runs.
+    """Returns the placement of a loop.
 
     Args:
       weights: The agent's variables.
@@ -75,7 +75,7 @@ def placement_of(
 
 @dataclasses.dataclass(frozen=True)
 class Placement:
-    """Where a loop runs, and in how many programs.
+    """The devices of a loop, and whether it is one program or two.
 
     Attributes:
       device: The device of the agent's weights.
@@ -89,7 +89,7 @@ class Placement:
 
     @property
     def collecting_device(self) -> str:
-        """The device that collects: of the metrics, counters and random numbers."""
+        """The device that collects; it holds the metrics, counters and seeds."""
         return host() if self.is_split else self.device
 
     @property
@@ -98,20 +98,20 @@ class Placement:
         return self.jit_compile and not self.is_split
 
     def check_trains_from(self, name: str, values: Iterable[Any]) -> None:
-        """Raises a ValueError if a compiled program could not train from the variables.
+        """Raises a ValueError if the compiled training program cannot use variables.
 
         Args:
           name: The argument that they belong to.
-          values: Variables that the program which trains uses.
+          values: Variables that the training program uses.
         """
         self._check_device(name, values, self.device)
 
     def check_collects_into(self, name: str, values: Iterable[Any]) -> None:
-        """Raises a ValueError if a compiled program could not collect into them.
+        """Raises a ValueError if the compiled collecting program cannot use variables.
 
         Args:
           name: The argument that they belong to.
-          values: Variables that the program which collects uses.
+          values: Variables that the collecting program uses.
         """
         self._check_device(name, values, self.collecting_device)
 
@@ -121,7 +121,7 @@ class Placement:
         if values and self.jit_compile and found != expected:
             raise ValueError(
                 f"{name}: got variables on {found}, expected {expected}, since the "
-                "compiled program that uses them runs there and reaches no other "
+                "compiled program that uses them runs there and cannot reach another "
                 f"device; make it inside of tf.device({expected!r}), or leave "
                 "jit_compile=False."
             )
@@ -129,7 +129,7 @@ class Placement:
     def on_host(
         self, function: Callable[..., Any], weights: Callable[[], Iterable[Any]]
     ) -> Callable[..., Any]:
-        """Returns `function`, as a program of the host if the loop is split.
+        """Returns `function`, wrapped as a program of the host if the loop is split.
 
         Args:
           function: Takes and returns nests of tensors.
@@ -140,17 +140,17 @@ class Placement:
         return HostProgram(function, weights, self.jit_compile)
 
     def on_device(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Returns `function`, as a program of the device if the loop is split."""
+        """Returns `function`, wrapped to run on the device if the loop is split."""
         if not self.is_split:
             return function
         return DeviceProgram(function, self.device, self.jit_compile)
 
 
 class HostProgram:
-    """A function that runs on the host, with copies of weights on another device.
+    """A function that runs on the host and uses copies of weights of another device.
 
-    Call it in a graph. The first call finds the weights that the function reads, and
-    each call copies those to the host.
+    It must be called in a graph. The first call finds the weights that the function
+    reads; each call copies those to the host.
     """
 
     def __init__(
@@ -162,8 +162,8 @@ class HostProgram:
         """Wraps the function.
 
         Args:
-          function: Takes and returns nests of tensors; reads weights, but assigns to
-            none of them.
+          function: Takes and returns nests of tensors; may read weights but not assign
+            to them.
           weights: Returns the variables that may be copied.
           jit_compile: Whether XLA compiles the function.
         """
@@ -179,8 +179,8 @@ class HostProgram:
         """Returns `function(*inputs)`, computed on the host.
 
         Raises:
-          ValueError: The program is compiled, and uses a variable on another device
-            that is not among the weights.
+          ValueError: The program is compiled and uses a variable on another device
+            that is not one of the weights.
         """
         if self._copied is None:
             self._copied = self._find_weights(inputs)
@@ -198,7 +198,7 @@ class HostProgram:
         specs = tf.nest.map_structure(
             lambda tensor: tf.TensorSpec(tensor.shape, tensor.dtype), inputs
         )
-        # Traced for the list of variables only; this trace never runs.
+        # This trace only gives the list of variables; it never runs.
         with tf.init_scope(), tf.device(host()):
             probe = tf.function(self._function, autograph=False)
             used = probe.get_concrete_function(*specs).graph.variables
@@ -216,7 +216,7 @@ class HostProgram:
 
 
 class DeviceProgram:
-    """A function that runs on one device; call it in a graph."""
+    """A function that runs on one device; it must be called in a graph."""
 
     def __init__(
         self, function: Callable[..., Any], device: str, jit_compile: bool
@@ -225,7 +225,7 @@ class DeviceProgram:
 
         Args:
           function: Takes and returns nests of tensors.
-          device: Where it runs.
+          device: The device on which it runs.
           jit_compile: Whether XLA compiles it.
         """
         self._device = device

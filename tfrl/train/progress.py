@@ -1,4 +1,4 @@
-"""Progress for people: a bar on a terminal, a line now and then elsewhere."""
+"""Reports a run's progress: a bar on a terminal, occasional lines elsewhere."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tfrl.train import loop
 
 
 class Progress:
-    """Shows how far a run is, its speed, and its latest returns.
+    """Shows a run's iteration, its speed and its latest returns.
 
-    On a terminal this is one bar that is redrawn; elsewhere (a file, a batch job) it is
-    a line every `seconds_between_lines`.
+    On a terminal it redraws one bar; elsewhere (a file, a batch job) it prints a line
+    every `seconds_between_lines`.
     """
 
     def __init__(
@@ -25,13 +25,14 @@ class Progress:
         stream: TextIO | None = None,
         seconds_between_lines: float = 10.0,
     ) -> None:
-        """Starts the bar, or the clock of the lines.
+        """Starts the bar, or the timer of the lines.
 
         Args:
-          first_iteration: Where the run starts or goes on.
-          num_iterations: Where it ends.
-          stream: What to write to; the standard error if None.
-          seconds_between_lines: For streams that are not a terminal.
+          first_iteration: The iteration at which the run starts or resumes.
+          num_iterations: The iteration at which it ends.
+          stream: The stream to write to; the standard error if None.
+          seconds_between_lines: The period of the lines, if the stream is not a
+            terminal.
         """
         self._stream = stream or sys.stderr
         self._first = self._last = first_iteration
@@ -69,7 +70,7 @@ class Progress:
             )
 
     def evaluated(self, mean: float, best: float) -> None:
-        """Shows the latest evaluation with the next update."""
+        """Records an evaluation, which the next update shows."""
         self._evaluation = f", evaluation {mean:.1f} (best {best:.1f})"
 
     def note(self, text: str) -> None:
@@ -80,6 +81,6 @@ class Progress:
             print(text, file=self._stream, flush=True)
 
     def close(self) -> None:
-        """Leaves the bar as it stands."""
+        """Closes the bar, and leaves it on the screen."""
         if self._bar is not None:
             self._bar.close()

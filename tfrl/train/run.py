@@ -1,4 +1,4 @@
-"""A run: a loop driven to its end, with evaluation, logs, checkpoints and outputs."""
+"""Runs a training loop to its end, with evaluation, logs, checkpoints and outputs."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _SECONDS_PER_CALL = 0.5
 
 @dataclasses.dataclass(frozen=True)
 class RunResult:
-    """How a run ended.
+    """The outcome of a run.
 
     Attributes:
       iteration: Iterations done in all.
       finished: False if the run was interrupted.
-      resumed_at: The iteration it went on from, or None for a fresh start.
+      resumed_at: The iteration it resumed from, or None for a fresh start.
       best_return: The best mean return of an evaluation, or None without one.
       last_return: The mean return of this session's last evaluation, or None.
-      iterations_per_second: Of this session's training, evaluations not counted.
+      iterations_per_second: Speed of this session's training, without evaluations.
     """
 
     iteration: int
@@ -52,9 +52,9 @@ class RunResult:
 class Run:
     """Drives a loop to `num_iterations` and writes the outputs of a `RunDirectory`.
 
-    A run that was interrupted, or killed, goes on from its last checkpoint when it is
-    run again. On SIGINT (Ctrl-C) or SIGTERM it stops after the call under way, which
-    takes about half a second, and saves a checkpoint; a second Ctrl-C stops it at once.
+    A run that was interrupted or killed resumes from its last checkpoint when it is run
+    again. On SIGINT (Ctrl-C) or SIGTERM it stops after the current call, which takes
+    about half a second, and saves a checkpoint; a second Ctrl-C stops it immediately.
     """
 
     def __init__(
@@ -75,26 +75,26 @@ class Run:
         """Creates the run and restores its last checkpoint, if there is one.
 
         Args:
-          loop: The loop.
-          directory: Where the outputs go.
-          num_iterations: Where training ends.
-          evaluate: Called with the iteration; evaluates the agent's policy. The best
-            policy by its mean return is saved in `policy/`; without it, the last one
-            is. The last one is in `final_policy/` in any case.
-          eval_interval: Iterations between evaluations; there is one before the first
-            iteration and one after the last, too.
+          loop: The loop to run.
+          directory: The directory of the outputs.
+          num_iterations: The iteration at which training ends.
+          evaluate: Evaluates the agent's policy; called with the iteration. The policy
+            with the best mean return is saved in `policy/`; without `evaluate`, the
+            last policy is. The last policy is always saved in `final_policy/`.
+          eval_interval: Iterations between evaluations; the policy is also evaluated
+            before the first iteration and after the last.
           log_interval: Iterations between rows of metrics.csv.
-          checkpoint_interval: Iterations between checkpoints; there is one after every
-            evaluation, too.
-          checkpoint_replay_buffer: Whether checkpoints hold the replay buffer; None
-            says yes up to 1 GB. Without it, a resumed run collects initial experience
-            anew.
+          checkpoint_interval: Iterations between checkpoints; one is also saved after
+            every evaluation.
+          checkpoint_replay_buffer: Whether checkpoints include the replay buffer; None
+            includes it up to 1 GB. Without it, a resumed run collects initial
+            experience again.
           video_environment: An unbatched environment to film the saved policy in.
           title: The title of the learning curve.
-          loggers: `tfrl.loggers.Logger`s that get each row of metrics.csv too, without
-            the values that were not measured; `[loggers.TerminalLogger()]`, say. The
-            run writes metrics.csv and TensorBoard's files in any case. It closes the
-            loggers when it ends, in whatever way.
+          loggers: `tfrl.loggers.Logger`s that also receive each row of metrics.csv,
+            without the values that were not measured, such as
+            `[loggers.TerminalLogger()]`. The run always writes metrics.csv and
+            TensorBoard's files. It closes the loggers when it ends or fails.
 
         Raises:
           ValueError: An interval or number that is not positive.
@@ -148,7 +148,8 @@ class Run:
         """Trains to the end, or until interrupted.
 
         Raises:
-          Exception: Whatever the environment raised; the checkpoints stay as they are.
+          Exception: The exception that the environment raised; the checkpoints are
+            unchanged.
         """
         first = self._loop.iteration
         resumed_at = first if self._checkpointer.checkpoint_exists else None
@@ -162,7 +163,7 @@ class Run:
             if first >= self._num_iterations:
                 bar.note(
                     f"This run is finished: {first:,} iterations done. Its outputs are "
-                    f"in {self._directory.path}; start anew with --overwrite."
+                    f"in {self._directory.path}; start again with --overwrite."
                 )
                 self._write_outputs()
                 return self._result(resumed_at, 0.0)
@@ -208,14 +209,14 @@ class Run:
                 path = self._checkpointer.save(self._loop.iteration)
                 bar.note(
                     f"Interrupted at iteration {self._loop.iteration:,}; saved {path}. "
-                    "Run the same command again to go on from there."
+                    "Run the same command again to resume from there."
                 )
         self._write_outputs()
         done = self._loop.iteration - first
         return self._result(resumed_at, done / max(training_seconds, 1e-9))
 
     def _next_stop(self) -> int:
-        """The next iteration at which there is something to do besides training."""
+        """Returns the next iteration at which to evaluate, log or save."""
         iteration = self._loop.iteration
         intervals = (self._eval_interval, self._log_interval, self._checkpoint_interval)
         stops = [(iteration // interval + 1) * interval for interval in intervals]
@@ -224,7 +225,7 @@ class Run:
     def _at_stop(
         self, bar: progress.Progress, logger: aggregators.Dispatcher, loss: _Mean
     ) -> None:
-        """Evaluates, logs and saves what is due at this iteration."""
+        """Evaluates, logs and saves, each if it is due at this iteration."""
         iteration = self._loop.iteration
         at_end = iteration == self._num_iterations
         evaluates = at_end or iteration % self._eval_interval == 0
@@ -235,7 +236,7 @@ class Run:
         if evaluates or iteration % self._log_interval == 0:
             logger.write(self._row(loss, result))
         if result is not None:
-            # What nothing was learnt for is measured, but not worth saving.
+            # The untrained policy is evaluated but not saved.
             if iteration and result.mean >= float(self._best_return):
                 self._best_return.assign(result.mean)
                 self._save_policy(self._directory.policy)
@@ -250,7 +251,7 @@ class Run:
     def _row(
         self, loss: _Mean, result: evaluate_lib.EvaluationResult | None
     ) -> dict[str, Any]:
-        """The values of one row of metrics.csv; None where nothing was measured."""
+        """Returns one row of metrics.csv; None for values that were not measured."""
         info = self._loop.info()
         return {
             "iteration": info.iteration,
@@ -299,12 +300,12 @@ class Run:
 
 
 def _rounded(value: float) -> float:
-    """Six digits: how a mean was summed up, and in what portions, does not show."""
+    """Rounds to six digits, which hide the order in which a mean was summed."""
     return float(f"{value:.6g}")
 
 
 class _Mean:
-    """A weighted mean that starts again each time it is taken; None without values."""
+    """A weighted mean that is reset each time it is taken; None without values."""
 
     def __init__(self) -> None:
         self._sum = self._weight = 0.0
@@ -320,7 +321,7 @@ class _Mean:
 
 
 class _Speed:
-    """How many iterations make a call of about `_SECONDS_PER_CALL`."""
+    """Chooses how many iterations fill a call of about `_SECONDS_PER_CALL`."""
 
     def __init__(self) -> None:
         self._per_second: float | None = None
@@ -331,16 +332,16 @@ class _Speed:
         return max(1, int(self._per_second * _SECONDS_PER_CALL))
 
     def measured(self, iterations: int, seconds: float) -> None:
-        # The first call includes the trace, so its speed says nothing but "not none".
+        # The first call includes tracing, so it underestimates the speed.
         self._per_second = iterations / max(seconds, 1e-6)
 
 
 @contextlib.contextmanager
 def _interrupt_flag() -> Iterator[Callable[[], bool]]:
-    """Within it, SIGINT and SIGTERM set a flag; a second SIGINT raises as usual.
+    """Makes SIGINT and SIGTERM set a flag; a second SIGINT raises as usual.
 
-    A signal would otherwise strike at any point of a call, and leave the loop's state
-    half updated. Outside the main thread, signals stay as they are.
+    Otherwise a signal could stop a call at any point and leave the loop's state half
+    updated. Outside the main thread, the signal handlers are not changed.
     """
     flag = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -365,7 +366,7 @@ def _bytes_of(replay_buffer: Any) -> int:
 
 
 def _replace_directory(new: pathlib.Path, target: pathlib.Path) -> None:
-    """Puts `new` in the place of `target`; `_recover_directory` mends a cut there."""
+    """Replaces `target` by `new`; `_recover_directory` repairs an interrupted call."""
     old = target.with_name(target.name + ".old")
     shutil.rmtree(old, ignore_errors=True)
     if target.exists():

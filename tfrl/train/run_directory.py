@@ -1,4 +1,4 @@
-"""The folder of a run: what is in it, and whether a run may go on there."""
+"""The folder of a run: the paths of its outputs, and the check of its configuration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from tfrl.loggers import csv as csv_logger
 
 _CONFIG = "config.json"
-# What a run writes, and what `overwrite` removes; nothing else there is touched.
+# The outputs of a run. `overwrite` removes these and nothing else.
 _OUTPUTS = (
     "config.json",
     "metrics.csv",
@@ -32,8 +32,8 @@ class RunDirectoryError(ValueError):
 class RunDirectory:
     """Paths of a run's outputs, all under `logdir`.
 
-    The folder is created, with the run's configuration in `config.json`. A folder that
-    has one already belongs to a run, which goes on if the configuration is the same.
+    The folder is created with the run's configuration in `config.json`. If the folder
+    already has one, its run is resumed, provided that the configuration is the same.
     """
 
     def __init__(
@@ -44,11 +44,11 @@ class RunDirectory:
         *,
         may_change: Collection[str] = (),
     ) -> None:
-        """Creates the folder, or claims it for the run that it belongs to.
+        """Creates the folder, or checks that it belongs to this run.
 
         Args:
           logdir: The folder.
-          config: The run's configuration, of values that JSON knows.
+          config: The run's configuration, of values that JSON can represent.
           overwrite: Whether to remove the outputs of an earlier run first.
           may_change: Fields in which the configuration may differ from that of the
             earlier run, such as the device.
@@ -85,8 +85,8 @@ class RunDirectory:
         if found:
             raise RunDirectoryError(
                 f"logdir {str(self.path)!r}: holds {', '.join(found)} but no "
-                f"{_CONFIG}, so it is not known what run they belong to; choose "
-                "another logdir, or start anew with --overwrite."
+                f"{_CONFIG}, so the run that they belong to is unknown; choose "
+                "another logdir, or start again with --overwrite."
             )
         temporary = path.with_suffix(".json.tmp")
         temporary.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
@@ -124,7 +124,7 @@ def _read_config(path: pathlib.Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise RunDirectoryError(
             f"{path}: cannot be read ({error}); restore it, choose another logdir, or "
-            "start anew with --overwrite."
+            "start again with --overwrite."
         ) from None
 
 
@@ -142,8 +142,8 @@ def _check_same(
         raise RunDirectoryError(
             f"logdir {str(logdir)!r}: belongs to a run of another configuration:\n"
             + "\n".join(differences)
-            + "\nGive the earlier values to go on with it, choose another --logdir, or "
-            "start anew there with --overwrite."
+            + "\nGive the earlier values to resume it, choose another --logdir, or "
+            "start again there with --overwrite."
         )
 
 

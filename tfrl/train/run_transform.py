@@ -1,4 +1,4 @@
-"""How the parts of a loop's iteration are put together.
+"""Applies the parts of a loop's iteration to the tensors of one run.
 
 A loop applies functions of the state of one run. `RunTransform` applies them as they
 are; a sweep has a subclass that applies each to many runs at once.
@@ -30,17 +30,17 @@ class RunTransform:
         carried: tuple[Any, ...],
         fixed: tuple[Any, ...] = (),
     ) -> Any:
-        """Does `carried = function(i, *carried, *fixed)` for `i` from 0 on.
+        """Repeats `carried = function(i, *carried, *fixed)` for `i` from 0 on.
 
         Args:
           times: How often; for the Python number 1 there is no loop, and `i` is 0.
           function: Takes an int64 scalar and nests of tensors; returns a tuple like
             `carried`.
-          carried: What it starts with.
-          fixed: What is the same every time.
+          carried: The initial values.
+          fixed: Inputs that are the same at every step.
 
         Returns:
-          `carried` at the end.
+          `carried` after the last step.
         """
         if isinstance(times, int) and times == 1:
             zero = tf.constant(0, tf.int64)
@@ -57,7 +57,7 @@ class RunTransform:
         body: Callable[..., Any],
         carried: tuple[Any, ...],
     ) -> Any:
-        """Does `carried = body(i, *carried)` while `condition(i, *carried)`."""
+        """Repeats `carried = body(i, *carried)` while `condition(i, *carried)`."""
         _, carried = tf.while_loop(
             lambda i, c: condition(i, *c),
             lambda i, c: (i + 1, tuple(body(i, *c))),

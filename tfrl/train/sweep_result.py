@@ -1,4 +1,4 @@
-"""What a sweep brought: the learning curves of all runs, and the runs themselves."""
+"""The result of a sweep: the learning curves of all runs, and the runs themselves."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tfrl.train import loop
 
 @dataclasses.dataclass(frozen=True)
 class SweepResult:
-    """What a sweep of `N` runs with `E` evaluations brought.
+    """The result of a sweep of `N` runs with `E` evaluations.
 
     Attributes:
       seeds: The seed of each run, `[N]`.
-      hyperparameters: The values of each, `[N]`, by name.
+      hyperparameters: The values of each hyperparameter, `[N]`, by name.
       iterations: Iterations done at each evaluation, int64 `[E]`.
       environment_steps: Steps of all environments of a run by then, int64 `[N, E]`.
       returns: Mean return of the greedy policy's episodes, float32 `[N, E]`.
@@ -39,26 +39,26 @@ class SweepResult:
     def restore(self, run: int) -> loop.Loop:
         """Returns a loop whose agent, buffer and counters are those of run `run`.
 
-        There is one such loop: restoring another run changes it. If it is run, it goes
-        on with a new episode.
+        There is only one loop: restoring another run changes it. It begins a new
+        episode when it is run.
         """
         for variable, values in zip(self._variables, self._final, strict=True):
             variable.assign(values[run])
         items = self._loop.checkpoint_items()
         items["iteration"].assign(int(self.iterations[-1]))
-        items["position"].leave()
+        items["position"].take()
         return self._loop
 
     def plot(self, path: str | pathlib.Path, group_by: str | None = None) -> None:
         """Writes a picture of the learning curves: median and quartiles of the runs.
 
         Args:
-          path: Of the picture; its suffix tells the format.
-          group_by: A hyperparameter; its values get a curve each. None makes one curve
-            of all runs.
+          path: The path of the picture; its suffix determines the format.
+          group_by: A hyperparameter, each value of which gets a curve. None draws one
+            curve of all runs.
 
         Raises:
-          ValueError: `group_by` is none of the hyperparameters.
+          ValueError: `group_by` is not one of the hyperparameters.
         """
         from matplotlib.backends import backend_agg
         from matplotlib.figure import Figure

@@ -1,9 +1,9 @@
-"""Many runs of one agent at once: seeds, learning rates, any number in a variable.
+"""Trains many runs of one agent together: over seeds, learning rates, other numbers.
 
 The runs are copies of one loop. Their variables are stacked along a leading axis, and
-one program, compiled by XLA, takes all of them through every iteration together: the
-matrix products of small networks, which leave most of a processor idle, become one
-batched product for all runs.
+one program, compiled by XLA, does every iteration for all of them together: the matrix
+products of small networks, which leave most of a processor idle, become one batched
+product for all runs.
 """
 
 from __future__ import annotations
@@ -50,28 +50,28 @@ def sweep(
     result.plot("curves.png", group_by="learning_rate")
     ```
 
-    Each run draws the random numbers that it would draw alone.
+    Each run draws the same random numbers as it would alone.
 
     Args:
       make_loop: `make_loop(seed, **hyperparameters)` returns a loop whose
         `supports_sweep` is True, such as an `OffPolicyLoop`, on a native environment;
-        it is called once for each run. What differs between runs must be in variables:
-        weights and learning rates are; for another number of an agent, such as `gamma`,
-        give the agent `tf.Variable(gamma)`.
+        it is called once for each run. Numbers that differ between runs must be in
+        variables. Weights and learning rates are; for another number of an agent, such
+        as `gamma`, give the agent `tf.Variable(gamma)`.
       seeds: One for each run.
       hyperparameters: Numbers by name, a value for each run.
       num_iterations: Iterations of each run.
       eval_interval: Iterations between evaluations of the greedy policies.
       num_eval_episodes: Episodes in each evaluation of a run.
-      num_threads: How many threads the runs are dealt out to; None is one for each
-        processor, or one if the agents are not on the CPU.
+      num_threads: How many threads share the runs; None means one for each processor,
+        or one if the agents are not on the CPU.
       callback: Called after each evaluation with the iterations done and the returns
         `[N]`.
 
     Raises:
       ValueError: No seeds, a number below 1, a hyperparameter with another number of
-        values or one that is in no variable, loops that differ in their variables or
-        use one that no part of them holds, or that sample from a dataset, an
+        values or whose values no variable holds, loops that differ in their variables,
+        use one that none of their parts holds or sample from a dataset, or an
         environment without a time limit.
       TypeError: `make_loop` returns another kind of loop, or one on another kind of
         environment.
@@ -117,7 +117,7 @@ def sweep(
 
 
 def _num_processors(device: str) -> int:
-    """How many programs run at once on `device`: on the CPU one for each processor."""
+    """Returns how many programs run in parallel: on the CPU one for each processor."""
     if device != placement.host():
         return 1
     if hasattr(os, "sched_getaffinity"):
@@ -128,9 +128,8 @@ def _num_processors(device: str) -> int:
 class Runs:
     """All runs: one loop as a template, and every run's variables, stacked.
 
-    The runs are dealt out to threads, as many as there are processors; each thread
-    takes its share through the same program, a pure function of their variables. The
-    arguments are those of `sweep`.
+    Threads, one for each processor, share the runs; each thread advances its share by
+    the same program, a pure function of the variables.
     """
 
     def __init__(
@@ -141,6 +140,7 @@ class Runs:
         num_eval_episodes: int,
         num_threads: int | None = None,
     ) -> None:
+        """Makes the loop of each run; the arguments are those of `sweep`."""
         initial: list[list[np.ndarray]] = []
         for run, seed in enumerate(seeds):
             own = {name: values[run] for name, values in hyperparameters.items()}
@@ -175,7 +175,7 @@ class Runs:
         self._program = self._compiled(self._train_and_evaluate)
 
     def start(self) -> None:
-        """Takes every run's initial steps."""
+        """Collects the initial experience of every run."""
         self._check_all_stacked(self._start_program, self._values[0])
         started = self._on_threads(self._start_program, self._values)
         self._values, self._positions = (list(x) for x in zip(*started, strict=True))
@@ -203,7 +203,7 @@ class Runs:
         return [self._joined(parts) for parts in zip(*measured, strict=True)]
 
     def final_values(self) -> list[np.ndarray]:
-        """Every variable of the loop, `[N, ...]`."""
+        """Returns the values of every variable of the loop, `[N, ...]`."""
         return [self._joined(parts) for parts in zip(*self._values, strict=True)]
 
     def _joined(self, shares: Sequence[tf.Tensor]) -> np.ndarray:
@@ -219,7 +219,7 @@ class Runs:
         return list(self._pool.map(on_device, *shares))
 
     def _check_all_stacked(self, program: Any, *inputs: Any) -> None:
-        """Traces `program`, if it is new, and looks at what else it reads."""
+        """Raises a ValueError if `program` uses a variable that is not stacked."""
         with tf.device(self._device):
             concrete = program.get_concrete_function(*inputs)
         captured = {id(x) for x in concrete.captured_inputs if x.dtype == tf.resource}
@@ -265,7 +265,7 @@ class Runs:
         return self._transform.values, tuple(position), (loss, steps, returns)
 
     def _evaluate(self) -> tf.Tensor:
-        """Mean return of the greedy policy's episodes in each run, `[N]`."""
+        """Returns the mean return of each run's greedy policy, `[N]`."""
         policy = self.loop.agent.policy
         environment = self._evaluation
         batch = environment.batch_size
@@ -276,7 +276,7 @@ class Runs:
         def step(
             i: tf.Tensor, time_step: Any, state: Any, total: tf.Tensor, runs: tf.Tensor
         ) -> tuple[Any, ...]:
-            # Greedy policies use no seed; others draw something else at each step.
+            # Greedy policies ignore the seed; others need a new one at each step.
             seed = tf.stack([tf.zeros_like(i), i])
             action_step = policy.action(time_step, state, seed=seed)
             time_step = environment.step(action_step.action)
@@ -296,7 +296,7 @@ class Runs:
 
 
 def _padded(rows: np.ndarray, number: int) -> np.ndarray:
-    """Repeats the last row, so that all threads run the same program."""
+    """Pads with the last row, so that all threads run the same program."""
     missing = number - len(rows)
     return np.concatenate([rows, *[rows[-1:]] * missing]) if missing else rows
 
@@ -304,7 +304,7 @@ def _padded(rows: np.ndarray, number: int) -> np.ndarray:
 def _all_variables(
     made: loop.Loop, evaluation: native_environment.NativeEnvironment
 ) -> list[tf.Variable]:
-    """All that a run changes or depends on, random generators included."""
+    """Returns all variables of a run, including those of random generators."""
     parts = [
         part
         for module in (made, evaluation)
@@ -335,7 +335,7 @@ def _check_arguments(
 
 
 def _check_loop(made: Any) -> native_environment.NativeEnvironment:
-    """Returns the loop's environment."""
+    """Returns the loop's environment; raises if the loop cannot be swept."""
     if not getattr(made, "supports_sweep", False):
         raise TypeError(
             f"make_loop: got a loop of type {type(made).__name__}, expected an "
@@ -351,13 +351,13 @@ def _check_loop(made: Any) -> native_environment.NativeEnvironment:
     if not isinstance(environment, native_environment.NativeEnvironment):
         raise TypeError(
             f"make_loop: got a loop on a {type(environment).__name__}, expected "
-            "a NativeEnvironment, which is the only kind that one program can run many "
-            "of; see environments.native.load."
+            "a NativeEnvironment, since one program can run many copies only of those; "
+            "see environments.native.load."
         )
     if environment.dynamics.max_episode_steps is None:
         raise ValueError(
-            "make_loop: the environment has no time limit, expected one, lest an "
-            "evaluation never ends; set max_episode_steps."
+            "make_loop: the environment has no time limit, expected one, so that "
+            "every evaluation ends; set max_episode_steps."
         )
     return environment
 
@@ -380,7 +380,7 @@ def _check_same(
 def _check_hyperparameters(
     hyperparameters: Mapping[str, Sequence[float]], columns: Sequence[np.ndarray]
 ) -> None:
-    """Raises a ValueError if a number cannot have reached the compiled program."""
+    """Raises a ValueError if no variable holds the values of a hyperparameter."""
     for name, values in hyperparameters.items():
         found = any(
             column.ndim == 1 and np.allclose(column, values, rtol=1e-6, atol=0)

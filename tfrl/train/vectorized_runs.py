@@ -1,4 +1,4 @@
-"""How a loop's parts are put together where many runs of it share one program."""
+"""Applies the parts of a loop's iteration to many runs in one program."""
 
 from __future__ import annotations
 
@@ -16,18 +16,31 @@ from tfrl.train import run_transform
 
 
 class VectorizedRuns(run_transform.RunTransform):
-    """Applies functions of one run to all, whose variables are stacked tensors."""
+    """Applies a function of one run to all runs, whose variables are stacked."""
 
     def __init__(self, run_variables: Sequence[tf.Variable], number: int) -> None:
+        """Creates the transform.
+
+        Args:
+          run_variables: The variables of one run.
+          number: How many runs there are.
+
+        Raises:
+          MissingNameError: The installed TensorFlow lacks a private name that sweeps
+            need.
+        """
         internals.check_sweeps()
         self._variables = run_variables
         self._number = number
         self.values: list[tf.Tensor] = []
 
     def broadcast(self, tensor: tf.Tensor) -> tf.Tensor:
+        """Returns `tensor` `[...]` repeated for each run, `[N, ...]`."""
         return tf.broadcast_to(tensor, [self._number, *tensor.shape])
 
     def apply(self, function: Callable[..., Any], *inputs: Any) -> Any:
+        """Returns `function(*inputs)` of every run; assignments go to `values`."""
+
         @tf.autograph.experimental.do_not_convert
         def one(arguments: tuple[list[tf.Tensor], list[tf.Tensor]]) -> Any:
             values, flat = arguments
@@ -49,7 +62,8 @@ class VectorizedRuns(run_transform.RunTransform):
         body: Callable[..., Any],
         carried: tuple[Any, ...],
     ) -> Any:
-        # Carries the variables besides.
+        """Repeats `body`, and carries the runs' variables through the loop."""
+
         def step(i: tf.Tensor, values: Any, carried: Any) -> tuple[Any, ...]:
             self.values = values
             carried = tuple(body(i, *carried))

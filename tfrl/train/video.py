@@ -1,4 +1,4 @@
-"""Films of a policy at work."""
+"""Records videos of a policy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def record_video(
     max_frames: int = 3000,
     seed: int = 0,
 ) -> list[float]:
-    """Films whole episodes and writes them as an MP4.
+    """Records whole episodes and writes them as an MP4.
 
     Args:
       environment: An environment of batch size 1 that renders RGB frames `[1, height,
@@ -30,28 +30,27 @@ def record_video(
       policy: A `TFPolicy`, or a loaded saved policy: anything with `action(time_step,
         policy_state, seed)` and `get_initial_state(batch_size)`.
       path: The file to write.
-      num_episodes: Episodes to film, one after another.
-      fps: Frames a second.
-      max_frames: Where to cut a film that would get longer.
-      seed: Seed of a policy that draws random numbers.
+      num_episodes: How many episodes to record.
+      fps: Frames per second.
+      max_frames: The most frames to record; a longer video is truncated.
+      seed: Seed for a policy that draws random numbers.
 
     Returns:
-      The return of each episode, as far as it was filmed.
+      The return of each episode, as far as it was recorded.
 
     Raises:
-      ValueError: The environment holds more than one episode at a time, or cannot be
-        rendered.
+      ValueError: The environment's batch size is not 1, or it cannot be rendered.
     """
     if environment.batch_size != 1:
         raise ValueError(
-            "environment: expected batch size 1 to film, got "
+            "environment: expected batch size 1 to record, got "
             f"{environment.batch_size}; load a single one with suite_gym.load."
         )
     path = pathlib.Path(path)
     temporary = path.with_name(f".{path.name}.tmp{path.suffix}")
     returns: list[float] = []
     frames = 0
-    # The encoder needs even sides, as the frames of most environments have.
+    # The encoder needs even widths and heights; most environments have them.
     writer: Any
     with imageio.get_writer(temporary, fps=fps, macro_block_size=2) as writer:
         for _ in range(num_episodes):

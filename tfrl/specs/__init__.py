@@ -1,4 +1,4 @@
-"""Specs: the shape, dtype and bounds of everything that flows.
+"""Specs: the shapes, dtypes and bounds of observations, actions and other data.
 
 `array_spec` describes NumPy arrays and needs NumPy alone; `tensor_spec` describes
 TensorFlow tensors and subclasses `tf.TensorSpec`. `gym_spaces` and `dm_env_specs`

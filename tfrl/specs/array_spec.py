@@ -38,7 +38,8 @@ class ArraySpec:
           name: What the array means, for messages and signatures.
 
         Raises:
-          TypeError: If `shape` is not an iterable of integers or `dtype` is no dtype.
+          TypeError: If `shape` is not an iterable of integers or `dtype` is not a
+            dtype.
         """
         self._shape = _as_shape(shape)
         self._dtype = np.dtype(getattr(dtype, "as_numpy_dtype", dtype))
@@ -150,7 +151,7 @@ class BoundedArraySpec(ArraySpec):
           dtype: An integer, floating or boolean dtype.
           minimum: The least values, broadcastable to `shape`; None for the dtype's. An
             infinite bound of a floating dtype becomes its largest finite number.
-          maximum: Likewise, the greatest values.
+          maximum: The greatest values, in the same form.
           name: What the array means, for messages and signatures.
 
         Raises:
@@ -325,7 +326,7 @@ def assert_arrays_spec_nest(arrays: Any, spec: Any) -> None:
     """Raises unless a nest of arrays conforms to a nest of specs.
 
     Raises:
-      TypeError: If the nests differ in their types, or `spec` holds other things than
+      TypeError: If the nests differ in their types, or `spec` holds anything but
         `ArraySpec`s.
       ValueError: If the nests differ in structure, or an array breaks its spec.
     """
@@ -372,7 +373,7 @@ def _sample_integers(
     low, high = spec.minimum.astype(dtype), spec.maximum.astype(dtype)
     if isinstance(rng, np.random.Generator):
         return rng.integers(low, high, spec.shape, dtype=dtype.type, endpoint=True)
-    # Python's integers hold the exclusive end even where the dtype cannot.
+    # Python's integers can hold the exclusive end even if the dtype cannot.
     end = high.astype(object) + 1
     if low.size == 1 and high.size == 1:
         low, end = low.item(), high.item() + 1

@@ -1,7 +1,7 @@
-"""The bounded tensor spec, a `tf.TensorSpec` that knows its least and greatest values.
+"""The bounded tensor spec, a `tf.TensorSpec` with least and greatest values.
 
 TensorFlow has such a class too, but not in its public API. This one is a plain
-subclass of `tf.TensorSpec`: signatures, datasets and SavedModels take it for one, and
+subclass of `tf.TensorSpec`: signatures, datasets and SavedModels accept it as one, and
 SavedModels that used it load where only TensorFlow is installed.
 """
 
@@ -17,9 +17,9 @@ from tfrl.specs import array_spec
 
 
 class BoundedTensorSpec(tf.TensorSpec):
-    """A `tf.TensorSpec` with inclusive bounds, as `array_spec.BoundedArraySpec`.
+    """A `tf.TensorSpec` with inclusive bounds, like `array_spec.BoundedArraySpec`.
 
-    Unlike those of array specs, names count for equality, as in `tf.TensorSpec`.
+    Equality compares the names too, as for `tf.TensorSpec` but not for array specs.
     """
 
     __slots__ = ("_maximum", "_minimum")
@@ -39,7 +39,7 @@ class BoundedTensorSpec(tf.TensorSpec):
           dtype: An integer, floating or boolean dtype.
           minimum: The least values, broadcastable to `shape`; None for the dtype's. An
             infinite bound of a floating dtype becomes its largest finite number.
-          maximum: Likewise, the greatest values.
+          maximum: The greatest values, in the same form.
           name: What the tensor means; becomes the argument's name in signatures.
 
         Raises:
@@ -76,8 +76,8 @@ class BoundedTensorSpec(tf.TensorSpec):
     def most_specific_common_supertype(self, others: Sequence[Any]) -> Any:
         """Returns the tightest spec of everything that this and `others` describe.
 
-        That is this spec if all are equal, else one without bounds; None if there is
-        none. TensorFlow asks for it where tensors from two places meet.
+        That is this spec if all are equal, else one without bounds; None if no spec
+        describes them all. TensorFlow calls this where tensors from two places meet.
         """
         if all(self == other for other in others):
             return self
@@ -108,5 +108,5 @@ class BoundedTensorSpec(tf.TensorSpec):
         return BoundedTensorSpec, self._serialize()
 
     def _serialize(self) -> tuple[Any, ...]:
-        """The constructor's arguments, which TensorFlow's `TypeSpec` asks for."""
+        """Returns the constructor's arguments, as TensorFlow's `TypeSpec` requires."""
         return self.shape, self.dtype, self.minimum, self.maximum, self.name

@@ -1,4 +1,4 @@
-"""The bounds of specs: what a dtype can hold, and bounds made to fit it."""
+"""The bounds of specs: the limits of dtypes, and bounds converted to a dtype."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def is_floating(dtype: np.dtype[Any]) -> bool:
-    """Whether `dtype` is a floating one, bfloat16 included, which NumPy knows not."""
+    """Whether `dtype` is a floating one; bfloat16, unknown to NumPy, counts."""
     return bool(np.issubdtype(dtype, np.floating)) or dtype.name == "bfloat16"
 
 
@@ -16,7 +16,7 @@ def dtype_limits(dtype: np.dtype[Any]) -> tuple[Any, Any]:
     """Returns the least and the greatest finite value of a dtype.
 
     Raises:
-      TypeError: If the dtype has no order, as strings and complex numbers.
+      TypeError: If the dtype has no order, such as strings and complex numbers.
     """
     if np.issubdtype(dtype, np.integer):
         return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
@@ -25,7 +25,7 @@ def dtype_limits(dtype: np.dtype[Any]) -> tuple[Any, Any]:
     if np.issubdtype(dtype, np.floating):
         return np.finfo(dtype).min, np.finfo(dtype).max
     if is_floating(dtype):
-        # Whoever made the dtype has imported this.
+        # A bfloat16 dtype exists only if this has been imported already.
         import ml_dtypes
 
         return ml_dtypes.finfo(dtype).min, ml_dtypes.finfo(dtype).max
@@ -89,7 +89,7 @@ def _as_finite_floats(
 ) -> tuple[np.ndarray, bool]:
     """Returns `bound` in `dtype` with infinities replaced, and whether it is valid.
 
-    A finite number that `dtype` can only round to infinity is not valid, nor is NaN.
+    NaN is not valid, nor is a finite number that `dtype` rounds to infinity.
     """
     low, high = dtype_limits(dtype)
     with np.errstate(over="ignore"):

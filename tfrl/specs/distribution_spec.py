@@ -19,12 +19,12 @@ class DistributionSpec:
         sample_spec: Any,
         **distribution_parameters: Any,
     ):
-        """Takes the parts.
+        """Creates the spec.
 
         Args:
-          builder: From the parameters by name to the distribution.
-          input_params_spec: The nest of specs of the parameters, by name; only such a
-            dictionary is checked.
+          builder: Called with the parameters by name; returns the distribution.
+          input_params_spec: The nest of specs of the parameters, by name; checked only
+            if it is a dictionary.
           sample_spec: The spec of the samples.
           **distribution_parameters: Further arguments of every call of `builder`.
         """
@@ -50,14 +50,14 @@ class DistributionSpec:
 
     @property
     def distribution_parameters(self) -> dict[str, Any]:
-        """The arguments that every distribution gets."""
+        """Further arguments of every call of `builder`."""
         return self._distribution_parameters
 
     def build_distribution(self, **distribution_parameters: Any) -> Any:
         """Makes a distribution.
 
         Raises:
-          ValueError: If the structure of the parameters is not the one of their specs.
+          ValueError: If the structure of the parameters is not that of their specs.
         """
         specs = self._input_params_spec
         if isinstance(specs, Mapping):
@@ -76,7 +76,7 @@ class DistributionSpec:
 
 
 def deterministic_distribution_from_spec(spec: Any) -> DistributionSpec:
-    """Describes `Deterministic` distributions over what `spec` describes."""
+    """Returns the spec of `Deterministic` distributions with samples of `spec`."""
     import tensorflow_probability as tfp
 
     return DistributionSpec(

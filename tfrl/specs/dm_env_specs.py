@@ -1,4 +1,4 @@
-"""Specs of dm_env, converted from and to ours.
+"""Converts specs from and to those of dm_env.
 
 The time steps of both libraries have the same fields; only the classes of their specs
 differ.
@@ -22,7 +22,7 @@ def from_dm_env_spec(spec: Any) -> Any:
     specs of ours stay as they are.
 
     Raises:
-      ValueError: If something in the nest is no spec.
+      ValueError: If something in the nest is not a spec.
     """
 
     def convert(leaf: Any) -> array_spec.ArraySpec:
@@ -46,7 +46,7 @@ def to_dm_env_spec(spec: Any) -> Any:
     A bounded integer scalar that starts at 0 becomes a `DiscreteArray`.
 
     Raises:
-      ValueError: If something in the nest is no array spec.
+      ValueError: If something in the nest is not an array spec.
     """
 
     def convert(leaf: Any) -> dm_specs.Array:
@@ -72,6 +72,6 @@ def _counts_from_zero(spec: array_spec.BoundedArraySpec) -> bool:
         spec.shape == ()
         and array_spec.is_discrete(spec)
         and bool(spec.minimum == 0)
-        # More values than its own dtype counts are no set of choices.
+        # A range up to the dtype's largest value is not a set of choices.
         and bool(spec.maximum < np.iinfo(spec.dtype).max)
     )

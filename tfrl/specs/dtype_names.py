@@ -31,7 +31,7 @@ def dtype_name(dtype: Any) -> str:
 
 @functools.lru_cache(maxsize=256)
 def dtype_from_name(name: str) -> np.dtype:
-    """Returns the dtype of this name, as `dtype_name` returned it.
+    """Returns the dtype whose name `dtype_name` returned.
 
     Raises:
       ValueError: If no dtype of numbers has this name.

@@ -1,4 +1,4 @@
-"""Specs of Gymnasium spaces, and spaces of specs."""
+"""Converts Gymnasium spaces to specs, and specs to spaces."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def spec_from_gym_space(
 
     Args:
       space: A `Box`, `Discrete`, `MultiDiscrete`, `MultiBinary`, or a `Tuple` or `Dict`
-        of such.
+        of these.
       dtype_map: The dtypes for kinds of spaces, `{gymnasium.spaces.Box: np.float32}`.
         The default is a `Box`'s and `Discrete`'s own, and int32 for `MultiDiscrete` and
         `MultiBinary`.
       simplify_box_bounds: Whether bounds that are the same for all elements become a
         single number, which prints shorter.
-      name: The name of the spec, or what the names in a nest begin with.
+      name: The name of the spec, or the prefix of the names in a nest.
 
     Raises:
       ValueError: If there is a space of another kind.
@@ -48,7 +48,7 @@ def space_from_spec(spec: Any) -> gymnasium.Space[Any]:
     the spec's are its dtype's limits.
 
     Raises:
-      ValueError: If something in the nest is no array spec of numbers or booleans.
+      ValueError: If something in the nest is not an array spec of numbers or booleans.
     """
     if isinstance(spec, Mapping):
         return gymnasium.spaces.Dict(
@@ -86,7 +86,7 @@ def _to_spec(space: Any, options: _Options) -> Any:
     raise ValueError(
         f"{options.name or 'space'}: got the space {space!r} of type "
         f"{type(space).__name__}, expected a Box, Discrete, MultiDiscrete or "
-        "MultiBinary, or a Tuple or Dict of such; wrap the environment with a "
+        "MultiBinary, or a Tuple or Dict of these; wrap the environment with a "
         "gymnasium.ObservationWrapper or ActionWrapper that converts it."
     )
 
@@ -126,7 +126,7 @@ def _(space: gymnasium.spaces.Box, options: _Options) -> Any:
     low, high = _fit(space.low, dtype), _fit(space.high, dtype)
     if options.simplify:
         simple = _simplify(low), _simplify(high)
-        # Both or neither: a number beside an array reads like a mistake.
+        # Both or neither: a number next to an array would look like a mistake.
         if simple[0].shape == simple[1].shape:
             low, high = simple
     return array_spec.BoundedArraySpec(space.shape, dtype, low, high, options.name)
@@ -149,7 +149,7 @@ def _(space: gymnasium.spaces.Dict, options: _Options) -> Any:
 
 
 def _fit(bound: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
-    """Returns a box's bound for `dtype`, which `dtype_map` may have made narrower."""
+    """Returns a box's bound in `dtype`, which may be narrower than the box's."""
     return bounds.clip_to_dtype(bound, dtype).astype(dtype)
 
 
@@ -161,7 +161,7 @@ def _simplify(bound: np.ndarray) -> np.ndarray:
 
 
 def _is_choice(spec: array_spec.ArraySpec) -> bool:
-    """Whether a spec reads as a choice among few, rather than as a measured number."""
+    """Whether a spec describes a choice rather than a measured number."""
     if not isinstance(spec, array_spec.BoundedArraySpec) or spec.dtype.kind not in "iu":
         return False
     if spec.shape and spec.dtype.itemsize == 1:

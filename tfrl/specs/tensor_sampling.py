@@ -15,15 +15,15 @@ from tfrl.specs.bounded_tensor_spec import BoundedTensorSpec
 
 # Named, because the default is several times slower under XLA on a CPU.
 _ALGORITHM = "philox"
-# How many entries a sampled sparse tensor has at most.
+# The most entries of a sampled sparse tensor.
 _NUM_SPARSE_VALUES = 7
 
 
 def sample_bounded_spec(spec: Any, seed: Any = None, outer_dims: Any = None) -> Any:
     """Draws a tensor uniformly from a bounded spec of numbers or booleans.
 
-    Integers include both bounds, also over the whole range of their dtype; floating
-    samples are finite.
+    Integers include both bounds, even if these span the whole range of the dtype;
+    floating samples are finite.
 
     Args:
       spec: A `BoundedTensorSpec`, or a spec that has its properties.
@@ -104,7 +104,7 @@ def zero_spec_nest(specs: Any, outer_dims: Any = None) -> Any:
       outer_dims: Dimensions, a sequence or tensor, to put before each spec's shape.
 
     Raises:
-      NotImplementedError: If there is a spec of something else than dense tensors.
+      NotImplementedError: If there is a spec other than of dense tensors.
     """
 
     def make_zeros(spec: Any) -> tf.Tensor:

@@ -1,4 +1,4 @@
-"""Specs of tensors: `tf.TensorSpec`, its bounded kind, and work on nests of them.
+"""Specs of tensors: `tf.TensorSpec`, bounded specs, and functions of their nests.
 
 The tensor counterpart of `tfrl.specs.array_spec`. Specs never include the batch or time
 dimension; `add_outer_dims_nest` puts them on where TensorFlow wants a full signature.

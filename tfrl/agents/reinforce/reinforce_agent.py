@@ -209,7 +209,7 @@ class ReinforceAgent(tf_agent.TFAgent):
         """Returns the loss of frames `[B, T, ...]` with their returns `[B, T]`.
 
         Raises:
-          tf.errors.InvalidArgumentError: no episode in it is complete.
+          tf.errors.InvalidArgumentError: No episode in it is complete.
         """
         num_episodes = _count_episodes(experience)
         valid = episodes.in_complete_episode(experience)

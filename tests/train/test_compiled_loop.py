@@ -313,7 +313,7 @@ def test_a_loss_that_is_not_finite_is_an_error_after_the_call(python_loop, tmp_p
     with pytest.raises(
         tf.errors.InvalidArgumentError,
         match=r"experience: a DqnAgent loss in the last 50 iterations was not finite"
-        r".*go on from a checkpoint",
+        r".*resume from a checkpoint",
     ):
         loop.run(50)
     corridor.step_reward = -0.1

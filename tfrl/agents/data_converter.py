@@ -118,6 +118,7 @@ class AsTrajectory(tf.Module):
         self._num_outer_dims = num_outer_dims
 
     def __call__(self, value: Any) -> trajectory.Trajectory:
+        """Returns `value`, a trajectory or a transition, as a checked trajectory."""
         if _has_fields_of(value, trajectory.Transition):
             value = trajectory.from_transition(*value)
         return _checked_trajectory(
@@ -151,6 +152,7 @@ class AsTransition(tf.Module):
         self._prepend_t0 = prepend_t0_to_next_time_step
 
     def __call__(self, value: Any) -> trajectory.Transition:
+        """Returns `value`, a trajectory or a transition, as a checked transition."""
         if not _has_fields_of(value, trajectory.Transition):
             length = 2 if self._squeeze_time_dim else None
             frames = _checked_trajectory(value, self._context.trajectory_spec, length)
@@ -189,6 +191,7 @@ class AsHalfTransition(tf.Module):
         self._squeeze_time_dim = squeeze_time_dim
 
     def __call__(self, value: Any) -> trajectory.Transition:
+        """Returns `value` as a checked transition without next observations."""
         if not _has_fields_of(value, trajectory.Transition):
             length = 1 if self._squeeze_time_dim else None
             frames = _checked_trajectory(value, self._context.trajectory_spec, length)
@@ -239,6 +242,7 @@ class AsNStepTransition(tf.Module):
         self._n = n
 
     def __call__(self, value: Any) -> trajectory.Transition:
+        """Returns `value`, a trajectory or a transition, as an n-step transition."""
         if not _has_fields_of(value, trajectory.Transition):
             length = None if self._n is None else self._n + 1
             frames = _checked_trajectory(value, self._context.trajectory_spec, length)

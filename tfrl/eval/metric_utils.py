@@ -21,6 +21,12 @@ class MetricsGroup(tf.Module):
     """Several metrics as one object, to checkpoint or to read together."""
 
     def __init__(self, metrics: Sequence[Any], name: str | None = None) -> None:
+        """Creates the group.
+
+        Args:
+          metrics: The metrics of the group.
+          name: The name of the module.
+        """
         super().__init__(name=name)
         self.metrics = metrics
 

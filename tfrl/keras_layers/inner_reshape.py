@@ -54,6 +54,7 @@ class InnerReshape(keras.layers.Layer):
         self.new_shape: list[int | None] = new.as_list()
 
     def call(self, inputs: Any) -> Any:
+        """Reshapes every tensor of the nest `inputs`."""
         return tf.nest.map_structure(self._reshape, inputs)
 
     def _reshape(self, tensor: tf.Tensor) -> tf.Tensor:
@@ -90,10 +91,12 @@ class InnerReshape(keras.layers.Layer):
         return [rest if size is None else size for size in self.new_shape]
 
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
+        """Returns the shape of the output; None for dimensions that are not known."""
         outer, inner = self._split(input_shape)
         return (*outer, *self._resolve(inner))
 
     def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
         return {
             **super().get_config(),
             "current_shape": self.current_shape,

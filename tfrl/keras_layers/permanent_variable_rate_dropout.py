@@ -14,9 +14,6 @@ class PermanentVariableRateDropout(keras.layers.Layer):
 
     With `permanent=True` it does so at inference too, which makes a network an
     approximate Bayesian one (Gal and Ghahramani, 2016).
-
-    Raises:
-      ValueError: If a constant `rate` is outside `[0, 1)`.
     """
 
     def __init__(
@@ -27,6 +24,19 @@ class PermanentVariableRateDropout(keras.layers.Layer):
         seed: int | None = None,
         **kwargs: Any,
     ):
+        """Creates the layer.
+
+        Args:
+          rate: The share of units to drop, or a function that returns it.
+          permanent: Whether to drop units at inference too.
+          noise_shape: The shape of the mask, which broadcasts to the inputs; None
+            for a dimension means the inputs' own. None draws a mask for every unit.
+          seed: The seed of the masks; None draws one.
+          **kwargs: Passed to `keras.layers.Layer`.
+
+        Raises:
+          ValueError: If a constant `rate` is outside `[0, 1)`.
+        """
         super().__init__(**kwargs)
         if not callable(rate) and not 0 <= rate < 1:
             raise ValueError(
@@ -41,6 +51,7 @@ class PermanentVariableRateDropout(keras.layers.Layer):
         self.supports_masking = True
 
     def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
+        """Returns `inputs` with units dropped, if training or `permanent`."""
         if not (training or self.permanent):
             return inputs
         rate = self.rate() if callable(self.rate) else self.rate
@@ -57,9 +68,11 @@ class PermanentVariableRateDropout(keras.layers.Layer):
         )
 
     def compute_output_shape(self, input_shape: Any) -> Any:
+        """Returns `input_shape`."""
         return input_shape
 
     def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
         return {
             **super().get_config(),
             "rate": self.rate,

@@ -48,10 +48,12 @@ class SquashedOuterWrapper(keras.layers.Layer):
         return self._wrapped
 
     def build(self, input_shape: Any) -> None:
+        """Builds the wrapped layer for inputs with one outer dimension."""
         if not self._wrapped.built:
             self._wrapped.build((None, *self._inner_shape(input_shape)))
 
     def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
+        """Applies the wrapped layer to `inputs` with their outer dimensions folded."""
         num_outer = inputs.shape.rank - self._inner_rank
         if num_outer == 1:
             return self._wrapped(inputs, training=training)
@@ -68,6 +70,7 @@ class SquashedOuterWrapper(keras.layers.Layer):
         )
 
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
+        """Returns the outer dimensions and the wrapped layer's output shape."""
         inner = self._inner_shape(input_shape)
         outer = tuple(input_shape)[: len(input_shape) - len(inner)]
         return (*outer, *self._wrapped.compute_output_shape((None, *inner))[1:])
@@ -77,6 +80,7 @@ class SquashedOuterWrapper(keras.layers.Layer):
         return sizes[len(sizes) - self._inner_rank :]
 
     def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments, with the wrapped layer serialized."""
         return {
             **super().get_config(),
             "wrapped": keras.saving.serialize_keras_object(self._wrapped),
@@ -87,6 +91,7 @@ class SquashedOuterWrapper(keras.layers.Layer):
     def from_config(
         cls, config: dict[str, Any], custom_objects: Any = None
     ) -> SquashedOuterWrapper:
+        """Creates the layer from what `get_config` returned."""
         wrapped = keras.saving.deserialize_keras_object(
             config["wrapped"], custom_objects=custom_objects
         )

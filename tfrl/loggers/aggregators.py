@@ -11,6 +11,11 @@ class Dispatcher:
     """Writes to every one of several loggers, in order."""
 
     def __init__(self, to: Sequence[base.Logger]) -> None:
+        """Creates the logger.
+
+        Args:
+          to: The loggers to write to.
+        """
         self._to = list(to)
 
     def write(self, values: base.Values) -> None:

@@ -27,6 +27,7 @@ class NoneFilter(_Filter):
     """Leaves out entries whose value is None; writes nothing if none is left."""
 
     def write(self, values: base.Values) -> None:
+        """Writes the entries that are not None, if there are any."""
         kept = {key: value for key, value in values.items() if value is not None}
         if kept:
             self._to.write(kept)
@@ -57,6 +58,7 @@ class KeyFilter(_Filter):
         self._keys = frozenset(keep if keep is not None else drop or ())
 
     def write(self, values: base.Values) -> None:
+        """Writes the entries whose keys are kept."""
         self._to.write(
             {k: v for k, v in values.items() if (k in self._keys) == self._keep}
         )
@@ -81,6 +83,7 @@ class TimeFilter(_Filter):
         self._last_time = float("-inf")
 
     def write(self, values: base.Values) -> None:
+        """Writes `values` if `time_delta` seconds have passed since the last write."""
         now = time.monotonic()
         if now - self._last_time >= self._time_delta:
             self._to.write(values)
@@ -91,9 +94,17 @@ class GatedFilter(_Filter):
     """Passes on writes for which `gating_fn()` is true."""
 
     def __init__(self, to: base.Logger, gating_fn: Callable[[], bool]) -> None:
+        """Creates the filter.
+
+        Args:
+          to: The logger to write to.
+          gating_fn: Called at each write; a write for which it returns False is
+            dropped.
+        """
         super().__init__(to)
         self._gating_fn = gating_fn
 
     def write(self, values: base.Values) -> None:
+        """Writes `values` if `gating_fn()` is true."""
         if self._gating_fn():
             self._to.write(values)

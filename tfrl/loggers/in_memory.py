@@ -12,6 +12,7 @@ class InMemoryLogger:
     """Keeps all values, for tests and notebooks."""
 
     def __init__(self) -> None:
+        """Creates the logger, without values."""
         self._data: list[dict[str, Any]] = []
 
     @property

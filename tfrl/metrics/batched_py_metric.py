@@ -77,6 +77,7 @@ class BatchedPyMetric(py_metric.PyStepMetric):
             metric(row)
 
     def reset(self) -> None:
+        """Resets the metric of every member."""
         for metric in self._metrics:
             metric.reset()
 
@@ -95,9 +96,11 @@ class BatchedPyMetric(py_metric.PyStepMetric):
         )
 
     def get_state(self) -> list[str]:
+        """Returns the serialized state of each member's metric."""
         return [tf.compat.as_text(metric.serialize()) for metric in self._metrics]
 
     def set_state(self, state: list[str]) -> None:
+        """Restores what `get_state` returned, with a metric for each member."""
         self.build(len(state))
         for metric, text in zip(self._metrics, state, strict=True):
             metric.deserialize(text)

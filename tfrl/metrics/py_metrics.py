@@ -105,6 +105,7 @@ class StreamingMetric(py_metric.PyStepMetric):
         return self._buffer
 
     def reset(self) -> None:
+        """Forgets all episodes."""
         self._buffer.clear()
         if self._batch_size:
             self._reset(self._batch_size)
@@ -114,6 +115,7 @@ class StreamingMetric(py_metric.PyStepMetric):
         return self._buffer.mean(np.float32) if self._buffer else np.float32(0)
 
     def call(self, trajectory: traj.Trajectory) -> None:
+        """Takes a trajectory of one step, `[]` or `[B]`; ValueError if `B` changes."""
         trajectory = _batched(trajectory)
         batch_size = len(trajectory.step_type)
         if not self._batch_size:
@@ -128,6 +130,7 @@ class StreamingMetric(py_metric.PyStepMetric):
         self._batched_call(trajectory)
 
     def get_state(self) -> dict[str, Any]:
+        """Returns the episodes' numbers, the batch size and the accumulators."""
         return {
             "episodes": self._buffer.to_list(),
             "batch_size": self._batch_size,
@@ -135,6 +138,7 @@ class StreamingMetric(py_metric.PyStepMetric):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
+        """Restores what `get_state` returned."""
         self._buffer.clear()
         self._buffer.extend(state["episodes"])
         self._batch_size = state["batch_size"]
@@ -176,6 +180,13 @@ class AverageReturnMetric(_AccumulatingMetric):
         buffer_size: float = 10,
         batch_size: int | None = None,
     ) -> None:
+        """Creates the metric.
+
+        Args:
+          name: The name of the metric.
+          buffer_size: How many of the latest episodes the result covers.
+          batch_size: The number of environments; None takes it from the first call.
+        """
         super().__init__(name, buffer_size=buffer_size, batch_size=batch_size)
 
     def _increment(self, trajectory: traj.Trajectory) -> np.ndarray:
@@ -192,6 +203,13 @@ class AverageEpisodeLengthMetric(_AccumulatingMetric):
         buffer_size: float = 10,
         batch_size: int | None = None,
     ) -> None:
+        """Creates the metric.
+
+        Args:
+          name: The name of the metric.
+          buffer_size: How many of the latest episodes the result covers.
+          batch_size: The number of environments; None takes it from the first call.
+        """
         super().__init__(name, buffer_size=buffer_size, batch_size=batch_size)
 
     def _increment(self, trajectory: traj.Trajectory) -> np.ndarray:
@@ -222,6 +240,11 @@ class EnvironmentSteps(_Counter, py_metric.PyStepMetric):
     """Counts the steps taken in the environment, without boundaries (resets)."""
 
     def __init__(self, name: str = "EnvironmentSteps") -> None:
+        """Creates the metric.
+
+        Args:
+          name: The name of the metric.
+        """
         super().__init__(name)
 
     def reset(self, environment_steps: int = 0) -> None:
@@ -229,6 +252,7 @@ class EnvironmentSteps(_Counter, py_metric.PyStepMetric):
         self._count = int(environment_steps)
 
     def call(self, trajectory: traj.Trajectory) -> None:
+        """Adds the number of steps in `trajectory` that are not boundaries."""
         self._count += int(np.sum(~trajectory.is_boundary()))
 
 
@@ -236,9 +260,15 @@ class NumberOfEpisodes(_Counter, py_metric.PyStepMetric):
     """Counts the episodes that ended."""
 
     def __init__(self, name: str = "NumberOfEpisodes") -> None:
+        """Creates the metric.
+
+        Args:
+          name: The name of the metric.
+        """
         super().__init__(name)
 
     def call(self, trajectory: traj.Trajectory) -> None:
+        """Adds the number of episodes that end in `trajectory`."""
         self._count += int(np.sum(trajectory.is_episode_end()))
 
 
@@ -246,9 +276,15 @@ class CounterMetric(_Counter):
     """Counts its calls, for example iterations."""
 
     def __init__(self, name: str = "Counter") -> None:
+        """Creates the metric.
+
+        Args:
+          name: The name of the metric.
+        """
         super().__init__(name)
 
     def call(self) -> None:
+        """Adds 1."""
         self._count += 1
 
 

@@ -24,7 +24,7 @@ class TFStepMetric(tf.Module, abc.ABC):
         """Creates a metric shown as `prefix/name` in summaries."""
         super().__init__(name=name)
         self._prefix = prefix
-        # Ours branch on no tensor, and AutoGraph's conversion takes its time.
+        # No metric here branches on a tensor, and AutoGraph's conversion is slow.
         autograph = not context.is_of_this_package(type(self))
         self._call_function = tf.function(self.call, autograph=autograph)
         # Traced apart, since a metric may do differently where XLA compiles it.

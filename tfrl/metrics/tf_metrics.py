@@ -32,19 +32,29 @@ class EnvironmentSteps(tf_metric.TFStepMetric):
         prefix: str = "Metrics",
         dtype: tf.DType = tf.int64,
     ) -> None:
+        """Creates the metric.
+
+        Args:
+          name: The name of the metric.
+          prefix: The prefix of the summary's name.
+          dtype: The dtype of the count.
+        """
         super().__init__(name=name, prefix=prefix)
         self.dtype = dtype
         self.environment_steps = tf.Variable(0, dtype=dtype, name="environment_steps")
 
     def call(self, trajectory: traj.Trajectory) -> traj.Trajectory:
+        """Adds the number of steps in `trajectory` that are not boundaries."""
         steps = tf.cast(tf.logical_not(trajectory.is_boundary()), self.dtype)
         self.environment_steps.assign_add(tf.reduce_sum(steps))
         return trajectory
 
     def result(self) -> tf.Tensor:
+        """Returns the number of steps, `[]`."""
         return tf.identity(self.environment_steps)
 
     def reset(self) -> None:
+        """Sets the count to 0."""
         self.environment_steps.assign(0)
 
 
@@ -57,19 +67,29 @@ class NumberOfEpisodes(tf_metric.TFStepMetric):
         prefix: str = "Metrics",
         dtype: tf.DType = tf.int64,
     ) -> None:
+        """Creates the metric.
+
+        Args:
+          name: The name of the metric.
+          prefix: The prefix of the summary's name.
+          dtype: The dtype of the count.
+        """
         super().__init__(name=name, prefix=prefix)
         self.dtype = dtype
         self.number_episodes = tf.Variable(0, dtype=dtype, name="number_episodes")
 
     def call(self, trajectory: traj.Trajectory) -> traj.Trajectory:
+        """Adds the number of episodes that end in `trajectory`."""
         ended = tf.cast(trajectory.is_episode_end(), self.dtype)
         self.number_episodes.assign_add(tf.reduce_sum(ended))
         return trajectory
 
     def result(self) -> tf.Tensor:
+        """Returns the number of episodes, `[]`."""
         return tf.identity(self.number_episodes)
 
     def reset(self) -> None:
+        """Sets the count to 0."""
         self.number_episodes.assign(0)
 
 
@@ -123,9 +143,19 @@ class AverageReturnMetric(_ReturnMetric):
         batch_size: int = 1,
         buffer_size: int = 10,
     ) -> None:
+        """Creates the metric.
+
+        Args:
+          name: The name of the metric.
+          prefix: The prefix of the summary's name.
+          dtype: The dtype of the returns.
+          batch_size: The number of environments.
+          buffer_size: How many of the latest episodes the result covers.
+        """
         super().__init__(name, prefix, dtype, batch_size, buffer_size)
 
     def result(self) -> tf.Tensor:
+        """Returns the mean return, `[]`."""
         return self._buffer.mean()
 
 
@@ -140,9 +170,19 @@ class MaxReturnMetric(_ReturnMetric):
         batch_size: int = 1,
         buffer_size: int = 10,
     ) -> None:
+        """Creates the metric.
+
+        Args:
+          name: The name of the metric.
+          prefix: The prefix of the summary's name.
+          dtype: The dtype of the returns.
+          batch_size: The number of environments.
+          buffer_size: How many of the latest episodes the result covers.
+        """
         super().__init__(name, prefix, dtype, batch_size, buffer_size)
 
     def result(self) -> tf.Tensor:
+        """Returns the highest return, `[]`."""
         return self._buffer.max()
 
 
@@ -157,9 +197,19 @@ class MinReturnMetric(_ReturnMetric):
         batch_size: int = 1,
         buffer_size: int = 10,
     ) -> None:
+        """Creates the metric.
+
+        Args:
+          name: The name of the metric.
+          prefix: The prefix of the summary's name.
+          dtype: The dtype of the returns.
+          batch_size: The number of environments.
+          buffer_size: How many of the latest episodes the result covers.
+        """
         super().__init__(name, prefix, dtype, batch_size, buffer_size)
 
     def result(self) -> tf.Tensor:
+        """Returns the lowest return, `[]`."""
         return self._buffer.min()
 
 
@@ -174,12 +224,22 @@ class AverageEpisodeLengthMetric(_EpisodeMetric):
         batch_size: int = 1,
         buffer_size: int = 10,
     ) -> None:
+        """Creates the metric.
+
+        Args:
+          name: The name of the metric.
+          prefix: The prefix of the summary's name.
+          dtype: The dtype of the mean.
+          batch_size: The number of environments.
+          buffer_size: How many of the latest episodes the result covers.
+        """
         super().__init__(name, prefix, dtype, batch_size, buffer_size)
 
     def _increment(self, trajectory: traj.Trajectory) -> tf.Tensor:
         return tf.cast(tf.logical_not(trajectory.is_boundary()), self._dtype)
 
     def result(self) -> tf.Tensor:
+        """Returns the mean length, `[]`."""
         return self._buffer.mean()
 
 
@@ -195,6 +255,13 @@ class ChosenActionHistogram(tf_metric.TFHistogramStepMetric):
         dtype: tf.DType = tf.int32,
         buffer_size: int = 100,
     ) -> None:
+        """Creates the metric.
+
+        Args:
+          name: The name of the metric.
+          dtype: The dtype of the actions.
+          buffer_size: How many of the latest actions are kept.
+        """
         super().__init__(name=name)
         self._dtype = tf.as_dtype(dtype)
         self._buffer = TFDeque(buffer_size, self._dtype)
@@ -223,6 +290,7 @@ class ChosenActionHistogram(tf_metric.TFHistogramStepMetric):
         return self._buffer.data
 
     def reset(self) -> None:
+        """Forgets all actions."""
         self._buffer.clear()
 
 
@@ -278,5 +346,6 @@ class AverageReturnMultiMetric(tf_metric.TFMultiMetricStepMetric):
         return self._pack([sums.finished.mean() for sums in self._sums])
 
     def reset(self) -> None:
+        """Forgets all episodes."""
         for sums in self._sums:
             sums.reset()

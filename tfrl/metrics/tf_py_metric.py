@@ -30,6 +30,8 @@ class TFPyMetric(tf_metric.TFStepMetric):
         self._dtype = tf.as_dtype(dtype)
 
     def call(self, trajectory: Any) -> Any:
+        """Calls the Python metric with `trajectory`; returns `trajectory`."""
+
         def update(*flat: Any) -> None:
             self._py_metric(tf.nest.pack_sequence_as(trajectory, flat))
 
@@ -37,6 +39,7 @@ class TFPyMetric(tf_metric.TFStepMetric):
         return trajectory
 
     def result(self) -> tf.Tensor:
+        """Returns the Python metric's result, `[]`."""
         as_numpy = self._dtype.as_numpy_dtype
         value = tf.numpy_function(
             lambda: as_numpy(self._py_metric.result()), [], self._dtype
@@ -44,4 +47,5 @@ class TFPyMetric(tf_metric.TFStepMetric):
         return tf.ensure_shape(value, [])
 
     def reset(self) -> None:
+        """Resets the Python metric."""
         tf.numpy_function(self._py_metric.reset, [], [])

@@ -25,12 +25,15 @@ class ExpandDims(keras.layers.Layer):
         self.axis = int(axis)
 
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
+        """Returns `inputs` with the new dimension."""
         return tf.expand_dims(inputs, self.axis + (self.axis >= 0))
 
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
+        """Returns `input_shape` with the new dimension."""
         shape = list(input_shape)
         place = self.axis + 1 if self.axis >= 0 else len(shape) + 1 + self.axis
         return (*shape[:place], 1, *shape[place:])
 
     def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
         return {**super().get_config(), "axis": self.axis}

@@ -29,11 +29,13 @@ class NestFlatten(keras.layers.Layer):
     """
 
     def __init__(self, **kwargs: Any):
+        """Creates the layer; `kwargs` are those of `keras.layers.Layer`."""
         super().__init__(**kwargs)
         # The tensors themselves are passed on, whatever their dtypes.
         self.autocast = False
 
     def call(self, inputs: Any) -> list[tf.Tensor]:
+        """Returns the flat list of the tensors in `inputs`."""
         return list(tf.nest.flatten(inputs))
 
     def compute_mask(self, inputs: Any, previous_mask: Any) -> None:

@@ -56,6 +56,7 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
         cls._call_parameters = signatures.parameters_of_call(cls.call)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Creates the network and records its arguments, for `copy`."""
         network = super().__new__(cls, *args, **kwargs)
         # The arguments are not part of the network.
         saved_kwargs = signatures.bind_init(cls, args, kwargs)
@@ -330,6 +331,14 @@ class DistributionNetwork(Network):
         output_spec: types.NestedTensorSpec,
         name: str | None,
     ):
+        """Creates the network.
+
+        Args:
+          input_tensor_spec: The nest of specs of the inputs.
+          state_spec: The nest of specs of the state; `()` without one.
+          output_spec: The nest of specs of the distributions.
+          name: The name of the network.
+        """
         super().__init__(
             input_tensor_spec=input_tensor_spec, state_spec=state_spec, name=name
         )

@@ -26,6 +26,11 @@ class SeedStream:
     """
 
     def __init__(self, seed: int | None = None):
+        """Creates the stream.
+
+        Args:
+          seed: The seed that determines all others; None draws one.
+        """
         if seed is None:
             with tf.init_scope():
                 drawn = tf.random.uniform([], maxval=tf.int64.max, dtype=tf.int64)

@@ -38,5 +38,6 @@ class KerasLayersNet(network.Network):
     def call(
         self, inputs: Any, step_type: Any = None, network_state: Any = ()
     ) -> tuple[tf.Tensor, Any]:
+        """Returns the layer's output and the unchanged state."""
         del step_type
         return self._layer(inputs), network_state

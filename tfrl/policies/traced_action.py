@@ -26,6 +26,7 @@ class TracedAction:
     """Holds the trace of one policy's `_act`."""
 
     def __init__(self) -> None:
+        """Creates the holder, without a trace."""
         self._num_calls = 0
         self._policy: Any = None
         self._function: Any = None

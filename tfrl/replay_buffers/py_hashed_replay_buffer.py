@@ -35,6 +35,7 @@ class FrameBuffer(tf.train.experimental.PythonState):
     """
 
     def __init__(self) -> None:
+        """Creates the buffer, without arrays."""
         self._frames: dict[int, np.ndarray] = {}
         self._counts: collections.Counter[int] = collections.Counter()
 

@@ -267,10 +267,10 @@ class ReverbTrajectorySequenceObserver(ReverbAddTrajectoryObserver):
     """
 
     def _end_at_boundary(self) -> None:
-        """Goes on: the boundary is a frame like any other."""
+        """Continues: the boundary is a frame like any other."""
 
     def _end_at_cut(self) -> None:
-        """Goes on: a cut is seen by the step types on both sides of it."""
+        """Continues: the step types on both sides of a cut show it."""
 
 
 def _padding_like(

@@ -1,4 +1,4 @@
-"""Checkpoints, from which an interrupted run goes on.
+"""Checkpoints, from which an interrupted run is resumed.
 
 >>> import tempfile
 >>> import tensorflow as tf

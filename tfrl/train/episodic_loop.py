@@ -88,6 +88,7 @@ class EpisodicLoop(loop.Loop):
         self._train_on_device = self._placement.on_device(self._train)
 
     def iterate(self, time_step: Any, policy_state: Any) -> tuple[Any, Any, tf.Tensor]:
+        """Collects new episodes from a reset and does one update with them."""
         del time_step, policy_state
         # A failed iteration leaves its frames in the buffer.
         self._replay_buffer.clear()

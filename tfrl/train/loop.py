@@ -265,7 +265,7 @@ class Loop(tf.Module, abc.ABC):
                 f"experience: a {type(self._agent).__name__} loss in the last "
                 f"{num_iterations} iterations was not finite, expected a number; the "
                 "weights are corrupt. Look for NaN or infinite observations and "
-                "rewards, or lower the learning rate, and go on from a checkpoint; "
+                "rewards, or lower the learning rate, and resume from a checkpoint; "
                 "jit_compile=False stops before the update.",
             )
 

@@ -179,6 +179,7 @@ class OffPolicyLoop(loop.Loop):
         )
 
     def iterate(self, time_step: Any, policy_state: Any) -> tuple[Any, Any, tf.Tensor]:
+        """Collects an iteration's steps, adds them and does its updates."""
         if self._placement.is_split:
             time_step, policy_state, frames = self._collect_on_host(
                 time_step, policy_state

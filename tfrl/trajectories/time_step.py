@@ -37,6 +37,7 @@ class StepType:
     LAST = _constant(2)
 
     def __new__(cls, value: Any) -> Any:
+        """Returns the constant that equals `value`; ValueError if none does."""
         for constant in (cls.FIRST, cls.MID, cls.LAST):
             if value == constant:
                 return constant

@@ -157,6 +157,7 @@ class Periodically(tf.Module):
         return [self._counter]
 
     def __call__(self) -> None:
+        """Counts the call, and calls `body` if it is a `period`-th one."""
         if self._period is None:
             return
         if isinstance(self._period, int) and self._period == 1:

@@ -15,6 +15,7 @@ class Reference:
     """A hashable stand-in for an object, equal to those of the same object."""
 
     def __init__(self, wrapped: Any) -> None:
+        """Refers to `wrapped`, and keeps it alive."""
         self._wrapped = wrapped
         self._hash = id(wrapped)
 
@@ -53,6 +54,7 @@ class ObjectIdentityDictionary(MutableMapping):
     """A dictionary whose keys are compared by identity, and may be unhashable."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Creates the dictionary from the arguments that `dict` takes."""
         self._items: dict[Reference, Any] = {}
         self.update(*args, **kwargs)
 
@@ -93,6 +95,7 @@ class ObjectIdentitySet(MutableSet):
     """A set whose members are compared by identity, and may be unhashable."""
 
     def __init__(self, *args: Iterable[Any]) -> None:
+        """Creates the set from the members of iterables."""
         self._members: dict[Reference, None] = {}
         self.update(*args)
 

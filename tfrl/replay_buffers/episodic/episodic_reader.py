@@ -27,6 +27,15 @@ class EpisodicReader(tf.Module, tracking.Untracked):
         generator: tf.random.Generator,
         device: str | None,
     ) -> None:
+        """Creates the reader.
+
+        Args:
+          data_spec: The nest of specs of a frame.
+          store: The store to read.
+          completed_only: Whether to leave out episodes that have not ended.
+          generator: The source of random numbers.
+          device: The device on which samples are gathered; None does not set one.
+        """
         super().__init__()
         self._set_untracked("_data_spec", data_spec)
         self._store = store

@@ -25,6 +25,12 @@ class EpisodicStore(tf.Module):
     """Holds `capacity` episodes of any length."""
 
     def __init__(self, data_spec: types.NestedTensorSpec, capacity: int) -> None:
+        """Creates the store, without episodes.
+
+        Args:
+          data_spec: The nest of specs of a frame.
+          capacity: How many episodes it holds.
+        """
         super().__init__()
         self._capacity = capacity
         self.table = episodic_table.EpisodicTable(data_spec, capacity)

@@ -31,12 +31,14 @@ class Contents(tf.train.experimental.PythonState):
         self._num_items = num_items
 
     def serialize(self) -> str:
+        """Has the server write a checkpoint; returns its path and number of items."""
         # What is on its way is left out: waiting for it, a rate limiter may never let
         # it in, since nobody samples now.
         path = str(self._client.checkpoint())
         return json.dumps({"path": path, "items": self._num_items()})
 
     def deserialize(self, string_value: bytes) -> None:
+        """Logs a warning if the table is empty but the checkpoint's was not."""
         saved = json.loads(string_value)
         if saved["items"] and not self._num_items():
             _logger.warning(

@@ -31,6 +31,18 @@ class ReverbObserver:
         num_frames: int,
         priority: float,
     ) -> None:
+        """Creates the observer and opens its writer.
+
+        Args:
+          py_client: The client of the server.
+          table_name: The table, or tables, that receive the items.
+          num_frames: How many frames the writer keeps for an item.
+          priority: The priority of every item.
+
+        Raises:
+          ValueError: If there is no table, or the priority is not a number of at
+            least 0.
+        """
         self._table_names = _checked_names(table_name)
         self._num_frames = num_frames
         self._priority = checked_priority(priority)

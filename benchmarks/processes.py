@@ -253,6 +253,7 @@ class Pool:
     """The running workers, one for each requested name."""
 
     def __init__(self, timeout: float) -> None:
+        """Creates the pool; an answer may take `timeout` seconds."""
         self.timeout = timeout
         self._workers: dict[str, Worker] = {}
         self.versions: dict[str, dict[str, Any]] = {}

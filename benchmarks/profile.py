@@ -60,6 +60,7 @@ def _sums(trace: bytes, iterations: int) -> list[tuple[str, float, float]]:
 
 
 def main(_: list[str]) -> None:
+    """Prints the operations that take the most time in an iteration."""
     print(f"{'microseconds':>12s} {'calls':>7s}  an iteration")
     for name, microseconds, calls in profile(_LOOP.value, _ITERATIONS)[: _TOP.value]:
         print(f"{microseconds:12.2f} {calls:7.2f}  {name[:90]}")

@@ -143,6 +143,7 @@ class GrpcStreams:
     hello: Mapping[str, Any] = {}
 
     def __init__(self, address: str) -> None:
+        """Connects to the server at `address`."""
         self._channel = grpc.insecure_channel(address)
         self._start = self._channel.stream_stream("/tfrl.Replay/Session")
 
@@ -171,6 +172,13 @@ class LocalStreams:
     """
 
     def __init__(self, path: str, secret: str, rng: random.Random) -> None:
+        """Prepares the conversations.
+
+        Args:
+          path: The path of the server's local socket.
+          secret: The secret that the server requires.
+          rng: Draws the announced lengths and how each conversation ends.
+        """
         self.hello = {"secret": secret, "shared": True}
         self._path = path
         self._rng = rng

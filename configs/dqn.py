@@ -9,6 +9,7 @@ from ml_collections import ConfigDict
 
 
 def get_config() -> ConfigDict:
+    """Returns the settings, which flags of the scripts may override."""
     config = ConfigDict()
     config.env = "CartPole-v1"
     config.seed = 0

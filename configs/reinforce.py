@@ -4,6 +4,7 @@ from ml_collections import ConfigDict
 
 
 def get_config() -> ConfigDict:
+    """Returns the settings, which flags of the scripts may override."""
     config = ConfigDict()
     config.env = "CartPole-v0"
     config.seed = 0

@@ -4,6 +4,7 @@ from ml_collections import ConfigDict
 
 
 def get_config() -> ConfigDict:
+    """Returns the settings, which flags of the script may override."""
     config = ConfigDict()
     config.env = "CartPole-v1"
     # The seed of the first run; the others have the seeds after it.

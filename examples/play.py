@@ -31,6 +31,7 @@ _VIDEO_EPISODES = flags.DEFINE_integer(
 
 
 def main() -> None:
+    """Evaluates the policy, prints its returns and films it."""
     path, name, seed = find_policy()
     policy = tf.saved_model.load(str(path))
     num_episodes = _NUM_EPISODES.value

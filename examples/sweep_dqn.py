@@ -33,6 +33,7 @@ _LEARNING_RATES = flags.DEFINE_list("learning_rates", ["1e-3"], "Numbers, with c
 
 
 def main() -> None:
+    """Runs the sweep and writes its curves."""
     config = cli.read_config(_CONFIG)
     rates = [float(rate) for rate in _LEARNING_RATES.value]
     seeds = range(config.seed, config.seed + _NUM_SEEDS.value)
@@ -111,10 +112,12 @@ class Progress:
     """Prints a line for each evaluation, and records its time."""
 
     def __init__(self, num_iterations: int) -> None:
+        """Starts the clock of a sweep of `num_iterations` iterations."""
         self._num_iterations = num_iterations
         self._times = [time.perf_counter()]
 
     def __call__(self, iteration: int, returns: np.ndarray) -> None:
+        """Prints the iteration, the time and a summary of `returns`, `[N]`."""
         self._times.append(time.perf_counter())
         seconds = self._times[-1] - self._times[0]
         print(

@@ -17,6 +17,7 @@ from tfrl.specs import tensor_spec
 
 
 def main() -> None:
+    """Builds the agent, the server's buffer and the loop, and runs it."""
     config = cli.read_config(train_reinforce.CONFIG, replay="service")
     if config.num_envs != 1:
         # The queue does not record which environment an episode is from.

@@ -10,7 +10,6 @@ from __future__ import annotations
 import abc
 import contextlib
 import math
-import pickle
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
@@ -18,14 +17,13 @@ from typing import Any, Literal, NamedTuple
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
-from tfrl.compilation import host_calls, internals
 from tfrl.environments import tf_environment
 from tfrl.metrics import tf_metrics
 from tfrl.policies import tf_policy
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
-from tfrl.train import placement, run_transform
+from tfrl.train import loop_checks, placement, position, run_transform
 from tfrl.trajectories import trajectory
-from tfrl.utils import nest_utils, seeds
+from tfrl.utils import seeds
 
 
 class IterationInfo(NamedTuple):
@@ -94,9 +92,9 @@ class Loop(tf.Module, abc.ABC):
             cannot call Python.
         """
         super().__init__()
-        _check_specs(environment, agent, replay_buffer)
-        obstacle = jit_compile and _obstacle_to_compilation(
-            environment, agent, replay_buffer
+        loop_checks.check_specs(environment, agent, replay_buffer)
+        obstacle = jit_compile and loop_checks.obstacle_to_compilation(
+            environment, replay_buffer
         )
         if obstacle and jit_compile is True:
             raise ValueError(f"jit_compile: got True for {obstacle}")
@@ -122,7 +120,7 @@ class Loop(tf.Module, abc.ABC):
             self._environment_steps,
             *observers,
         ]
-        self._position = _Position(self)
+        self._position = position.Position(environment)
         self._transform = run_transform.RunTransform()
         self._jit_compile = jit_compile
         self._call: Any = tf.function(
@@ -341,130 +339,3 @@ def _short_assertions() -> Iterator[None]:
             raise
         text = (said[1] or said[2]).replace("\\'", "'")
         raise tf.errors.InvalidArgumentError(None, None, text) from None
-
-
-class _Position(tf.train.experimental.PythonState):
-    """The current time step and policy state, saved with the environment's state.
-
-    A checkpoint holds them as bytes; None if the environment cannot save its state.
-    """
-
-    def __init__(self, loop: Loop) -> None:
-        self._loop = loop
-        self._time_step: Any = None
-        self._policy_state: Any = None
-
-    @property
-    def is_set(self) -> bool:
-        return self._time_step is not None
-
-    def get(self) -> tuple[Any, Any]:
-        return self._time_step, self._policy_state
-
-    def set(self, time_step: Any, policy_state: Any) -> None:
-        self._time_step, self._policy_state = time_step, policy_state
-
-    def take(self) -> tuple[Any, Any]:
-        """Returns the position and forgets it.
-
-        If the call that follows fails, the environment's state is unknown; without a
-        position, the next call begins a new episode.
-        """
-        position = self.get()
-        self.set(None, None)
-        return position
-
-    def serialize(self) -> bytes:
-        if not self.is_set:
-            return pickle.dumps(None)
-        try:
-            environment_state = self._loop.environment.get_state()
-        except NotImplementedError:
-            return pickle.dumps(None)
-        position = tf.nest.map_structure(lambda t: t.numpy(), self.get())
-        return pickle.dumps((position, environment_state))
-
-    def deserialize(self, string_value: bytes) -> None:
-        state = pickle.loads(string_value)
-        if state is None:
-            self.set(None, None)
-            return
-        position, environment_state = state
-        self._loop.environment.set_state(environment_state)
-        self.set(*tf.nest.map_structure(tf.convert_to_tensor, position))
-
-
-def _check_specs(
-    environment: tf_environment.TFEnvironment,
-    agent: tf_agent.TFAgent,
-    replay_buffer: replay_buffer_lib.ReplayBuffer | None,
-) -> None:
-    """Raises a ValueError if the specs or batch sizes do not match."""
-    pairs = [
-        (
-            "environment.time_step_spec()",
-            environment.time_step_spec(),
-            agent.time_step_spec,
-        ),
-        ("environment.action_spec()", environment.action_spec(), agent.action_spec),
-    ]
-    if replay_buffer is not None:
-        buffer_spec = replay_buffer.data_spec
-        pairs.append(("replay_buffer.data_spec", buffer_spec, agent.collect_data_spec))
-    for name, given, expected in pairs:
-        difference = _first_difference(given, expected)
-        if difference:
-            raise ValueError(
-                f"{name}: does not match the agent: {difference}; build the agent from "
-                "the environment's specs and the buffer from agent.collect_data_spec."
-            )
-    buffer_batch_size = None if replay_buffer is None else replay_buffer.batch_size
-    if buffer_batch_size not in (None, environment.batch_size):
-        raise ValueError(
-            f"replay_buffer: expected batch_size={environment.batch_size}, the "
-            f"environment's, got {buffer_batch_size}; build it with "
-            "batch_size=environment.batch_size."
-        )
-
-
-def _obstacle_to_compilation(
-    environment: tf_environment.TFEnvironment,
-    agent: tf_agent.TFAgent,
-    replay_buffer: replay_buffer_lib.ReplayBuffer | None,
-) -> str | None:
-    """Returns why XLA cannot compile the loop, and a remedy; None if it can."""
-    if replay_buffer is not None and not replay_buffer.supports_xla:
-        return (
-            f"a {type(replay_buffer).__name__}, expected a buffer whose supports_xla "
-            "is True, such as one in variables, since a compiled program cannot call "
-            "a server or Python; leave jit_compile=False."
-        )
-    missing = internals.obstacle_to_xla()
-    if missing:
-        return f"a loop that XLA compiles, expected a plain one: {missing}"
-    if not environment.calls_python:
-        return None
-    missing = host_calls.obstacle()
-    if missing:
-        return f"a Python environment, expected a native one: {missing}"
-    return None
-
-
-def _first_difference(given: Any, expected: Any) -> str | None:
-    """Describes where two nests of specs first differ; None if they do not."""
-    try:
-        nest_utils.assert_same_structure(given, expected)
-    except (TypeError, ValueError) as error:
-        return str(error).splitlines()[0]
-    for (path, ours), (_, theirs) in zip(
-        nest_utils.flatten_with_joined_paths(given),
-        nest_utils.flatten_with_joined_paths(expected),
-        strict=True,
-    ):
-        if (ours.shape, ours.dtype) != (theirs.shape, theirs.dtype):
-            return (
-                f"{path or 'the spec'} has shape {tuple(ours.shape)} and dtype "
-                f"{ours.dtype.name}, expected {tuple(theirs.shape)} and "
-                f"{theirs.dtype.name}"
-            )
-    return None

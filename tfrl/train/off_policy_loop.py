@@ -13,7 +13,7 @@ from tfrl.compilation import fast_dataset
 from tfrl.environments import tf_environment
 from tfrl.policies import random_tf_policy, tf_policy
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
-from tfrl.train import loop, placement
+from tfrl.train import loop, loop_checks, placement
 from tfrl.trajectories import trajectory
 from tfrl.utils import variables
 
@@ -100,13 +100,13 @@ class OffPolicyLoop(loop.Loop):
         stored = variables.tracked_variables(replay_buffer)
         self._replay_device = placement.device_of(stored)
         self._placement.check_trains_from("replay_buffer", stored)
-        from_dataset = _is_from_dataset(
+        from_dataset = loop_checks.is_from_dataset(
             sampling, self._jit_compile, self._replay_device
         )
-        self._num_steps = _check_sequence_length(sequence_length, agent)
+        self._num_steps = loop_checks.check_sequence_length(sequence_length, agent)
         replay_buffer.check_fits(self._num_steps)
         self._initial_steps = -(-initial_collect_steps // environment.batch_size)
-        _check_initial_collection(
+        loop_checks.check_initial_collection(
             initial_collect_steps, self._initial_steps, self._num_steps, environment
         )
         self._collect_steps = collect_steps_per_iteration
@@ -340,50 +340,6 @@ def _priorities(loss_info: tf_agent.LossInfo, agent: tf_agent.TFAgent) -> tf.Ten
     )
 
 
-def _is_from_dataset(
-    sampling: str | None, jit_compile: bool, replay_device: str
-) -> bool:
-    """Whether batches come from `as_dataset`; raises if that cannot be."""
-    on_host = replay_device == placement.host()
-    if sampling is None:
-        return on_host and not jit_compile
-    if sampling not in ("dataset", "variables"):
-        raise ValueError(
-            f"sampling: expected 'dataset' or 'variables', got {sampling!r}."
-        )
-    if sampling == "dataset" and jit_compile:
-        raise ValueError(
-            "sampling: got 'dataset' with jit_compile=True, expected 'variables', "
-            "since XLA cannot compile a tf.data pipeline; leave sampling out."
-        )
-    if sampling == "dataset" and not on_host:
-        raise ValueError(
-            f"sampling: got 'dataset' with a replay buffer on {replay_device}, "
-            "expected 'variables', since a tf.data pipeline runs on the CPU and reads "
-            "no variables of another device; leave sampling out, or make the buffer "
-            "inside of tf.device('CPU:0')."
-        )
-    return sampling == "dataset"
-
-
-def _check_sequence_length(length: int | None, agent: tf_agent.TFAgent) -> int:
-    """Returns the number of frames of an example; raises if it does not suit."""
-    wanted = agent.train_sequence_length
-    if length is None and wanted is not None:
-        return wanted
-    if length is None or length < 2 or (wanted is not None and length != wanted):
-        expected, remedy = (
-            ("2 or more", "any length: give one as long as its memory should span")
-            if wanted is None
-            else (wanted, "that length: leave it out")
-        )
-        raise ValueError(
-            f"sequence_length: got {length}, expected {expected}, since "
-            f"{type(agent).__name__} learns from sequences of {remedy}."
-        )
-    return length
-
-
 def _random_policy(environment: Any, policy: tf_policy.TFPolicy) -> tf_policy.TFPolicy:
     """Returns a random policy with the constraints and the info of `policy`."""
     return random_tf_policy.RandomTFPolicy(
@@ -394,18 +350,3 @@ def _random_policy(environment: Any, policy: tf_policy.TFPolicy) -> tf_policy.TF
             policy.observation_and_action_constraint_splitter
         ),
     )
-
-
-def _check_initial_collection(
-    initial_collect_steps: int,
-    batched_steps: int,
-    num_steps: int,
-    environment: tf_environment.TFEnvironment,
-) -> None:
-    if batched_steps < num_steps:
-        raise ValueError(
-            f"initial_collect_steps: expected at least {num_steps} steps of each of "
-            f"the {environment.batch_size} environment(s), "
-            f"{num_steps * environment.batch_size} in all, so that a first sample can "
-            f"be drawn, got {initial_collect_steps}."
-        )

@@ -1,0 +1,147 @@
+"""The checks of a loop's parts: whether they fit together, and what keeps XLA away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tfrl.agents import tf_agent
+from tfrl.compilation import host_calls, internals
+from tfrl.environments import tf_environment
+from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
+from tfrl.train import placement
+from tfrl.utils import nest_utils
+
+
+def check_specs(
+    environment: tf_environment.TFEnvironment,
+    agent: tf_agent.TFAgent,
+    replay_buffer: replay_buffer_lib.ReplayBuffer | None,
+) -> None:
+    """Raises a ValueError if the specs or batch sizes do not match."""
+    pairs = [
+        (
+            "environment.time_step_spec()",
+            environment.time_step_spec(),
+            agent.time_step_spec,
+        ),
+        ("environment.action_spec()", environment.action_spec(), agent.action_spec),
+    ]
+    if replay_buffer is not None:
+        buffer_spec = replay_buffer.data_spec
+        pairs.append(("replay_buffer.data_spec", buffer_spec, agent.collect_data_spec))
+    for name, given, expected in pairs:
+        difference = _first_difference(given, expected)
+        if difference:
+            raise ValueError(
+                f"{name}: does not match the agent: {difference}; build the agent from "
+                "the environment's specs and the buffer from agent.collect_data_spec."
+            )
+    buffer_batch_size = None if replay_buffer is None else replay_buffer.batch_size
+    if buffer_batch_size not in (None, environment.batch_size):
+        raise ValueError(
+            f"replay_buffer: expected batch_size={environment.batch_size}, the "
+            f"environment's, got {buffer_batch_size}; build it with "
+            "batch_size=environment.batch_size."
+        )
+
+
+def obstacle_to_compilation(
+    environment: tf_environment.TFEnvironment,
+    replay_buffer: replay_buffer_lib.ReplayBuffer | None,
+) -> str | None:
+    """Returns why XLA cannot compile the loop, and a remedy; None if it can."""
+    if replay_buffer is not None and not replay_buffer.supports_xla:
+        return (
+            f"a {type(replay_buffer).__name__}, expected a buffer whose supports_xla "
+            "is True, such as one in variables, since a compiled program cannot call "
+            "a server or Python; leave jit_compile=False."
+        )
+    missing = internals.obstacle_to_xla()
+    if missing:
+        return f"a loop that XLA compiles, expected a plain one: {missing}"
+    if not environment.calls_python:
+        return None
+    missing = host_calls.obstacle()
+    if missing:
+        return f"a Python environment, expected a native one: {missing}"
+    return None
+
+
+def _first_difference(given: Any, expected: Any) -> str | None:
+    """Describes where two nests of specs first differ; None if they do not."""
+    try:
+        nest_utils.assert_same_structure(given, expected)
+    except (TypeError, ValueError) as error:
+        return str(error).splitlines()[0]
+    for (path, ours), (_, theirs) in zip(
+        nest_utils.flatten_with_joined_paths(given),
+        nest_utils.flatten_with_joined_paths(expected),
+        strict=True,
+    ):
+        if (ours.shape, ours.dtype) != (theirs.shape, theirs.dtype):
+            return (
+                f"{path or 'the spec'} has shape {tuple(ours.shape)} and dtype "
+                f"{ours.dtype.name}, expected {tuple(theirs.shape)} and "
+                f"{theirs.dtype.name}"
+            )
+    return None
+
+
+def is_from_dataset(
+    sampling: str | None, jit_compile: bool, replay_device: str
+) -> bool:
+    """Whether batches come from `as_dataset`; raises if that cannot be."""
+    on_host = replay_device == placement.host()
+    if sampling is None:
+        return on_host and not jit_compile
+    if sampling not in ("dataset", "variables"):
+        raise ValueError(
+            f"sampling: expected 'dataset' or 'variables', got {sampling!r}."
+        )
+    if sampling == "dataset" and jit_compile:
+        raise ValueError(
+            "sampling: got 'dataset' with jit_compile=True, expected 'variables', "
+            "since XLA cannot compile a tf.data pipeline; leave sampling out."
+        )
+    if sampling == "dataset" and not on_host:
+        raise ValueError(
+            f"sampling: got 'dataset' with a replay buffer on {replay_device}, "
+            "expected 'variables', since a tf.data pipeline runs on the CPU and reads "
+            "no variables of another device; leave sampling out, or make the buffer "
+            "inside of tf.device('CPU:0')."
+        )
+    return sampling == "dataset"
+
+
+def check_sequence_length(length: int | None, agent: tf_agent.TFAgent) -> int:
+    """Returns the number of frames of an example; raises if it does not suit."""
+    wanted = agent.train_sequence_length
+    if length is None and wanted is not None:
+        return wanted
+    if length is None or length < 2 or (wanted is not None and length != wanted):
+        expected, remedy = (
+            ("2 or more", "any length: give one as long as its memory should span")
+            if wanted is None
+            else (wanted, "that length: leave it out")
+        )
+        raise ValueError(
+            f"sequence_length: got {length}, expected {expected}, since "
+            f"{type(agent).__name__} learns from sequences of {remedy}."
+        )
+    return length
+
+
+def check_initial_collection(
+    initial_collect_steps: int,
+    batched_steps: int,
+    num_steps: int,
+    environment: tf_environment.TFEnvironment,
+) -> None:
+    """Raises a ValueError if the initial steps are too few for a first sample."""
+    if batched_steps < num_steps:
+        raise ValueError(
+            f"initial_collect_steps: expected at least {num_steps} steps of each of "
+            f"the {environment.batch_size} environment(s), "
+            f"{num_steps * environment.batch_size} in all, so that a first sample can "
+            f"be drawn, got {initial_collect_steps}."
+        )

@@ -127,7 +127,7 @@ def parameters_to_dict(value: Params, tensors_only: bool = False) -> dict[str, A
     An argument that is a nest gets a key for each leaf: `name:path/to/leaf`.
 
     Args:
-      value: What `get_parameters` returned.
+      value: The result of `get_parameters`.
       tensors_only: Whether to leave out all but tensors and `tf.TypeSpec`s.
     """
     entries: dict[str, Any] = {}
@@ -149,7 +149,7 @@ def merge_to_parameters_from_dict(
     """Returns `value` with the entries of a dictionary like `parameters_to_dict`'s.
 
     Args:
-      value: What the dictionary was made from.
+      value: The parameters that the dictionary was made from.
       params_dict: Nested dictionaries of arguments. What is missing is taken from
         `value`; of an argument that is a nest all leaves have to be there, or none.
 
@@ -242,7 +242,7 @@ def assert_specs_are_compatible(
     Args:
       network_output_spec: The nest of output specs.
       spec: The nest that is wanted.
-      message_prefix: What the error message starts with.
+      message_prefix: The start of the error message.
 
     Raises:
       ValueError: If structure, shapes or dtypes differ.

@@ -56,7 +56,7 @@ class DynamicEpisodeDriver(tf_loop.LoopDriver):
         """Runs the episodes.
 
         Args:
-          time_step: Where to start, `[B, ...]`; None resets the environment.
+          time_step: The first time step, `[B, ...]`; None resets the environment.
           policy_state: The policy's state there; None takes its initial state.
           num_episodes: How many; None takes the constructor's number.
           maximum_iterations: The most steps of the batch to take; None for no limit.

@@ -53,8 +53,8 @@ class DynamicStepDriver(tf_loop.LoopDriver):
         """Takes the steps.
 
         Args:
-          time_step: Where to start, `[B, ...]`; None takes the environment's current
-            step and does not reset it.
+          time_step: The first time step, `[B, ...]`; None takes the environment's
+            current step and does not reset it.
           policy_state: The policy's state there; None takes its initial state.
           maximum_iterations: The most steps of the batch to take; None for no limit.
           seed: An integer or int `[2]` that decides the policy's random choices; with

@@ -62,7 +62,7 @@ class TFDriver(tf_loop.LoopDriver):
         """Runs the policy from `time_step` on.
 
         Args:
-          time_step: Where to start, `[B, ...]`.
+          time_step: The first time step, `[B, ...]`.
           policy_state: The policy's state there.
           seed: An integer or int `[2]` that decides the policy's random choices; with
             None they come from the policy's own generator.

@@ -71,7 +71,7 @@ class LoopDriver(driver.Driver):
         """Runs the loop from `time_step` as the module's docstring says.
 
         Args:
-          time_step: Where to start, `[B, ...]`.
+          time_step: The first time step, `[B, ...]`.
           policy_state: The policy's state there; None or `()` takes its initial state.
           limits: A nest of numbers like `_count` gives; the first reached ends the run.
           maximum_iterations: The most steps of the batch to take; None for no limit.

@@ -26,7 +26,7 @@ class TerminalLogger:
         """Creates a logger.
 
         Args:
-          label: What the lines begin with.
+          label: The start of every line.
           print_fn: Is called with each line.
           serialize_fn: Turns values into text; None takes `serialize`.
           time_delta: The least number of seconds between two lines.

@@ -27,7 +27,7 @@ def aggregate_losses(
       per_example_loss: `[B]` or `[B, T, ...]`; the mean is taken over all dimensions.
       sample_weight: A scalar, `[B]` or `[B, T, ...]`, expanded on the right. A weight
         of zero removes its example even where the loss is not finite.
-      global_batch_size: What to divide by instead of `B` times the replicas.
+      global_batch_size: The divisor, instead of `B` times the replicas.
       regularization_loss: A scalar or a list, divided by the number of replicas.
 
     Raises:

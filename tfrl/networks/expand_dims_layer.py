@@ -16,7 +16,7 @@ class ExpandDims(keras.layers.Layer):
         """Creates the layer.
 
         Args:
-          axis: Where the dimension stands among those after the batch: 0 turns
+          axis: The position of the new dimension among those after the batch: 0 turns
             `[B, ...]` into `[B, 1, ...]`; a negative one counts from the right, -1 is
             last.
           **kwargs: Of `keras.layers.Layer`.

@@ -27,7 +27,7 @@ def print_summary(
     Args:
       model: A Keras layer, model or Network.
       line_length: The width of the table.
-      positions: Where each column ends: fractions of the width, or characters.
+      positions: The end of each column: fractions of the width, or characters.
       print_fn: Takes each line; `print` by default.
       expand_nested: Whether to list layers inside layers too.
       show_trainable: Whether to add a column that says which layers are trained.

@@ -283,7 +283,7 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
 
         Args:
           line_length: The width of the table.
-          positions: Where each column ends: fractions of the width, or characters.
+          positions: The end of each column: fractions of the width, or characters.
           print_fn: Takes each line; `print` by default.
 
         Raises:

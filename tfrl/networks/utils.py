@@ -187,7 +187,7 @@ def mlp_layers(
       kernel_initializer: For all kernels; by default `VarianceScaling` with scale 2
         over the fan-in, truncated normal.
       weight_decay_params: For each dense layer None or its L2 coefficient.
-      name: What the layers' names start with.
+      name: The prefix of the layers' names.
       seed: Seeds the initialisers; None follows `tf.random.set_seed`.
 
     Raises:

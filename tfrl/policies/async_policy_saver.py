@@ -24,7 +24,7 @@ class AsyncPolicySaver:
         """Creates the saver.
 
         Args:
-          policy_saver: What does the saving.
+          policy_saver: The saver that writes the policy.
 
         Raises:
           RuntimeError: From the next call of any method below: a save in the background

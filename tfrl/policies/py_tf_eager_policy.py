@@ -212,7 +212,7 @@ class SavedModelPyTFEagerPolicy(PyTFEagerPolicyBase):
         """Sets the variables from a checkpoint.
 
         Args:
-          checkpoint_path: What was given to `PolicySaver.save_checkpoint` or to
+          checkpoint_path: The path given to `PolicySaver.save_checkpoint` or to
             `PolicySaver.save`.
 
         Raises:

@@ -36,7 +36,7 @@ def conform(
     Args:
       values: A nest of tensors or arrays with any number of outer dimensions.
       specs: The nest of specs that describes them.
-      where: What the values are, for the error text.
+      where: A description of the values, for the error text.
 
     Raises:
       TypeError: A dtype differs.

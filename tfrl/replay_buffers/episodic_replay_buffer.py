@@ -67,7 +67,7 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
           buffer_size: Accepted and not used: each element of a dataset draws its own
             episode.
           name_prefix: The prefix of the variables' names.
-          device: Where the variables live; None leaves it to TensorFlow.
+          device: The device of the variables; None leaves it to TensorFlow.
           seed: Of the sampling; None follows `tf.random.set_seed`.
           begin_episode_fn: Takes what is written and returns where a new episode
             begins: bool `[]` or `[N]` for `add_batch` and `extend_episodes`, `[]` for
@@ -196,7 +196,7 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
         Args:
           episode_ids: All the episodes of this writer, int64 `[M]`.
           episode_ids_indices: Which of them to extend, `[N]`.
-          episodes: What to add, `N` episodes. `begin_episode_fn` is called with it.
+          episodes: The `N` episodes to add. `begin_episode_fn` is called with them.
 
         Returns:
           The writer's episode ids, int64 `[M]`, new ones where an episode began.
@@ -322,7 +322,7 @@ class StatefulEpisodicReplayBuffer(replay_buffer.ReplayBuffer):
         """Creates the variable of the episode ids.
 
         Args:
-          replay_buffer: Where the episodes are stored.
+          replay_buffer: The buffer that stores the episodes.
           num_episodes: How many episodes are written at once, the environment's batch
             size; None writes one, by `add_sequence`.
 

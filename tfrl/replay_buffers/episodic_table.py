@@ -33,7 +33,7 @@ class EpisodicTable(tf.Module, tracking.Untracked):
         Args:
           tensor_spec: A nest of `tf.TensorSpec`s with fully defined shapes.
           capacity: The number of rows.
-          name_prefix: What the variables' names begin with.
+          name_prefix: The prefix of the variables' names.
 
         Raises:
           ValueError: If a leaf is not a `tf.TensorSpec` of fully defined shape.

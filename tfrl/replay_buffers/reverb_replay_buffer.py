@@ -73,7 +73,7 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
           data_spec: A nest of specs of one frame, without batch and time.
           table_name: The table to sample from.
           sequence_length: How many frames every item has (`T`); None if that varies.
-          server_address: Where the server is, as "host:port".
+          server_address: The server's address, as "host:port".
           local_server: The server, if this process has started it. Either this or the
             address must be given.
           dataset_buffer_size: How many items a dataset may ask for ahead of their use;
@@ -89,7 +89,7 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
             `ReverbAddTrajectoryObserver`; without it, there is no `add_batch`.
           batch_size: How many rows the batches of `add_batch` have; each row has an
             observer of its own.
-          token: What the server asks for, if it does; by default the environment
+          token: The token, if the server requires one; by default the environment
             variable TFRL_REPLAY_TOKEN.
           tls_root_certificates: By which to check a server that encrypts.
 

@@ -57,12 +57,12 @@ class ReverbAddEpisodeObserver(reverb_observer.ReverbObserver):
           max_sequence_length: The most frames that an episode may have, its boundary
             counted; the writer keeps as many.
           priority: The priority of new items.
-          bypass_partial_episodes: What happens at a longer episode: False raises a
-            ValueError; True drops the episode, and logs that.
+          bypass_partial_episodes: Whether a longer episode is dropped, which is logged;
+            otherwise it raises a ValueError.
 
         Raises:
-          ValueError: If `max_sequence_length` is not positive, the priority no finite
-            number from 0 up, or no table is given.
+          ValueError: If `max_sequence_length` is not positive, the priority is not a
+            finite number from 0 up, or no table is given.
         """
         max_sequence_length = reverb_observer.checked_count(
             "max_sequence_length", max_sequence_length
@@ -176,8 +176,8 @@ class ReverbAddTrajectoryObserver(reverb_observer.ReverbObserver):
             L B P P and B P P P; without tiling there is the first one alone.
 
         Raises:
-          ValueError: If a length is not positive, the priority no finite number from 0
-            up, no table is given, or `tile_end_of_episodes` is set without
+          ValueError: If a length is not positive, the priority is not a finite number
+            from 0 up, no table is given, or `tile_end_of_episodes` is set without
             `pad_end_of_episodes`.
         """
         sequence_length = reverb_observer.checked_count(

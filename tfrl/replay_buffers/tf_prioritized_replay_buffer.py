@@ -93,7 +93,7 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
           batch_size: How many environments are written together (`B`).
           max_length: How many frames of each environment are kept (`L`).
           scope: The prefix of the variables' names.
-          device: Where the variables live; None leaves it to TensorFlow.
+          device: The device of the variables; None leaves it to TensorFlow.
           table_fn: Makes the storage: `table_fn(data_spec, number_of_rows)`.
           dataset_drop_remainder: Whether a deterministic pass drops batches and windows
             that are not full.

@@ -32,8 +32,8 @@ class Checkpointer:
         Args:
           ckpt_dir: The directory, created if missing.
           max_to_keep: How many of the newest checkpoints stay.
-          **objects: What to save, by name: networks, optimizers, agents, buffers,
-            variables, metrics, or anything else that TensorFlow can track.
+          **objects: The objects to save, by name: networks, optimizers, agents,
+            buffers, variables, metrics, or anything else that TensorFlow can track.
 
         Raises:
           CheckpointError: There are checkpoints, but none can be read.

@@ -35,7 +35,7 @@ class ArraySpec:
         Args:
           shape: The dimensions; None in a place stands for any length.
           dtype: Whatever `np.dtype` takes, or a `tf.DType`.
-          name: What the array means, for messages and signatures.
+          name: A name for messages and signatures.
 
         Raises:
           TypeError: If `shape` is not an iterable of integers or `dtype` is not a
@@ -152,7 +152,7 @@ class BoundedArraySpec(ArraySpec):
           minimum: The least values, broadcastable to `shape`; None for the dtype's. An
             infinite bound of a floating dtype becomes its largest finite number.
           maximum: The greatest values, in the same form.
-          name: What the array means, for messages and signatures.
+          name: A name for messages and signatures.
 
         Raises:
           ValueError: If a bound does not broadcast to `shape`, is NaN, or lies outside

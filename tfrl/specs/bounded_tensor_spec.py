@@ -40,7 +40,7 @@ class BoundedTensorSpec(tf.TensorSpec):
           minimum: The least values, broadcastable to `shape`; None for the dtype's. An
             infinite bound of a floating dtype becomes its largest finite number.
           maximum: The greatest values, in the same form.
-          name: What the tensor means; becomes the argument's name in signatures.
+          name: A name for messages; also the argument's name in signatures.
 
         Raises:
           ValueError: If a bound does not broadcast to `shape`, is NaN, or lies outside

@@ -8,7 +8,7 @@ from tfrl.specs import dm_env_specs
 
 
 class EnvironmentSpec(NamedTuple):
-    """What goes into and comes out of an environment, each a nest of specs."""
+    """The specs of an environment's inputs and outputs, each a nest."""
 
     observations: Any
     actions: Any

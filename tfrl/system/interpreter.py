@@ -39,7 +39,7 @@ def start(
 
     Args:
       code: Python statements on one line; `sys` is already imported.
-      arguments: What the code finds as strings in `sys.argv[1:]`.
+      arguments: The strings in the code's `sys.argv[1:]`.
       stdin: As for `subprocess.Popen`.
       stdout: As for `subprocess.Popen`.
       pass_fds: File descriptors that the child inherits; none on Windows.

@@ -46,8 +46,8 @@ def fail(where: str, got: str, expected: str, mend: str) -> NoReturn:
     Args:
       where: The name of the value that is wrong.
       got: The value, or a description of it.
-      expected: What was expected in its place.
-      mend: What to change.
+      expected: The expected value, or a description of it.
+      mend: The remedy.
 
     Raises:
       AssertionError: Always.
@@ -78,7 +78,7 @@ def check_like_spec(
       spec: A nest of array or tensor specs.
       outer_shape: The dimensions in front of those of the specs.
       where: The name of the nest, for the message.
-      mend: What to change, for the message.
+      mend: The remedy, for the message.
       bounds: Whether the bounds of bounded specs are checked as well.
 
     Raises:

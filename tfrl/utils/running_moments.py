@@ -50,7 +50,7 @@ def kahan_summation(accumulator: Any, carry: Any, value: Any) -> tuple[Any, Any]
     Args:
       accumulator: The sum so far.
       carry: How much the sum so far is too large; 0 at the start.
-      value: What to add.
+      value: The value to add.
 
     Returns:
       The new sum and the new carry.

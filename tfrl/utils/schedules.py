@@ -18,7 +18,7 @@ def follow(name: str, value: Any, step: tf.Variable | None) -> Any:
 
     Args:
       name: The argument's name, for the error text.
-      value: What was given; returned as it is unless it is a Keras schedule.
+      value: A number or a schedule; returned unchanged unless it is a Keras schedule.
       step: The variable that a schedule follows.
 
     Raises:

@@ -334,7 +334,7 @@ class DqnAgent(q_network_agent.QNetworkAgent):
         and pass the output through `_at_next_steps`.
 
         Args:
-          predictions: What `_compute_q_values` returned: Q of the actions taken, `[B]`.
+          predictions: The result of `_compute_q_values`: Q of the actions taken, `[B]`.
           transition: The `Transition` `[B, ...]`.
           rewards: The rewards on the way, times the scale, `[B]`; 0 where masked.
           discounts: Gamma times the environment's discounts, `[B]`; 0 where masked.

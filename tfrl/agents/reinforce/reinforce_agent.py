@@ -76,7 +76,7 @@ class ReinforceAgent(tf_agent.TFAgent):
           time_step_spec: A `TimeStep` of specs.
           action_spec: A nest of bounded specs.
           actor_network: A `Network` that maps observations to action distributions.
-          optimizer: What updates all weights; it is split where the optimizer can hold
+          optimizer: Updates all weights; it is split where the optimizer can hold
             only one list.
           value_network: A `Network` that maps observations to values `[B]`, the
             baseline. With one, the return of an episode that a time limit cut short

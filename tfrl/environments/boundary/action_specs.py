@@ -18,7 +18,7 @@ def one_hot_spec(path: tuple[Any, ...], spec: Any) -> Any:
     """Returns the spec of one-hot vectors for a discrete spec, any other unchanged.
 
     Args:
-      path: Where the spec is in its nest, for the message.
+      path: The path of the spec in its nest, for the message.
       spec: The spec of an action, `[]` or `[k]`.
 
     Raises:

@@ -145,7 +145,7 @@ def check_count(name: str, value: Any, minimum: int, hint: str) -> int:
       name: The name of the argument, for the message.
       value: The value to check.
       minimum: The least value allowed.
-      hint: What to give instead, for the message.
+      hint: The remedy, for the message.
 
     Raises:
       TypeError: If it is not an integer.

@@ -33,7 +33,7 @@ def make_reverb_dataset(
     they are.
 
     Args:
-      server_address: Where the server is, as "host:port".
+      server_address: The server's address, as "host:port".
       table: The table's name.
       data_spec: A nest of specs of one frame, without batch and time.
       max_in_flight_samples_per_worker: How many items to ask for ahead of their use.
@@ -103,7 +103,7 @@ def whole_sequences(
     """Returns a dataset of a table's items, as frames of `data_spec`.
 
     Args:
-      server_address: Where the server is.
+      server_address: The server's address.
       table: The table's name.
       data_spec: A nest of specs of one frame, without batch and time.
       sequence_length: How many frames every item has (`T`); None if that varies.
@@ -180,7 +180,7 @@ def batches(
     """Returns whole sequences in the batches that the service's own dataset makes.
 
     Args:
-      sequences: What `whole_sequences` returned.
+      sequences: The result of `whole_sequences`.
       batch_size: How many make an element (`B`); None leaves the batch dimension out.
       drop_remainder: Whether to drop the last ones if they make no batch.
 
@@ -208,7 +208,7 @@ def preprocessed(
     """Returns sequences one by one, as `(data, info)`, `[T, ...]` and `[T]`.
 
     Args:
-      sequences: What `whole_sequences` returned.
+      sequences: The result of `whole_sequences`.
       sequence_preprocess_fn: Applied to the data; None does nothing.
       num_parallel_calls: How many times it is called at a time.
     """

@@ -31,7 +31,7 @@ class PackedTable(tf.Module, tracking.Untracked):
         Args:
           tensor_spec: A nest of `tf.TensorSpec`s with fully defined shapes.
           capacity: The number of rows.
-          scope: What the variables' names begin with.
+          scope: The prefix of the variables' names.
 
         Raises:
           ValueError: If a leaf is no `tf.TensorSpec` of fully defined shape.

@@ -43,7 +43,7 @@ class ArenaView:
 
         Args:
           fd: A descriptor of the file, which may be closed afterwards.
-          description: What `StepStore.description` returned for the file.
+          description: The result of `StepStore.description` for the file.
 
         Raises:
           OSError: If the system refuses the mapping.

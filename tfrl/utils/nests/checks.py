@@ -39,7 +39,7 @@ def assert_tensors_matching_dtypes_and_shapes(
     Args:
       tensors_1: A nest of tensors.
       tensors_2: A nest of tensors.
-      caller: Who asks, for the error.
+      caller: The name of the caller, for the error.
       tensors_1_name: What `tensors_1` is, for the error.
       tensors_2_name: What `tensors_2` is, for the error.
 
@@ -67,9 +67,9 @@ def assert_matching_dtypes_and_inner_shapes(
     Args:
       tensors_or_specs: A nest of tensors, of what converts to them, or of specs.
       specs: A nest of specs.
-      caller: Who asks, for the error.
-      tensors_name: What `tensors_or_specs` is, for the error.
-      specs_name: What `specs` is, for the error.
+      caller: The name of the caller, for the error.
+      tensors_name: A name of `tensors_or_specs`, for the error.
+      specs_name: A name of `specs`, for the error.
       allow_extra_fields: Whether dicts may hold more keys than those of `specs`.
 
     Raises:

@@ -29,7 +29,7 @@ class SessionHandlers:
         """Creates the handlers of a session without a greeting.
 
         Args:
-          service: What all sessions share.
+          service: The state that all sessions share.
           caller: The session.
         """
         self._service = service

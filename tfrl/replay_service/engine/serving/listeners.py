@@ -43,7 +43,7 @@ class LocalProtocol(asyncio.BufferedProtocol):
         """Prepares for a connection.
 
         Args:
-          service: What all sessions share.
+          service: The state that all sessions share.
         """
         self._service = service
         self._reader = framing.MessageReader(_CHUNK)
@@ -119,7 +119,7 @@ class GrpcSink:
         """Starts a session; the call then has to run `run`.
 
         Args:
-          service: What all sessions share.
+          service: The state that all sessions share.
           context: The gRPC context of the call.
         """
         self._context = context
@@ -199,7 +199,7 @@ async def listen_to_grpc(
     """Starts a gRPC server.
 
     Args:
-      service: What all sessions share.
+      service: The state that all sessions share.
       host: The name or address of the interface.
       port: The port; 0 for a free one.
       tls: The certificate chain and the private key, in PEM form; None for none.

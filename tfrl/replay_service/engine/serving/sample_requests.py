@@ -32,7 +32,7 @@ class Sampler:
     """A session's state for its samples.
 
     Attributes:
-      service: What all sessions share.
+      service: The state that all sessions share.
       caller: The session.
       pins: The slots of each message that the client reads from the server's memory and
         has not released yet, oldest first.

@@ -122,7 +122,7 @@ class Service:
           seed: The seed of all random choices; None for a random seed.
           token: The token that clients have to know; None for none.
           shared: Whether steps are stored in memory that other processes can map.
-          checkpointer: Where checkpoints are written; by default a temporary directory.
+          checkpointer: Writes the checkpoints; by default to a temporary directory.
         """
         seeds = np.random.SeedSequence(seed).generate_state(len(tables))
         self.tables: Mapping[str, Any] = {

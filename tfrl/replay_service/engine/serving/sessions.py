@@ -55,7 +55,7 @@ class Session:
     """One client's stream of messages.
 
     Attributes:
-      service: What all sessions share.
+      service: The state that all sessions share.
       shared: Whether the client reads steps from the server's memory.
       waiting_since: The loop's time when the current request began to wait.
     """
@@ -70,7 +70,7 @@ class Session:
         """Creates a session that waits for its client's greeting.
 
         Args:
-          service: What all sessions share.
+          service: The state that all sessions share.
           make_handlers: Returns the handlers of this session's messages.
           sink: The transport for answers.
           is_local: Whether the client is on this host and must know the secret.

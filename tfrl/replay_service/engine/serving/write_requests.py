@@ -35,7 +35,7 @@ class WriterState:
     Each step is kept until the client releases it or the session ends.
 
     Attributes:
-      service: What all sessions share.
+      service: The state that all sessions share.
       caller: The session.
       record: The record of the writer, which outlives the session.
       sent: The last number that was confirmed to the client.

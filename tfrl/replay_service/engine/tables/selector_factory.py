@@ -31,7 +31,7 @@ def make(config: Mapping[str, Any], columns: _Columns) -> _Selector:
     """Returns the selector that implements a configured strategy.
 
     Args:
-      config: What `to_config` of an `item_selectors.ItemSelector` returned.
+      config: The result of `to_config` of an `item_selectors.ItemSelector`.
       columns: The items of the table, still empty.
 
     Raises:

@@ -62,7 +62,7 @@ class Selector(abc.ABC):
 
         Args:
           rows: `[N]`, the rows of all items, oldest first.
-          arrays: What `state` returned.
+          arrays: The result of `state`.
         """
         self.insert(rows)
 

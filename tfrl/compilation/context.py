@@ -1,4 +1,4 @@
-"""What code may do where it is being traced: in an eager call, a graph, or under XLA.
+"""Checks of the context of a trace: eager, in a graph, or compiled by XLA.
 
 XLA compiles assertions away: a program that fails would leave the variables that it
 updates in place with memory that was freed. So the assertions here exist outside of XLA

@@ -61,9 +61,9 @@ def explanation(feature: str, name: str, remedy: str) -> str:
     """Returns the text of a `MissingNameError`.
 
     Args:
-      feature: What was asked for.
+      feature: The feature that the caller asked for.
       name: The private name.
-      remedy: What to do with the releases that are installed.
+      remedy: The way out with the installed releases.
     """
     return (
         f"{feature}: needs {name}, a private name that TensorFlow {tf.__version__} and "
@@ -253,7 +253,7 @@ def pfor_converters() -> dict[str, Any]:
 
 
 def pfor_wrap(tensor: tf.Tensor, is_stacked: bool) -> Any:
-    """What a converter returns."""
+    """Wraps a tensor as the result of a converter."""
     return look_up(_PFOR, "wrap")(tensor, is_stacked)
 
 
@@ -472,7 +472,7 @@ def frames_skipped(env: Any) -> int | tuple[int, int]:
 
 
 def last_picture(preprocessing: Any) -> Any:
-    """What Gymnasium's `AtariPreprocessing` makes of the frames that it holds."""
+    """Returns the picture that Gymnasium's `AtariPreprocessing` makes of its frames."""
     return _needed(
         preprocessing,
         "_get_obs",

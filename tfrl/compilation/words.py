@@ -56,7 +56,7 @@ class WordLayout:
 
     @property
     def stored_specs(self) -> list[tf.TensorSpec]:
-        """What is stored: the separate tensors in order, then the words, if any."""
+        """The specs of the stored tensors: separate ones in order, then the words."""
         specs = [self._leaves[i].spec for i in self._separate]
         if self._packed:
             specs.append(tf.TensorSpec([sum(self._words)], WORD))

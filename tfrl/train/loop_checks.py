@@ -1,4 +1,4 @@
-"""The checks of a loop's parts: whether they fit together, and what keeps XLA away."""
+"""Checks that a loop's parts fit together, and whether XLA can compile them."""
 
 from __future__ import annotations
 

@@ -116,8 +116,8 @@ def _iterator_class(kind: Any) -> Any:
 def next_in_graph(iterator: Any) -> Any:
     """Returns the iterator's next element in a graph, on the thread that asks.
 
-    The usual operation waits for another thread, so that a slow pipeline does not block
-    this one; that takes longer than drawing a batch.
+    The usual operation computes the element on another thread. Handing over to that
+    thread takes longer than drawing a batch.
     """
     (resource,) = tf.nest.flatten(iterator, expand_composites=True)
     specs = tf.nest.flatten(iterator.element_spec, expand_composites=True)

@@ -39,9 +39,9 @@ class TFDriver(tf_loop.LoopDriver):
           policy: A `TFPolicy`.
           observers: See `Driver`.
           transition_observers: See `Driver`.
-          max_steps: Environment steps a run; boundaries are observed, not counted.
-          max_episodes: Episodes a run.
-          disable_tf_function: True steps eagerly, whatever the observers.
+          max_steps: The number of environment steps in a run, without boundaries.
+          max_episodes: The number of episodes in a run.
+          disable_tf_function: Whether to step eagerly in any case.
 
         Raises:
           TypeError: If `env` is a Python environment.

@@ -94,7 +94,7 @@ class NumberOfEpisodes(tf_metric.TFStepMetric):
 
 
 class _EpisodeMetric(tf_metric.TFStepMetric):
-    """A number summed over each episode, and the last `buffer_size` such sums."""
+    """Base of metrics that sum a number over each episode and keep the last sums."""
 
     def __init__(
         self,

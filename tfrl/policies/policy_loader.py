@@ -29,7 +29,7 @@ def load(
 def materialize_saved_model(
     saved_model_path: str, checkpoint_path: str, output_path: str
 ) -> None:
-    """Writes a saved policy with the graph of one and the variables of another.
+    """Writes a saved policy that has the variables of a later checkpoint.
 
     Args:
       saved_model_path: A directory that `PolicySaver.save` wrote.

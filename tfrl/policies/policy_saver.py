@@ -172,7 +172,7 @@ class PolicySaver:
         return self._signatures
 
     def get_train_step(self) -> Any:
-        """The current train step: an integer, a tensor inside a `tf.function`."""
+        """Returns the train step: an integer, or a tensor inside a `tf.function`."""
         if tf.executing_eagerly():
             return int(self._train_step)
         return tf.identity(self._train_step)

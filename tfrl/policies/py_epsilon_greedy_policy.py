@@ -78,7 +78,7 @@ class EpsilonGreedyPolicy(py_policy.PyPolicy):
         return self._greedy_policy.get_initial_state(batch_size)
 
     def _get_epsilon(self) -> float:
-        """Returns epsilon for the call that `_count` has counted, the first being 1."""
+        """Returns epsilon for call number `_count`; the first call has number 1."""
         if self._decay is None:
             return self._epsilon
         end_count, end_value = self._decay

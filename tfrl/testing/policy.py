@@ -163,7 +163,7 @@ class PolicyConformance(Conformance):
         )
 
     def test_its_trajectories_have_its_spec(self) -> None:
-        """Checks trajectories of its steps against `collect_data_spec`."""
+        """Checks that trajectories of the policy's steps match `collect_data_spec`."""
         policy = self.make_policy()
         size = self.batch_sizes[-1]
         time_step = self.make_time_step(policy, size)

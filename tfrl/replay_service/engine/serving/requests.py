@@ -91,7 +91,7 @@ class Handlers(Protocol):
     """The handlers of one session's messages, and what they keep between messages."""
 
     def greet(self, hello: Mapping[str, Any]) -> dict[str, Any]:
-        """Prepares for a client of the role in `hello`; returns more of the welcome."""
+        """Prepares the session for its client; returns entries for the welcome."""
 
     def handles(self, kind: int) -> bool:
         """Returns whether there is a handler for messages of this kind."""

@@ -19,6 +19,7 @@ ROOT = SCRIPT.parents[3]
 CONTROL_FLOW = {"Enter", "Exit", "Identity", "Merge", "NextIteration", "Switch"}
 SPLIT = [
     "dqn plain",
+    "dqn plain without copies",
     "dqn compiled",
     "dqn prioritized",
     "dqn dataset on the host",
@@ -107,17 +108,24 @@ def test_every_operation_runs_on_the_device_of_its_program():
     [
         ("unknown device", "device: got 'GPU:7', expected one of ['/device:CPU:0'"),
         ("dataset", "sampling: got 'dataset' with a replay buffer on /device:CPU:1"),
-        ("buffer", "replay_buffer: got variables on /device:CPU:0, expected"),
-        ("environment", "environment: got variables on /device:CPU:0, expected"),
-        ("observer", "uses environment_steps:0 on /device:CPU:1, expected variables"),
+        ("buffer", "True for a replay buffer on /device:CPU:0, expected one on /devi"),
+        ("environment", "True for an environment on /device:CPU:0, expected one on"),
+        ("observer", "True for an observer on /device:CPU:1, expected one on"),
+        (
+            "schedule",
+            "uses Variable:0 on /device:CPU:1, expected variables on the host",
+        ),
     ],
 )
 def test_what_cannot_be_reached_is_an_error(results, case, text):
     assert text in results["errors"][case]
 
 
-def test_a_plain_loop_takes_observers_on_any_device(results):
-    assert results["errors"]["observer, plain"] is None
+@pytest.mark.parametrize(
+    "case", ["observer, plain", "observer, auto", "schedule, plain"]
+)
+def test_a_plain_loop_takes_variables_on_any_device(results, case):
+    assert results["errors"][case] is None
 
 
 def test_the_scope_of_no_device_leaves_the_choice_to_tensorflow():

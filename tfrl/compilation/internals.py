@@ -223,23 +223,29 @@ def xla_optimization_barrier(tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
 
 def check_sweeps() -> None:
     """Raises a `MissingNameError` if runs cannot be trained in one program."""
-    for name in (
-        "GraphOrParentsInXlaContext",
-        "variable_accessed",
-        "_pfor_converter_registry",
-        "wrap",
-    ):
-        _needed(NAMES[name](), name, "sweep", _ONE_BY_ONE)
+    remedy = "train the runs one after another"
+    for name in ("GraphOrParentsInXlaContext", "_pfor_converter_registry", "wrap"):
+        _needed(NAMES[name](), name, "sweep", remedy)
+    missing = obstacle_to_substitution("sweep", remedy)
+    if missing:
+        raise MissingNameError(missing)
+
+
+def obstacle_to_substitution(feature: str, remedy: str) -> str | None:
+    """Returns why tensors cannot stand for variables; None if they can.
+
+    Args:
+      feature: The feature that needs it.
+      remedy: The way out with the installed releases.
+    """
+    if not is_available("variable_accessed"):
+        return explanation(feature, "variable_accessed", remedy)
     variable = tf.Variable(0.0, trainable=False)
     try:
         change_class(variable, type("Probe", (type(variable),), {}))
     except TypeError:
-        raise MissingNameError(
-            explanation("sweep", "tf.Variable.__class__ (assigned)", _ONE_BY_ONE)
-        ) from None
-
-
-_ONE_BY_ONE = "train the runs one after another"
+        return explanation(feature, "tf.Variable.__class__ (assigned)", remedy)
+    return None
 
 
 def variable_accessed(variable: Any) -> None:

@@ -13,7 +13,6 @@ from tfrl.environments import tf_environment
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.train import loop
 from tfrl.trajectories import episodes, trajectory
-from tfrl.utils import variables
 
 # Up to this many frames, a compiled loop trains at a single length.
 _SHORT = 256
@@ -33,6 +32,8 @@ class EpisodicLoop(loop.Loop):
     quarter of the buffer's `max_length`, or to all of it if the longest member needs
     that; so choose `max_length` no larger than necessary.
     """
+
+    _collects_into_buffer = True
 
     def __init__(
         self,
@@ -74,8 +75,6 @@ class EpisodicLoop(loop.Loop):
                 f"environment's batch size {batch_size}, got {num_episodes}; each "
                 "member gives the same number of episodes."
             )
-        stored = variables.tracked_variables(replay_buffer)
-        self._placement.check_collects_into("replay_buffer", stored)
         self._episodes_per_member = num_episodes // batch_size
         # A queue, for one, has no limit.
         self._max_length = replay_buffer.max_length or tf.int64.max
@@ -83,9 +82,11 @@ class EpisodicLoop(loop.Loop):
         with tf.device(self._placement.collecting_device):
             self._overflowed = tf.Variable(False, trainable=False, name="overflowed")
         self._collect_on_host = self._placement.on_host(
-            self._collect, self._copied_weights
+            self._collect, self._copied_weights, self._jit_compile
         )
-        self._train_on_device = self._placement.on_device(self._train)
+        self._train_on_device = self._placement.on_device(
+            self._train, self._jit_compile
+        )
 
     def iterate(self, time_step: Any, policy_state: Any) -> tuple[Any, Any, tf.Tensor]:
         """Collects new episodes from a reset and does one update with them."""

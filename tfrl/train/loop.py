@@ -55,6 +55,8 @@ class Loop(tf.Module, abc.ABC):
 
     # Whether `sweep` can run many copies of such a loop in one program.
     supports_sweep: bool = False
+    # Whether collection fills the replay buffer; if not, training does.
+    _collects_into_buffer = False
 
     def __init__(
         self,
@@ -84,17 +86,24 @@ class Loop(tf.Module, abc.ABC):
             that the losses are finite. The program calls a Python environment on the
             CPU. "auto" compiles unless the loop cannot be compiled: it has a Python
             environment and a build of TensorFlow whose compiled programs cannot call
-            Python, or its replay buffer is in a server.
+            Python, its replay buffer is in a server, or its parts are on devices that
+            one program cannot reach.
 
         Raises:
-          ValueError: Specs or batch sizes that do not match; `jit_compile` with a
-            `ReverbReplayBuffer`, or with a Python environment where compiled programs
-            cannot call Python.
+          ValueError: Specs or batch sizes that do not match; `jit_compile=True` where
+            "auto" would not compile.
         """
         super().__init__()
         loop_checks.check_specs(environment, agent, replay_buffer)
+        self._placement = placement.placement_of(
+            agent.variables(), environment.calls_python
+        )
         obstacle = jit_compile and loop_checks.obstacle_to_compilation(
-            environment, replay_buffer
+            environment,
+            replay_buffer,
+            observers,
+            self._placement,
+            self._collects_into_buffer,
         )
         if obstacle and jit_compile is True:
             raise ValueError(f"jit_compile: got True for {obstacle}")
@@ -102,14 +111,6 @@ class Loop(tf.Module, abc.ABC):
         self._environment = environment
         self._agent = agent
         self._replay_buffer: Any = replay_buffer
-        self._placement = placement.placement_of(
-            agent.variables(),
-            environment.calls_python,
-            jit_compile,
-        )
-        if not environment.calls_python:
-            native = getattr(environment, "variables", ())
-            self._placement.check_collects_into("environment", native)
         if seed is None:
             seed = int(seeds.next_seed(seeds.make_generator())[0])
         with tf.device(self._placement.collecting_device):
@@ -126,7 +127,7 @@ class Loop(tf.Module, abc.ABC):
         self._call: Any = tf.function(
             self._iterations,
             autograph=False,
-            jit_compile=self._placement.compiles_whole or None,
+            jit_compile=(jit_compile and not self._placement.is_split) or None,
         )
 
     def _make_variables(self, seed: int) -> None:

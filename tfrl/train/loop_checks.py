@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+import tensorflow as tf
 
 from tfrl.agents import tf_agent
 from tfrl.compilation import host_calls, internals
 from tfrl.environments import tf_environment
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.train import placement
-from tfrl.utils import nest_utils
+from tfrl.utils import nest_utils, variables
 
 
 def check_specs(
@@ -48,8 +51,20 @@ def check_specs(
 def obstacle_to_compilation(
     environment: tf_environment.TFEnvironment,
     replay_buffer: replay_buffer_lib.ReplayBuffer | None,
+    observers: Sequence[Any],
+    placed: placement.Placement,
+    collects_into_buffer: bool,
 ) -> str | None:
-    """Returns why XLA cannot compile the loop, and a remedy; None if it can."""
+    """Returns why XLA cannot compile the loop, and a remedy; None if it can.
+
+    Args:
+      environment: The environment.
+      replay_buffer: The replay buffer, or None.
+      observers: The user's observers.
+      placed: The devices of the loop.
+      collects_into_buffer: Whether the program that collects fills the buffer; else the
+        program that trains does.
+    """
     if replay_buffer is not None and not replay_buffer.supports_xla:
         return (
             f"a {type(replay_buffer).__name__}, expected a buffer whose supports_xla "
@@ -59,12 +74,33 @@ def obstacle_to_compilation(
     missing = internals.obstacle_to_xla()
     if missing:
         return f"a loop that XLA compiles, expected a plain one: {missing}"
+    if environment.calls_python:
+        missing = _obstacle_to_python(placed)
+        if missing:
+            return f"a Python environment, expected a native one: {missing}"
+    parts: list[tuple[str, Any, bool]] = [
+        ("an observer", observer, True) for observer in observers
+    ]
     if not environment.calls_python:
-        return None
-    missing = host_calls.obstacle()
-    if missing:
-        return f"a Python environment, expected a native one: {missing}"
+        parts.append(("an environment", environment, True))
+    parts.append(("a replay buffer", replay_buffer, collects_into_buffer))
+    for name, part, collects in parts:
+        if isinstance(part, tf.Module):
+            held = variables.tracked_variables(part)
+            misplaced = placed.obstacle(name, held, collects)
+            if misplaced:
+                return misplaced
     return None
+
+
+def _obstacle_to_python(placed: placement.Placement) -> str | None:
+    """Returns why compiled programs cannot call Python; None if they can."""
+    missing = host_calls.obstacle()
+    if missing or not placed.is_split:
+        return missing
+    return internals.obstacle_to_substitution(
+        "jit_compile", "leave jit_compile=False, or keep the agent on the CPU"
+    )
 
 
 def _first_difference(given: Any, expected: Any) -> str | None:

@@ -99,7 +99,6 @@ class OffPolicyLoop(loop.Loop):
                 raise ValueError(f"{name}: expected at least 1, got {value}.")
         stored = variables.tracked_variables(replay_buffer)
         self._replay_device = placement.device_of(stored)
-        self._placement.check_trains_from("replay_buffer", stored)
         from_dataset = loop_checks.is_from_dataset(
             sampling, self._jit_compile, self._replay_device
         )
@@ -122,9 +121,11 @@ class OffPolicyLoop(loop.Loop):
             else sample_batch_size * train_steps_per_iteration
         )
         self._collect_on_host = self._placement.on_host(
-            self._collect_frames, self._copied_weights
+            self._collect_frames, self._copied_weights, self._jit_compile
         )
-        self._learn_on_device = self._placement.on_device(self._learn)
+        self._learn_on_device = self._placement.on_device(
+            self._learn, self._jit_compile
+        )
         self._iterator = None
         if from_dataset:
             self._iterator = iter(

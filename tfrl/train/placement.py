@@ -17,7 +17,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.compilation import variable_substitution
+from tfrl.compilation import internals, variable_substitution
 from tfrl.utils import variables
 
 
@@ -59,18 +59,15 @@ def device_of(values: Iterable[Any]) -> str:
     return host()
 
 
-def placement_of(
-    weights: Iterable[Any], calls_python: bool, jit_compile: bool
-) -> Placement:
+def placement_of(weights: Iterable[Any], calls_python: bool) -> Placement:
     """Returns the placement of a loop.
 
     Args:
       weights: The agent's variables.
       calls_python: Whether a step of the environment calls Python.
-      jit_compile: Whether XLA compiles the loop.
     """
     device = device_of(weights)
-    return Placement(device, calls_python and device != host(), jit_compile)
+    return Placement(device, calls_python and device != host())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,70 +77,64 @@ class Placement:
     Attributes:
       device: The device of the agent's weights.
       is_split: Whether the host collects and the device trains, in two programs.
-      jit_compile: Whether XLA compiles the programs.
     """
 
     device: str
     is_split: bool
-    jit_compile: bool
 
     @property
     def collecting_device(self) -> str:
         """The device that collects; it holds the metrics, counters and seeds."""
         return host() if self.is_split else self.device
 
-    @property
-    def compiles_whole(self) -> bool:
-        """Whether one compiled program does all iterations of a call."""
-        return self.jit_compile and not self.is_split
-
-    def check_trains_from(self, name: str, values: Iterable[Any]) -> None:
-        """Raises a ValueError if the compiled training program cannot use variables.
+    def obstacle(self, name: str, values: Iterable[Any], collects: bool) -> str | None:
+        """Returns why a compiled program cannot use variables; None if it can.
 
         Args:
-          name: The argument that they belong to.
-          values: Variables that the training program uses.
+          name: The object that the variables belong to.
+          values: The variables.
+          collects: Whether the collecting program uses them; else the training one.
         """
-        self._check_device(name, values, self.device)
-
-    def check_collects_into(self, name: str, values: Iterable[Any]) -> None:
-        """Raises a ValueError if the compiled collecting program cannot use variables.
-
-        Args:
-          name: The argument that they belong to.
-          values: Variables that the collecting program uses.
-        """
-        self._check_device(name, values, self.collecting_device)
-
-    def _check_device(self, name: str, values: Iterable[Any], expected: str) -> None:
         values = list(values)
         found = device_of(values)
-        if values and self.jit_compile and found != expected:
-            raise ValueError(
-                f"{name}: got variables on {found}, expected {expected}, since the "
-                "compiled program that uses them runs there and cannot reach another "
-                f"device; make it inside of tf.device({expected!r}), or leave "
-                "jit_compile=False."
-            )
+        expected = self.collecting_device if collects else self.device
+        if not values or found == expected:
+            return None
+        return (
+            f"{name} on {found}, expected one on {expected}, because the compiled "
+            "program that uses it runs there and cannot reach another device; make it "
+            f"inside of tf.device({expected!r}), or leave jit_compile=False."
+        )
 
     def on_host(
-        self, function: Callable[..., Any], weights: Callable[[], Iterable[Any]]
+        self,
+        function: Callable[..., Any],
+        weights: Callable[[], Iterable[Any]],
+        jit_compile: bool,
     ) -> Callable[..., Any]:
         """Returns `function`, wrapped as a program of the host if the loop is split.
 
         Args:
           function: Takes and returns nests of tensors.
           weights: Returns the variables that the program may copy to the host.
+          jit_compile: Whether XLA compiles the program.
         """
         if not self.is_split:
             return function
-        return HostProgram(function, weights, self.jit_compile)
+        return HostProgram(function, weights, jit_compile)
 
-    def on_device(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Returns `function`, wrapped to run on the device if the loop is split."""
+    def on_device(
+        self, function: Callable[..., Any], jit_compile: bool
+    ) -> Callable[..., Any]:
+        """Returns `function`, wrapped to run on the device if the loop is split.
+
+        Args:
+          function: Takes and returns nests of tensors.
+          jit_compile: Whether XLA compiles the program.
+        """
         if not self.is_split:
             return function
-        return DeviceProgram(function, self.device, self.jit_compile)
+        return DeviceProgram(function, self.device, jit_compile)
 
 
 class HostProgram:
@@ -170,6 +161,7 @@ class HostProgram:
         self._function = function
         self._weights = weights
         self._jit_compile = jit_compile
+        self._can_copy = not internals.obstacle_to_substitution("copies", "")
         self._copied: list[tf.Variable] | None = None
         self._program = tf.function(
             self._run_with_copies, autograph=False, jit_compile=jit_compile or None
@@ -195,6 +187,8 @@ class HostProgram:
 
     def _find_weights(self, inputs: Any) -> list[tf.Variable]:
         """Returns the weights that the function reads from another device."""
+        if not self._can_copy:
+            return []  # A plain graph reads them from their device.
         specs = tf.nest.map_structure(
             lambda tensor: tf.TensorSpec(tensor.shape, tensor.dtype), inputs
         )

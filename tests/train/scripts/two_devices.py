@@ -10,6 +10,7 @@ import json
 import pathlib
 import sys
 import tempfile
+from unittest import mock
 
 import keras
 import numpy as np
@@ -24,6 +25,7 @@ tf.config.set_logical_device_configuration(
 
 from tfrl import train  # noqa: E402
 from tfrl.agents import DqnAgent, ReinforceAgent  # noqa: E402
+from tfrl.compilation import internals  # noqa: E402
 from tfrl.environments import native, suite_gym, tf_py_environment  # noqa: E402
 from tfrl.metrics import tf_metrics  # noqa: E402
 from tfrl.networks import ActorDistributionNetwork, QNetwork  # noqa: E402
@@ -44,6 +46,7 @@ def gymnasium_cart_pole():
 
 def dqn_loop(device, buffer=TFUniformReplayBuffer, buffer_device=None, **kwargs):
     environment = kwargs.pop("environment", None) or gymnasium_cart_pole()
+    epsilon_greedy = kwargs.pop("epsilon_greedy", 0.1)
     with train.device_scope(device):
         agent = DqnAgent(
             environment.time_step_spec(),
@@ -55,6 +58,7 @@ def dqn_loop(device, buffer=TFUniformReplayBuffer, buffer_device=None, **kwargs)
                 seed=1,
             ),
             optimizer=keras.optimizers.Adam(1e-3),
+            epsilon_greedy=epsilon_greedy,
             seed=2,
         )
         agent.initialize()
@@ -136,6 +140,15 @@ def compared(make, *calls):
     }
 
 
+def without_copies(device):
+    """A plain loop where tensors cannot stand for variables."""
+    missing = mock.patch.object(
+        internals, "obstacle_to_substitution", return_value="a name"
+    )
+    with missing:
+        return dqn_loop(device, sampling="variables")
+
+
 def devices(variables):
     return sorted({variable.device[-5:] for variable in variables})
 
@@ -192,6 +205,12 @@ def observed(**kwargs):
     return dqn_loop("CPU:1", observers=[metric], **kwargs)
 
 
+def scheduled(**kwargs):
+    with tf.device("CPU:1"):
+        epsilon = tf.Variable(0.5)
+    return dqn_loop("CPU:1", epsilon_greedy=lambda: epsilon, **kwargs)
+
+
 def native_cart_pole(device):
     with train.device_scope(device):
         return native.load("CartPole-v1", batch_size=4, seed=3)
@@ -200,6 +219,7 @@ def native_cart_pole(device):
 def main():
     results = {
         "dqn plain": compared(lambda d: dqn_loop(d, sampling="variables"), 10, 10),
+        "dqn plain without copies": compared(without_copies, 10),
         "dqn compiled": compared(lambda d: dqn_loop(d, jit_compile="auto"), 10, 10),
         "dqn prioritized": compared(
             lambda d: dqn_loop(d, TFPrioritizedReplayBuffer, jit_compile=True), 20
@@ -227,7 +247,10 @@ def main():
                 )
             ),
             "observer": error(lambda: observed(jit_compile=True)),
+            "schedule": error(lambda: scheduled(jit_compile=True)),
             "observer, plain": error(observed),
+            "observer, auto": error(lambda: observed(jit_compile="auto")),
+            "schedule, plain": error(scheduled),
         },
     }
     print(json.dumps(results))

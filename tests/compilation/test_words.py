@@ -147,6 +147,20 @@ def test_what_is_not_a_number_survives():
     np.testing.assert_array_equal(tensor.numpy().view(np.int32), array.view(np.int32))
 
 
+@pytest.mark.parametrize("as_xla", [False, True])
+def test_integers_keep_bits_that_would_be_odd_floats(as_xla):
+    # As floats: signalling and quiet NaN, denormal numbers, infinity and minus zero.
+    bits = [0x7F800001, 0xFFFFFFFF, 0x7FC00001, 1, 0x807FFFFF, 0x7F800000, 1 << 31]
+    values = tf.constant(np.array(bits, np.uint32).view(np.int32))
+    layout = words.WordLayout([tf.TensorSpec([len(bits)], tf.int32)])
+
+    @tf.function(jit_compile=as_xla)
+    def there_and_back(x):
+        return layout.from_words(layout.to_words([x]))[0]
+
+    np.testing.assert_array_equal(there_and_back(values), values)
+
+
 def test_nothing_in_the_batch_is_nothing_out():
     (tensor,) = round_trip([np.zeros([2, 0], np.float32)])
     assert tensor.shape == (2, 0)

@@ -1,8 +1,8 @@
-"""Checkpointers: where a server writes its checkpoints and starts from.
+"""Checkpointers, which define where a server writes and finds its checkpoints.
 
-These objects only describe it; the server process does the work. A checkpoint is a
-directory named after its time. There is one at a time: when a new one is complete, the
-previous one is deleted.
+These objects only describe the place; the server process does the work. A checkpoint is
+a directory named after its time. When a new checkpoint is complete, the previous
+checkpoint is deleted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 
 class CheckpointerBase(metaclass=abc.ABCMeta):
-    """Base class of the checkpointers of a `Server`."""
+    """Base class of objects that tell a `Server` where its checkpoints are."""
 
     @abc.abstractmethod
     def to_config(self) -> dict[str, Any]:
@@ -77,8 +77,8 @@ class DefaultCheckpointer(CheckpointerBase):
 class TempDirCheckpointer(DefaultCheckpointer):
     """Keeps checkpoints in a temporary directory.
 
-    The directory is deleted when this object is no longer used (its server uses it), or
-    when the process ends.
+    The directory is deleted when neither a server nor other code refers to this object
+    any more, or when the process ends.
     """
 
     def __init__(self) -> None:
@@ -98,10 +98,13 @@ def default_checkpointer(group: str | None = None) -> CheckpointerBase:
 
 
 def from_config(config: Mapping[str, Any] | None) -> DefaultCheckpointer:
-    """Returns the checkpointer of a configuration; a temporary one for None.
+    """Returns the checkpointer that a configuration describes.
+
+    Args:
+      config: A result of `to_config`; None for a temporary directory.
 
     Raises:
-      ValueError: If the configuration names no path.
+      ValueError: If the configuration has no path.
     """
     if config is None:
         return TempDirCheckpointer()
@@ -111,6 +114,6 @@ def from_config(config: Mapping[str, Any] | None) -> DefaultCheckpointer:
 
 
 def _delete(path: str, process: int) -> None:
-    # A fork of the process must not delete it.
+    # A forked process must not delete the directory of its parent.
     if os.getpid() == process:
         shutil.rmtree(path, ignore_errors=True)

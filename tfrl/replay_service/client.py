@@ -1,4 +1,4 @@
-"""Clients of a replay server."""
+"""The client of a replay server."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from tfrl.specs import spec_json
 if TYPE_CHECKING:
     from tfrl.replay_service.structured_writer import Config, StructuredWriter
 
-_UNLIMITED = 1_000_000  # The limit of items of a `Writer` without a limit.
+_UNLIMITED = 1_000_000  # The number of items that stands for no limit.
 
 
 class Client:
-    """A client of the server at an address, which any thread can use.
+    """A client of a replay server. All threads of a process may use it.
 
         client = Client("localhost:8000")
         client.insert({"observation": observation}, priorities={"table": 1.0})
         for sample in client.sample("table", num_samples=2):
             ...
 
-    It connects when it is first used. Use `trajectory_writer` to write many items, and
-    `TrajectoryDataset` or `TimestepDataset` to train from samples.
+    A client connects when it is first used. Use `trajectory_writer` to write many
+    items, and `TrajectoryDataset` or `TimestepDataset` to train from samples.
 
-    A client can be pickled, with a token that was passed as an argument. A token from
-    the environment is not pickled, so the other process needs its own.
+    A client can be pickled. The pickle contains a token that was passed as an argument,
+    but not a token from the environment: the other process reads its own environment.
     """
 
     def __init__(
@@ -59,8 +59,9 @@ class Client:
           server_address: "host:port".
           token: The server's token, if it has one; by default the environment variable
             TFRL_REPLAY_TOKEN.
-          tls_root_certificates: Root certificates (PEM) that verify the server's; empty
-            for those of the system; None for an unencrypted connection.
+          tls_root_certificates: Root certificates (PEM) that verify the server's
+            certificate; empty for the system's root certificates; None for an
+            unencrypted connection.
           timeout: The number of seconds to keep trying to reach the server.
 
         Raises:
@@ -98,7 +99,7 @@ class Client:
         return self._server_address
 
     def insert(self, data: Any, priorities: Mapping[str, float]) -> None:
-        """Inserts one item, of a single step, into one or more tables.
+        """Inserts an item that consists of a single step into one or more tables.
 
         Waits for the tables' rate limiters. When sampled, the item has a first
         dimension of 1, even if the data is a trajectory. `TimestepDataset` removes it.
@@ -124,7 +125,7 @@ class Client:
     ) -> Writer:
         """Returns a writer whose items consist of the most recent steps.
 
-        `trajectory_writer` can do more.
+        The writers of `trajectory_writer` are more flexible.
 
         Args:
           max_sequence_length: The maximum number of steps of an item.
@@ -166,7 +167,8 @@ class Client:
         Args:
           num_keep_alive_refs: The number of recent steps that items can refer to.
           validate_items: Whether `create_item` checks items against the tables'
-            signatures; if not, the server does, and a later call raises.
+            signatures; if False, the server checks them, and a later call raises the
+            error.
 
         Raises:
           ValueError: If `num_keep_alive_refs` < 1.
@@ -183,7 +185,7 @@ class Client:
           configs: The rules; see `structured_writer.create_config`.
 
         Raises:
-          ValueError: If there is no rule, or one can create no items.
+          ValueError: If there is no rule, or a rule cannot create items.
           ReplayUnavailable: If no server answers.
         """
         if not configs:
@@ -211,8 +213,8 @@ class Client:
           table: The name of the table.
           num_samples: The number of items.
           emit_timesteps: Whether to split items into their steps.
-          unpack_as_table_signature: Whether the data has the structure of the table's
-            signature, if there is one, rather than being a list.
+          unpack_as_table_signature: Whether to return the data in the structure of the
+            table's signature, if the table has one, instead of as a list.
 
         Yields:
           For each item, a list with a `ReplaySample` per step; with
@@ -245,11 +247,11 @@ class Client:
         updates: Mapping[int, float] | None = None,
         deletes: Sequence[int] | None = None,
     ) -> None:
-        """Deletes items, then updates priorities of others. Ignores unknown keys.
+        """Deletes items, then updates priorities of other items. Ignores unknown keys.
 
         Args:
           table: The name of the table.
-          updates: The new priorities, at least 0, by key.
+          updates: The new priority of each item, at least 0, by the key of the item.
           deletes: The keys of the items to delete.
 
         Raises:
@@ -288,11 +290,11 @@ class Client:
         """Returns the `TableInfo` of each table, by name.
 
         Args:
-          timeout: The number of seconds to wait; None for no limit on the answer, and
-            the client's timeout for reaching the server.
+          timeout: The number of seconds to wait. With None, only the attempts to reach
+            the server have a limit: the client's own timeout.
 
         Raises:
-          DeadlineExceededError: If it takes longer than `timeout`.
+          DeadlineExceededError: If `timeout` seconds pass without an answer.
           ReplayUnavailable: If no server answers and there is no `timeout`.
         """
         try:
@@ -308,7 +310,7 @@ class Client:
         return {info.name: info for info in infos}
 
     def checkpoint(self) -> str:
-        """Writes a checkpoint on the server's host; returns its absolute path there.
+        """Makes the server write a checkpoint; returns its path on the server's host.
 
         Raises:
           ReverbError: If the checkpoint could not be written.

@@ -1,7 +1,7 @@
 """The exceptions of the replay service.
 
-`ReverbError` and `DeadlineExceededError` are Reverb's. Invalid arguments raise
-`ValueError`, whether the client or the server refuses them.
+`ReverbError` and `DeadlineExceededError` have the names of Reverb's exceptions. Invalid
+arguments raise `ValueError`, whether the client or the server refuses them.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ class ReverbError(Exception):
 
 
 class DeadlineExceededError(ReverbError):
-    """A call did not complete within its timeout."""
+    """Raised if a call did not complete within its timeout."""
 
 
 class ReplayUnavailable(ReverbError):
-    """No server answers at the address."""
+    """Raised if no server answers at the address."""
 
 
 class ConnectionLost(ReplayUnavailable):
-    """The connection was lost. Another attempt may succeed."""
+    """Raised if the connection was lost. Another attempt may succeed."""
 
 
 class ProtocolError(ReverbError):
-    """The received bytes are no valid message."""
+    """Raised if received bytes are not a valid message."""
 
 
 class AuthenticationError(ReverbError):
-    """The server expects another token."""
+    """Raised if the server expects another token."""
 
 
 class ResourceExhaustedError(ReverbError):
-    """A request is too large for a message, or for the available memory."""
+    """Raised if a request is too large for a message or for the available memory."""
 
 
 _BY_CODE: dict[str, type[Exception]] = {
@@ -50,7 +50,7 @@ _BY_CODE: dict[str, type[Exception]] = {
 
 
 def code_of(error: BaseException) -> str:
-    """Returns the code of an error in messages; "internal" if it has none."""
+    """Returns an error's code for messages; "internal" if the error has no code."""
     for code, kind in _BY_CODE.items():
         if type(error) is kind:
             return code
@@ -58,7 +58,7 @@ def code_of(error: BaseException) -> str:
 
 
 def from_meta(meta: Mapping[str, Any]) -> Exception:
-    """Returns the exception of an ERROR message.
+    """Returns the exception that an ERROR message describes.
 
     Args:
       meta: The `code` and the `message` of the error.

@@ -18,7 +18,7 @@ class ItemSelector:
 
     Attributes:
       kind: The strategy's name in a configuration.
-      is_deterministic: Whether the state of the table determines the choice.
+      is_deterministic: Whether the choice only depends on the state of the table.
     """
 
     kind: ClassVar[str] = ""
@@ -49,7 +49,7 @@ class Lifo(ItemSelector):
 
 
 class Uniform(ItemSelector):
-    """Chooses any item with the same probability."""
+    """Chooses every item with the same probability."""
 
     kind = "uniform"
     is_deterministic = False
@@ -76,7 +76,7 @@ class Prioritized(ItemSelector):
         """Checks the exponent.
 
         Raises:
-          ValueError: If it is not a finite number.
+          ValueError: If the exponent is not a finite number.
         """
         exponent = float(self.priority_exponent)
         if not math.isfinite(exponent):
@@ -88,7 +88,7 @@ class Prioritized(ItemSelector):
 
 
 class MinHeap(ItemSelector):
-    """Chooses the lowest priority; among equal ones, the priority set first."""
+    """Chooses the item of lowest priority; ties go to the priority set first."""
 
     kind = "min_heap"
 
@@ -98,7 +98,7 @@ class MinHeap(ItemSelector):
 
 
 class MaxHeap(ItemSelector):
-    """Chooses the highest priority; among equal ones, the priority set first."""
+    """Chooses the item of highest priority; ties go to the priority set first."""
 
     kind = "max_heap"
 
@@ -114,7 +114,7 @@ _KINDS: dict[str, type[ItemSelector]] = {
 
 
 def from_config(config: Mapping[str, Any]) -> ItemSelector:
-    """Returns the strategy of a configuration that `to_config` returned.
+    """Returns the strategy that a configuration from `to_config` describes.
 
     Raises:
       ValueError: If the configuration is invalid.

@@ -1,4 +1,4 @@
-"""Datasets of trajectories from datasets of steps, by a structured writer's configs."""
+"""Creates datasets of trajectories from datasets of steps, by patterns."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tfrl.replay_service.replay_sample import ReplaySample, SampleInfo
 
 
 class PatternDataset(tf.data.Dataset):
-    """The trajectories that a structured writer would create from a dataset's steps.
+    """A dataset of the trajectories that a structured writer would create from steps.
 
-    They have the same order. All work is done by TensorFlow operations, and no data is
-    copied before a trajectory is created.
+    The trajectories have the order of the writer's items. TensorFlow operations do all
+    the work, and no data is copied before a trajectory is created.
     """
 
     def __init__(
@@ -31,17 +31,18 @@ class PatternDataset(tf.data.Dataset):
         """Creates a dataset.
 
         Args:
-          input_dataset: Steps, episode after episode.
-          configs: The configs of the trajectories. Their tables and priorities have no
-            effect, but their tables and the structures of their patterns must be equal.
+          input_dataset: A dataset of steps, episode after episode.
+          configs: The configs of the trajectories. All configs must have the same table
+            and the same structure of patterns. The table and the priorities have no
+            effect.
           respect_episode_boundaries: Whether trajectories end at the ends of episodes.
           is_end_of_episode: Takes a step; returns whether it is the last of its
             episode.
 
         Raises:
-          ValueError: If the configs can create no trajectories, do not fit together, or
-            use an unsuitable leaf, or if `is_end_of_episode` does not return one
-            boolean.
+          ValueError: If a config cannot create trajectories or uses an unsuitable leaf,
+            if the configs do not fit together, or if `is_end_of_episode` does not
+            return one boolean.
         """
         patterns.check_configs(configs)
         self._input_dataset = input_dataset
@@ -66,7 +67,7 @@ class PatternDataset(tf.data.Dataset):
 
     @property
     def element_spec(self) -> Any:
-        """The specs of trajectories, in the patterns' structure without lists."""
+        """The specs of a trajectory, as a nest like the patterns, without lists."""
         return self._element_spec
 
     def _inputs(self) -> list[tf.data.Dataset]:
@@ -79,7 +80,7 @@ def pattern_dataset_with_info(
     respect_episode_boundaries: bool,
     is_end_of_episode: Callable[[Any], Any],
 ) -> tf.data.Dataset:
-    """Returns the trajectories of a `PatternDataset` as samples with zeros as info.
+    """Returns a `PatternDataset` of `ReplaySample`s, whose info consists of zeros.
 
     Args:
       input_dataset: See `PatternDataset`.
@@ -101,12 +102,12 @@ def pattern_dataset_with_info(
 
 
 class _State(NamedTuple):
-    """The state between steps.
+    """The state of a dataset between two steps.
 
     Attributes:
-      columns: The recent steps of each column that patterns use, as lists of tensors.
+      columns: For each column that patterns use, a tensor list of its recent steps.
       num_steps: The number of steps so far, int64. Step `i` is at `i % history`.
-      buffer_length: The number of steps available for looking back, int64.
+      buffer_length: The number of recent steps that patterns can use, int64.
       step_index: The number of steps of the episode so far, int64.
       applied_at: `num_steps` at the last trajectory of each config, int64 `[configs]`.
     """
@@ -119,12 +120,12 @@ class _State(NamedTuple):
 
 
 class _Due(NamedTuple):
-    """A trajectory to create, or several of them with a leading dimension.
+    """A trajectory to create, or several trajectories with a leading dimension.
 
     Attributes:
       config: The index of the config, int32.
-      columns: The recent steps of each column that patterns use, as lists of tensors
-        `[columns]`.
+      columns: `[columns]`, for each column that patterns use, a tensor list of its
+        recent steps.
       num_steps: The number of steps so far, int64.
     """
 
@@ -139,7 +140,7 @@ class _Maker:
     def __init__(
         self, step_spec: Any, configs: Sequence[patterns.Config], trajectory_spec: Any
     ) -> None:
-        """Prepares for the steps.
+        """Checks that the configs fit the steps.
 
         Args:
           step_spec: The specs of the steps.
@@ -174,7 +175,7 @@ class _Maker:
     def add(
         self, state: _State, step: Any, is_end: tf.Tensor, clear_at_end: bool
     ) -> tuple[_State, _Due]:
-        """Returns the state after `step`, and the trajectories to create then.
+        """Returns the state after `step`, and the trajectories to create at this step.
 
         Args:
           state: The state before the step.
@@ -219,7 +220,7 @@ class _Maker:
 
     @tf.autograph.experimental.do_not_convert
     def trajectory(self, due: _Due) -> Any:
-        """Returns a trajectory to create, as a nest of tensors."""
+        """Creates a trajectory, and returns it as a nest of tensors."""
         branches = [
             functools.partial(self._leaves, config, due) for config in self._configs
         ]

@@ -1,4 +1,4 @@
-"""Rate limiters: how far samples and inserts of a table may run ahead of each other.
+"""Rate limiters, which limit how far samples and inserts run ahead of each other.
 
 A rate limiter has four parameters. Let `inserts`, `samples` and `deletes` count the
 operations on the table since its creation or reset, and `difference = inserts *
@@ -26,11 +26,11 @@ _LOGGER = logging.getLogger("tfrl.replay_service")
 
 @dataclasses.dataclass(frozen=True)
 class RateLimiter:
-    """A rate limiter with explicit parameters, which the subclasses choose.
+    """A rate limiter with explicit parameters. Subclasses choose the parameters.
 
     Attributes:
-      samples_per_insert: The number of samples per insert.
-      min_size_to_sample: The minimum size of the table for sampling.
+      samples_per_insert: The target number of samples per insert.
+      min_size_to_sample: The minimum number of items in the table for sampling.
       min_diff: The smallest difference after a sample.
       max_diff: The largest difference after an insert.
     """
@@ -63,7 +63,7 @@ class RateLimiter:
     def to_config(self) -> dict[str, Any]:
         """Returns the parameters as a JSON object, for `from_config`.
 
-        Infinities are strings, because JSON has none.
+        Infinities are strings, because JSON cannot represent them as numbers.
         """
         return {
             name: value if math.isfinite(value) else str(value)
@@ -72,7 +72,7 @@ class RateLimiter:
 
 
 def from_config(config: Mapping[str, Any]) -> RateLimiter:
-    """Returns the rate limiter of a configuration that `to_config` returned.
+    """Returns the rate limiter that a configuration from `to_config` describes.
 
     Raises:
       ValueError: If a parameter is missing or invalid.
@@ -124,12 +124,12 @@ class SampleToInsertRatio(RateLimiter):
         Args:
           samples_per_insert: The average number of samples per item.
           min_size_to_sample: The minimum number of items for sampling.
-          error_buffer: The range as (min, max), or as the distance of both bounds from
-            `samples_per_insert * min_size_to_sample`.
+          error_buffer: The range of the difference, as (min, max) or as the distance of
+            both bounds from `samples_per_insert * min_size_to_sample`.
 
         Raises:
-          ValueError: If a number is out of range, or the range of the difference is so
-            small, or so high, that inserts and samples would stop for good.
+          ValueError: If a number is invalid, or the range of the difference is so
+            narrow or so high that inserts and samples would stop forever.
         """
         if not 0 < samples_per_insert < math.inf:
             raise ValueError(_ratio_message(samples_per_insert))
@@ -184,15 +184,15 @@ def can_insert(limiter: RateLimiter, counts: Counts, n: int = 1) -> bool:
 
 
 def num_samples(limiter: RateLimiter, counts: Counts, n: int) -> int:
-    """Returns how many of `n` samples are allowed, one by one.
+    """Returns how many of `n` samples, drawn one by one, are allowed.
 
-    This assumes that the samples delete no items.
+    The result assumes that the samples do not delete items.
     """
     return _how_many(lambda k: can_sample(limiter, counts, k), n)
 
 
 def num_inserts(limiter: RateLimiter, counts: Counts, n: int) -> int:
-    """Returns how many of `n` inserts are allowed, one by one.
+    """Returns how many of `n` inserts, made one by one, are allowed.
 
     Evictions make no difference, because a full table stays above the minimum size.
     """
@@ -202,7 +202,7 @@ def num_inserts(limiter: RateLimiter, counts: Counts, n: int) -> int:
 def check_satisfiable(
     limiter: RateLimiter, max_size: int, max_times_sampled: int = 0
 ) -> None:
-    """Checks that a table with this rate limiter cannot stop for good.
+    """Checks that a table with this rate limiter cannot block forever.
 
     Args:
       limiter: The rate limiter.
@@ -211,8 +211,8 @@ def check_satisfiable(
         limit.
 
     Raises:
-      ValueError: If sampling is impossible, or inserts and samples would both stop for
-        good at some time.
+      ValueError: If sampling is impossible, or inserts and samples would both stop
+        forever at some point.
     """
     if limiter.min_size_to_sample > max_size:
         raise ValueError(
@@ -242,7 +242,7 @@ def check_satisfiable(
 
 
 def _least_range(limiter: RateLimiter) -> float:
-    """Returns the minimum distance of the bounds for inserts and samples to continue.
+    """Returns the minimum distance of the bounds that keeps the table from blocking.
 
     If samples do not delete items, inserts and samples that continue forever must
     repeat a cycle. With `p / q` samples per insert, the shortest cycle has `q` inserts
@@ -271,7 +271,7 @@ def _greatest_difference(limiter: RateLimiter) -> float:
 
 
 def _how_many(allowed: Callable[[int], bool], n: int) -> int:
-    """Returns the largest allowed `k <= n`; all smaller numbers must be allowed."""
+    """Returns the largest allowed `k <= n`, if all numbers below it are allowed."""
     if n < 1 or not allowed(1):
         return 0
     if allowed(n):
@@ -286,7 +286,7 @@ def _how_many(allowed: Callable[[int], bool], n: int) -> int:
 def _check_range(
     min_diff: float, max_diff: float, samples_per_insert: float, middle: float
 ) -> None:
-    """Checks the range of a `SampleToInsertRatio`."""
+    """Checks the range of the difference of a `SampleToInsertRatio`."""
     least = 2 * max(1.0, samples_per_insert)
     if not max_diff - min_diff >= least:
         raise ValueError(
@@ -318,7 +318,7 @@ def _check_range(
 
 
 def _checked_size(size: Any) -> int:
-    """Returns `min_size_to_sample` as an `int`."""
+    """Returns `min_size_to_sample` as an `int`; raises an error if it is invalid."""
     try:
         count = operator.index(size)
     except TypeError:

@@ -1,4 +1,4 @@
-"""Samples: the data of an item, and information about its draw."""
+"""The types of samples: an item's data, and information about how it was drawn."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 
 
 class SampleInfo(NamedTuple):
-    """Information about the draw of an item.
+    """Information about a sampled item.
 
-    The fields are Python numbers from `Client.sample`, and tensors of `tf_dtypes` from
-    datasets.
+    `Client.sample` returns Python numbers as fields; datasets return tensors of
+    `tf_dtypes`.
 
     Attributes:
       key: The key of the item, which identifies it in priority updates.
       probability: The probability of the item when it was drawn.
-      table_size: The number of items when it was drawn.
+      table_size: The number of items in the table when the item was drawn.
       priority: The priority of the item.
       times_sampled: How often the item has been drawn, including this time.
     """
@@ -41,17 +41,17 @@ class SampleInfo(NamedTuple):
 
     @classmethod
     def zeros(cls) -> SampleInfo:
-        """Returns an info of Python zeros."""
+        """Returns a `SampleInfo` whose fields are Python zeros."""
         return cls(0, 0.0, 0, 0.0, 0)
 
 
 class ReplaySample(NamedTuple):
-    """A drawn item.
+    """A sampled item.
 
     Attributes:
-      info: The information about its draw.
-      data: Its data, in the structure of the table's signature if that is known, else a
-        list.
+      info: Information about the item and how it was sampled.
+      data: The item's data, in the structure of the table's signature if the structure
+        is known, else a list.
     """
 
     info: SampleInfo

@@ -1,6 +1,6 @@
-"""The server of tables, which runs in a separate process.
+"""The replay server, which holds tables in a separate process.
 
-The process ends with the process that created the `Server`, or with `Server.stop`. The
+The server's process ends when `Server.stop` is called or its parent process ends. The
 command `tfrl-replay-server` starts an independent server.
 """
 
@@ -26,7 +26,7 @@ _POLL = 0.5  # Seconds between checks whether the server has ended.
 
 
 class Server:
-    """A server in a child process, which ends with this process.
+    """A replay server in a child process. It ends when this process ends.
 
     Clients on this host connect to `localhost:<port>`.
     """
@@ -46,12 +46,12 @@ class Server:
 
         Args:
           tables: The tables.
-          port: The port to listen on; None for a free one.
-          checkpointer: The place of checkpoints. The server starts from the latest one,
-            if there is one. By default a temporary directory.
-          host: The interface to listen on, by default for this host only. Use "0.0.0.0"
-            and a token for clients on other hosts.
-          token: The token that clients have to know; by default the environment
+          port: The port to listen on; None for any free port.
+          checkpointer: Says where checkpoints are kept, by default in a temporary
+            directory. The server starts from the latest checkpoint, if there is one.
+          host: The interface to listen on. The default only admits clients on this
+            host. Use "0.0.0.0" and a token for clients on other hosts.
+          token: The token that clients must present; by default the environment
             variable TFRL_REPLAY_TOKEN.
           tls: A certificate chain and a private key (PEM), to encrypt connections.
           seed: The seed of the server's random choices; None for a random seed.
@@ -116,7 +116,7 @@ class Server:
         )
 
     def table_info(self, name: str) -> table_info.TableInfo:
-        """Returns the description and the counts of one table.
+        """Returns the description and the counts of the table with this name.
 
         Raises:
           ReplayUnavailable: If the server has been stopped.

@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def make_config(options: argparse.Namespace) -> dict[str, Any]:
-    """Returns the configuration of the engine from flags and a file.
+    """Returns the server's configuration, made from the flags and the config file.
 
     Raises:
       OSError: If a file cannot be read.
@@ -97,7 +97,7 @@ def make_config(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _serve(config: Mapping[str, Any]) -> int:
-    # Imports gRPC, for which --help should not wait.
+    # This imports gRPC, which takes time that --help should not need.
     from tfrl.replay_service.engine.serving import main as engine
 
     names = ", ".join(table["name"] for table in config["tables"])
@@ -199,7 +199,7 @@ _TABLE_KEYS = {*_CONVERT, "rate_limiter", "signature"}
 
 
 def _make_table(settings: Mapping[str, Any]) -> Table:
-    """Creates a table from the keys of --table, or from those of its `to_config`."""
+    """Creates a table from the keys of --table, or from the keys of `to_config`."""
     if not isinstance(settings, dict) or not _TABLE_KEYS.issuperset(settings):
         raise ValueError(
             f"tables: got {settings!r:.200}, expected an object with some of "
@@ -229,7 +229,7 @@ def _make_table(settings: Mapping[str, Any]) -> Table:
 
 
 def _selector(given: Any) -> Any:
-    """Returns a selector's configuration, given as such, as a name or name:exponent."""
+    """Returns a selector's configuration, from itself, a name or name:exponent."""
     if not isinstance(given, str):
         return given
     kind, colon, exponent = given.partition(":")

@@ -1,4 +1,4 @@
-"""The server process, as its parent process sees it."""
+"""Starts and stops a server process from its parent process."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _CODE = (
     "from tfrl.replay_service.engine.serving import main; "
     "main.child_main(int(sys.argv[1]))"
 )
-_START_DEADLINE = 60.0  # Seconds; an idle machine takes one.
+_START_DEADLINE = 60.0  # Seconds; starting takes one second on an idle machine.
 _GRACE = 2.0  # Seconds between the request to end and killing the process.
 
 
 class ServerProcess:
-    """A server process, from its start to its end.
+    """A server process, which the constructor starts and `stop` ends.
 
     Attributes:
       port: The port that the server listens on.
@@ -40,7 +40,7 @@ class ServerProcess:
         Raises:
           OSError: If the port is not available.
           ValueError: If the server refuses the configuration.
-          RuntimeError: If it does not start for another reason.
+          RuntimeError: If the process does not start for another reason.
         """
         self._owner = os.getpid()
         self._stopped = False
@@ -64,7 +64,7 @@ class ServerProcess:
         self._process.stdout.close()
 
     def wait(self, timeout: float) -> bool:
-        """Waits until `stop` has ended the process; returns whether it has.
+        """Waits for `stop` to end the process; returns whether the process has ended.
 
         Args:
           timeout: The number of seconds to wait.
@@ -85,9 +85,9 @@ class ServerProcess:
         return True
 
     def stop(self) -> None:
-        """Ends the process, if it still runs. Can be called repeatedly."""
+        """Ends the process if it is still running. May be called repeatedly."""
         if self._owner != os.getpid() or self._stopped:
-            return  # A fork of the owner must not end the process.
+            return  # A forked copy of the owner must not end the process.
         self._stopped = True
         self._close_pipes()
         try:
@@ -112,7 +112,7 @@ class ServerProcess:
         try:
             self._send(config)
             for message in self._messages():
-                # Restoring a large checkpoint may take any time.
+                # Restoring a large checkpoint may take longer than the deadline.
                 timer.cancel()
                 if "restoring" not in message:
                     return message

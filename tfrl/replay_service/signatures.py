@@ -1,4 +1,4 @@
-"""Checks of trajectories against the signatures of tables."""
+"""Checks trajectories against the signatures of tables."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ def mismatch(
     signature: Sequence[Leaf],
     columns: Sequence[tuple[str, tuple[int, ...]]],
 ) -> str | None:
-    """Returns Reverb's message for an item that does not match a table, or None.
+    """Returns an error message, as Reverb's, if an item does not match a table.
 
     Args:
       table: The name of the table.
       signature: The signature of the table, flat; see `spec_json.leaves`.
       columns: The dtype's name and the shape of each column of the item.
+
+    Returns:
+      The message, or None if the item matches.
     """
     start = (
         f"Unable to create item in table '{table}' since the provided trajectory is "
@@ -71,7 +74,7 @@ def describe(signature: Sequence[Leaf]) -> str:
 
 
 def dtype_text(dtype: str) -> str:
-    """Returns the name of a NumPy dtype in TensorFlow's messages."""
+    """Returns the name that TensorFlow's messages use for a NumPy dtype."""
     return _NAMES.get(dtype, dtype)
 
 

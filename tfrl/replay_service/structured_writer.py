@@ -1,7 +1,7 @@
 """A writer that creates items by rules.
 
-A config defines the contents of an item (a pattern: which of the last steps of which
-leaves), its table, and the conditions under which it is created:
+A rule is a config: it defines the contents of an item as a pattern (the leaves, and
+which of their last steps), the item's table, and the conditions for creating the item:
 
     reference = create_reference_step({"observation": None, "reward": None})
     config = create_config(
@@ -70,12 +70,12 @@ class StructuredWriter:
         """Creates a writer; `Client.structured_writer` calls this.
 
         Args:
-          writer: The writer of the steps and items, which keeps at least
+          writer: The writer that sends the steps and items. It must keep at least
             `patterns.history_length(configs)` steps.
           configs: The configs, in the order in which the items of a step are created.
 
         Raises:
-          ValueError: If there is no config, or one can create no items.
+          ValueError: If there is no config, or a config cannot create items.
         """
         patterns.check_configs(configs)
         self._writer = writer
@@ -100,13 +100,13 @@ class StructuredWriter:
         )
 
     def append(self, data: Any, *, partial_step: bool = False) -> None:
-        """Appends a step, or a part of one, and creates the items that apply.
+        """Appends a step or some of its leaves, and creates the items that are due.
 
         Args:
           data: A nest of arrays and numbers, always of the same structure. A leaf that
             is None has no value in this step; patterns that need it do not apply.
-          partial_step: Whether later calls add more leaves to this step, with None for
-            those given before.
+          partial_step: Whether later calls add more leaves to this step. They pass None
+            for the leaves that were given before.
 
         Raises:
           ValueError: If the number of leaves has changed or is too small for the
@@ -136,19 +136,19 @@ class StructuredWriter:
         """Waits until all items, or all but a few, are in their tables.
 
         Args:
-          block_until_num_items: The number of items that need not be confirmed.
+          block_until_num_items: The number of items that may remain unconfirmed.
           timeout_ms: The number of milliseconds to wait; None for no limit.
 
         Raises:
           ValueError: If `block_until_num_items` is below 0.
-          DeadlineExceededError: If it takes longer. The items are inserted later.
+          DeadlineExceededError: If time is up first. The items are inserted later.
         """
         self._writer.flush(block_until_num_items, timeout_ms)
 
     def end_episode(
         self, clear_buffers: bool = True, timeout_ms: int | None = None
     ) -> None:
-        """Creates the items of an episode's end, and waits until all are confirmed.
+        """Creates the items for an episode's end; waits until all items are confirmed.
 
         Args:
           clear_buffers: Whether to drop the steps of this episode, so that later items
@@ -156,8 +156,8 @@ class StructuredWriter:
           timeout_ms: The number of milliseconds to wait; None for no limit.
 
         Raises:
-          DeadlineExceededError: If it takes longer. The next episode starts anyway, and
-            the items are inserted later.
+          DeadlineExceededError: If time is up first. The next episode starts anyway,
+            and the items are inserted later.
         """
         self._apply(self._rules, is_end_episode=True)
         self._state.end_episode(clear_buffers)
@@ -165,7 +165,7 @@ class StructuredWriter:
 
     @property
     def step_is_open(self) -> bool:
-        """Whether the last step is open for more leaves."""
+        """Whether the next `append` adds leaves to the last step."""
         return self._state.step_is_open
 
     def _take_structure(self, data: Any, num_leaves: int) -> None:
@@ -211,7 +211,7 @@ class StructuredWriter:
         return tree.flatten_with_path(self._structure)[column][0]
 
     def _with_path(self, message: str) -> str:
-        """Adds the path of the column to a trajectory writer's message."""
+        """Adds the path of the column to an error message of the trajectory writer."""
 
         def name(match: re.Match[str]) -> str:
             column = self._columns[int(match[2])]

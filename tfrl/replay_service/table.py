@@ -1,4 +1,4 @@
-"""Tables of items, which a server holds."""
+"""Describes the tables of items that a server holds."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tfrl.specs import spec_json
 
 
 class TableServer(Protocol):
-    """The server of a table, as the table sees it: `server.Server`."""
+    """The part of `server.Server` that a table uses."""
 
     def table_info(self, name: str) -> table_info.TableInfo:
-        """Returns the `TableInfo` of the table of this name."""
+        """Returns the `TableInfo` of the table with this name."""
 
 
 class TableExtensionBase(metaclass=abc.ABCMeta):
@@ -34,11 +34,11 @@ class Table:
     """A table of items, with strategies for sampling, removal and rate limiting.
 
     An item is a trajectory: a list of steps for each column of the signature.
-    Overlapping items share their steps. A full table removes an item for each new one.
+    Overlapping items share their steps. A full table removes an item for each new item.
     The rate limiter makes samplers and writers wait for each other.
 
-    A `Table` describes a table for a `Server`. Once it is served, `info` returns the
-    server's counts.
+    A `Table` only describes a table for a `Server`, which holds the items. Once a
+    server uses the description, `info` returns the server's counts.
     """
 
     def __init__(
@@ -52,19 +52,19 @@ class Table:
         extensions: Sequence[TableExtensionBase] = (),
         signature: Any = None,
     ):
-        """Describes a table.
+        """Creates the description of a table.
 
         Args:
           name: The name of the table.
           sampler: The strategy that chooses items to sample.
           remover: The strategy that chooses items to remove from a full table.
           max_size: The maximum number of items.
-          rate_limiter: The rule by which inserts and samples wait for each other.
+          rate_limiter: Decides when inserts and samples wait for each other.
           max_times_sampled: The number of samples after which an item is removed; below
             1 for no limit.
           extensions: Must be empty: Reverb's extensions are written in C++.
-          signature: A nest of `tf.TensorSpec`s, with the time dimension, that each item
-            must match; None for any items.
+          signature: A nest of `tf.TensorSpec`s that each item must match, including the
+            time dimension; None to accept any items.
 
         Raises:
           ValueError: If the name is empty, `max_size` is not positive, the table can
@@ -164,7 +164,7 @@ class Table:
 
     @property
     def info(self) -> table_info.TableInfo:
-        """The description and the counts of the table, from its server if it has one.
+        """The table's description and counts, from its server if there is one.
 
         Raises:
           ReplayUnavailable: If the server has been stopped.
@@ -199,7 +199,7 @@ class Table:
         extensions: Sequence[TableExtensionBase] | None = None,
         signature: Any = None,
     ) -> Table:
-        """Returns a new, empty table with some arguments replaced; None keeps one.
+        """Returns a new, empty table with all arguments replaced that are not None.
 
         Args:
           name: See the constructor.
@@ -228,7 +228,7 @@ class Table:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Table:
-        """Returns the table of a configuration that `to_config` returned.
+        """Returns the table that a configuration from `to_config` describes.
 
         Raises:
           ValueError: If the configuration is invalid.
@@ -242,7 +242,7 @@ class Table:
             config.get("max_times_sampled", 0),
         )
         if config.get("signature") is not None:
-            spec_json.leaves(config["signature"])  # Checks it without TensorFlow.
+            spec_json.leaves(config["signature"])  # A check without TensorFlow.
             table._signature_json = config["signature"]
         return table
 

@@ -29,9 +29,10 @@ class HeapOptions:
 
 @dataclasses.dataclass(frozen=True)
 class KeyDistributionOptions:
-    """A selector, given by the one of the first five fields that is set.
+    """A selector and its options: exactly one of the first five fields is set.
 
-    As in Reverb's messages, the other fields have their default values.
+    `distribution` is the name of that field. As in Reverb's messages, the fields that
+    are not set have their default values.
     """
 
     fifo: bool = False
@@ -47,7 +48,7 @@ class KeyDistributionOptions:
         return self.distribution
 
     def HasField(self, name: str) -> bool:
-        """Returns whether the field of this name is the one that is set."""
+        """Returns whether the field with this name is set."""
         return self.distribution == name
 
     @classmethod
@@ -83,7 +84,7 @@ class RateLimiterInfo:
 
 @dataclasses.dataclass(frozen=True)
 class TableWorkerTime:
-    """The time spent by Reverb's table workers; zeros here, without workers."""
+    """The time spent by Reverb's table workers; all zeros, as there are no workers."""
 
     running_ms: int = 0
     sampling_ms: int = 0
@@ -107,12 +108,12 @@ class TableInfo:
       rate_limiter_info: The rate limiter, with the number of inserts and samples so
         far.
       current_size: The number of items.
-      num_episodes: The number of episodes of these items.
+      num_episodes: The number of episodes that the items come from.
       num_deleted_episodes: The number of episodes whose last item has been deleted.
       num_unique_samples: The number of items that have been sampled at least once.
       num_deleted_items: The number of deleted items.
       signature_json: The signature in the form of `spec_json`; None without one.
-      table_worker_time: Zeros.
+      table_worker_time: All zeros; see `TableWorkerTime`.
     """
 
     name: str
@@ -154,7 +155,7 @@ class TableInfo:
 
     @functools.cached_property
     def signature(self) -> Any:
-        """The nest of `tf.TensorSpec`s that items match, or None."""
+        """The nest of `tf.TensorSpec`s that items must match; None for any items."""
         if self.signature_json is None:
             return None
         return spec_json.decode(self.signature_json)

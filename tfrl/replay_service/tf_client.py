@@ -24,9 +24,9 @@ class TFClient:
     """Samples, inserts and updates priorities, eagerly or in a `tf.function`.
 
     The operations call a client in Python, and block the operations that depend on
-    them: use datasets to sample many items. They raise `tf.errors`:
-    `InvalidArgumentError` for values that the server refuses, and for an unknown table
-    `NotFoundError` (in graphs `InvalidArgumentError`).
+    their results: use datasets to sample many items. The operations raise
+    `tf.errors.InvalidArgumentError` for values that the server refuses, and
+    `tf.errors.NotFoundError` for an unknown table (`InvalidArgumentError` in graphs).
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class TFClient:
         priorities: Any,
         name: str | None = None,
     ) -> Any:
-        """Inserts one step as an item into several tables.
+        """Inserts an item that consists of one step into several tables.
 
         Args:
           data: The tensors of the step.
@@ -108,7 +108,7 @@ class TFClient:
           name: The name of the operation.
 
         Returns:
-          The operation in a graph, else None.
+          The operation when called in a graph; None when called eagerly.
 
         Raises:
           ValueError: If `tables` or `priorities` have a wrong dtype or shape.
@@ -143,7 +143,7 @@ class TFClient:
           name: The name of the operation.
 
         Returns:
-          The operation in a graph, else None.
+          The operation when called in a graph; None when called eagerly.
 
         Raises:
           ValueError: If `keys` or `priorities` have a wrong dtype.
@@ -168,7 +168,7 @@ class TFClient:
         )
         most = np.iinfo(
             np.int64
-        ).max  # Takes the whole item, so that the session is idle.
+        ).max  # Taking the whole item leaves the session idle, for reuse.
         rows = stream.next_rows(most)
         signature = stream.signature
         session = stream.detach()
@@ -218,7 +218,7 @@ class TFClient:
 
 
 def _call(function: Callable[..., Any], arguments: list[Any], dtypes: list[Any]) -> Any:
-    """Calls a function of arrays, eagerly or in the graph."""
+    """Calls a function of arrays eagerly, or adds its call to the graph."""
     if not tf.executing_eagerly():
         return tf.numpy_function(_with_known_errors(function), arguments, dtypes)
     try:
@@ -233,7 +233,7 @@ def _call(function: Callable[..., Any], arguments: list[Any], dtypes: list[Any])
 
 
 def _with_known_errors(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Converts errors of the service to errors that TensorFlow knows."""
+    """Makes a function raise ValueError, which TensorFlow knows, for RuntimeError."""
 
     def call(*arguments: Any) -> Any:
         try:

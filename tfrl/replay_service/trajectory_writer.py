@@ -1,4 +1,4 @@
-"""The writer of trajectories that share steps."""
+"""A writer of items that share steps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CLOSING = 0.5  # Seconds that `close` waits for confirmation.
 
 
 class TrajectoryWriter:
-    """Appends steps and creates items from the recent ones; see `Client`.
+    """Appends steps, and creates items from recent steps; see `Client`.
 
         with client.trajectory_writer(num_keep_alive_refs=3) as writer:
             for step in steps:
@@ -40,17 +40,17 @@ class TrajectoryWriter:
                     )
             writer.end_episode()
 
-    A step is sent once, no matter how many items refer to it, and only if one does.
-    Items are sent in batches: when 64 items (or 4 MiB of steps) wait, when `flush`,
-    `end_episode` or `close` is called, and 50 ms after they were created. Each item is
-    inserted exactly once, in the order of `create_item`, even if the connection is lost
-    and made again.
+    A step is only sent if an item refers to it, and only once, no matter how many items
+    do. Items are sent in batches: when 64 items or 4 MiB of steps are waiting, when
+    `flush`, `end_episode` or `close` is called, and 50 ms after they were created. Each
+    item is inserted exactly once, in the order of `create_item`, even if the connection
+    is lost and made again.
 
-    Only `flush` and `end_episode` wait for the server. If a table's rate limiter holds
-    back items and the writer calls neither, it keeps them all in memory.
+    Only `flush` and `end_episode` wait for the server. A writer on which neither is
+    called keeps all items in memory that a table's rate limiter holds back.
 
-    Only one thread may use a writer. In a forked child it starts again with its
-    history; the parent sends the items created so far.
+    Only one thread may use a writer. In a forked child process, the writer keeps its
+    history but has no items; the parent process sends the items created so far.
     """
 
     def __init__(
@@ -64,11 +64,11 @@ class TrajectoryWriter:
         """Creates a writer; `Client.trajectory_writer` calls this.
 
         Args:
-          connect: Returns a connection for a writer, given more fields of its greeting.
+          connect: Returns a connection, given additional fields for the greeting.
           num_keep_alive_refs: The number of recent steps that items can refer to.
           validate_items: Whether `create_item` checks items against the tables'
             signatures. The server checks them in any case.
-          by_steps: Whether signatures may describe single steps.
+          by_steps: Whether a signature may describe single steps instead of items.
 
         Raises:
           ValueError: If `num_keep_alive_refs` < 1.
@@ -86,7 +86,7 @@ class TrajectoryWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Flushes all items, unless a failure of the service ends the block."""
+        """Flushes all items, unless the block ends with a `ReverbError`."""
         if kind is None or not issubclass(kind, errors.ReverbError):
             self.flush()
 
@@ -99,13 +99,13 @@ class TrajectoryWriter:
 
     @property
     def history(self) -> Any:
-        """All steps of the episode, by leaf, in the structure of the data.
+        """All steps of the episode, as a nest of `ColumnHistory`s like the data.
 
         Each leaf is indexed like a list of its values so far, and returns a
-        `TrajectoryColumn`: `[-3:]` for the last three steps, `[-1]` for the last one
-        without a time dimension, `[[-4, -1]]` for two of them. Steps that are no longer
-        kept, or had no such leaf, are `None`, so that `history["a"][i]` and
-        `history["b"][i]` always belong to the same step. They cannot be in an item.
+        `TrajectoryColumn`: `[-3:]` for the last three steps, `[-1]` for the last step
+        without a time dimension, `[[-4, -1]]` for two steps. `history["a"][i]` and
+        `history["b"][i]` always belong to the same step. Steps that are no longer kept,
+        or in which the leaf has no value, cannot be in an item.
 
         Raises:
           RuntimeError: If nothing has been appended.
@@ -119,7 +119,7 @@ class TrajectoryWriter:
 
     @property
     def episode_steps(self) -> int:
-        """The number of steps of the episode, without an open one."""
+        """The number of steps of the episode, not counting an open step."""
         buffers = self._buffers
         return buffers.end - self._episode_start - buffers.is_open
 
@@ -130,7 +130,7 @@ class TrajectoryWriter:
         num_keep_alive_refs: int,
         max_chunk_length: int | None,
     ) -> None:
-        """Sets the number of steps of one leaf that are kept.
+        """Sets how many recent steps of one leaf the writer keeps.
 
         Args:
           path: The path of the leaf.
@@ -139,7 +139,7 @@ class TrajectoryWriter:
 
         Raises:
           ValueError: If `num_keep_alive_refs` < 1, or `max_chunk_length` is neither
-            None nor between 1 and that.
+            None nor between 1 and `num_keep_alive_refs`.
         """
         _check_keep(num_keep_alive_refs)
         if max_chunk_length is not None and not (
@@ -152,18 +152,18 @@ class TrajectoryWriter:
         self._buffers.configure(path, num_keep_alive_refs)
 
     def append(self, data: Any, *, partial_step: bool = False) -> None:
-        """Adds a step, or a part of one.
+        """Adds a step, or some of its leaves.
 
         Args:
-          data: A nest of arrays, numbers and eager tensors, which are copied. Leaves
-            can be new. Where they are missing or None, the step has no value. The first
-            value of a leaf determines its dtype and shape.
+          data: A nest of arrays, numbers and eager tensors, which are copied. A step
+            may have new leaves. A leaf that is missing or None has no value in this
+            step. The first value of a leaf determines its dtype and shape.
           partial_step: Whether the next call adds more leaves to this step. Items can
-            refer to the present leaves already.
+            already refer to the leaves given so far.
 
         Raises:
-          ValueError: If the dtype or shape of a leaf has changed, a leaf has a value in
-            this step already or does not consist of numbers, or a leaf has become a
+          ValueError: If the dtype or shape of a leaf has changed, a leaf already has a
+            value in this step or does not consist of numbers, or a leaf has become a
             nest. The step is not added.
           Exception: The error with which the server refused an earlier item.
         """
@@ -173,7 +173,7 @@ class TrajectoryWriter:
         self._buffers.append(data, partial_step)
 
     def create_item(self, table: str, priority: float, trajectory: Any) -> None:
-        """Creates an item, which will be inserted into a table. Never waits.
+        """Creates an item and has it inserted into a table. Never waits.
 
         Args:
           table: The name of the table.
@@ -223,12 +223,12 @@ class TrajectoryWriter:
         """Waits until all items, or all but a few, are in their tables.
 
         Args:
-          block_until_num_items: The number of items that need not be confirmed.
+          block_until_num_items: The number of items that may remain unconfirmed.
           timeout_ms: The number of milliseconds to wait; None for no limit.
 
         Raises:
           ValueError: If `block_until_num_items` < 0.
-          DeadlineExceededError: If it takes longer. The items are inserted later.
+          DeadlineExceededError: If time is up first. The items are inserted later.
           ReplayUnavailable: If the connection was lost and could not be made again.
           Exception: The error with which the server refused an item.
         """
@@ -250,7 +250,7 @@ class TrajectoryWriter:
             ends in any case.
 
         Raises:
-          DeadlineExceededError: If it takes longer. The items are inserted later.
+          DeadlineExceededError: If time is up first. The items are inserted later.
           ReplayUnavailable: If the connection was lost and could not be made again.
           Exception: The error with which the server refused an item.
         """
@@ -269,7 +269,8 @@ class TrajectoryWriter:
     def close(self) -> None:
         """Sends the remaining items and closes the writer.
 
-        Waits half a second for their confirmation. Call `flush` to be sure of it.
+        Waits up to half a second for the server to confirm them. Call `flush` first to
+        be sure that all items are inserted.
 
         Raises:
           Exception: The error with which the server refused an item.
@@ -310,7 +311,7 @@ class TrajectoryWriter:
             )
 
     def _raise_problem(self) -> WriterStream:
-        """Raises an error that occurred between calls, if any; returns the stream."""
+        """Returns the stream, unless an error since the last call has to be raised."""
         stream = self._stream
         if stream is None or stream.is_closed:
             raise RuntimeError(

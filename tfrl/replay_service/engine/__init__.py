@@ -1,8 +1,8 @@
-"""The server's side of the replay service: NumPy alone, and never TensorFlow.
+"""The server side of the replay service, which uses NumPy but never TensorFlow.
 
 - `tables`: items, their priorities, selectors and rate limiters.
 - `storage`: the steps that items refer to, in memory that clients can map.
-- `checkpoints`: both of them on disk.
+- `checkpoints`: files that hold the tables and the steps.
 - `serving`: the process, its sockets, and the sessions of its clients.
 
 >>> import numpy as np

@@ -22,14 +22,15 @@ PatternTransform = Callable[[ReferenceStep], Pattern]
 
 
 def create_reference_step(step_structure: Any) -> ReferenceStep:
-    """Returns a reference step, from which patterns are made.
+    """Returns a reference step, whose leaves are indexed to make a pattern.
 
     Args:
-      step_structure: A nest of the structure of the steps, with any leaves.
+      step_structure: A nest in the structure of the steps, with any leaves.
 
     Returns:
-      The same nest. Its leaves are indexed like lists of all the leaf's values so far:
-      `[-1]` is the newest, `[-3:]` the last three, `[-5::2]` every other of five.
+      A nest in the structure of the steps. Index each leaf like a list of the leaf's
+      values so far: `[-1]` is the newest value, `[-3:]` are the last three values, and
+      `[-5::2]` is every second of the last five values.
     """
     leaves = tree.flatten_with_path(step_structure)
     return tree.unflatten_as(
@@ -53,10 +54,11 @@ def create_config(
     conditions: Sequence[ConditionProto] = (),
     priority: patterns.Priority | None = None,
 ) -> Config:
-    """Returns a config: a pattern of items with a table, conditions and priorities.
+    """Returns a config: a pattern of items, with their table, conditions and priority.
 
     Args:
-      pattern: A nest whose leaves are steps of a reference step's leaves.
+      pattern: A nest whose leaves are indexed leaves of a reference step, such as
+        `reference["a"][-3:]`.
       table: The name of the table.
       conditions: The conditions for creating an item, which must all hold; see
         `Condition`.
@@ -96,12 +98,11 @@ def infer_signature(configs: Sequence[Config], step_spec: Any) -> Any:
 
     Args:
       configs: All configs of the table.
-      step_spec: A nest of the structure of the steps, whose leaves have a dtype and a
-        shape: arrays or specs.
+      step_spec: A nest of arrays or specs, in the structure of the steps.
 
     Returns:
       A nest of `tf.TensorSpec` with the structure of the pattern. The first dimension
-      of a leaf is None if the configs differ in it.
+      of a leaf is None if the configs have different numbers of steps for this leaf.
 
     Raises:
       ValueError: If there is no config, the configs differ in other ways, or they do
@@ -133,7 +134,7 @@ def infer_signature(configs: Sequence[Config], step_spec: Any) -> Any:
 
 
 class Condition:
-    """The values that conditions compare with a number.
+    """Values that are compared with a number to create a condition.
 
     The operators `==`, `!=`, `<`, `<=`, `>` and `>=` create a condition. After
     `% number`, only `==` and `!=` do: `Condition.step_index() % 3 == 0`.
@@ -146,7 +147,7 @@ class Condition:
 
     @staticmethod
     def steps_since_applied() -> _ConditionBuilder:
-        """Returns the number of steps since this config's last item (or in total)."""
+        """Returns the number of steps since the config's last item, or of all steps."""
         return _ConditionBuilder(steps_since_applied=True)
 
     @staticmethod
@@ -156,13 +157,14 @@ class Condition:
 
     @staticmethod
     def data(step_structure: Any) -> Any:
-        """Returns the newest step's leaves; an integer or boolean can be compared.
+        """Returns the newest step's leaves; integers and booleans can be compared.
 
         Args:
           step_structure: As for `create_reference_step`.
 
         Returns:
-          The same nest. The comparison of a leaf without a value is false.
+          A nest in the structure of the steps. A comparison is false if the leaf has no
+          value in the newest step.
         """
         builders = [
             _ConditionBuilder(flat_source_index=i)
@@ -178,7 +180,7 @@ def constant_priority_fn(value: float) -> patterns.Priority:
       value: The priority.
 
     Raises:
-      ValueError: If it is below 0 or not finite.
+      ValueError: If the priority is below 0 or not finite.
     """
     return patterns.Priority(constant_fn=patterns.ConstantPriorityFn(value))
 
@@ -190,15 +192,15 @@ def td_error(
 ) -> patterns.Priority:
     """Returns a priority that is computed from the errors of an item's steps.
 
-    It is `w max(|error|) + (1 - w) mean(|error|)`, as in R2D2 (Kapturowski et al. 2019,
-    https://openreview.net/pdf?id=r1lyTjAqYX, section 2.3).
+    The priority is `w max(|error|) + (1 - w) mean(|error|)`, as in R2D2 (Kapturowski et
+    al. 2019, https://openreview.net/pdf?id=r1lyTjAqYX, section 2.3).
 
     Args:
       max_priority_weight: The weight `w` of the maximum.
       step_structure: As for `create_reference_step`.
-      get_field_from_step_fn: Returns the leaf that holds the error, one number per
-        step. The pattern must contain it. If it does so several times, its last use is
-        taken.
+      get_field_from_step_fn: Takes a nest in the structure of the steps, and returns
+        the leaf that holds the error, which is one number per step. The pattern must
+        contain this leaf. If it contains the leaf several times, the last one is used.
 
     Raises:
       ValueError: If the weight is below 0 or not finite.
@@ -211,7 +213,7 @@ def td_error(
 
 
 class _RefNode:
-    """A leaf of a reference step, which is indexed to get a node of a pattern."""
+    """A leaf of a reference step. Indexing it returns a node of a pattern."""
 
     def __init__(self, index: int, path: tuple[Any, ...]) -> None:
         self._index = index
@@ -266,7 +268,7 @@ def _merged_spec(
 
 
 class _ConditionBuilder:
-    """A value to compare, perhaps modulo a number."""
+    """A value whose comparison creates a condition, optionally modulo a number."""
 
     __hash__ = None  # type: ignore[assignment]  # `==` creates a condition.
 

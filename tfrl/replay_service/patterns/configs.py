@@ -1,7 +1,7 @@
-"""The configs of a structured writer, which are checked when they are created.
+"""Dataclasses for the configs of a structured writer.
 
-They replace Reverb's protocol buffers (`patterns_pb2`) and have the same fields. The
-functions of `structured_writer` create them: start reading there.
+They replace Reverb's protocol buffers (`patterns_pb2`), have the same fields, and check
+them on creation. The functions of `structured_writer` create them: start reading there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class PatternNode:
-    """Some of the last steps of one column.
+    """A selection of some of the last steps of one column.
 
     Attributes:
       flat_source_index: The index of the column among the flattened step's leaves.
@@ -30,10 +30,10 @@ class PatternNode:
     step: int | None = None
 
     def __post_init__(self) -> None:
-        """Checks the steps.
+        """Checks the fields.
 
         Raises:
-          ValueError: If they cannot be counted back from the newest step.
+          ValueError: If the fields do not select steps counted back from the newest.
         """
         fault = self._fault()
         if fault:
@@ -44,24 +44,24 @@ class PatternNode:
 
     @property
     def is_squeezed(self) -> bool:
-        """Whether it is a single step without a time dimension."""
+        """Whether the node selects a single step without a time dimension."""
         return self.start is None
 
     @property
     def age(self) -> int:
-        """The number of steps that it looks back."""
+        """How far back the oldest selected step lies; the newest step is 1."""
         return -(self.stop or 0) if self.start is None else -self.start
 
     @property
     def ages(self) -> Sequence[int]:
-        """How far back each step lies, oldest first; the newest step is 1."""
+        """How far back each selected step lies, oldest first; the newest step is 1."""
         if self.start is None:
             return [self.age]
         return range(-self.start, -(self.stop or 0), -(self.step or 1))
 
     @property
     def key(self) -> int | slice:
-        """The index that selects these steps of a column."""
+        """The index that selects these steps from a column's history."""
         if self.start is None:
             return -self.age
         return slice(self.start, self.stop or None, self.step)
@@ -112,18 +112,18 @@ class ModuloEq:
 
 @dataclasses.dataclass(frozen=True)
 class Condition:
-    """One of five values, compared in one of three ways.
+    """A condition of an item: one of five values, compared in one of three ways.
 
     Attributes:
       step_index: Compares the newest step's number in its episode, from 0.
-      steps_since_applied: Compares the number of steps since the config's last item (or
-        in total), including the newest.
-      buffer_length: Compares the number of steps that are available for looking back,
-        which grows to the maximum that any config needs.
+      steps_since_applied: Compares the number of steps since the config's last item, or
+        of all steps before the first item, including the newest step.
+      buffer_length: Compares the number of recent steps that are available. It grows up
+        to the largest number that any config needs.
       is_end_episode: Compares 1 at the end of an episode, else 0.
       flat_source_index: Compares the newest value of this leaf of the step.
-      eq: The value must be equal to this.
-      ge: The value must be at least this.
+      eq: The value must be equal to this number.
+      ge: The value must be at least this number.
       mod_eq: The value must have this remainder.
       inverse: Whether to invert the result of the comparison.
     """
@@ -142,7 +142,7 @@ class Condition:
         """Checks the fields.
 
         Raises:
-          ValueError: If there is not exactly one value and one comparison.
+          ValueError: If not exactly one value and one comparison are set.
         """
         lefts = [self.step_index, self.steps_since_applied, self.buffer_length]
         lefts += [self.is_end_episode, self.flat_source_index is not None]
@@ -204,7 +204,7 @@ class TDError:
 
 @dataclasses.dataclass(frozen=True)
 class Priority:
-    """The priority of items, in one of two ways.
+    """The priority of items: either a constant, or computed from errors.
 
     Attributes:
       constant_fn: The same priority for every item, or None.
@@ -218,8 +218,8 @@ class Priority:
         """Checks the fields.
 
         Raises:
-          ValueError: If there is not exactly one way, or its number is below 0 or
-            not finite.
+          ValueError: If not exactly one field is set, or the constant or the weight is
+            below 0 or not finite.
         """
         if (self.constant_fn is None) == (self.td_error is None):
             raise ValueError(
@@ -255,7 +255,7 @@ class Config:
 
     @property
     def is_for_ends_only(self) -> bool:
-        """Whether it creates items only at the ends of episodes."""
+        """Whether the config creates items only at the ends of episodes."""
         return any(condition.is_end_episode for condition in self.conditions)
 
 
@@ -263,7 +263,7 @@ def check_configs(configs: Sequence[Config]) -> None:
     """Checks that every config can create items.
 
     Raises:
-      ValueError: If there is no config, or one can create no items.
+      ValueError: If there is no config, or a config cannot create items.
     """
     if not configs:
         raise ValueError("At least one config must be provided.")

@@ -18,11 +18,12 @@ class State:
 
         Args:
           columns: The number of columns of the patterns.
-          watched: The leaves that conditions compare.
+          watched: The indices of the leaves that conditions compare.
           history: The number of recent steps that the patterns need.
         """
         self.watched = watched
-        # A bit per recent step, the lowest for the newest: whether it has a value.
+        # Per column, one bit for each recent step: whether the step has a value. The
+        # lowest bit is that of the newest step.
         self.present = [0] * columns
         self.values: dict[int, int] = {}
         self.step_index = -1
@@ -55,7 +56,7 @@ class State:
             self.num_steps += 1
 
     def end_episode(self, clear_buffers: bool) -> None:
-        """Records that the next step is the first of an episode."""
+        """Records that the next step is the first step of a new episode."""
         self.step_index = -1
         self.has_data = False
         self.step_is_open = False
@@ -65,14 +66,14 @@ class State:
 
 
 class Rule:
-    """A config, and the step of its last item."""
+    """A config, and the step at which it last created an item."""
 
     def __init__(self, config: patterns.Config, columns: list[int]) -> None:
-        """Creates a rule without an item so far.
+        """Creates a rule that has not created an item.
 
         Args:
           config: The config.
-          columns: The leaves of the steps that the trajectory writer receives.
+          columns: The indices of the leaves that the trajectory writer receives.
         """
         self.config = config
         self.parts = [

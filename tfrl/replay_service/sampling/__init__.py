@@ -1,4 +1,4 @@
-"""Sampling from a server: as batches of NumPy arrays, and as `tf.data`.
+"""Samples from a server, as batches of NumPy arrays or as a `tf.data.Dataset`.
 
 >>> from tfrl import replay_service as reverb
 >>> from tfrl.replay_service.sampling import sampler

@@ -1,4 +1,4 @@
-"""Checks of tables and samples against expected specs, with Reverb's messages."""
+"""Checks tables and samples against expected specs, with Reverb's error messages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check_signature(
       signature: The signature of the table, flat.
 
     Raises:
-      ValueError: If they contradict each other.
+      ValueError: If the specs contradict the signature.
     """
     listed = f"Table signature: {signatures.describe(signature)}"
     if len(specs) != len(signature):
@@ -50,7 +50,7 @@ def check_rows(table: str, specs: Sequence[Leaf], columns: Sequence[RowSpec]) ->
       columns: The dtype and shape of each column.
 
     Raises:
-      ValueError: If they differ.
+      ValueError: If the columns do not match the specs.
     """
     listed = f"Table signature: {signatures.describe(specs)}"
     if len(specs) != len(columns):
@@ -79,7 +79,7 @@ def check_same_shapes(
       first: The columns of the first row.
       other: The columns of another row.
       index: The index of the other row in the batch.
-      offset: The number of components of an element before the columns.
+      offset: The number of components that precede the columns in an element.
 
     Raises:
       ValueError: If the shapes differ.

@@ -1,4 +1,4 @@
-"""Samples for `Client.sample`, with a pool of connections."""
+"""Draws samples for `Client.sample`, through a pool of connections."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _IDLE = 4  # Maximum number of idle connections.
 
 
 class ClientSamples:
-    """Draws samples, in any thread."""
+    """Draws samples. All threads may use it concurrently."""
 
     def __init__(self, server_address: str, access: Mapping[str, Any]):
         """Creates an empty pool.
@@ -34,7 +34,7 @@ class ClientSamples:
     def draw(
         self, table: str, num_samples: int
     ) -> Iterator[tuple[SampleInfo, list[np.ndarray]]]:
-        """Yields items of a table; none if `num_samples` is negative.
+        """Yields sampled items of a table, or nothing if `num_samples` is negative.
 
         Raises:
           ReplayUnavailable: If no server answers.

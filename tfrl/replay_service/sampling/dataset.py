@@ -1,4 +1,4 @@
-"""The common base of both datasets: a `tf.data.Dataset` of a sample stream."""
+"""The base class of `TrajectoryDataset` and `TimestepDataset`."""
 
 from __future__ import annotations
 
@@ -43,21 +43,22 @@ class SamplingDataset(tf.data.Dataset):
           server_address: "host:port", a string or a string tensor.
           table: The name of the table, a string or a string tensor.
           dtypes: A nest of the data's dtypes.
-          shapes: The same nest of `tf.TensorShape`s, whose dimensions may be unknown.
+          shapes: A nest of the data's `tf.TensorShape`s, in the structure of `dtypes`.
+            Dimensions may be unknown.
           max_in_flight_samples_per_worker: The maximum number of samples that the
-            server draws ahead of their use. Up to two or three batches, more are
-            faster, but also older.
-          num_workers_per_iterator: A factor for `max_in_flight_samples_per_worker`; -1
-            is 1. The samples of an iterator always arrive in the order of their draws.
+            server draws ahead of their use. A larger number is faster, up to two or
+            three batches, but the samples are older when they are used.
+          num_workers_per_iterator: Multiplies `max_in_flight_samples_per_worker`; -1
+            stands for 1. Samples always arrive in the order in which they are drawn.
           max_samples_per_stream: The maximum number of samples in one request; -1 for
             no limit.
-          rate_limiter_timeout_ms: The number of milliseconds of waiting for the table's
-            rate limiter after which the dataset ends; -1 for no limit.
+          rate_limiter_timeout_ms: The dataset ends after waiting this many milliseconds
+            for the table's rate limiter; -1 for no limit.
           max_samples: The number of items after which the dataset ends; -1 for no end.
           token: The server's token, if it has one; by default the environment variable
             TFRL_REPLAY_TOKEN.
-          tls_root_certificates: The certificates that verify the server's; see
-            `connection.connect`.
+          tls_root_certificates: The root certificates that verify the server's
+            certificate; see `connection.connect`.
           timeout: The number of seconds to keep trying to reach a server.
 
         Raises:
@@ -130,8 +131,8 @@ class SamplingDataset(tf.data.Dataset):
           num_workers_per_iterator: See the constructor.
           max_samples_per_stream: See the constructor.
           rate_limiter_timeout_ms: See the constructor.
-          get_signature_timeout_secs: The number of seconds for the server to answer;
-            by default `timeout` limits only the attempts to reach it.
+          get_signature_timeout_secs: The number of seconds to wait for the server's
+            answer; by default there is no limit once the server has been reached.
           max_samples: See the constructor.
           token: See the constructor.
           tls_root_certificates: See the constructor.
@@ -140,7 +141,7 @@ class SamplingDataset(tf.data.Dataset):
         Raises:
           ValueError: If there is no such table, it has no signature, or a number is out
             of range.
-          DeadlineExceededError: If there is no answer in `get_signature_timeout_secs`.
+          DeadlineExceededError: If `get_signature_timeout_secs` pass without an answer.
           ReplayUnavailable: If no server answers.
         """
         from tfrl.replay_service.client import Client
@@ -182,7 +183,7 @@ class SamplingDataset(tf.data.Dataset):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> tf.data.Dataset:
-        """Returns batches like `tf.data.Dataset.batch`, assembled without single rows.
+        """Returns a dataset of batches, which are assembled without single rows.
 
         Args:
           batch_size: The number of elements per batch.
@@ -193,7 +194,7 @@ class SamplingDataset(tf.data.Dataset):
 
         Raises:
           tf.errors.InvalidArgumentError: If `batch_size` is below 1. The iterator
-            raises it if elements have different shapes.
+            raises this error if elements have different shapes.
         """
         static_size = tf.get_static_value(batch_size)
         if static_size is not None and static_size < 1:
@@ -213,7 +214,7 @@ class SamplingDataset(tf.data.Dataset):
         return [self._pipeline]
 
     def _rows(self) -> tf.data.Dataset:
-        """Returns a dataset of the elements, which splits batches of variable size."""
+        """Returns a dataset of single elements, taken from batches of variable size."""
         batches = self._batches(self._batch_spec(None), 0, False)
         leaves = tf.nest.flatten(self._element_spec)
         variant = sample_generator.unbatched(batches, leaves)
@@ -242,7 +243,7 @@ class SamplingDataset(tf.data.Dataset):
 def _dataset(variant: Any, spec: Any) -> tf.data.Dataset:
     options = tf.data.Options()
     # Autotuning could draw further ahead than requested. Its thread may also miss that
-    # an iterator is deleted, and then delay this for up to a minute.
+    # an iterator is deleted, and then delay the deletion by up to a minute.
     options.autotune.enabled = False
     options.experimental_optimization.inject_prefetch = False
     options.experimental_optimization.map_parallelization = False

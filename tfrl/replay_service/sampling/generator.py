@@ -1,8 +1,9 @@
-"""A generator of batches in `tf.data`, with one call of Python per batch.
+"""Creates `tf.data` datasets of batches that call Python once per batch.
 
-A stream waits for its server only for a short time. Then its inner dataset ends, and an
-outer one asks whether there is more. So the pipeline notices the deletion of its
-iterator even while a rate limiter holds back samples.
+Each call waits for the server only for a short time. If no samples arrive, the inner
+dataset ends, and an outer dataset creates the next one unless the stream has ended. So
+the pipeline notices the deletion of its iterator even while a rate limiter holds back
+samples.
 """
 
 from __future__ import annotations
@@ -39,9 +40,10 @@ def batches(specs: Sequence[Any], *arguments: Any) -> Any:
 
     Args:
       specs: The specs of the components of a batch.
-      *arguments: The server's address, the table's name and the other arguments of
-        `SampleStream` as JSON, all string tensors; the number of rows per batch, int64,
-        0 for a variable number; and whether to drop a smaller last batch.
+      *arguments: Five scalar tensors: the server's address (string), the table's name
+        (string), the other arguments of `SampleStream` as JSON (string), the number of
+        rows per batch, or 0 for a variable number (int64), and whether to drop a
+        smaller last batch (bool).
     """
     return tf.raw_ops.FlatMapDataset(
         input_dataset=tf.raw_ops.TensorDataset(
@@ -74,7 +76,7 @@ def _outputs(specs: Sequence[Any]) -> dict[str, Any]:
 
 @functools.cache
 def _generate(specs: tuple[Any, ...]) -> Any:
-    """Returns a function that creates a dataset from the arguments of its stream."""
+    """Returns a function that creates a dataset from the arguments of `batches`."""
     number = tf.TensorSpec([], tf.int64)
     opened = _function(
         lambda *arguments: tf.ensure_shape(
@@ -142,7 +144,7 @@ def _function(function: Callable[..., Any], *signature: Any) -> Any:
 
 
 class _Reader:
-    """The stream of one iterator."""
+    """Reads the stream of one iterator."""
 
     def __init__(self, stream: SampleStream, batch_size: int, drop_remainder: bool):
         self.stream = stream
@@ -154,7 +156,7 @@ class _Reader:
         """Returns the next rows.
 
         Raises:
-          StopIteration: If there are none yet, or no more.
+          StopIteration: If no rows have arrived in time, or the stream has ended.
         """
         size = self._batch_size
         try:
@@ -166,7 +168,7 @@ class _Reader:
             self.has_ended = True
             raise StopIteration from None
         except RuntimeError as error:
-            # TensorFlow does not know this type of error.
+            # TensorFlow would report this type of error as an UnknownError.
             raise ValueError(str(error)) from None
         if batch is None:
             raise StopIteration
@@ -208,7 +210,7 @@ def _open(
 
 
 def _goes_on(number: Any) -> np.int64:
-    """Returns the number of a reader that may have more rows, else raises."""
+    """Returns `number`; raises StopIteration if its reader has no more rows."""
     if _readers[int(number)].has_ended:
         raise StopIteration
     return np.int64(number)
@@ -232,6 +234,6 @@ def _close_at_exit() -> None:
 
 
 def _close_all() -> None:
-    """Ends the waiting of TensorFlow's threads before the interpreter ends."""
+    """Closes all streams, so that no thread of TensorFlow waits for one at exit."""
     for reader in list(_readers.values()):
         reader.stream.close()

@@ -1,4 +1,4 @@
-"""Rows from messages with samples, and the batches that they are copied into."""
+"""Copies rows of received samples into batches of arrays."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ INFO_DTYPES = SampleInfo(
 _ALIGNMENT = 64  # Bytes; TensorFlow copies arrays with a smaller alignment.
 _SMALL = 1 << 16  # Bytes; smaller columns share one allocation.
 _WORTH_KEEPING = 1 << 20  # Minimum bytes of a batch whose memory is reused.
-_MOST_KEPT = 6  # Batches; enough for two prefetched ones and those in use.
+_MOST_KEPT = 6  # Batches; enough for two prefetched batches and those in use.
 
 RowSpec = tuple[np.dtype, tuple[int, ...]]
 
 
 class Layout:
-    """The form of the items of a message, and the location of their steps.
+    """The columns of the items in a message, and the location of the items' steps.
 
     Attributes:
       specs: The dtype and shape of each column of a row.
@@ -46,7 +46,7 @@ class Layout:
         Args:
           definition: The definition of the layout in a message.
           memory: The server's memory; None if messages contain the data.
-          timesteps: Whether rows are the time steps of items, or whole items.
+          timesteps: Whether each row is a time step of an item, not a whole item.
 
         Raises:
           ValueError: If the columns of an item have different numbers of time steps.
@@ -78,7 +78,7 @@ class Layout:
 
         Args:
           arrays: The arrays of the message.
-          pinned: Whether the server waits for the rows to be released.
+          pinned: Whether the server keeps the rows in its memory until their release.
         """
         info, data = list(arrays[: len(INFO_DTYPES)]), arrays[len(INFO_DTYPES) :]
         if self.item_rows > 1:
@@ -120,12 +120,12 @@ def _count_timesteps(columns: Sequence[dict[str, Any]], lengths: list[int]) -> i
 
 
 class Rows:
-    """Received rows, some of which may have been taken already.
+    """The rows of a received message, which are taken step by step.
 
     Attributes:
-      layout: The layout of their items.
+      layout: The layout of the rows' items.
       left: The number of rows that have not been taken.
-      pinned: Whether the server waits for the rows to be released.
+      pinned: Whether the server keeps the rows in its memory until their release.
     """
 
     __slots__ = (
@@ -176,7 +176,7 @@ class Rows:
             if index is None:
                 target[offset:end] = source[start:stop]
             else:
-                # Only the mode "raise" makes a copy first.
+                # The default mode "raise" would make a copy first.
                 source.take(index[start:stop], 0, target[offset:end], "clip")
         self._position = stop
         self.left -= count
@@ -198,15 +198,15 @@ class Rows:
 
 
 class Batches:
-    """Allocates memory for batches, and reuses that of batches no longer in use."""
+    """Allocates memory for batches, and reuses the memory of unused batches."""
 
     def __init__(self, reuse: bool = False):
         """Creates an allocator without memory.
 
         Args:
-          reuse: Whether to reuse large memory, which the system then need not clear.
-            Users of a batch must keep references to its arrays, or to arrays that NumPy
-            derived from them.
+          reuse: Whether to reuse the memory of large batches, which is faster because
+            the system has to clear new memory. Users of a batch must keep references to
+            its arrays, or to arrays that NumPy derived from them.
         """
         self._reuse = reuse
         self._key: tuple[Any, ...] | None = None
@@ -214,7 +214,7 @@ class Batches:
         self._kept: list[_Memory] = []
 
     def take(self, specs: tuple[RowSpec, ...], count: int) -> list[np.ndarray]:
-        """Returns arrays for `count` rows: the fields of the info, then the columns."""
+        """Returns arrays for `count` rows: `SampleInfo` fields, then the columns."""
         if self._key != (specs, count):
             self._key = (specs, count)
             self._plan = _make_plan(specs, count)
@@ -232,7 +232,8 @@ class Batches:
 
 class _Plan(NamedTuple):
     sizes: tuple[int, ...]  # The size of each block in bytes.
-    places: tuple[tuple[tuple[int, ...], np.dtype, int, int], ...]  # ..., block, start.
+    # The shape, the dtype, the block and the start in the block, for each array.
+    places: tuple[tuple[tuple[int, ...], np.dtype, int, int], ...]
 
 
 class _Memory(NamedTuple):

@@ -1,4 +1,4 @@
-"""Streams of samples from a table, as batches of arrays, without TensorFlow.
+"""Streams samples of a table as batches of NumPy arrays, without TensorFlow.
 
 A stream keeps requests in flight, so that samples are available when they are needed.
 On the server's own host, messages only contain the positions of a sample's steps in the
@@ -34,16 +34,16 @@ _MOST_AHEAD = (
 
 
 class Exhausted(Exception):
-    """The stream has ended."""
+    """Raised when a stream has ended."""
 
 
 class SampleStream:
-    """Samples of a table, drawn on demand and slightly ahead.
+    """A stream of a table's samples, which are drawn on demand and slightly ahead.
 
     The server draws at most `max_in_flight` samples more than the stream has returned.
     After a lost connection, samples that were not copied yet are drawn again.
 
-    Only one thread may use it at a time, except for `close`.
+    Only one thread may use a stream at a time, but any thread may call `close`.
     """
 
     def __init__(
@@ -69,16 +69,17 @@ class SampleStream:
           server_address: "host:port".
           table: The name of the table.
           max_in_flight: The maximum number of samples drawn ahead of their use.
-          timeout_ms: The number of milliseconds of waiting for the table's rate limiter
-            after which the stream ends; -1 for no limit.
+          timeout_ms: The stream ends after waiting this many milliseconds for the
+            table's rate limiter; -1 for no limit.
           max_samples: The number of samples after which the stream ends; -1 for no end.
           max_samples_per_stream: The maximum number of samples in one request; -1 for
             the default.
-          timesteps: Whether rows are the time steps of items, or whole items.
+          timesteps: Whether each row is a time step of an item, not a whole item.
           specs: The expected specs of a row, which are checked against the table's
             signature and against the samples.
           reuse_memory: See `rows.Batches`.
-          session: A session that `detach` of another stream of this server returned.
+          session: A session to reuse, returned by `detach` of another stream of the
+            same server; None for a new session.
           token: See `connection.connect`.
           tls_root_certificates: See `connection.connect`.
           timeout: The number of seconds to keep trying to reach a server.
@@ -101,7 +102,7 @@ class SampleStream:
         self._layouts: dict[int, Layout] = {}
         self._rows: collections.deque[Rows] = collections.deque()
         self._outstanding: collections.deque[list[int]] = collections.deque()
-        self._ahead = 0  # Samples requested and not returned.
+        self._ahead = 0  # Samples that were requested but not returned.
         self._lent = 0  # Samples of the last `next_rows`, which still count as ahead.
         self._to_release = 0
         self._batches = Batches(reuse_memory)
@@ -154,7 +155,8 @@ class SampleStream:
     ) -> list[np.ndarray] | None:
         """Returns the available rows, at least one and at most `most`.
 
-        They count as drawn ahead until the next call. For the rest see `next_batch`.
+        The rows count as drawn ahead until the next call. The format of the result and
+        the errors are those of `next_batch`.
 
         Args:
           most: The maximum number of rows.
@@ -185,7 +187,9 @@ class SampleStream:
     def next_items(
         self, most: int, *, timeout: float | None = None
     ) -> list[tuple[SampleInfo, list[np.ndarray]]] | None:
-        """Returns the rows of `next_rows` one by one, with infos of Python numbers.
+        """Returns the rows of `next_rows` as a list of `(info, columns)` pairs.
+
+        The fields of each info are Python numbers.
 
         Args:
           most: The maximum number of rows.
@@ -342,7 +346,7 @@ class SampleStream:
         self._session = None
 
     def _push(self) -> None:
-        """Requests as many samples as may be drawn ahead, and releases copied ones."""
+        """Requests as many samples as may be drawn ahead; releases copied samples."""
         if self._session is None:
             return
         try:

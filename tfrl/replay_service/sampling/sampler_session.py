@@ -1,4 +1,4 @@
-"""The connection of a sample stream, and how it reconnects."""
+"""Connects a sample stream to its server, again if the connection is lost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from tfrl.replay_service.transport import wire
 if TYPE_CHECKING:
     from tfrl.replay_service.transport.arena_view import ArenaView
 
-# More than a server assumes to be known, and not too many open files.
+# The client must keep more definitions than a server assumes that it knows. The number
+# of views limits the number of open files.
 _MOST_DEFINITIONS, _MOST_VIEWS = 2048, 64
 
 _LOGGER = logging.getLogger("tfrl.replay_service")
@@ -30,7 +31,7 @@ class SamplerSession:
 
     Attributes:
       connection: The connection.
-      shared: Whether samples are in the server's memory.
+      shared: Whether samples are read from the server's memory.
       requests: The number of requests so far.
     """
 
@@ -47,14 +48,14 @@ class SamplerSession:
         self._views: collections.OrderedDict[Any, ArenaView] = collections.OrderedDict()
 
     def define(self, number: int, definition: dict[str, Any]) -> None:
-        """Stores the definition of a layout, which the server repeats after a while."""
+        """Stores the definition of a layout. The server may repeat it later."""
         self._definitions.pop(number, None)
         self._definitions[number] = definition
         if len(self._definitions) > _MOST_DEFINITIONS:
             del self._definitions[next(iter(self._definitions))]
 
     def layout(self, number: int) -> tuple[dict[str, Any], ArenaView | None]:
-        """Returns a layout's definition, and the server's memory if `shared`.
+        """Returns a layout's definition, and a view of the server's memory if `shared`.
 
         Raises:
           OSError: If the server's memory cannot be read.
@@ -124,8 +125,8 @@ class Connector:
         """Returns a new session, or None when the caller's time is up.
 
         Args:
-          deadline: When this call has to return, as `time.monotonic`; None for no
-            limit. The next call continues the attempt.
+          deadline: The `time.monotonic` at which this call must return; None for no
+            limit. The next call continues an unfinished attempt.
 
         Raises:
           ReplayUnavailable: If no server answers.
@@ -146,7 +147,7 @@ class Connector:
         return self._connected(attempt.session)
 
     def lost(self, error: Exception) -> None:
-        """Records that the session was lost, and pauses after repeated losses."""
+        """Records that the session was lost; pauses if it was lost very soon."""
         now = time.monotonic()
         if now - self._connected_at > _SHORT_LIFE:
             self._give_up_at = now + self._timeout

@@ -1,4 +1,4 @@
-"""Addresses of servers, and who can reach them."""
+"""Joins a server's host and port, and checks who can reach the server."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def check_exposure(host: str, token: str | None) -> None:
     """Checks that a server that other hosts can reach has a token.
 
     Raises:
-      ValueError: If it has none.
+      ValueError: If other hosts can reach the server, but there is no token.
     """
-    if not token and not _is_loopback(host):  # An empty token is none.
+    if not token and not _is_loopback(host):  # An empty token does not count.
         raise ValueError(
             f"host: got {host!r}, which other hosts can reach, expected a token with "
             "it; pass token=... or set TFRL_REPLAY_TOKEN, for clients as well, or "

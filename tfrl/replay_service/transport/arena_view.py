@@ -1,4 +1,4 @@
-"""A server's steps, read from its own memory by a process of the same host."""
+"""Reads steps directly from the memory of a server on the same host."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _TIMEOUT = 10.0  # Seconds for the server to answer.
 _MOST_REPLY = 16 << 20  # Bytes; about 60 per column.
 _ALIGNMENT = 64  # Columns start at multiples of this.
 
-# By secret, which differs between servers, and schema. A view is freed after its last
-# use, and with it the memory of a server that has ended.
+# The views, by the server's secret, which is unique, and the schema. A view is freed
+# after its last use, together with the memory of a server that has ended.
 _views: weakref.WeakValueDictionary[tuple[str, Any], ArenaView] = (
     weakref.WeakValueDictionary()
 )
@@ -30,8 +30,8 @@ _lock = threading.Lock()
 class ArenaView:
     """The columns of one schema of steps, in a server's memory.
 
-    A row may only be read while the server keeps it for this process: until its sample
-    is released.
+    A row may only be read until its sample is released. The server does not overwrite
+    the row before.
 
     Attributes:
       columns: One read-only array `[rows, *row shape]` per column. Most rows are not
@@ -42,7 +42,7 @@ class ArenaView:
         """Maps a server's file.
 
         Args:
-          fd: A descriptor of the file, which may be closed afterwards.
+          fd: A descriptor of the file. The caller may close it afterwards.
           description: The result of `StepStore.description` for the file.
 
         Raises:
@@ -66,7 +66,9 @@ class ArenaView:
 
 
 def attach(arena_socket: str, secret: str, schema_id: Any) -> ArenaView:
-    """Returns the steps of a schema in a server's memory, mapped once per process.
+    """Returns a view of a schema's steps in a server's memory.
+
+    A process maps the memory of each schema only once.
 
     Args:
       arena_socket: The path of the socket through which the server shares its memory.

@@ -1,8 +1,9 @@
 """Connections from clients to a replay server.
 
-A client first connects over gRPC. If the server is on the same host, it names a Unix
-socket, which is several times faster. Over the socket, clients can also read the
-server's memory, if both sides support it. Otherwise the gRPC call itself is used.
+A client first connects over gRPC. A server on the same host answers with the path of a
+Unix socket, which is several times faster. A client that uses the socket can also read
+the server's memory, if both sides support this. Clients that cannot use the socket keep
+using gRPC.
 """
 
 from __future__ import annotations
@@ -64,10 +65,10 @@ def connect(
       role: "control", "writer" or "sampler".
       token: The server's token, if it has one; by default the environment variable
         TFRL_REPLAY_TOKEN.
-      tls: Root certificates (PEM) that verify the server's; empty for those of the
-        system; None for an unencrypted connection.
+      tls: Root certificates (PEM) that verify the server's certificate; empty for the
+        system's root certificates; None for an unencrypted connection.
       timeout: The number of seconds to keep trying; 0 for one attempt.
-      hello: More fields of the greeting, such as a writer's id.
+      hello: Additional fields of the greeting, such as a writer's id.
       shared: Whether to read the server's memory if possible.
 
     Raises:
@@ -106,7 +107,7 @@ def connect(
 
 
 class Connection:
-    """An ordered exchange of messages with a server, for one thread at a time.
+    """Exchanges messages with a server. Only one thread may use it at a time.
 
     Attributes:
       welcome: The server's answer to the greeting: `server_id`, `tables` and more.
@@ -147,15 +148,15 @@ class Connection:
             True.
 
         Raises:
-          ConnectionLost: If the connection is lost, or this is a forked process, which
-            needs its own connection.
+          ConnectionLost: If the connection is lost, or belongs to the process that this
+            process was forked from.
           ResourceExhaustedError: If the message is too large.
         """
         self._check_usable()
         self._stream.send(wire.encode(kind, meta, arrays))
 
     def pump(self) -> bool:
-        """Sends kept bytes; returns whether everything has been sent.
+        """Continues to send messages; returns whether everything has been sent.
 
         Raises:
           ConnectionLost: If the connection is lost.
@@ -174,7 +175,7 @@ class Connection:
 
         Raises:
           ConnectionLost: If the connection is lost.
-          ProtocolError: If the received bytes are no message.
+          ProtocolError: If the received bytes are not a valid message.
         """
         self._check_usable()
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -190,7 +191,7 @@ class Connection:
                 timeout = max(deadline - time.monotonic(), 0.0)
 
     def arena(self, schema_id: Any) -> ArenaView:
-        """Returns the server's memory for one schema, if `shared`.
+        """Returns a view of the server's memory for a schema; requires `shared`.
 
         Raises:
           OSError: If the memory is not available.
@@ -223,10 +224,10 @@ def default_token() -> str | None:
 
 
 def _transport() -> str:
-    """Returns the transport that the environment asks for.
+    """Returns the transport named in the environment, or the default.
 
     Raises:
-      ValueError: If it is unknown.
+      ValueError: If the environment names an unknown transport.
     """
     transport = os.environ.get(TRANSPORT_VARIABLE) or _TRANSPORTS[0]
     if transport not in _TRANSPORTS:
@@ -257,7 +258,7 @@ def _try(
     shared: bool,
     local: bool,
 ) -> Connection:
-    """Tries once: over the last known local socket, then over gRPC."""
+    """Tries to connect once: over the last known local socket, then over gRPC."""
     deadline = time.monotonic() + max(timeout, 0.5)
     known = (address, credentials[1])
     place = _local_servers.get(known) if local else None
@@ -265,7 +266,7 @@ def _try(
         try:
             return _connect_locally(address, place, greeting, deadline, shared)
         except (OSError, errors.ReplayUnavailable):
-            # The server has ended or was replaced, which gRPC will show.
+            # The server has ended or was replaced. Connecting over gRPC shows which.
             _local_servers.pop(known, None)
     from tfrl.replay_service.transport import grpc_connection
 

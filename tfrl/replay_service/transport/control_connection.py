@@ -1,4 +1,4 @@
-"""A connection for requests that the server answers one by one."""
+"""Sends requests to a server one by one, and returns the answers."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _TRIES = 2
 
 
 class ControlConnection:
-    """A connection of role "control", which is made for the first request.
+    """A connection of role "control", which is opened for the first request.
 
-    It can be used by any thread. Concurrent requests wait for each other.
+    All threads may use it. Concurrent requests wait for each other.
     """
 
     def __init__(self, connect: Callable[[float | None], connections.Connection]):
-        """Prepares without connecting.
+        """Stores the function that connects, without connecting.
 
         Args:
-          connect: Returns a new connection, given the seconds to keep trying, or None
-            for the client's default.
+          connect: Returns a new connection. Its argument is the number of seconds to
+            keep trying, or None for the client's default.
         """
         self._connect = connect
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""Deadlines of calls, as `time.monotonic`; None stands for no limit."""
+"""Deadlines of calls, in seconds of `time.monotonic`; None means no limit."""
 
 from __future__ import annotations
 

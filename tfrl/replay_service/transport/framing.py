@@ -1,7 +1,8 @@
-"""Messages on a stream of bytes: four bytes of length, little-endian, then the message.
+"""Frames messages on a stream of bytes: the length in four bytes, then the message.
 
-Both ends of a Unix socket use this. Small buffers are joined before they are sent, and
-large messages are read into their final memory, so no data is copied more than once.
+The length is little-endian. Both the client and the server use this format on a Unix
+socket. Small buffers are joined before they are sent, and large messages are read into
+their final memory, so no data is copied more than once.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def check_length(length: int) -> None:
     """Checks that a message of `length` bytes can be sent.
 
     Raises:
-      ResourceExhaustedError: If it is larger than `wire.MAX_FRAME`.
+      ResourceExhaustedError: If the message is larger than `wire.MAX_FRAME`.
     """
     if length > wire.MAX_FRAME:
         raise errors.ResourceExhaustedError(
@@ -34,8 +35,8 @@ def pack(buffers: Sequence[wire.Buffer], joined: int) -> list[wire.Buffer]:
 
     Args:
       buffers: The message, in parts.
-      joined: Buffers of at most this many bytes are copied into one with their
-        neighbours; larger ones are returned as they are.
+      joined: Adjacent buffers of at most this many bytes are copied into one buffer;
+        larger buffers are returned without a copy.
 
     Raises:
       ResourceExhaustedError: If the message is larger than `wire.MAX_FRAME`.
@@ -62,8 +63,8 @@ def pack(buffers: Sequence[wire.Buffer], joined: int) -> list[wire.Buffer]:
 class MessageReader:
     """Assembles messages from the bytes of a stream.
 
-    Read into `space()`, say with `received` how many bytes came, and call
-    `next_message` until it returns None.
+    Read bytes into `space()`, pass their number to `received`, and call `next_message`
+    until it returns None.
     """
 
     def __init__(self, chunk_bytes: int):
@@ -90,7 +91,7 @@ class MessageReader:
         return self._chunk[self._end :]
 
     def received(self, count: int) -> None:
-        """Notes that `count` bytes were put into `space()`."""
+        """Records that `count` bytes were written to `space()`."""
         if self._large is not None:
             self._large_end += count
         else:

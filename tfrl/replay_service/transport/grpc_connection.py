@@ -20,8 +20,8 @@ _OPTIONS = (
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.http2.max_pings_without_data", 0),
-    # `connect` decides when to try again. Channels that share connections would share
-    # the pauses after failures, of up to two minutes, too.
+    # `connect` decides when to try again. If channels shared connections, they would
+    # also share gRPC's pauses after failures, of up to two minutes.
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.enable_retries", 0),
     ("grpc.enable_http_proxy", 0),
@@ -29,7 +29,7 @@ _OPTIONS = (
 
 
 class GrpcStream:
-    """One bidirectional call, as a stream of messages.
+    """A stream of messages over one bidirectional call.
 
     A thread waits for messages, because gRPC cannot wait with a time limit.
     """
@@ -39,8 +39,8 @@ class GrpcStream:
 
         Args:
           address: "host:port".
-          tls: The root certificates (PEM) that verify the server's; empty for those of
-            the system; None for an unencrypted connection.
+          tls: Root certificates (PEM) that verify the server's certificate; empty for
+            the system's root certificates; None for an unencrypted connection.
           token: The server's token, if it has one.
         """
         if tls is None:
@@ -75,7 +75,7 @@ class GrpcStream:
         self._outgoing.put(message)
 
     def pump(self) -> bool:
-        """Returns whether gRPC has taken all messages; it sends them by itself."""
+        """Returns whether gRPC has taken all messages; gRPC then sends them itself."""
         return self._outgoing.empty()
 
     def receive(self, timeout: float | None) -> wire.Buffer | None:
@@ -102,7 +102,7 @@ class GrpcStream:
         return message
 
     def close(self) -> None:
-        """Ends the call, and the thread of gRPC that waits for messages to send."""
+        """Ends the call, and gRPC's thread that waits for messages to send."""
         self._outgoing.put(None)
         self._call.cancel()
         self._channel.close()

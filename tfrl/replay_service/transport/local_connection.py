@@ -21,7 +21,7 @@ _MAX_BUFFERS = 64  # In one call of sendmsg; every system accepts this number.
 
 
 class LocalStream:
-    """One end of a Unix socket, as a stream of messages.
+    """A stream of messages over a Unix socket: the client's end.
 
     Only one thread may use it at a time.
     """
@@ -55,7 +55,7 @@ class LocalStream:
         self._is_drained = True  # Whether the last read emptied the socket.
 
     def send(self, buffers: Sequence[wire.Buffer]) -> None:
-        """Sends a message, as far as the socket accepts it, and the rest later.
+        """Sends as much of a message as the socket accepts; later calls send the rest.
 
         Args:
           buffers: The message, in parts, which must not change before they are sent.
@@ -68,7 +68,7 @@ class LocalStream:
         self.pump()
 
     def pump(self) -> bool:
-        """Sends kept bytes, as far as the socket accepts them.
+        """Sends as many of the waiting bytes as the socket accepts.
 
         Returns:
           Whether everything has been sent.

@@ -1,7 +1,7 @@
-"""Messages as bytes: a kind, a JSON object, and arrays as flat buffers.
+"""Encodes messages as bytes: a kind, a JSON object, and arrays as flat buffers.
 
-The layout of a frame follows, with little-endian integers. Nothing in it is ever
-unpickled, and every length is checked against the available bytes before it is used.
+The layout of a message follows; integers are little-endian. Nothing in a message is
+ever unpickled, and every length is checked against the available bytes before use.
 
     magic "TR" | version u8 | kind u8 | length of the JSON u32 | number of arrays u16
     for each array: length of the dtype's name u8 | the name | rank u8 | dimensions u64
@@ -164,7 +164,7 @@ def _bytes_of(array: np.ndarray) -> memoryview:
 def _read_descriptions(
     view: memoryview, count: int
 ) -> tuple[list[tuple[np.dtype, tuple[int, ...]]], int]:
-    """Returns the dtype and shape of each array, and the offset of what follows."""
+    """Returns the dtype and shape of each array, and the offset of the JSON."""
     described = []
     offset = _HEAD.size
     try:

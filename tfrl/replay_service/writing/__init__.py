@@ -1,4 +1,4 @@
-"""Writers: the steps that they keep, and how items reach a server exactly once.
+"""Stores the steps of writers, and sends their items to a server exactly once.
 
 >>> from tfrl import replay_service as reverb
 >>> server = reverb.Server([reverb.Table.queue("steps", max_size=10)])

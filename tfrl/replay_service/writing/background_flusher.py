@@ -1,7 +1,7 @@
-"""One thread for all writers of a process, which flushes items after a short delay.
+"""A thread that sends the waiting items of all writers of a process.
 
-Writers send items in their own methods. The thread serves writers whose methods are not
-called for a while.
+A writer usually sends items when one of its methods is called. The thread sends the
+items of writers whose methods are not called for a while.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Stream(Protocol):
     """A stream whose items are flushed in the background: `stream.WriterStream`."""
 
     def tick(self) -> bool:
-        """Sends items that have waited long; returns whether to call again soon."""
+        """Sends items that have waited long; returns whether to call `tick` again."""
 
     def close(self, timeout: float) -> None:
         """Sends the remaining items and waits for their confirmation."""
@@ -32,10 +32,10 @@ class Stream(Protocol):
 
 
 class BackgroundFlusher:
-    """Calls `tick` of streams with items that wait.
+    """Calls `tick` of all streams while any of them has waiting items.
 
     Attributes:
-      event: When set, the streams are checked soon.
+      event: Set this event to have `tick` of all streams called soon.
     """
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class BackgroundFlusher:
             self.event.wait()
             time.sleep(_PERIOD)
             self.event.clear()
-            # any(...) would stop at the first.
+            # any(...) would stop at the first stream that returns True.
             if sum([stream.tick() for stream in self._all()]):
                 self.event.set()
 

@@ -1,8 +1,8 @@
-"""The steps that a writer keeps, in blocks of rows that are written in place.
+"""Stores a writer's recent steps in blocks of rows.
 
 Steps are numbered from 0, over all episodes. Rows stay unchanged until the server has
-confirmed all items that refer to them. So views of them can be sent without a copy, and
-sent again after a connection was lost.
+confirmed all items that refer to them. So views of the rows can be sent without a copy,
+and sent again after a connection was lost.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ _NAMES = {"float16": "half", "float32": "float", "float64": "double"}
 
 
 class Block:
-    """Consecutive steps.
+    """The values of consecutive steps, with one array per column.
 
     Attributes:
       start: The number of the first step.
       rows: The number of rows.
-      arrays: One array `[rows, *shape]` per column, without columns added later.
-      sent: `[rows]`, whether the server has the row.
+      arrays: One array `[rows, *shape]` per column. Columns that were added after a
+        later block was created have no array here.
+      sent: bool `[rows]`, whether each row has been sent to the server.
     """
 
     __slots__ = ("arrays", "rows", "sent", "start")
@@ -49,7 +50,7 @@ class Block:
         self.sent = np.zeros(rows, bool)
 
     def is_alike(self, rows: int, columns: int) -> bool:
-        """Returns whether the block has so many rows and columns."""
+        """Returns whether the block has these numbers of rows and columns."""
         return self.rows == rows and len(self.arrays) == columns
 
     def begin(self, start: int) -> None:
@@ -59,18 +60,18 @@ class Block:
 
 
 class StepBuffers:
-    """All columns of a writer.
+    """Stores the steps of a writer, in columns.
 
     Attributes:
       start: The first step of the history.
       end: The number of steps so far, including an open one.
-      keep: The number of recent steps that items can refer to, in columns that are not
-        configured.
-      most: The largest such number of any column.
+      keep: The number of recent steps that items can refer to, in columns for which
+        `configure` has not set another number.
+      most: The largest number of recent steps that items can refer to in any column.
       is_open: Whether the last step is open for more of its leaves.
       structure: The structure of the data, with the histories.
       step_bytes: The size of a step in bytes.
-      schema: The columns that have had a value.
+      schema: The columns that have received a value, in the order of first values.
     """
 
     def __init__(self, keep: int):
@@ -88,7 +89,7 @@ class StepBuffers:
         self.schema: list[Column] = []
         self._configured: dict[Path, int] = {}
         self._row = self._rows = (
-            0  # The next row, and the number of rows, of the last block.
+            0  # In the last block, the next row and the number of rows.
         )
         self._blocks: list[Block] = []
         self.step_bytes = 0
@@ -107,7 +108,7 @@ class StepBuffers:
         self._lowest_needed = lowest_needed
 
     def append(self, data: Any, is_partial: bool) -> None:
-        """Adds a step, or a part of one. Adds nothing if it raises.
+        """Adds a step, or some of its leaves. Adds nothing if it raises an error.
 
         Args:
           data: The nest of the step's values.
@@ -266,7 +267,7 @@ class StepBuffers:
             column.array = array
 
     def _store(self, column: Column, row: int, value: Any) -> None:
-        """Stores a first value, or a value of an uncommon type.
+        """Stores a column's first value, or a value that has to be converted.
 
         Raises:
           ValueError: If the value does not fit the column.

@@ -13,7 +13,7 @@ _PYTHON_TYPES = {"int64": int, "float64": float, "bool": bool, "complex128": com
 
 
 class Steps(Protocol):
-    """The steps that a column belongs to: `buffers.StepBuffers`.
+    """The steps that a column reads its values from: a `buffers.StepBuffers`.
 
     Attributes:
       start: The first step of the history.
@@ -24,19 +24,19 @@ class Steps(Protocol):
     end: int
 
     def read(self, column: Column, steps: Sequence[int]) -> np.ndarray:
-        """Returns a column's values at some steps, stacked."""
+        """Returns a column's values at the given steps, stacked."""
 
 
 class Column:
-    """One leaf of the steps.
+    """The type of one leaf of the steps, and the steps in which it has a value.
 
     Attributes:
       path: The path of the leaf in the data.
-      buffers: The steps that the column belongs to.
+      buffers: The steps that the column reads its values from.
       keep: The number of recent steps that items can refer to.
       index: The number of the column in the schema; None before its first value.
-      dtype: The dtype of a value; None before the first one.
-      shape: The shape of a value; None before the first one.
+      dtype: The dtype of the values; None before the first value.
+      shape: The shape of each value; None before the first value.
       scalars: The types of Python and NumPy scalars that are valid values.
       array: The rows of the current block.
       first_contiguous_step: From this step on, every step has a value.
@@ -99,7 +99,7 @@ class Column:
         return oldest <= step < buffers.end and step not in self.missing_steps
 
     def read(self, steps: Sequence[int]) -> np.ndarray:
-        """Returns the values at some steps, stacked."""
+        """Returns the values at the given steps, stacked."""
         return self.buffers.read(self, steps)
 
     def mark_missing(self, step: int) -> None:
@@ -119,6 +119,6 @@ class Column:
         )
 
     def clear(self, start: int) -> None:
-        """Drops all values before a step."""
+        """Makes the values of all steps before `start` unavailable."""
         self.missing_steps = []
         self.created = self.first_contiguous_step = start

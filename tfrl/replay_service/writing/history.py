@@ -1,4 +1,4 @@
-"""A writer's history, and the columns that items are made of."""
+"""References to the steps of a writer's history, from which items are created."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tfrl.replay_service.writing.column import Column
 
 
 class TrajectoryColumn:
-    """Steps of one leaf, as a column of an item. `history[...]` returns them.
+    """A column of an item: a reference to some steps of one leaf.
 
-    This is a reference: it can be used in items while the writer keeps the steps.
+    `history[...]` returns a column. Items can use it while the writer keeps the steps.
 
     Attributes:
-      is_squeezed: Whether it is a single step without a time dimension.
+      is_squeezed: Whether the column is a single step without a time dimension.
     """
 
     __slots__ = ("_column", "_extent", "_start", "is_squeezed")
@@ -52,7 +52,7 @@ class TrajectoryColumn:
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, key: int | slice | list[int]) -> TrajectoryColumn:
-        """Returns some of the steps, or a single one, squeezed, for an integer.
+        """Returns the selected steps as a column, squeezed if `key` is an integer.
 
         Raises:
           IndexError: If there is no such step.
@@ -115,8 +115,8 @@ class TrajectoryColumn:
 class ColumnHistory:
     """The values of one leaf so far, indexed like a list.
 
-    Only steps with a value can be used, and only the last `num_keep_alive_refs`. Other
-    steps are `None`.
+    Items can use a step if it has a value and is one of the last `num_keep_alive_refs`
+    steps. Iteration yields None for every other step.
     """
 
     __slots__ = ("_column",)
@@ -193,7 +193,7 @@ class ColumnHistory:
         return from_steps(column, self._checked(found, key))
 
     def _are_there(self, position: int) -> bool:
-        """Returns True if all steps from a position on can certainly be used."""
+        """Returns True if all steps from `position` on are known to be usable."""
         column = self._column
         step = column.buffers.start + position
         return (
@@ -212,7 +212,7 @@ class ColumnHistory:
         return index if 0 <= index < length else None
 
     def _checked(self, positions: Sequence[int | None], key: Any) -> list[int]:
-        """Returns the steps at positions in the history; all must be usable."""
+        """Returns the steps at these positions; raises an error if one is unusable."""
         column = self._column
         start = column.buffers.start
         steps = [
@@ -234,7 +234,7 @@ class ColumnHistory:
 
 
 def from_steps(column: Column, steps: Sequence[int]) -> TrajectoryColumn:
-    """Returns a reference to any steps, in any order."""
+    """Returns a column of the given steps, which may be in any order."""
     if not steps:
         return TrajectoryColumn(column, 0, 0)
     low, count = min(steps), len(steps)

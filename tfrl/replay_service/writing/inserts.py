@@ -1,4 +1,4 @@
-"""Insertion of single items for `Client.insert`, with a pool of writers."""
+"""Inserts single items for `Client.insert`, through a pool of writers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import tree
 
 from tfrl.replay_service.trajectory_writer import TrajectoryWriter
 
-_KINDS = 16  # Maximum number of kinds of data with writers in the pool.
-_IDLE = 4  # Maximum number of idle writers per kind.
+_KINDS = 16  # Maximum number of kinds of data (dtypes and shapes) in the pool.
+_IDLE = 4  # Maximum number of idle writers for each kind of data.
 
 
 class ClientInserts:

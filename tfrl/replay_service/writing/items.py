@@ -22,14 +22,15 @@ Key = tuple[Any, ...]
 
 
 class Layout:
-    """The common properties of similar items.
+    """The table and the columns that the items of a group have in common.
 
     Attributes:
       table: The name of the table.
-      columns: `(index in the schema, range, squeezed)` for each column.
-      lengths: The number of steps of each range.
-      offsets: int64 `[W]`, the distance of each step of all ranges from the first step
-        of the item's first column.
+      columns: For each column, its index in the schema, the index of its range of
+        steps, and whether it is squeezed.
+      lengths: The number of steps in each range.
+      offsets: int64 `[W]`, the steps of all ranges, relative to the first step of the
+        item's first column.
       lowest: The smallest offset.
       highest: The largest offset.
     """
@@ -67,8 +68,8 @@ class Group:
     Attributes:
       key: The key of the layout.
       layout: The layout of the items.
-      episode: The episode in which they were created.
-      starts: The first step of the first column, for each item.
+      episode: The episode in which the items were created.
+      starts: For each item, the first step of its first column.
       priorities: The priority of each item.
     """
 
@@ -90,7 +91,7 @@ class Group:
         self.priorities: list[float] = []
 
     def split_off(self, count: int) -> Group:
-        """Removes the first `count` items and returns them as a group."""
+        """Removes the first `count` items and returns them as a new group."""
         first = Group(self.key, self.layout, self.episode)
         first.starts, self.starts = self.starts[:count], self.starts[count:]
         first.priorities = self.priorities[:count]
@@ -99,7 +100,7 @@ class Group:
 
 
 class SentGroup(NamedTuple):
-    """Items in a message, with the numbers that the server confirms."""
+    """A group of items in a message, with the numbers that the server confirms."""
 
     layout: Layout
     episode: int
@@ -114,7 +115,7 @@ class SentGroup(NamedTuple):
 
     @property
     def description(self) -> dict[str, Any]:
-        """The JSON object of the group in the message."""
+        """The JSON object that describes the group in the message."""
         layout = self.layout
         return {
             "table": layout.table,
@@ -165,7 +166,7 @@ class Batch:
         self.highest = max(highs)
 
     def drop_confirmed(self, number: int) -> None:
-        """Drops the items up to the one with this number."""
+        """Drops the items whose numbers are at most `number`."""
         groups = []
         for group in self.groups:
             left = group.numbers > number
@@ -183,7 +184,7 @@ def split_groups(groups: list[Group], most: int) -> Iterator[list[Group]]:
     """Yields lists of groups with at most `most` items each, in order.
 
     Args:
-      groups: The groups, which are used up.
+      groups: The groups, which lose the items that are split off.
       most: The maximum number of items per list.
     """
     part: list[Group] = []
@@ -201,14 +202,14 @@ def split_groups(groups: list[Group], most: int) -> Iterator[list[Group]]:
 
 
 class Layouts:
-    """The layouts of a writer's items, each of which is checked once."""
+    """Checks and caches the layouts of a writer's items."""
 
     def __init__(self, *, validates: bool, by_steps: bool):
         """Creates a collection without layouts or tables; see `set_tables`.
 
         Args:
           validates: Whether to check items against the tables' signatures.
-          by_steps: Whether signatures may describe single steps.
+          by_steps: Whether a signature may describe single steps instead of items.
         """
         self._validates = validates
         self._by_steps = by_steps

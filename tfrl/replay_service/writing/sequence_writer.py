@@ -1,4 +1,4 @@
-"""Reverb's older writer, whose items are the most recent steps with all leaves."""
+"""Reverb's older `Writer`, whose items consist of all leaves of the last steps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class Writer:
         writer.append([2.0])
         writer.create_item("table", num_timesteps=2, priority=1.0)
 
-    Only one thread may use it. It must be closed, for example by a `with` statement.
+    Only one thread may use a writer. A writer must be closed, for example by a `with`
+    statement.
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class Writer:
         """Creates a writer; `Client.writer` calls this.
 
         Args:
-          writer: The writer of the steps.
+          writer: The trajectory writer that stores and sends the steps.
           max_sequence_length: The maximum number of steps of an item.
           max_in_flight_items: The maximum number of items that are not confirmed.
         """
@@ -74,7 +75,7 @@ class Writer:
         """Adds a step.
 
         Args:
-          data: A nest of arrays and numbers, of which only the leaves matter.
+          data: A nest of arrays and numbers. Only its flattened leaves are used.
 
         Raises:
           ValueError: If the number, the dtypes or the shapes of leaves have changed.

@@ -1,4 +1,4 @@
-"""Transmission of a writer's items, exactly once, across lost connections."""
+"""Sends a writer's items to a server exactly once, even if connections are lost."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from tfrl.replay_service.writing.buffers import StepBuffers
 from tfrl.replay_service.writing.items import Batch, Group, Layouts, split_groups
 
 BATCH = 64  # Maximum number of items per message.
-_BATCH_BYTES = 4 << 20  # Steps of this size are sent even in smaller batches.
-_LARGE = 64 << 10  # Bytes for which an extra message pays.
-_DELAY = 0.05  # Maximum seconds that an item waits for others.
+_BATCH_BYTES = 4 << 20  # Maximum bytes of steps to collect before items are sent.
+_LARGE = 64 << 10  # Bytes from which an extra message is worth its cost.
+_DELAY = 0.05  # Maximum seconds that an item waits for further items.
 
 Connect = Callable[[dict[str, Any]], connections.Connection]
 
 
 class WriterStream:
-    """Items that wait to be sent, or to be confirmed by the server.
+    """Sends a writer's items, and keeps them until the server has confirmed them.
 
     Callers must hold `lock`, except for the constructor, `flush`, `close` and `tick`.
 
     Attributes:
-      lock: Protects the items; it is held for no longer than building a message takes.
+      lock: Protects the items. `tick` returns immediately if another thread holds it.
       count: The number of items that have not been sent.
-      outstanding: The number of items that have been sent and not confirmed.
+      outstanding: The number of items that have been sent but not confirmed.
       group: The group that is open for more items, or None.
-      problem: An error that the next call of the writer raises, or None.
+      problem: The error that the writer raises at its next call, or None.
       is_closed: Whether the stream is closed.
       episode: The number of the current episode.
     """
@@ -45,8 +45,8 @@ class WriterStream:
         """Connects to the server.
 
         Args:
-          connect: Returns a connection, given more fields of the greeting.
-          buffers: The steps.
+          connect: Returns a connection, given additional fields for the greeting.
+          buffers: The steps of the writer.
           layouts: The layouts of the items.
 
         Raises:
@@ -77,7 +77,7 @@ class WriterStream:
         self.group = group
 
     def added(self) -> None:
-        """Counts an item that was added to the open group, and sends a full batch."""
+        """Counts an item added to the open group; sends the batch if it is full."""
         self.count += 1
         if self.count == 1:
             self._since = time.monotonic()
@@ -101,7 +101,7 @@ class WriterStream:
         if self._link is None:
             self._reconnect()
             return
-        # After a time without a connection there may be many.
+        # Many items may be waiting after a time without a connection.
         batches = []
         for groups in split_groups(self._groups, BATCH):
             batches.append(Batch(groups, self._next_number))
@@ -130,10 +130,10 @@ class WriterStream:
           timeout: The number of seconds to wait; None for no limit.
 
         Returns:
-          False if the time was over before.
+          True, or False if the time was up first.
 
         Raises:
-          ReplayUnavailable: If there is no server any more.
+          ReplayUnavailable: If the connection was lost and no server answers.
           Exception: The error with which the server refused an item.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -142,7 +142,7 @@ class WriterStream:
                 self.raise_problem()
                 if self.count + self.outstanding <= limit:
                     if self._is_large and 2 * self.count > limit:
-                        self.send()  # So that the server need not wait for all of it.
+                        self.send()  # The server can store these items meanwhile.
                         self._receive_all()
                     return True
                 if self.count and self._link is not None:
@@ -178,7 +178,7 @@ class WriterStream:
                     self._link = None
 
     def tick(self) -> bool:
-        """Sends items that have waited long; returns whether to call again soon."""
+        """Sends items that have waited long; returns whether to call `tick` again."""
         if not self.lock.acquire(blocking=False):
             return True
         try:
@@ -203,7 +203,7 @@ class WriterStream:
         return min([self._buffers.oldest, *waiting])
 
     def after_fork(self) -> None:
-        """Continues as a separate writer; the parent sends the items so far."""
+        """Continues as a separate writer; the parent process sends existing items."""
         link, self._link, self._thread = self._link, None, None
         if link is not None:
             link.close()
@@ -223,7 +223,7 @@ class WriterStream:
         self._schema_length = 0  # The length of the schema that the server knows.
 
     def _install(self, link: connections.Connection) -> None:
-        """Uses a new connection: sends everything that it has not confirmed."""
+        """Uses a new connection, and sends all unconfirmed items again over it."""
         self._link = link
         self._schema_length = 0
         self._buffers.forget_sent()
@@ -299,7 +299,7 @@ class WriterStream:
         if frame.kind == wire.CONFIRMED:
             self._confirm(int(frame.meta["confirmed"]))
         elif frame.kind == wire.ERROR:
-            # Without a number, all items are refused.
+            # An error without a number refers to all items.
             number = int(frame.meta.get("confirmed", self._next_number - 1))
             self._refuse(errors.from_meta(frame.meta), number)
         return True
@@ -311,7 +311,7 @@ class WriterStream:
         self.outstanding = max(left, 0) if self._sent else 0
 
     def _refuse(self, error: Exception, number: int) -> None:
-        """Drops the items up to a number, and keeps the error for the writer."""
+        """Drops the items up to `number`; the writer's next call raises the error."""
         self.problem = error
         self._confirm(number)
         self._buffers.forget_sent()  # The server may not have stored the steps.

@@ -44,10 +44,11 @@ class Structure:
         self.columns: list[Any] = []
 
     def take_apart(self, data: Any) -> tuple[list[Any], Plan]:
-        """Returns the leaves of data, and the plan that names their columns.
+        """Returns the leaves of `data`, and a plan that lists the leaves' columns.
 
         Raises:
-          ValueError: If a nest has become a leaf, or a leaf a nest.
+          ValueError: If the structure of `data` contradicts that of earlier data, for
+            example if a nest has become a leaf.
         """
         for plan in self._plans:
             leaves: list[Any] = []
@@ -123,12 +124,12 @@ class Structure:
 
 
 class Plan:
-    """How to flatten data of one structure.
+    """Flattens data of one structure, and lists the column of each leaf.
 
     Attributes:
       root: The outermost node; None if the data is a single leaf.
       columns: The columns of the leaves, in the order in which the nodes yield them.
-      is_whole: Whether the data has all columns.
+      is_whole: Whether the data has a leaf for every column.
     """
 
     __slots__ = ("columns", "is_whole", "root")
@@ -147,7 +148,7 @@ class Plan:
 
 
 class _Node:
-    """A dict, list or tuple, whose leaves are taken in its own order."""
+    """A dict, list or tuple, whose leaves are taken in the order of iteration."""
 
     __slots__ = ("_children", "_is_flat", "_keys", "_length", "_type")
 
@@ -189,8 +190,8 @@ def _make_plan(data: Any, columns: list[Any], is_whole: bool) -> Plan | None:
 
     Args:
       data: The data to flatten.
-      columns: The columns of its leaves, in the order of `tree`.
-      is_whole: Whether these are all columns.
+      columns: The columns of the data's leaves, in the order of `tree.flatten`.
+      is_whole: Whether the data has a leaf for every column.
     """
     remaining = iter(columns)
     numbered = tree.map_structure(lambda _: next(remaining), data)

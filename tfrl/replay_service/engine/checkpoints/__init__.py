@@ -1,4 +1,4 @@
-"""A server's tables and steps on disk, written while it continues to serve.
+"""Writes a server's tables and steps to disk while the server continues to serve.
 
 >>> import tempfile
 >>> import numpy as np

@@ -1,9 +1,9 @@
-"""Checkpoints as directories of files. Nothing in them is ever unpickled.
+"""Writes and reads checkpoints as directories of files, without pickling.
 
 A directory is written under a temporary name. Its last file, DONE, holds the size and
 the checksum of every other file. Then the directory is renamed to the time (UTC). So a
-directory with a final name is complete, unless it was damaged later, which the
-checksums show.
+directory with a final name was complete when it was renamed. The checksums show whether
+it was damaged later.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Writer:
         Args:
           name: The name of the array.
           shape: The shape of the whole array.
-          chunks: Its rows in order, uint8 `[n, shape[1]]` each.
+          chunks: The rows of the array in order, uint8 `[n, shape[1]]` per chunk.
         """
         header = {"descr": "|u1", "fortran_order": False, "shape": shape}
         with _SummedFile(self._directory / f"{name}.npy") as file:
@@ -85,10 +85,10 @@ class Writer:
         self._files[f"{name}.npy"] = file.sums
 
     def finish(self, meta: dict[str, Any]) -> str:
-        """Writes `meta`, renames the checkpoint and deletes earlier ones.
+        """Writes `meta`, renames the checkpoint and deletes earlier checkpoints.
 
         Args:
-          meta: A JSON object, which `read_meta` will return.
+          meta: The JSON object that `read_meta` returns.
 
         Returns:
           The absolute path of the checkpoint.
@@ -149,7 +149,7 @@ def latest(path: str | os.PathLike[str]) -> Path | None:
       path: The directory that holds the checkpoints.
 
     Raises:
-      ValueError: If there are checkpoints but none is complete.
+      ValueError: If there are checkpoints, but no complete checkpoint.
     """
     root = Path(os.path.abspath(path))
     if not root.is_dir():
@@ -218,7 +218,7 @@ def read_array(directory: Path, name: str) -> np.ndarray:
 
 
 def _problem(directory: Path) -> str | None:
-    """Returns why a checkpoint is not complete, or None if it is."""
+    """Returns why a checkpoint is not complete, or None if it is complete."""
     try:
         sums = json.loads((directory / _DONE).read_bytes())["files"]
         expected = {str(name): (int(s[0]), int(s[1])) for name, s in sums.items()}

@@ -1,8 +1,8 @@
-"""Checkpoints of a server's whole state.
+"""Writes a server's whole state to checkpoints, and restores it.
 
-`snapshot` captures the state between two requests. This is fast, because it copies no
-steps, but only keeps references to them. `write` writes a snapshot to disk while the
-server continues. `restore_latest` restores a server from it.
+`snapshot` captures the state between two requests. This is fast, because the snapshot
+does not copy steps, but only holds references to them. `write` writes a snapshot to
+disk while the server continues. `restore_latest` restores a server from a checkpoint.
 
 In a checkpoint, items refer to steps, and tables refer to items, by their positions in
 the files. So nothing depends on addresses in memory.
@@ -36,7 +36,7 @@ _OPTIONS = (
 
 
 class Service(Protocol):
-    """The state that is checkpointed: `engine.serving.service.Service`."""
+    """The part of `engine.serving.service.Service` that checkpoints use."""
 
     tables: Mapping[str, Any]  # Each has its `EngineTable` as `table`.
     layouts: layouts.Layouts
@@ -105,7 +105,7 @@ class Snapshot(NamedTuple):
 
 
 def snapshot(service: Service) -> Snapshot:
-    """Captures the state of a server. Call this in the thread of its loop."""
+    """Captures the state of a server. Call this in the thread of the server's loop."""
     tables = []
     for name, queues in service.tables.items():
         meta, arrays = queues.table.state()
@@ -166,11 +166,11 @@ def restore_latest(service: Service) -> str | None:
       service: The server. Its checkpointer names the directory.
 
     Returns:
-      The checkpoint's path; None if there is none.
+      The path of the checkpoint, or None if there is no checkpoint.
 
     Raises:
-      ValueError: If there are checkpoints but none is complete, or if the checkpoint
-        does not fit the server's tables.
+      ValueError: If there are checkpoints, but no complete checkpoint, or if the
+        checkpoint does not fit the server's tables.
       ResourceExhaustedError: If there is not enough memory.
     """
     checkpointer = service.checkpointer

@@ -1,7 +1,8 @@
 """The server process: its sockets, its clients' sessions, and their requests.
 
 `main` starts the process, `listeners` and `arena_listener` accept connections, a
-`Session` answers one client's messages, and a `Service` holds what all sessions share.
+`Session` answers one client's messages, and a `Service` holds the state that all
+sessions share.
 
 >>> from tfrl.replay_service import errors
 >>> from tfrl.replay_service.engine.serving import requests

@@ -24,7 +24,7 @@ _QUEUE = 1024
 
 
 class ArenaListener:
-    """Listens on a Unix socket, in the running asyncio loop."""
+    """Answers requests for files on a Unix socket, in the running asyncio loop."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class ArenaListener:
         Args:
           path: The path of the new socket, in a directory that only this user can
             enter.
-          secret: The secret that clients have to know.
+          secret: The secret that clients must send.
           find: Returns the store of a schema's id, or None. The id can be any JSON
             value, because it comes from the client.
 
@@ -59,7 +59,7 @@ class ArenaListener:
             self._socket.close()
             raise
         self._accepting = asyncio.get_running_loop().create_task(self._accept())
-        # Close it only after the loop has stopped using it.
+        # The socket must stay open while the loop uses it.
         self._accepting.add_done_callback(lambda _: self._socket.close())
 
     def close(self) -> None:

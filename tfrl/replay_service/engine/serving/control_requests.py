@@ -1,4 +1,4 @@
-"""Handlers of requests about whole tables and about single items."""
+"""Handles requests to describe, reset, change or checkpoint tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tfrl.replay_service.transport import wire
 
 
 def info(service: Service, caller: Caller, frame: wire.Frame) -> None:
-    """Replies with every table's TableInfo."""
+    """Replies with the `TableInfo` of every table."""
     caller.send(wire.INFO_REPLY, {"tables": service.info()})
 
 
@@ -35,7 +35,7 @@ def reset(service: Service, caller: Caller, frame: wire.Frame) -> None:
 
 
 def mutate(service: Service, caller: Caller, frame: wire.Frame) -> None:
-    """Deletes items of a table and updates priorities of others."""
+    """Deletes items of a table, and updates the priorities of other items."""
     queues = _find(service, caller, frame)
     if queues is None:
         return
@@ -93,7 +93,7 @@ class Checkpoint(Request):
 def _find(
     service: Service, caller: Caller, frame: wire.Frame
 ) -> TableWaitQueues | None:
-    """Returns the requested table with its queues, or replies with an error."""
+    """Returns the requested table with its queues; without one, sends an error."""
     try:
         return service.queues_of(frame.meta["table"])
     except RuntimeError as error:

@@ -26,7 +26,7 @@ class SessionHandlers:
     """Handles one session's messages, except for its greeting."""
 
     def __init__(self, service: Service, caller: Caller):
-        """Creates the handlers of a session without a greeting.
+        """Creates the handlers of a session that has not received a greeting.
 
         Args:
           service: The state that all sessions share.
@@ -47,7 +47,10 @@ class SessionHandlers:
         }
 
     def greet(self, hello: Mapping[str, Any]) -> dict[str, Any]:
-        """Prepares for a client of the role in `hello`; returns more of the welcome.
+        """Prepares for the client's role; returns extra fields for the welcome message.
+
+        Args:
+          hello: The JSON object of the client's greeting, which names its role.
 
         Raises:
           ProtocolError: If the writer's id is invalid.
@@ -63,7 +66,7 @@ class SessionHandlers:
         return kind in self._handlers
 
     def handle(self, frame: wire.Frame) -> Request | None:
-        """Handles a message; returns the rest of the work, or None if it is done.
+        """Handles a message; returns a request for unfinished work, or None.
 
         Raises:
           ProtocolError: If the message is malformed or not allowed for this client.

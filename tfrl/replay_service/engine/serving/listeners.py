@@ -27,7 +27,7 @@ _OPTIONS = (
     ("grpc.so_reuseport", 0),
     ("grpc.max_send_message_length", wire.MAX_FRAME),
     ("grpc.max_receive_message_length", wire.MAX_FRAME),
-    # Detects clients that have vanished, and lets clients send pings, too.
+    # The server detects clients that have vanished, and clients may send pings.
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.keepalive_permit_without_calls", 1),
@@ -40,7 +40,7 @@ class LocalProtocol(asyncio.BufferedProtocol):
     """A client's connection on the Unix socket."""
 
     def __init__(self, service: Service):
-        """Prepares for a connection.
+        """Creates the protocol of a connection that is not yet open.
 
         Args:
           service: The state that all sessions share.
@@ -113,10 +113,10 @@ class LocalProtocol(asyncio.BufferedProtocol):
 
 
 class GrpcSink:
-    """A client's gRPC call."""
+    """Connects a client's gRPC call to a session."""
 
     def __init__(self, service: Service, context: Any):
-        """Starts a session; the call then has to run `run`.
+        """Starts a session. The caller must then await `run`.
 
         Args:
           service: The state that all sessions share.
@@ -201,8 +201,9 @@ async def listen_to_grpc(
     Args:
       service: The state that all sessions share.
       host: The name or address of the interface.
-      port: The port; 0 for a free one.
-      tls: The certificate chain and the private key, in PEM form; None for none.
+      port: The port; 0 for any free port.
+      tls: The certificate chain and the private key, in PEM form; None for unencrypted
+        connections.
 
     Returns:
       The server and its port.
@@ -212,7 +213,7 @@ async def listen_to_grpc(
     """
 
     async def session(_: Any, context: Any) -> None:
-        # Checked before memory is spent on the messages of strangers.
+        # The token is checked first, so that a stranger's messages use no memory.
         if not service.admits(dict(context.invocation_metadata()).get(wire.TOKEN)):
             await context.abort(
                 grpc.StatusCode.UNAUTHENTICATED,

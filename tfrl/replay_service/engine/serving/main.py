@@ -1,6 +1,6 @@
-"""The server process.
+"""Runs the server process.
 
-`run` serves until it is told to stop. `child_main` is the main function of the process
+`run` serves until an event is set. `child_main` is the main function of the process
 that `tfrl.replay_service.Server` starts. It reads its configuration from stdin and
 prints its port to stdout. It ends when stdin is closed, or its parent has ended.
 """
@@ -48,8 +48,8 @@ async def run(
     Args:
       config: "tables", a list of options, and optionally "host", "port", "token", "tls"
         (certificate chain and private key, PEM), "seed" and "checkpointer".
-      announce: Called when clients can connect, with the port and the directory of the
-        Unix sockets, or None.
+      announce: Called with the port when clients can connect. Its second argument is
+        the directory of the Unix sockets, or None if there are no sockets.
       stop: The event that ends serving.
 
     Raises:
@@ -71,7 +71,7 @@ async def run(
         stack.push_async_callback(server.stop, _GRACE / 2)
         stack.callback(service.stop)
         service.start()
-        # The objects made so far live on: the collector need not visit them.
+        # All objects so far are permanent, so the garbage collector can skip them.
         gc.collect()
         gc.freeze()
         announce(port, directory)
@@ -84,13 +84,14 @@ def serve(
     signals: bool = False,
     on_start: Callable[[Callable[[], None]], None] | None = None,
 ) -> None:
-    """Serves in this thread until it is told to stop.
+    """Serves in this thread until a signal or the function for `on_start` ends it.
 
     Args:
       config: As for `run`.
       announce: As for `run`.
       signals: Whether SIGINT and SIGTERM end serving.
-      on_start: Called with a function that ends serving, from any thread.
+      on_start: Called with a function that ends serving. Any thread may call the
+        function.
 
     Raises:
       Exception: The same as `run`.
@@ -136,10 +137,10 @@ def child_main(parent: int) -> None:
         tell_parent(port=port, directory=directory)
         out.close()
 
-    tell_parent(restoring=True)  # Which may take long.
+    tell_parent(restoring=True)  # Restoring a checkpoint may take long.
 
     def tidy() -> None:
-        # Delete what a killed parent could not delete.
+        # Delete the directory that a killed parent could not delete.
         if config.get("temporary") and os.getppid() != parent:
             shutil.rmtree(config["temporary"], ignore_errors=True)
 
@@ -172,7 +173,7 @@ def _end_with(parent: int, stop: Callable[[], None], tidy: Callable[[], None]) -
         end()
 
     def poll() -> None:
-        # Needed because a fork of the parent would keep stdin open.
+        # Stdin may stay open, because processes forked from the parent inherit it.
         while os.getppid() == parent:
             time.sleep(_POLL)
         end()
@@ -242,7 +243,7 @@ async def _listen_to_grpc(
 
 
 def _check_port(host: str, port: int) -> None:
-    """Checks that a port is available, since gRPC does not report why one is not.
+    """Checks that a port is available, because gRPC does not report a reason.
 
     Raises:
       OSError: If the port is not available.

@@ -24,14 +24,14 @@ class Outcome(enum.Enum):
 
     DONE = "done"
     AGAIN = "again"  # There is more to do now.
-    PARKED = "parked"  # Until something calls the session's `proceed`.
+    PARKED = "parked"  # Wait until something calls the session's `proceed`.
 
 
 DONE, AGAIN, PARKED = Outcome.DONE, Outcome.AGAIN, Outcome.PARKED
 
 
 class Caller(Protocol):
-    """The session that a request belongs to, as the request sees it.
+    """The part of a session that its requests use.
 
     Attributes:
       shared: Whether the client reads steps from the server's memory.
@@ -70,7 +70,7 @@ class Request(abc.ABC):
         """Does as much as possible now.
 
         Args:
-          woken: Whether it is this request's turn among those that wait.
+          woken: Whether it is this request's turn among the waiting requests.
 
         Returns:
           An `Outcome`, or the queue in which the caller has to wait.
@@ -82,25 +82,25 @@ class Request(abc.ABC):
         return
 
     def close(self) -> None:
-        """Releases what the request holds, before or after it is done."""
+        """Releases everything that the request holds, before or after it is done."""
         # Most requests hold nothing.
         return
 
 
 class Handlers(Protocol):
-    """The handlers of one session's messages, and what they keep between messages."""
+    """The handlers of one session's messages, and their state between messages."""
 
     def greet(self, hello: Mapping[str, Any]) -> dict[str, Any]:
-        """Prepares the session for its client; returns entries for the welcome."""
+        """Prepares for the client's role; returns extra fields for the welcome."""
 
     def handles(self, kind: int) -> bool:
         """Returns whether there is a handler for messages of this kind."""
 
     def handle(self, frame: wire.Frame) -> Request | None:
-        """Handles a message; returns the rest of the work, or None if it is done."""
+        """Handles a message; returns a request for unfinished work, or None."""
 
     def close(self) -> None:
-        """Releases what is kept for the session."""
+        """Releases everything that the handlers keep for the session."""
 
 
 def check_array(array: np.ndarray, dtype: Any, shape: tuple[int | None, ...]) -> None:
@@ -139,7 +139,7 @@ def check_count(value: Any, what: str, least: int = 0) -> int:
       least: The smallest valid value.
 
     Raises:
-      ProtocolError: If it is not.
+      ProtocolError: If `value` is not such an integer.
     """
     if type(value) is not int or not least <= value < 2**63:
         raise errors.ProtocolError(

@@ -1,4 +1,4 @@
-"""Requests for samples."""
+"""Handles requests for samples."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MAX_DEFINITIONS = 1024  # Assumed to be known to the client, which keeps twice 
 
 
 class Sampler:
-    """A session's state for its samples.
+    """The sampling state of a session: its unreleased samples and known layouts.
 
     Attributes:
       service: The state that all sessions share.
@@ -144,7 +144,7 @@ class Sample(Request):
         """Draws samples if the table allows it, and sends at most one message.
 
         Args:
-          woken: Whether it is this request's turn among those that wait.
+          woken: Whether it is this request's turn among the waiting requests.
         """
         if not self._pieces:
             queues = self._queues
@@ -188,7 +188,7 @@ class Sample(Request):
         return self._queues.samplers
 
     def _take(self, drawn: Any) -> None:
-        """Keeps references to the steps of drawn items; they may be deleted already."""
+        """Retains the steps of drawn items, some of which the table has deleted."""
         info = (
             drawn.keys,
             drawn.probabilities,
@@ -237,7 +237,7 @@ class Sample(Request):
 
 
 def _runs(layouts: np.ndarray) -> list[tuple[int, int]]:
-    """Returns the bounds of the runs of equal numbers."""
+    """Returns the bounds of each run of equal numbers."""
     if (layouts == layouts[0]).all():
         return [(0, len(layouts))]
     changes = (np.flatnonzero(layouts[1:] != layouts[:-1]) + 1).tolist()

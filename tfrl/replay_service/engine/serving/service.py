@@ -35,8 +35,8 @@ class TableWaitQueues:
 
     Attributes:
       table: The table.
-      signature: The JSON of its signature; None without one.
-      leaves: The flat signature; None without one.
+      signature: The JSON of the table's signature; None without a signature.
+      leaves: The flat signature; None without a signature.
       samplers: Sessions that wait to sample, in order of arrival.
       inserters: Sessions that wait to insert, in order of arrival.
     """
@@ -46,7 +46,7 @@ class TableWaitQueues:
 
         Args:
           table: The table.
-          signature: The JSON of its signature; None without one.
+          signature: The JSON of the table's signature; None without a signature.
         """
         self.table = table
         self.signature = signature
@@ -56,7 +56,7 @@ class TableWaitQueues:
         self._wakes = False
 
     def changed(self) -> None:
-        """Wakes the sessions that can continue after a change of the table, soon."""
+        """Schedules the wake-up of waiting sessions after a change of the table."""
         if (self.samplers or self.inserters) and not self._wakes:
             self._wakes = True
             asyncio.get_running_loop().call_soon(self._wake)
@@ -81,12 +81,12 @@ class TableWaitQueues:
 
 
 class Writer:
-    """The record of a writer, which outlives its sessions.
+    """The server's record of a writer, which outlives the writer's sessions.
 
     Attributes:
-      index: A number that distinguishes the writer's episodes from those of others.
-      confirmed: The number of its last inserted item.
-      session: Its current session, or None.
+      index: A number that distinguishes the writer's episodes from other writers'.
+      confirmed: The number of the writer's last inserted item.
+      session: The writer's current session, or None.
     """
 
     __slots__ = ("confirmed", "index", "session")
@@ -104,7 +104,7 @@ class Writer:
 
 
 class Service:
-    """The state of a server."""
+    """The state of a server, which its sessions share."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class Service:
         Args:
           tables: The options of each table.
           seed: The seed of all random choices; None for a random seed.
-          token: The token that clients have to know; None for none.
+          token: The token that clients must send; None to require no token.
           shared: Whether steps are stored in memory that other processes can map.
           checkpointer: Writes the checkpoints; by default to a temporary directory.
         """
@@ -148,7 +148,7 @@ class Service:
         self._ticker: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Starts to tell clients that wait for long why they wait."""
+        """Starts to send messages that tell waiting clients why they wait."""
         self._ticker = asyncio.get_running_loop().call_later(_TICK, self._tick)
 
     def stop(self) -> None:
@@ -159,7 +159,7 @@ class Service:
             session.close()
 
     def queues_of(self, name: Any) -> TableWaitQueues:
-        """Returns the table of this name with its queues.
+        """Returns the table with this name, and its queues.
 
         Raises:
           RuntimeError: If there is no such table.
@@ -193,10 +193,10 @@ class Service:
         return found
 
     async def checkpoint(self) -> str:
-        """Writes a checkpoint, after those requested before; returns its path.
+        """Writes a checkpoint and returns its path. Concurrent calls wait in order.
 
         Raises:
-          OSError: If it cannot be written.
+          OSError: If the checkpoint cannot be written.
         """
         async with self._checkpointing:
             taken = server_checkpoint.snapshot(self)

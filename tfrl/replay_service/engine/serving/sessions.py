@@ -1,4 +1,4 @@
-"""A client's session, which answers the client's messages in order.
+"""Sessions, each of which answers one client's messages in order.
 
 A transport passes each message to `Session.receive`, which answers it immediately if it
 can. A request that has to wait, for a rate limiter or for a slow client, continues when
@@ -52,7 +52,7 @@ class Sink(Protocol):
 
 
 class Session:
-    """One client's stream of messages.
+    """Answers the messages of one client.
 
     Attributes:
       service: The state that all sessions share.
@@ -91,7 +91,7 @@ class Session:
         self._request: Request | None = None  # The current request.
         self._waits = False
         self._queue: collections.deque[Caller] | None = (
-            None  # The queue that it waits in.
+            None  # The queue in which the session waits.
         )
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = self._loop.call_later(
@@ -113,7 +113,7 @@ class Session:
         if is_idle and at_once:
             self._guarded(self._answer, message)
         elif len(message) > 3 and message[3] == wire.RELEASE:
-            # It frees memory, so it must not wait for earlier messages.
+            # A RELEASE frees memory, so it must not wait for earlier messages.
             self._guarded(self._handle, message)
         else:
             self._keep(message)
@@ -241,7 +241,7 @@ class Session:
                 return
 
     def _wait(self, queue: collections.deque[Caller] | None) -> None:
-        """Waits in a queue, or with None, until something else calls `proceed`."""
+        """Waits until `proceed` is called, in `queue` if it is not None."""
         self._waits = True
         self._queue = queue
         if queue is not None:

@@ -1,4 +1,4 @@
-"""Requests to insert items."""
+"""Handles requests to insert items."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MAX_KNOWN = 1024
 
 
 class WriterState:
-    """A session's state for its writer.
+    """The writing state of a session: the steps to which its items can refer.
 
     Each step is kept until the client releases it or the session ends.
 
@@ -47,7 +47,7 @@ class WriterState:
         Args:
           service: As the attribute.
           caller: As the attribute.
-          writer_id: The id of the writer; None for one without a record.
+          writer_id: The id of the writer; None for a writer without a record.
 
         Raises:
           ProtocolError: If `writer_id` is neither None nor a string of 64 characters
@@ -254,12 +254,12 @@ class Write(Request):
     """A request to insert items."""
 
     def __init__(self, state: WriterState, groups: list[_Group], keep: int):
-        """Creates a request whose steps are stored already.
+        """Creates a request to insert items whose steps are already stored.
 
         Args:
           state: The session's state.
           groups: The items to insert, in order.
-          keep: The steps numbered below this one are released afterwards.
+          keep: The steps numbered below `keep` are released afterwards.
         """
         self._state = state
         self._groups = collections.deque(groups)
@@ -269,7 +269,7 @@ class Write(Request):
         """Inserts as many items as the rate limiters allow now, up to a limit.
 
         Args:
-          woken: Whether it is this request's turn among those that wait.
+          woken: Whether it is this request's turn among the waiting requests.
         """
         budget = SLICE
         while self._groups:
@@ -311,7 +311,7 @@ class Write(Request):
             state.caller.send(wire.CONFIRMED, {"confirmed": state.sent})
 
     def _refuse(self, group: _Group) -> None:
-        """Drops a group; its items are confirmed, so that they are not sent again."""
+        """Drops a group; confirms its items, so that they are not sent again."""
         assert group.problem is not None
         group.drop()
         self._state.sent = self._state.confirmed
@@ -365,7 +365,7 @@ class _Group:
         self.queues.changed()
 
     def drop(self) -> None:
-        """Confirms all items."""
+        """Drops all remaining items by confirming them."""
         self._record.confirmed = max(self._record.confirmed, int(self._numbers[-1]))
 
 

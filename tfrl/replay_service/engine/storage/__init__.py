@@ -1,4 +1,4 @@
-"""Steps in memory, with a count of the references to each, and layouts of items.
+"""Stores steps in memory and counts the references of items to them.
 
 >>> import numpy as np
 >>> from tfrl.replay_service.engine.storage.step_store import StepStore

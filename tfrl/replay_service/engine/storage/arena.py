@@ -1,7 +1,7 @@
 """Memory for columns of rows, which other processes can map.
 
 A column is an array of rows of raw bytes. All columns have the same number of rows. A
-mapped arena is one unnamed file (in memory on Linux), which is mapped once, at about
+mapped arena is one unnamed file (in memory on Linux), which is mapped once, with about
 the size of the machine's memory. A column never moves within the file, so growing
 copies nothing and the mappings of readers stay valid. Memory behind the mapping is
 allocated explicitly, in small steps. So running out of memory raises an error, whereas
@@ -36,8 +36,8 @@ class Arena(Protocol):
     """Columns of rows of raw bytes.
 
     Attributes:
-      columns: One array of a void dtype per column, with at least `rows` rows, or none
-        if the rows have no bytes. May be replaced when the arena grows.
+      columns: One array of a void dtype per column. It has at least `rows` rows, or no
+        rows if they have no bytes. Growing the arena may replace the arrays.
       rows: The number of rows that may be used.
       fd: A descriptor of the file, for readers; None without a file.
       offsets: The offset of each column in the file.
@@ -68,11 +68,11 @@ class Arena(Protocol):
 
 
 def make_arena(row_bytes: Sequence[int], shared: bool) -> Arena:
-    """Returns an arena, which is mapped if `shared` and the system supports it.
+    """Returns a `MappedArena` if `shared` and possible, else a `HeapArena`.
 
     Args:
       row_bytes: The size of a row, for each column.
-      shared: Whether other processes of this host should be able to read it.
+      shared: Whether other processes of this host should be able to read the arena.
     """
     if shared and os.name == "posix":
         # A sandbox may refuse files or mappings; rows then travel over the socket.
@@ -89,7 +89,8 @@ class MappedArena:
 
         Args:
           row_bytes: The size of a row, for each column.
-          size: The approximate maximum size in bytes; less if the system refuses it.
+          size: The approximate maximum size in bytes. If the system refuses this size,
+            a smaller size is used.
 
         Raises:
           OSError: If the system provides no file or no mapping.
@@ -179,7 +180,7 @@ class MappedArena:
         self.rows = rows
 
     def _populate(self, start: int, end: int) -> None:
-        """Maps all pages together, which takes half as long as one by one."""
+        """Maps all pages together, which takes half as long as one after another."""
         if sys.platform == "linux":
             with contextlib.suppress(OSError):  # Not available before Linux 5.14.
                 self._mapping.madvise(_MADV_POPULATE_WRITE, start, end - start)
@@ -246,7 +247,7 @@ def _whole_pages(size: int) -> int:
 
 
 def _open_file() -> tuple[int, int]:
-    """Returns two descriptors of a new unnamed file: ours and the readers'."""
+    """Returns descriptors of a new unnamed file, for this process and for readers."""
     if sys.platform == "linux":
         # A file in /dev/shm would not do: it is small in containers.
         with contextlib.suppress(OSError):
@@ -270,7 +271,7 @@ def _map(fd: int, size: int) -> tuple[mmap.mmap, int]:
     while True:
         try:
             os.ftruncate(fd, size)
-            # After a refusal, half of what is possible is left for others.
+            # After a refusal, half of the possible size is left for other mappings.
             if not refused:
                 return mmap.mmap(fd, size, flags), size
             mmap.mmap(fd, size, flags).close()

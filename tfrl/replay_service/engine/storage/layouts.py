@@ -1,4 +1,4 @@
-"""Layouts: which columns the items of a kind have, and the slots of each item.
+"""Layouts, which define the columns of items and hold the slots of each item.
 
 A layout defines the columns of an item, and from which of the item's ranges of steps
 each column takes its rows. The items of a layout are the rows of one matrix of slots,
@@ -82,7 +82,7 @@ class Layouts:
         return self._indices.setdefault(key, len(self._layouts) - 1)
 
     def forget(self, store: step_store.StepStore) -> None:
-        """Removes the layouts of a store whose steps are in no item."""
+        """Removes the layouts of a store, to whose steps no item refers."""
         for key in [key for key in self._indices if key[0] == store.schema_id]:
             self._layouts[self._indices.pop(key)] = None
 
@@ -134,7 +134,7 @@ class Layouts:
         return self._layout(layout).gather(slots)
 
     def definition(self, layout: int) -> dict[str, Any]:
-        """Returns what a reader has to know about a layout, as a JSON object."""
+        """Returns the description of a layout that readers need, as a JSON object."""
         return self._layout(layout).definition()
 
     def _layout(self, number: int) -> _Layout:
@@ -144,7 +144,7 @@ class Layouts:
 
 
 def group(numbers: np.ndarray) -> list[np.ndarray]:
-    """Returns the indices of each distinct number in `[n]`, in ascending order."""
+    """Returns one array of indices for each distinct number, in ascending order."""
     if not len(numbers):
         return []
     order = numbers.argsort(kind="stable")

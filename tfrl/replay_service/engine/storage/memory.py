@@ -1,7 +1,7 @@
-"""How much memory this process may still allocate before the kernel would kill it.
+"""Checks that memory is available before this process allocates more of it.
 
-The kernel overcommits memory, and kills a process when that fails. Growing in steps,
-with a check before each, raises an error instead.
+The kernel promises more memory than the machine has, and kills a process when memory
+runs out. A check before each allocation raises an error instead.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tfrl.replay_service import errors
 
-_SPARE = 64 << 20  # Reserve for the rest of this process and for others.
+_SPARE = 64 << 20  # Bytes reserved for other uses and for other processes.
 _ANY = 1 << 36  # Assumed where the system does not report its memory.
 _MEMINFO = Path("/proc/meminfo")
 _GROUP = Path("/sys/fs/cgroup")  # This container's group, with cgroup version 2.

@@ -1,4 +1,4 @@
-"""Bookkeeping of the free rows of a growing array."""
+"""Keeps track of the free rows of a growing array."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ _NO_SLOTS = np.empty(0, np.int32)
 class SentSteps:
     """The slots of a session's steps, by step number.
 
-    It keeps a reference to each slot until `forget` or `close`.
+    The collection holds a reference to each slot until `forget` or `close`.
     """
 
     def __init__(self, store: StepStore):
@@ -26,11 +26,12 @@ class SentSteps:
         return len(self._numbers)
 
     def add(self, numbers: np.ndarray, slots: np.ndarray) -> None:
-        """Adds steps, `[n]` each; they replace earlier steps of the same numbers.
+        """Adds steps, which replace earlier steps of the same numbers.
 
         Args:
-          numbers: The numbers of the steps, ascending.
-          slots: The slot of each step, whose reference is taken over.
+          numbers: int64 `[n]`, the numbers of the steps, ascending.
+          slots: int32 `[n]`, the slot of each step. The collection takes over the
+            caller's reference to each slot.
         """
         if len(self._numbers) and numbers[0] <= self._numbers[-1]:
             replaced = np.isin(self._numbers, numbers, assume_unique=True)

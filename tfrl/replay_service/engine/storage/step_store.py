@@ -1,4 +1,4 @@
-"""The steps that writers have sent, in columns of rows with reference counts.
+"""Stores the steps that writers have sent, in columns of rows with reference counts.
 
 A step occupies one row, its slot, in each column of its schema. Overlapping items refer
 to the same slots. A slot is free again when its last reference is released.
@@ -57,7 +57,7 @@ class StepStore:
     def fd(self) -> int | None:
         """A descriptor of the file that holds the steps; None without a file.
 
-        The store owns it: receivers of the number must not close it.
+        The store owns the descriptor: callers must not close it.
         """
         return self._arena.fd
 
@@ -127,7 +127,7 @@ class StepStore:
         return data.view(np.uint8).reshape(-1, size)
 
     def write_bytes(self, column: int, slots: np.ndarray, data: np.ndarray) -> None:
-        """Writes rows of a column from what `read_bytes` returned."""
+        """Writes rows of a column, given as bytes like the result of `read_bytes`."""
         if self.row_bytes[column]:
             rows = self._arena.columns[column]
             flat = np.ascontiguousarray(data).reshape(-1)
@@ -158,7 +158,7 @@ class StepStore:
         self._pool.release(_unique(rows[left == 0]))
 
     def description(self) -> dict[str, Any]:
-        """Returns what a reader of the file has to know, as a JSON object."""
+        """Returns the description of the file that readers need, as a JSON object."""
         return {
             "schema": self.schema_id,
             "size": self._arena.size,

@@ -1,7 +1,7 @@
-"""Tables of items: priorities, selectors and rate limiters, in NumPy alone.
+"""Tables of items, with priorities, selectors and rate limiters, in NumPy alone.
 
-An item is its key, its priority and two integers, the payload, which tell the rest of
-the engine which steps it consists of. Nothing here knows about steps or sessions.
+An item has a key, a priority and a payload. The payload is two integers by which the
+rest of the engine finds the item's steps. Nothing here knows about steps or sessions.
 
 >>> import numpy as np
 >>> from tfrl.replay_service import item_selectors, rate_limiters

@@ -1,4 +1,4 @@
-"""The items of a table, one array per property.
+"""Stores the items of a table in arrays, one array per property.
 
 Each item occupies a row. Its key holds the number of its insert (modulo 2**32) in the
 upper half and its row in the lower half, so no dictionary is needed to find it.
@@ -26,7 +26,7 @@ class Columns:
       priorities: `[capacity]` float64.
       times_sampled: `[capacity]` int32.
       payloads: `[capacity]` int64, each of which holds two int32.
-      episodes: `[capacity]` int64.
+      episodes: `[capacity]` int64, the number of the item's episode.
       stamps: `[capacity]` int64, the number of the item's last insert or update,
         counted over all items; -1 in rows without an item.
     """
@@ -54,13 +54,13 @@ class Columns:
     def clear(self) -> None:
         """Removes all items. Their keys are not used again."""
         self.size = 0
-        self.used = 0  # Rows from this one on have never held an item.
+        self.used = 0  # Rows from this number on have never held an item.
         self._num_free = 0
         self.keys[:] = NO_KEY
         self.stamps[:] = -1
 
     def when_grown(self, grow: Callable[[int], None]) -> None:
-        """Calls `grow` with the capacity, now and whenever it changes."""
+        """Calls `grow` with the capacity, now and whenever the capacity changes."""
         self._on_grow.append(grow)
         grow(self.capacity)
 
@@ -78,7 +78,7 @@ class Columns:
             grow(self.capacity)
 
     def _arrays(self) -> list[np.ndarray]:
-        """Returns all arrays of the length `capacity`."""
+        """Returns all arrays that have one element per row."""
         return [
             self.keys,
             self.priorities,
@@ -149,7 +149,7 @@ class Columns:
         """Returns a mask `[N]` of the keys whose items still exist.
 
         Args:
-          keys: `[N]` uint64, keys that this object gave out.
+          keys: `[N]` uint64, keys of items that this object holds or has held.
         """
         return self.keys.take(row_of(keys)) == keys
 

@@ -11,7 +11,7 @@ from tfrl.replay_service.engine.tables import selectors as selectors_lib
 
 
 class Draws(NamedTuple):
-    """Planned samples, which are not counted yet.
+    """Planned samples, which the table has not counted yet.
 
     Attributes:
       rows: `[N]` integers, the row of each sample.
@@ -42,7 +42,7 @@ def plan(
       columns: The items; at least `min_size`, and at least one.
       n: The maximum number of samples.
       limit: The number of samples after which an item is deleted.
-      min_size: The size of the table below which it cannot be sampled.
+      min_size: The minimum size of the table for sampling.
       random: The source of randomness for a random selector.
     """
     if isinstance(sampler, selectors_lib.RandomSelector):
@@ -65,10 +65,10 @@ def _plan_random(
     limit: int,
     min_size: int,
 ) -> Draws:
-    """Plans samples from draws that were made from all items with replacement.
+    """Plans samples, given `rows` drawn from all items with replacement.
 
-    Dropping the draws of items that are already deleted gives draws from the remaining
-    items.
+    Draws of items that earlier samples have deleted are dropped, so each sample is
+    drawn from the items that remain.
     """
     times = np.minimum(columns.times_sampled[rows], limit - 1) + ranks(rows)
     rows, times = rows[times < limit], times[times < limit]

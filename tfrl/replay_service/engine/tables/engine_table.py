@@ -1,7 +1,7 @@
 """A table of items with its rate limiter, its selectors and its counts.
 
-All operations take batches. A batch leaves the table in the same state, and returns the
-same results, as its operations would one by one.
+All operations take batches. The resulting state of the table and the returned values
+are the same as for single operations, one after another.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ _ONE = np.int32(1)  # np.add.at is five times slower with a Python int.
 
 
 class EngineTable:
-    """A table in the server."""
+    """A table that a server holds."""
 
     def __init__(self, options: Mapping[str, Any], seed: int | None = None) -> None:
         """Creates an empty table.
 
         Args:
-          options: `name`, `max_size`, `max_times_sampled` (below 1: no limit),
-            `sampler`, `remover` and `rate_limiter` (what their `to_config` returns) and
-            `signature`, which the table only passes on.
+          options: A dictionary with `name`, `max_size`, `max_times_sampled` (below 1
+            for no limit), the `to_config()` of `sampler`, `remover` and
+            `rate_limiter`, and `signature`, which is only repeated by `info`.
           seed: The seed of random selectors; None for a random seed.
 
         Raises:
-          ValueError: If the options describe no selector or no rate limiter, or the
-            limiter could never allow a sample.
+          ValueError: If a selector or the rate limiter is invalid, or the rate limiter
+            would block the table forever.
         """
         self.options = dict(options)
         self.name = str(options["name"])
@@ -70,18 +70,18 @@ class EngineTable:
     def sampleable(self, n: int) -> int:
         """Returns how many of the next `n` samples the limiter allows now.
 
-        `sample` may return fewer, because samples can delete items until too few are
-        left.
+        `sample` may return fewer samples, because samples can delete items until too
+        few items are left.
         """
         return rate_limiters.num_samples(self._limiter, self._counts, n)
 
     def insert(
         self, priorities: np.ndarray, payloads: np.ndarray, episodes: np.ndarray
     ) -> np.ndarray:
-        """Inserts items, and removes others if the table is full.
+        """Inserts items, and removes items if the table is full.
 
-        Each item is inserted before the remover chooses, so that it may choose the new
-        item.
+        Each item is inserted before the remover chooses an item, so the remover may
+        choose the new item itself.
 
         Args:
           priorities: `[N]` float64, where `N` is at most `insertable(N)`.
@@ -92,7 +92,8 @@ class EngineTable:
           `[K, 2]` int32, the payloads of the items that were removed.
 
         Raises:
-          ValueError: If a priority is negative or not finite. Nothing is inserted then.
+          ValueError: If a priority is negative, not finite or too large for a selector.
+            Nothing is inserted then.
         """
         priorities = selectors_lib.checked(priorities, self._selectors)
         flat = np.ascontiguousarray(payloads, np.int32).view(np.int64).reshape(-1)
@@ -134,7 +135,7 @@ class EngineTable:
     def mutate(
         self, keys: np.ndarray, priorities: np.ndarray, delete_keys: np.ndarray
     ) -> np.ndarray:
-        """Deletes items, then updates priorities of others. Unknown keys are ignored.
+        """Deletes items, then updates priorities of other items. Ignores unknown keys.
 
         Args:
           keys: `[N]` uint64. If a key occurs twice, its last priority is used.
@@ -169,7 +170,7 @@ class EngineTable:
         return samples_lib.pairs(removed)
 
     def reset(self) -> np.ndarray:
-        """Removes all items and resets all counts; returns the payloads `[K, 2]`."""
+        """Removes all items and resets all counts; returns the items' payloads."""
         removed = self._columns.payloads[self._columns.living()]
         self._columns.clear()
         for selector in self._selectors:
@@ -237,7 +238,8 @@ class EngineTable:
           arrays: The arrays that `state` returned.
 
         Raises:
-          ValueError: If they are not the state of a table of this size.
+          ValueError: If the arguments are not the state of a table of at most
+            `max_size` items.
         """
         self.reset()
         rows = snapshot.to_columns(self._columns, self._max_size, meta, arrays)
@@ -304,10 +306,10 @@ class EngineTable:
     def _insert_and_evict(
         self, priorities: np.ndarray, payloads: np.ndarray, episodes: np.ndarray
     ) -> np.ndarray:
-        """Inserts items into a full table and removes as many; returns their payloads.
+        """Inserts items into a full table; returns the payloads of the removed items.
 
-        An ordered remover chooses the same items from the whole batch as it would one
-        by one, because each choice is the first item in the same order.
+        An ordered remover may remove a whole batch of items together. It chooses the
+        same items as for single inserts, because the order of the items is the same.
         """
         columns = self._columns
         new = columns.take_rows(priorities.size)

@@ -1,4 +1,4 @@
-"""Counts of a table's items by episode."""
+"""Counts the items of a table by episode."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def order_of_removal(first: np.ndarray, new: np.ndarray) -> np.ndarray:
     Args:
       first: `[N]` rows to evict, in the remover's order.
       new: `[N]` rows of the new items in the order of their inserts. Each insert evicts
-        one item, and only an item that has been inserted by then.
+        one item, which cannot be a new item that is inserted later.
     """
     places = {row: place for place, row in enumerate(first.tolist())}
     arrivals = new.tolist()

@@ -1,9 +1,9 @@
-"""Selectors by lowest or highest priority, for a table's heap strategies.
+"""Selects items by lowest or highest priority, for a table's heap strategies.
 
-This is not a heap. Only the items at the front are kept, in sorted arrays, which are
-refilled from all items when they run out. This costs a partition of all items every few
-thousand removals, but no memory per item, and little time per insert, because few
-inserts belong at the front.
+The selector is not a heap. It only keeps the first items of the order, the front, in
+sorted arrays, and refills them from all items when they run out. This costs a partition
+of all items every few thousand removals, but no memory per item, and little time per
+insert, because few new items belong to the front.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LEAST, _MOST = 256, 16384  # Bounds of the number of items at the front after a
 
 
 class HeapOrder(selectors_lib.OrderedSelector):
-    """Orders items by priority; among equal priorities, the one set first comes first.
+    """Orders items by priority; of equal priorities, the one set first comes first.
 
     An item is at the front if `sign` times its priority is below a limit. An updated
     item gets a new entry with a later stamp. The stamp places it behind items of equal

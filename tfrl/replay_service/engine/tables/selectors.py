@@ -1,7 +1,7 @@
-"""Selectors: how a table finds the items to sample or to remove, in batches.
+"""Selectors, which find the items of a table to sample or to remove, in batches.
 
 A selector keeps its own index of a table's `Columns`. An ordered selector returns the
-items that come first (`first`); a random one draws items (`draw`). If the sampler and
+first items (`first`); a random selector draws items (`draw`). If the sampler and
 the remover of a table have the same strategy, one selector serves as both.
 """
 
@@ -17,7 +17,7 @@ from tfrl.replay_service.engine.tables import sum_tree
 
 
 class Selector(abc.ABC):
-    """Base class of the selectors of the items in some columns."""
+    """Base class of the selectors, each of which indexes the items of a table."""
 
     def __init__(self, columns: columns_lib.Columns) -> None:
         """Creates a selector for columns without items."""
@@ -28,16 +28,16 @@ class Selector(abc.ABC):
         """Adds the new items in rows `[N]`."""
 
     def replace(self, rows: np.ndarray) -> None:
-        """Takes note that new items have replaced those in rows `[N]`."""
+        """Updates the index after new items replaced the items in rows `[N]`."""
         self.insert(rows)
 
     def update(self, rows: np.ndarray) -> None:
-        """Takes note of new priorities in rows `[N]`, which may repeat."""
+        """Updates the index for new priorities in rows `[N]`, which may repeat."""
         # Most selectors do not depend on priorities.
         return
 
     def delete(self, rows: np.ndarray) -> None:
-        """Takes note that the items in rows `[N]` have been deleted."""
+        """Updates the index after the items in rows `[N]` were deleted."""
         # Some selectors notice deleted items when they come across them.
         return
 
@@ -46,10 +46,10 @@ class Selector(abc.ABC):
         """Forgets all items."""
 
     def check(self, priorities: np.ndarray) -> None:
-        """Checks priorities `[N]` that are finite and not negative.
+        """Checks that the selector supports priorities `[N]`, finite and not negative.
 
         Raises:
-          ValueError: If the selector cannot work with one of them.
+          ValueError: If the selector does not support a priority.
         """
         return
 
@@ -71,7 +71,7 @@ def checked(priorities: np.ndarray, selectors: Iterable[Selector]) -> np.ndarray
     """Returns priorities as `[N]` float64, checked against all selectors.
 
     Raises:
-      ValueError: If one is negative, not finite, or too large for a selector.
+      ValueError: If a priority is negative, not finite, or too large for a selector.
     """
     priorities = np.asarray(priorities, np.float64)
     if priorities.size == 0:
@@ -118,9 +118,9 @@ class RandomSelector(Selector):
 class InsertionOrder(OrderedSelector):
     """Base class of the selectors by order of insertion.
 
-    The keys of items are appended to an array. The keys of deleted items are void. They
-    are dropped at the end where items are taken, or all at once when they are most of
-    the array.
+    The keys of items are appended to an array. The keys of deleted items are void. Void
+    keys are dropped at the end of the array from which items are taken, or all together
+    when they fill most of the array.
     """
 
     def __init__(self, columns: columns_lib.Columns) -> None:
@@ -141,12 +141,12 @@ class InsertionOrder(OrderedSelector):
         self._stop += rows.size
 
     def replace(self, rows: np.ndarray) -> None:
-        """Takes note that new items have replaced those in rows `[N]`."""
+        """Updates the index after new items replaced the items in rows `[N]`."""
         self.insert(rows)
         self._drop_void(rows.size)
 
     def delete(self, rows: np.ndarray) -> None:
-        """Takes note that the items in rows `[N]` have been deleted."""
+        """Updates the index after the items in rows `[N]` were deleted."""
         self._drop_void(rows.size)
 
     def first(self, n: int) -> np.ndarray:
@@ -216,13 +216,13 @@ class NewestFirst(InsertionOrder):
 
 
 class UniformSelector(RandomSelector):
-    """Gives all items the same probability; their rows form an array without gaps."""
+    """Gives all items the same probability; keeps their rows in an array."""
 
     def __init__(self, columns: columns_lib.Columns) -> None:
         """Creates a selector for columns without items."""
         super().__init__(columns)
         self._rows = np.empty(0, np.int32)
-        self._places = np.empty(0, np.int32)  # The index of each row in `_rows`.
+        self._places = np.empty(0, np.int32)  # For each row, its index in `_rows`.
         self._size = 0
         columns.when_grown(self._grow)
 
@@ -300,11 +300,11 @@ class PrioritizedSelector(RandomSelector):
         self._tree.set(rows, self._power(self._columns.priorities[rows]))
 
     def update(self, rows: np.ndarray) -> None:
-        """Takes note of new priorities in rows `[N]`, which may repeat."""
+        """Updates the index for new priorities in rows `[N]`, which may repeat."""
         self.insert(rows)
 
     def delete(self, rows: np.ndarray) -> None:
-        """Takes note that the items in rows `[N]` have been deleted."""
+        """Updates the index after the items in rows `[N]` were deleted."""
         self._tree.set(rows, 0.0)
 
     def draw(self, n: int, random: np.random.Generator) -> np.ndarray:
@@ -323,10 +323,13 @@ class PrioritizedSelector(RandomSelector):
         return np.ones(rows.shape), float(self._columns.size)
 
     def check(self, priorities: np.ndarray) -> None:
-        """Checks priorities `[N]` that are finite and not negative.
+        """Checks that the sum of the powers of priorities stays finite.
+
+        Args:
+          priorities: `[N]`, finite and not negative.
 
         Raises:
-          ValueError: If a power of one is too large for the sum of all.
+          ValueError: If the power of a priority is too large.
         """
         with np.errstate(over="ignore"):
             weights = self._power(priorities)

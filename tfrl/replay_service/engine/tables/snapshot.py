@@ -22,7 +22,7 @@ _DTYPES = {
 def of_columns(
     columns: columns_lib.Columns, rows: np.ndarray
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Returns the items in `rows`, and what determines later rows and keys."""
+    """Returns the items in `rows`, and the state that determines new rows and keys."""
     meta = {
         "capacity": columns.capacity,
         "used": columns.used,
@@ -50,7 +50,7 @@ def to_columns(
       arrays: The arrays that `of_columns` returned.
 
     Raises:
-      ValueError: If they are not the items of a table of at most this size.
+      ValueError: If the arguments are not the items of a table of at most this size.
     """
     items = {name: np.asarray(arrays[name], dtype) for name, dtype in _DTYPES.items()}
     rows = columns_lib.row_of(items["keys"])

@@ -1,9 +1,9 @@
 """A sum tree with many children per node, which sets and draws leaves in batches.
 
-The leaves are weights. Every node above is the sum of `FAN_OUT` nodes of the level
-below. Setting a leaf recomputes the sums above it from their children, rather than
-adding differences. So rounding errors do not accumulate, and equal weights give equal
-trees. The top level is searched by its running sum.
+The leaves are weights. Every other node is the sum of `FAN_OUT` nodes of the level
+below. Setting a leaf recomputes the sums above the leaf from their children, rather
+than adding differences. So rounding errors do not accumulate, and equal weights give
+equal trees. The top level is searched by its running sum.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LARGEST_WEIGHT = float(np.finfo(np.float64).max) / 2.0**33
 
 
 class SumTree:
-    """The weights of leaves, numbered from 0, and their sums."""
+    """Stores weights, numbered from 0, as the leaves of a tree of sums."""
 
     def __init__(self, capacity: int = 0) -> None:
         """Creates a tree with `capacity` leaves of weight 0."""
@@ -56,9 +56,9 @@ class SumTree:
         """Sets weights.
 
         Args:
-          leaves: `[N]` integers. If one occurs twice, its last weight is used.
-          weights: `[N]`, or one for all, from 0 to `LARGEST_WEIGHT`. Weights below the
-            smallest normal float64 (2e-308) become 0.
+          leaves: `[N]` integers. If a leaf occurs twice, its last weight is used.
+          weights: `[N]`, or one weight for all leaves, from 0 to `LARGEST_WEIGHT`.
+            Weights below the smallest normal float64 (2e-308) become 0.
         """
         self._levels[0][leaves] = np.where(np.less(weights, _TINY), 0.0, weights)
         nodes = leaves
@@ -87,7 +87,7 @@ class SumTree:
         Returns:
           `[N]` integers, leaves of positive weight.
         """
-        # A target is below the last running sum, because all are normal numbers or 0.
+        # A target is below the last running sum, because all sums are normal or 0.
         # So a first sum above the target exists, and its node has a positive weight.
         running = self._running_sum()
         nodes = running.searchsorted(uniforms[:, 0] * running[-1], side="right")

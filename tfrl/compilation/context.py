@@ -1,8 +1,8 @@
 """Checks of the context of a trace: eager, in a graph, or compiled by XLA.
 
-XLA compiles assertions away: a program that fails would leave the variables that it
-updates in place with memory that was freed. So the assertions here exist outside of XLA
-only, and whoever runs a compiled program checks its results.
+XLA removes assertions, because a program that failed would leave the variables that it
+updates in place with freed memory. So the assertions here do nothing under XLA, and the
+caller of a compiled program checks its results instead.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ def in_xla_graph() -> bool:
 
 
 def assert_true(condition: tf.Tensor, data: Sequence[Any]) -> Any:
-    """Returns an op that fails unless `condition`; one that does nothing under XLA.
+    """Returns an op that fails unless `condition` is true; under XLA, a no-op.
 
     Args:
       condition: A bool scalar.
-      data: Strings and tensors, the text of the `tf.errors.InvalidArgumentError`.
+      data: Strings and tensors to print in the `tf.errors.InvalidArgumentError`.
     """
     if in_xla_graph():
         return tf.no_op()
-    # The bare op: tf.debugging.Assert puts each into a tf.cond, which costs more.
+    # The raw op is cheaper: tf.debugging.Assert wraps each assertion in a tf.cond.
     return tf.raw_ops.Assert(condition=condition, data=data)
 
 
@@ -50,5 +50,5 @@ def assert_finite(tensor: tf.Tensor, message: str) -> tf.Tensor:
 
 
 def is_of_this_package(kind: type) -> bool:
-    """Whether a class is defined in this package, whatever name it is installed by."""
+    """Whether a class is defined in this package, which may be a vendored copy."""
     return kind.__module__.startswith(f"{_PACKAGE}.")

@@ -3,8 +3,8 @@
 `tf.data` packs the tensors of each element into their nest node by node. For an agent's
 experience that takes longer than sampling does. The iterators of a `fast_dataset` work
 out the structure of the nest once. In a `tf.function`, where packing is free, they take
-the element on the thread that asks for it. Everything else is left to `tf.data`, and so
-is all of it if a release of TensorFlow does not allow these classes.
+the element on the calling thread. `tf.data` does everything else. If a release of
+TensorFlow does not allow these classes, the dataset stays an ordinary one.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ def fast_dataset(
 ) -> tf.data.Dataset:
     """Gives a dataset fast iterators, and returns it.
 
-    The datasets that `prefetch`, `map`, `take` and `with_options` return have them too.
+    Datasets derived from it by `prefetch`, `map`, `take` and `with_options` have fast
+    iterators, too.
 
     Args:
       dataset: Any dataset.
       draw: A function that draws an element in a graph, for an endless dataset whose
-        elements do not depend on those before them. There `next(iterator)` calls it,
-        also behind `prefetch`. It is cheaper than the pipeline, and in order with the
-        graph's writes.
+        elements are independent of each other. In a graph, `next(iterator)` calls
+        `draw` instead of the pipeline, even after `prefetch`. This is cheaper, and the
+        draw takes place in order with the graph's writes.
     """
     kind: Any = type(dataset)
     try:
@@ -87,8 +88,8 @@ def _iterator_class(kind: Any) -> Any:
 
     class FastIterator(kind):
         _draw_in_graph: Callable[[], Any] | None = None
-        # Gets the tensors of the next element; None until the first one is asked for;
-        # False where `tf.data` has to pack.
+        # A function that returns the tensors of the next element; None before the first
+        # element is requested; False if `tf.data` has to pack the elements.
         _get_next: Any = None
         _pack: Any = None
 
@@ -105,7 +106,7 @@ def _iterator_class(kind: Any) -> Any:
             except tf.errors.OutOfRangeError:
                 raise StopIteration from None
             except TypeError:
-                # The operation takes other arguments than it did.
+                # The installed release's operation takes different arguments.
                 self._get_next = False
                 return super().__next__()
             return self._pack(iter(tensors))
@@ -114,7 +115,7 @@ def _iterator_class(kind: Any) -> Any:
 
 
 def next_in_graph(iterator: Any) -> Any:
-    """Returns the iterator's next element in a graph, on the thread that asks.
+    """Returns the iterator's next element in a graph, computed on the calling thread.
 
     The usual operation computes the element on another thread. Handing over to that
     thread takes longer than drawing a batch.
@@ -132,7 +133,10 @@ def next_in_graph(iterator: Any) -> Any:
 
 
 def _prepare(iterator: Any) -> tuple[Any, Any]:
-    """Returns functions that get and pack the next element; False if `tf.data` must."""
+    """Returns functions that get and that pack the next element.
+
+    Returns `(False, None)` if only `tf.data` can pack the elements.
+    """
     try:
         pack = _packing(iterator.element_spec)
         specs = tf.nest.flatten(iterator.element_spec)
@@ -150,7 +154,8 @@ def _prepare(iterator: Any) -> tuple[Any, Any]:
 def _packing(spec: Any) -> _Pack | None:
     """Returns a function that packs a nest of the next tensors of an iterator.
 
-    None if a leaf is not a dense tensor, or a node not a dict, tuple or named tuple.
+    Returns None if a leaf is not a dense tensor, or if a node of the nest is not a
+    dict, tuple or named tuple.
     """
     if type(spec) is tf.TensorSpec:
         return next
@@ -166,7 +171,7 @@ def _packing(spec: Any) -> _Pack | None:
 
 
 def _packing_dict(spec: dict[Any, Any]) -> _Pack | None:
-    # Tensors come in the order of `tf.nest`, and go into that of the spec.
+    # Tensors come in the sorted order of `tf.nest`; the result has the spec's order.
     keys = sorted(spec)
     parts = _packings([spec[key] for key in keys])
     if parts is None:

@@ -1,10 +1,10 @@
 """A `tf.function` that finds the trace for its arguments in less time.
 
 For every call `tf.function` binds the arguments to the signature, describes each by a
-trace type, and hashes and compares those. For a nest of six tensors that takes longer
-than running a small graph. A fast function remembers which trace served a nest of these
-classes, dtypes and shapes, and runs it directly. Everything else is left to
-`tf.function`: tracing, relaxed shapes, the creation of variables, gradients.
+trace type, and hashes and compares these types. For a nest of six tensors that takes
+longer than running a small graph. A fast function remembers which trace belongs to
+which classes, dtypes and shapes of arguments, and runs the trace directly. Everything
+else is left to `tf.function`: tracing, relaxed shapes, creating variables, gradients.
 
 Only eager calls with nests of dense tensors and `None`, outside of any distribution
 strategy, are remembered. All other calls go through `tf.function`. So do all calls if a
@@ -28,12 +28,12 @@ _OPAQUE_DTYPES = (tf.resource, tf.variant)
 
 
 def fast_function(func: Callable[..., Any] | None = None, **kwargs: Any) -> Any:
-    """`tf.function(func, **kwargs)` whose calls take less time; also a decorator."""
+    """Returns a `tf.function` whose calls take less time; also works as a decorator."""
     if func is None:
         return lambda decorated: fast_function(decorated, **kwargs)
     function: Any = tf.function(func, **kwargs)
     try:
-        # An object that tf.function made, so that nothing else about it differs.
+        # Keeps the object that tf.function made, so that nothing but calls differs.
         internals.change_class(function, _fast_class(function.__class__))
     except Exception:
         return tf.function(func, **kwargs)
@@ -45,8 +45,9 @@ def _fast_class(kind: Any) -> Any:
     """Returns the subclass of the class of `tf.function`s that remembers traces."""
 
     class FastFunction(kind):
-        # By the description of the arguments: a function of their tensors that runs the
-        # trace; None until a second call shows that it pays; False without a fast path.
+        # By the description of the arguments: a function that runs the trace on their
+        # tensors; None after the first call, because a fast path is only prepared at
+        # the second; False if there is no fast path for these arguments.
         _fast_paths: dict[Any, Any] | None = None
         # Set once a fast path has failed.
         _is_plain = False
@@ -72,7 +73,7 @@ def _fast_class(kind: Any) -> Any:
                 try:
                     return run(tensors)
                 except TypeError:
-                    # The trace takes other arguments than it did when this was written.
+                    # In the installed release, traces take different arguments.
                     self._is_plain = True
                     return super().__call__(*args, **kwargs)
             result = super().__call__(*args, **kwargs)
@@ -93,10 +94,10 @@ def _fast_class(kind: Any) -> Any:
 def _fast_path(function: Any, args: Any, kwargs: Any) -> Any:
     """Returns a callable that runs the cached trace for arguments like these, or False.
 
-    It takes the arguments' tensors in the order in which they are described.
+    The callable takes the arguments' tensors in the order of `_describe_call`.
     """
     try:
-        # New tensors, all different, to see which of them goes where.
+        # New, distinct tensors show which argument becomes which input of the trace.
         args, kwargs = tf.nest.map_structure(
             lambda leaf: None if leaf is None else tf.identity(leaf), (args, kwargs)
         )
@@ -116,12 +117,12 @@ def _fast_path(function: Any, args: Any, kwargs: Any) -> Any:
 
 
 class _NotPlainError(Exception):
-    """The arguments hold something else than dense tensors, tuples, lists and dicts."""
+    """The arguments contain more than dense tensors, None, tuples, lists and dicts."""
 
 
 @functools.cache
 def _eager_tensor_class() -> type:
-    # Not when the module is imported, since making a tensor starts the runtime.
+    # Not computed at import, because making a tensor starts TensorFlow's runtime.
     return type(tf.constant(0))
 
 
@@ -134,7 +135,10 @@ def _describe_call(args: Any, kwargs: Any, tensors: list[tf.Tensor]) -> Any:
 
 
 def _describe(value: Any, tensors: list[tf.Tensor], tensor_class: type) -> Any:
-    """Returns what `tf.function` would tell apart; adds the leaves to `tensors`."""
+    """Returns a key for the nest `value`, and appends its tensors to `tensors`.
+
+    The keys of two nests differ if `tf.function` could use different traces for them.
+    """
     kind = type(value)
     if kind is tensor_class:
         if value.dtype in _OPAQUE_DTYPES:
@@ -158,5 +162,5 @@ def _describe(value: Any, tensors: list[tf.Tensor], tensor_class: type) -> Any:
 
 
 def _has_fields(kind: type) -> bool:
-    """Whether a class of tuples is one of named tuples."""
+    """Whether a subclass of `tuple` is a named tuple."""
     return hasattr(kind, "_fields")

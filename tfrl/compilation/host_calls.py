@@ -2,13 +2,13 @@
 
 An ordinary graph calls Python by `tf.numpy_function`, which XLA cannot compile. Under
 XLA `host_call` makes a custom call of XLA's foreign function interface (its stable C
-interface, declared in `xla/ffi/api/c_api.h` of TensorFlow's headers), which one handler
-written in Python answers. Such a call takes a few microseconds, a `tf.numpy_function`
-twenty or more.
+interface, declared in `xla/ffi/api/c_api.h` of TensorFlow's headers). A single handler,
+written in Python, answers all of these calls. Such a call takes a few microseconds; a
+`tf.numpy_function` takes twenty or more.
 
-A call must never fail for XLA: when a program fails, XLA frees the variables that it
-was about to update in place, and TensorFlow goes on using their memory. So an exception
-is kept, and raised when the program has ended.
+XLA must never see a call fail: when a program fails, XLA frees the variables that the
+program was about to update in place, and TensorFlow goes on using their memory. So an
+exception is kept, and raised after the program has ended.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ class Channel:
     """Serialises host calls and keeps the first exception one of them raises.
 
     After an exception the calls return their fallback values and call nothing, until
-    `check` has raised the exception. Create it before the graph is built.
+    `check` has raised the exception. Create the channel before the graph is built.
     """
 
     def __init__(self) -> None:
         """Creates the variable that orders the calls."""
         with tf.init_scope(), tf.device("CPU"):
-            # Each call takes it and assigns it, so that XLA keeps their order.
+            # Each call reads and assigns this variable, which keeps the calls in order.
             self.state = tf.Variable(0, dtype=tf.int32, trainable=False, name="calls")
         self.error: BaseException | None = None
         self._is_watched = False
 
     def has_failed(self) -> tf.Tensor:
-        """Returns whether a call has raised, a bool scalar, so that loops can end."""
+        """Returns a bool scalar, whether a call has raised; loops use it to stop."""
         return self.state.read_value() != 0
 
     def fail(self, error: BaseException) -> None:
@@ -82,7 +82,7 @@ class Channel:
 
     @contextlib.contextmanager
     def raising(self) -> Iterator[None]:
-        """Raises the exception of a call inside at the end, instead of printing it."""
+        """Raises an exception of a call when the context ends, without printing it."""
         self.check()
         self._is_watched = True
         try:
@@ -111,9 +111,9 @@ def host_call(
     fallback: HostFunction | None = None,
     name: str | None = None,
 ) -> list[tf.Tensor]:
-    """Calls a Python function in the graph that XLA compiles; see the module.
+    """Calls a Python function from a graph that XLA compiles.
 
-    No gradient flows through it, as with `tf.numpy_function`.
+    No gradient flows through the call, as with `tf.numpy_function`.
 
     Args:
       function: Takes NumPy arrays, one for each input, and returns a sequence of arrays
@@ -121,11 +121,11 @@ def host_call(
         keep them.
       inputs: Tensors of fully defined shapes.
       output_specs: The shape and dtype of each output.
-      channel: Calls that share a channel are made in the order in which they were
-        written, also in loops, branches and functions, and programs that share one run
-        one after another. Other calls are made in any order.
-      fallback: Takes nothing and returns the outputs of a call that raised, and of the
-        calls after it. None returns zeros.
+      channel: Orders the calls. Calls that share a channel are made in program order,
+        also in loops, branches and functions, and programs that share a channel run one
+        after another. Calls of different channels are made in any order.
+      fallback: Takes no arguments and returns the outputs for a call that raised, and
+        for the calls after it. If None, these outputs are zeros.
       name: The operation's name in the graph.
 
     Returns:
@@ -138,8 +138,8 @@ def host_call(
     _register_handler()
     inputs = [tf.stop_gradient(tensor) for tensor in inputs]
     with tf.name_scope(name or "host_call"):
-        # XLA orders calls by their data alone, which it carries from one assignment of
-        # a variable to the next.
+        # XLA orders calls only by data dependencies, and follows these through the
+        # variables. So each call takes and returns the value of the channel's variable.
         operands = [tf.constant(0, tf.int64), *inputs, channel.state.read_value()]
         operand_specs = [_spec(tensor) for tensor in operands]
         output_specs = [*output_specs, _spec(operands[-1])]
@@ -238,7 +238,10 @@ class _CallSite:
 
 
 class _Views:
-    """Makes arrays over buffers of one shape and dtype; XLA uses the same few again."""
+    """Makes arrays over buffers of one shape and dtype.
+
+    It keeps the latest arrays, because XLA uses the same few buffers again and again.
+    """
 
     def __init__(self, spec: tf.TensorSpec) -> None:
         self._shape = tuple(spec.shape)
@@ -257,17 +260,17 @@ class _Views:
         return array
 
 
-# The sites by the numbers that programs pass.
+# The call sites, by the numbers that programs pass to the handler.
 _sites: weakref.WeakValueDictionary[int, _CallSite] = weakref.WeakValueDictionary()
 _numbers = itertools.count()
 _ATTRIBUTE = "_tfrl_call_sites"
 
 
 def _remember(site: _CallSite) -> int:
-    """Returns a number for the site, which lives as long as the graphs being built."""
+    """Returns a number for the site, and keeps the site as long as its graphs live."""
     number = next(_numbers)
     _sites[number] = site
-    # A function traced inside another one may live longer than it, or less long.
+    # Of two nested functions, either may live longer than the other.
     graph = tf.compat.v1.get_default_graph()
     while hasattr(graph, "outer_graph"):
         if not hasattr(graph, _ATTRIBUTE):

@@ -1,13 +1,13 @@
-"""TensorFlow's, Keras' and Gymnasium's private names, all of those that `tfrl` uses.
+"""Looks up the private names of TensorFlow, Keras and Gymnasium that `tfrl` uses.
 
-A private name may be gone in the next release. So each one is looked up where it is
-used, not where it is imported, and by `look_up` alone. Without it
+A private name may be gone in the next release. So each name is looked up when it is
+used, not when a module is imported, and only by `look_up`. If a name is missing,
 
-- code that is only there for speed takes the public, slower way;
-- code that has a public way to nearly the same result takes that;
-- a feature that cannot do without it raises a `MissingNameError`.
+- code that only saves time takes the public, slower way;
+- code that has a public way to nearly the same result takes that way;
+- a feature that needs the name raises a `MissingNameError`.
 
-Training a DQN in a plain loop works without any of them.
+Training a DQN in a plain loop works even if all of these names are missing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Lazily:
 if not TYPE_CHECKING:
     keras, tf = _Lazily("keras"), _Lazily("tensorflow")
 
-# Those that the tests run with, as in pyproject.toml.
+# The releases that the tests run with; pyproject.toml requires the same.
 SUPPORTED = "tensorflow>=2.21,<2.22 and keras>=3.13,<3.16"
 
 # Names that other modules look up or override themselves.
@@ -63,7 +63,7 @@ def explanation(feature: str, name: str, remedy: str) -> str:
     Args:
       feature: The feature that the caller asked for.
       name: The private name.
-      remedy: The way out with the installed releases.
+      remedy: The alternative for users who keep the installed releases.
     """
     return (
         f"{feature}: needs {name}, a private name that TensorFlow {tf.__version__} and "
@@ -89,12 +89,12 @@ def look_up(owner: Any, name: str) -> Any:
 
 
 def change_class(thing: Any, kind: type) -> None:
-    """Makes an object of TensorFlow's an instance of a subclass of its class.
+    """Changes the class of a TensorFlow object to a subclass of its class.
 
     Raises:
-      TypeError: If Python does not allow it.
+      TypeError: If Python does not allow the change.
     """
-    # Past the attribute tracking of tf.Module.
+    # Bypasses the attribute tracking of tf.Module.
     object.__setattr__(thing, "__class__", kind)
 
 
@@ -107,7 +107,7 @@ def _needed(owner: Any, name: str, feature: str, remedy: str) -> Any:
         raise MissingNameError(explanation(feature, path, remedy)) from None
 
 
-# --- Which names there are.
+# --- The list of the names, and whether they are available.
 
 
 def available() -> dict[str, bool]:
@@ -146,7 +146,8 @@ def _atari_preprocessing() -> Any:
     return importlib.import_module("gymnasium.wrappers").AtariPreprocessing
 
 
-# By name: returns an object that has it, or the dotted name of a module.
+# By private name: a function that returns the name's owner, which is an object, or the
+# dotted name of a module.
 NAMES: dict[str, Callable[[], Any]] = {
     "GraphOrParentsInXlaContext": lambda: _CONTROL_FLOW,
     "xla_call_module": lambda: _XLA_OPS,
@@ -180,7 +181,7 @@ NAMES: dict[str, Callable[[], Any]] = {
 
 
 def is_xla_graph(graph: tf.Graph) -> bool:
-    """Whether XLA compiles a graph, or one around it; False if that is not known."""
+    """Whether XLA compiles a graph or a graph around it; False if this is unknown."""
     try:
         look = look_up(_CONTROL_FLOW, "GraphOrParentsInXlaContext")
     except _MISSING:
@@ -189,7 +190,7 @@ def is_xla_graph(graph: tf.Graph) -> bool:
 
 
 def obstacle_to_xla() -> str | None:
-    """Why loops cannot be compiled with the installed releases; None if they can."""
+    """Returns why the installed releases cannot compile loops; None if they can."""
     name = "GraphOrParentsInXlaContext"
     if is_available(name):
         return None
@@ -204,13 +205,13 @@ def check_xla_call_module() -> None:
 
 
 def xla_call_module(*args: Any, **kwargs: Any) -> list[tf.Tensor]:
-    """The operation `XlaCallModule`, which `tf.raw_ops` does not list."""
+    """Calls the operation `XlaCallModule`, which `tf.raw_ops` does not list."""
     check_xla_call_module()
     return look_up(_XLA_OPS, "xla_call_module")(*args, **kwargs)
 
 
 def xla_optimization_barrier(tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-    """The operation `XlaOptimizationBarrier`; nothing where there is none."""
+    """Calls `XlaOptimizationBarrier`, or returns the tensors if it is missing."""
     try:
         barrier = look_up(_XLA_OPS, "xla_optimization_barrier")
     except _MISSING:
@@ -249,12 +250,12 @@ def obstacle_to_substitution(feature: str, remedy: str) -> str | None:
 
 
 def variable_accessed(variable: Any) -> None:
-    """Has the gradient tapes watch the variable's `handle`."""
+    """Makes the gradient tapes watch the variable's `handle`."""
     look_up(_TAPE, "variable_accessed")(variable)
 
 
 def pfor_converters() -> dict[str, Any]:
-    """The converters of `tf.vectorized_map`, by the operation's name."""
+    """Returns the converters of `tf.vectorized_map`, by the operation's name."""
     return look_up(_PFOR, "_pfor_converter_registry")
 
 
@@ -269,14 +270,16 @@ def pfor_wrap(tensor: tf.Tensor, is_stacked: bool) -> Any:
 def find_trace(
     function: Any, args: Any, kwargs: Any
 ) -> tuple[Callable[..., Any], list[tf.Tensor], list[tf.Tensor]] | None:
-    """Returns the trace of a `tf.function` for arguments, so that it can be called.
+    """Finds the trace of a `tf.function` for arguments, and the tensors to pass to it.
 
     Returns:
-      A function of the input tensors and the captured ones, these inputs in its order,
-      and the captured tensors; None if the latter may be others at each call.
+      A tuple `(run, inputs, captured)`: `run(inputs, captured)` runs the trace,
+      `inputs` are the arguments' tensors in the trace's order, and `captured` are the
+      tensors that it captured. None if the captured tensors may change between calls.
 
     Raises:
-      Exception: If the installed release has other names, or they do something else.
+      Exception: If a private name is missing, or does something else, in the installed
+        release.
     """
     trace = function.get_concrete_function(*args, **kwargs)
     if (
@@ -294,7 +297,7 @@ def find_trace(
 
 
 def concrete_functions(function: Any) -> list[Any]:
-    """The traces of a `tf.function`."""
+    """Returns the traces of a `tf.function`."""
     return _needed(
         function,
         "_list_all_concrete_functions",
@@ -325,11 +328,10 @@ def structured_value() -> Any:
 
 
 def checkpoint_as_int32(variable: tf.Variable) -> None:
-    """Has checkpoints hold a uint32 variable's words as int32.
+    """Makes checkpoints hold a uint32 variable's words as int32.
 
-    Checkpoints of replay buffers have held int32 from the start; so they can be
-    restored by this release and by those before it. Where a name is missing, they hold
-    uint32.
+    Earlier releases of `tfrl` saved int32, so every release can restore the replay
+    buffers of every other one. If a private name is missing, checkpoints hold uint32.
     """
     kind: Any = type(variable)
     try:
@@ -376,10 +378,10 @@ def _read_int32(lazy: Any) -> tf.Tensor | None:
 
 
 class TracksMore:
-    """A base of Keras layers whose checkpoints hold more than what Keras tracks."""
+    """A base class for Keras layers that save objects which Keras does not track."""
 
     def also_tracked(self) -> dict[str, Any]:
-        """Returns what checkpoints and SavedModels hold as well, by name."""
+        """Returns the additional objects of checkpoints and SavedModels, by name."""
         raise NotImplementedError
 
     def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> Any:
@@ -408,7 +410,7 @@ def adam_slots(adam: Any, variable: Any) -> tuple[tf.Variable, tf.Variable]:
 
 
 def updates_exactly(optimizer: Any, variables: Iterable[Any]) -> bool:
-    """Whether a Keras optimizer was built for these variables; False if not known."""
+    """Whether a Keras optimizer was built for these variables; False if unknown."""
     try:
         bound = look_up(optimizer, "_trainable_variables")
     except AttributeError:
@@ -432,7 +434,10 @@ def create_v1_slots(optimizer: Any, variables: Sequence[tf.Variable]) -> None:
 def flatten_layers(
     layer: Any, include_self: bool = True, recursive: bool = True
 ) -> list[Any]:
-    """Returns a layer and the layers in it, or only those right below it."""
+    """Returns a layer, if `include_self`, and the layers in it.
+
+    Without `recursive`, the layers inside of inner layers are left out.
+    """
     try:
         flatten = look_up(layer, "_flatten_layers")
     except AttributeError:
@@ -442,7 +447,7 @@ def flatten_layers(
 
 
 def _walk(layer: Any, recursive: bool, seen: set[int]) -> Iterator[Any]:
-    """The layers among a layer's attributes, and in its lists, tuples and dicts."""
+    """Yields the layers in a layer's attributes, and in its lists, tuples and dicts."""
     pending = list(vars(layer).values())
     while pending:
         value = pending.pop(0)
@@ -458,7 +463,7 @@ def _walk(layer: Any, recursive: bool, seen: set[int]) -> Iterator[Any]:
 
 
 def lambda_output_shape(layer: keras.layers.Lambda) -> Any:
-    """The argument of that name; None, with which Keras infers it, if not known."""
+    """Returns the `output_shape` of a Lambda layer; None if unknown, to infer it."""
     try:
         return look_up(layer, "_output_shape")
     except AttributeError:
@@ -469,7 +474,7 @@ def lambda_output_shape(layer: keras.layers.Lambda) -> Any:
 
 
 def frames_skipped(env: Any) -> int | tuple[int, int]:
-    """For how many frames a game of ALE repeats each action; 1 if not known."""
+    """Returns the number of frames per action in a game of ALE; 1 if unknown."""
     try:
         return look_up(env.unwrapped, "_frameskip")
     except AttributeError:

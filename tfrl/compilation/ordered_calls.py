@@ -28,7 +28,7 @@ class OrderedCalls:
         inputs: Sequence[tf.Tensor],
         output_specs: Sequence[tf.TensorSpec],
     ) -> list[tf.Tensor]:
-        """Calls `function`.
+        """Calls `function` and returns its results as tensors.
 
         Args:
           function: Takes the inputs as arrays and returns arrays or numbers, as many as
@@ -37,8 +37,8 @@ class OrderedCalls:
           output_specs: The specs of the results; dimensions may be None.
 
         Returns:
-          The results as tensors. Eagerly, an exception is raised as it is; in a graph,
-          as one of `tf.errors` with its text.
+          The results as tensors. An exception of `function` is raised unchanged in
+          eager code; in a graph, TensorFlow raises a `tf.errors` error with its text.
         """
         if tf.executing_eagerly():
             results = function(*(np.asarray(x) for x in inputs))

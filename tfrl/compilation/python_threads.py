@@ -1,4 +1,4 @@
-"""Calls of Python from TensorFlow's threads that keep their Python state."""
+"""Keeps the Python state of TensorFlow's threads between their calls of Python."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ def keep_thread_state() -> None:
 
     CPython makes a state for a foreign thread that calls into it, and frees it when the
     call returns. Making one takes several times as long as a step of a small
-    environment. This function holds the state once more, so that it stays for the next
-    call. It has no effect on threads that have a state of their own, such as the main
-    thread.
+    environment. This function takes a second reference to the state, so that the state
+    stays for the next call. It does not change threads that have a state of their own,
+    such as the main thread.
     """
     if not hasattr(_kept, "state"):
         # Never released, on purpose. The interpreter lock is released as usual.

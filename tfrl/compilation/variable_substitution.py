@@ -1,10 +1,10 @@
-"""Variables as tensors: a stateful computation turned into a pure function.
+"""Replaces variables by tensors, to make a stateful computation a pure function.
 
 Inside `substituted(variables, tensors)` each variable *is* its tensor: reading returns
 the tensor, assigning replaces it. Code that holds its state in variables (an agent's
-train step, a replay buffer, an environment) becomes a function from the tensors before
-to the tensors after, which `tf.vectorized_map` can run for many copies of the state in
-one call.
+train step, a replay buffer, an environment) becomes a function that takes the state as
+tensors and returns the new state. `tf.vectorized_map` can run this function for many
+copies of the state in one call.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _active: contextvars.ContextVar[Substitution | None] = contextvars.ContextVar(
 
 
 class Substitution:
-    """The tensors that stand for variables now."""
+    """The tensors that currently stand for variables."""
 
     def __init__(
         self, variables: Sequence[tf.Variable], tensors: Sequence[tf.Tensor]
@@ -46,14 +46,14 @@ class Substitution:
         return id(variable) in self._tensors
 
     def get(self, variable: tf.Variable) -> tf.Tensor:
-        """Returns the tensor that stands for the variable now."""
+        """Returns the tensor that currently stands for the variable."""
         return self._tensors[id(variable)]
 
     def set(self, variable: tf.Variable, value: Any) -> tf.Tensor:
         """Makes `value` the variable's tensor, and returns it.
 
         Raises:
-          NotImplementedError: In a graph inside the one of the substitution.
+          NotImplementedError: If called in a graph inside the substitution's graph.
         """
         if tf.compat.v1.get_default_graph() is not self._graph:
             raise NotImplementedError(
@@ -68,12 +68,12 @@ class Substitution:
         return tensor
 
     def tensors(self) -> list[tf.Tensor]:
-        """Returns the tensors now, in the order of the variables."""
+        """Returns the current tensors, in the order of the variables."""
         return [self._tensors[id(variable)] for variable in self._variables]
 
 
 def active() -> Substitution | None:
-    """Returns the substitution that code is being traced in, or None."""
+    """Returns the current substitution, or None outside of `substituted`."""
     return _active.get()
 
 
@@ -84,14 +84,14 @@ def substituted(
     """Lets tensors stand for variables while a graph is built.
 
     Args:
-      variables: `tf.Variable`s, also those behind Keras variables.
+      variables: `tf.Variable`s; for a Keras variable, the `tf.Variable` behind it.
       tensors: A tensor of the same shape and dtype for each variable.
 
     Yields:
       The `Substitution`. At the end, its `tensors()` are the variables' new values.
 
     Raises:
-      RuntimeError: Inside another such scope.
+      RuntimeError: If another substitution is active.
     """
     if active() is not None:
         raise RuntimeError(
@@ -115,14 +115,14 @@ def substituted(
 
 
 def cond(due: tf.Tensor, body: Callable[[], Any]) -> None:
-    """Runs `body`, which assigns to variables, if `due`.
+    """Runs `body`, which assigns to variables, if `due` is true.
 
-    In a substitution the body is always computed, and its assignments are kept where
-    `due` is true.
+    In a substitution the body always runs, and its assignments are discarded if `due`
+    is false.
 
     Args:
       due: A bool scalar.
-      body: Takes no arguments.
+      body: A function without arguments.
     """
     substitution = active()
     if substitution is None:
@@ -181,7 +181,7 @@ class _Substitute:
 
     def scatter_nd_update(self, indices: Any, updates: Any, *_: Any) -> tf.Tensor:
         updates = tf.cast(updates, self.dtype)
-        # A vectorized map takes int32 only.
+        # A vectorized map supports int32 indices only.
         indices = tf.cast(indices, tf.int32)
         return _change(
             self, tf.tensor_scatter_nd_update(_current(self), indices, updates)
@@ -197,7 +197,7 @@ class _Substitute:
 
 
 def _rows(sparse_delta: tf.IndexedSlices) -> tf.Tensor:
-    """Returns the rows that are changed, int32 `[..., 1]`."""
+    """Returns the indices of the changed rows, int32 `[..., 1]`."""
     return tf.cast(sparse_delta.indices, tf.int32)[..., tf.newaxis]
 
 

@@ -1,8 +1,8 @@
-"""Converters of operations that `tf.vectorized_map` lacks for our graphs.
+"""Adds converters of operations to `tf.vectorized_map`.
 
-`tf.vectorized_map` loops over the copies for an operation that it does not know.
-`conversions` teaches it bit casts and the random numbers of `utils.seeds`, and a faster
-way to multiply many small matrices.
+For an operation without a converter, `tf.vectorized_map` loops over the copies.
+`conversions` adds converters for bit casts and for the random numbers of `utils.seeds`,
+and a converter that multiplies many small matrices faster than TensorFlow's own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from tfrl.compilation import internals
 
-_FEW = 8  # Rows, columns or terms of a matrix product.
+_FEW = 8  # The limit for few rows, columns or terms of a matrix product.
 _LOW = 0xFFFFFFFF
 # Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011), Philox4x32-10.
 _ROUNDS = 10
@@ -130,10 +130,11 @@ def _convert_bitcast(pfor_input: Any) -> Any:
 def _convert_matmul(pfor_input: Any) -> Any:
     """Multiplies many small matrices in the way that is fastest under XLA on a CPU.
 
-    A product of few terms is written out, so that XLA fuses it with the operations
-    around it. For others, XLA's batched product is several times slower if a matrix has
-    to be read by columns, and XLA undoes a transposition before the product unless
-    there is a barrier. Products with vectors are not slower.
+    A product with few terms in its sums is written out, so that XLA fuses it with the
+    operations around it. For longer sums, XLA's batched product is several times slower
+    if a matrix has to be read by columns. So the matrix is transposed first, behind a
+    barrier, without which XLA would undo the transposition. Products of such a matrix
+    with vectors are not slower.
     """
     first, second = pfor_input.input(0), pfor_input.input(1)
     if not (first.is_stacked and second.is_stacked):
@@ -152,7 +153,7 @@ def _convert_matmul(pfor_input: Any) -> Any:
 def _products(
     a: tf.Tensor, b: tf.Tensor, transpose_a: bool, transpose_b: bool
 ) -> tf.Tensor:
-    """Returns `tf.matmul` of `[N, ...]` matrices."""
+    """Returns `tf.matmul` of `N` pairs of matrices, both given as `[N, ...]`."""
     if transpose_b:
         b = _transposed(b)
     if transpose_a and a.shape[1] > _FEW and b.shape[2] <= _FEW:

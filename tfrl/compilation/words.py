@@ -1,11 +1,10 @@
-"""Many small tensors as one tensor of 32-bit words.
+"""Packs many small tensors into one tensor of 32-bit words.
 
-A tensor costs more than its bytes: another output of a `tf.numpy_function`, another
-variable to write, another cache miss to read it. So small ones travel side by side as
-words. They carry bits, not values, so nothing is rounded. The words are uint32, for
-which TensorFlow has GPU kernels to gather and scatter (int32 has none). They are
-concatenated and split as float32, the dtype of most leaves, which costs the fewest
-operations.
+Each tensor has a fixed cost: an output of a `tf.numpy_function`, a variable to write, a
+cache miss to read it. So small tensors are stored side by side in one row of words. The
+words hold the bits of the values, so nothing is rounded. Words are uint32, for which
+TensorFlow has GPU kernels to gather and scatter (int32 has none). They are concatenated and
+split as float32, the dtype of most leaves, which takes the fewest operations.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ _LARGEST_PACKED = 4096  # Bytes; copying more costs more than another tensor.
 
 
 class WordLayout:
-    """Says where in a row of words each of several tensors lies.
+    """The position of each of several tensors in a row of words.
 
-    Numbers that are not large are packed. The others (large tensors, text, complex
+    Small tensors of numbers are packed. Other tensors (large ones, text, complex
     numbers) are stored as they are.
     """
 
@@ -40,9 +39,9 @@ class WordLayout:
 
         Args:
           specs: The shape and dtype of each tensor; shapes are fully defined.
-          pads: Whether tensors of 1 or 2 bytes an element are packed, too, each of them
-            filled up with zeros to whole words.
-          fewest: The number of packable tensors below which none is packed.
+          pads: Whether to pack tensors of 1 or 2 bytes per element, too. Each of them
+            is padded with zeros to whole words.
+          fewest: The smallest number of packable tensors for which any is packed.
         """
         leaves = [_Leaf(spec, pads) for spec in specs]
         packs = sum(leaf.is_packable for leaf in leaves) >= fewest
@@ -108,7 +107,7 @@ class WordLayout:
         """
         values: dict[int, tf.Tensor] = dict(zip(self._separate, stored, strict=False))
         if self._packed:
-            # TensorFlow splits float32 on a GPU, but not uint32.
+            # On a GPU, TensorFlow can split float32, but not uint32.
             words = tf.bitcast(stored[-1], tf.float32)
             parts = tf.split(words, self._words, axis=-1)
             for i, words in zip(self._packed, parts, strict=True):
@@ -117,7 +116,7 @@ class WordLayout:
 
 
 class _Leaf:
-    """How one tensor is laid out."""
+    """Converts one tensor to words and back."""
 
     def __init__(self, spec: tf.TensorSpec, pads: bool) -> None:
         self.spec = spec
@@ -133,7 +132,7 @@ class _Leaf:
         )
         self.words = -(-num_bytes // _WORD_BYTES)
         self.padding = b"\0" * (-num_bytes % _WORD_BYTES)
-        # A bool has no bits of its own to TensorFlow.
+        # TensorFlow cannot cast the bits of a bool.
         self._carrier = tf.uint8 if dtype.is_bool else dtype
 
     def to_words(self, value: tf.Tensor) -> tf.Tensor:
@@ -151,7 +150,7 @@ class _Leaf:
         return _reshape_inner(value, outer_rank, [self.words])
 
     def from_words(self, words: tf.Tensor) -> tf.Tensor:
-        """Returns a value `[..., *shape]` for words `[..., words]`, as float32."""
+        """Returns a value `[..., *shape]` from words `[..., words]` cast to float32."""
         outer_rank = words.shape.rank - 1
         per_element = self._carrier.size // _WORD_BYTES
         if per_element > 1:
@@ -169,7 +168,7 @@ class _Leaf:
 
 
 def _reshape_inner(tensor: tf.Tensor, outer_rank: int, shape: Any) -> tf.Tensor:
-    """Gives the dimensions of `tensor` after the first `outer_rank` another shape."""
+    """Reshapes the dimensions of `tensor` after the first `outer_rank`."""
     shape = list(shape)
     outer, inner = tensor.shape[:outer_rank], tensor.shape[outer_rank:]
     if inner == shape:

@@ -146,7 +146,7 @@ def register(target: str, answer: Callable[[list[int], list[int]], None]) -> Any
     """Registers a Python function as the handler of custom calls of `target`.
 
     Args:
-      target: The name by which the calls refer to it.
+      target: The name by which the calls refer to the handler.
       answer: Takes the addresses of the input and of the output buffers. An exception
         makes the program fail, which corrupts the variables it updates.
 

@@ -3,8 +3,8 @@
 Each tensor has a fixed cost: an output of a `tf.numpy_function`, a variable to write, a
 cache miss to read it. So small tensors are stored side by side in one row of words. The
 words hold the bits of the values, so nothing is rounded. Words are uint32, for which
-TensorFlow has GPU kernels to gather and scatter (int32 has none). They are concatenated and
-split as float32, the dtype of most leaves, which takes the fewest operations.
+TensorFlow has GPU kernels to gather and scatter (int32 has none). They are concatenated
+and split as float32, the dtype of most leaves, which takes the fewest operations.
 """
 
 from __future__ import annotations

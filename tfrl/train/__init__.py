@@ -1,4 +1,4 @@
-"""Training: the fused loops, and the runs that evaluate, save, resume and plot them.
+"""Training loops, and runs that evaluate, save, resume and plot them.
 
 >>> import keras
 >>> from tfrl import agents, environments, networks, replay_buffers, train

@@ -14,7 +14,7 @@ from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.train import loop
 from tfrl.trajectories import episodes, trajectory
 
-# Up to this many frames, a compiled loop trains at a single length.
+# A compiled loop whose buffer is shorter than this always trains at one length.
 _SHORT = 256
 
 
@@ -23,14 +23,14 @@ class EpisodicLoop(loop.Loop):
 
     Every iteration resets the environment, collects `collect_episodes_per_iteration`
     episodes with the current policy, does one update with all of them, `[B, T, ...]`,
-    and clears the buffer. Each member of a batched environment gives the same number of
-    episodes, its first ones, because taking those that end first would favour short
-    ones.
+    and clears the buffer. Each member of a batched environment contributes its first
+    episodes, the same number as every other member. Training on whichever episodes end
+    first would favour short episodes.
 
-    The buffer holds the experience of one iteration and nothing else, so all of it is
-    gathered from the buffer's variables. A compiled loop pads it with zeros to a
-    quarter of the buffer's `max_length`, or to all of it if the longest member needs
-    that; so choose `max_length` no larger than necessary.
+    The buffer only holds the experience of one iteration, and the loop trains on all of
+    this experience. A compiled loop pads the experience with zeros to a quarter of the
+    buffer's `max_length`, or to the whole `max_length` if the longest member needs
+    more. So choose `max_length` no larger than necessary.
     """
 
     _collects_into_buffer = True
@@ -52,11 +52,12 @@ class EpisodicLoop(loop.Loop):
           environment: See `Loop`.
           agent: See `Loop`.
           replay_buffer: Any `ReplayBuffer` with `gather_all`, such as a
-            `TFUniformReplayBuffer` whose `max_length` holds the longest episodes of one
+            `TFUniformReplayBuffer` whose `max_length` is enough for the episodes of one
             member in an iteration, or a `ReverbReplayBuffer` of a queue with observers
-            of episodes.
+            that add episodes.
           observers: See `Loop`.
-          collect_episodes_per_iteration: A multiple of the environment's batch size.
+          collect_episodes_per_iteration: The number of episodes in an iteration, a
+            multiple of the environment's batch size.
           seed: See `Loop`.
           jit_compile: See `Loop`.
 
@@ -76,7 +77,7 @@ class EpisodicLoop(loop.Loop):
                 "member gives the same number of episodes."
             )
         self._episodes_per_member = num_episodes // batch_size
-        # A queue, for one, has no limit.
+        # Some buffers, such as a queue, have no limit.
         self._max_length = replay_buffer.max_length or tf.int64.max
         # Whether an iteration of a compiled call overflowed the buffer.
         with tf.device(self._placement.collecting_device):
@@ -108,9 +109,9 @@ class EpisodicLoop(loop.Loop):
     def _collect(self) -> tuple[Any, Any, tf.Tensor]:
         """Collects new episodes until every member has finished its number of them.
 
-        Returns the time step and policy state reached, and whether every member has
-        finished: False if the buffer became full first, or if an earlier iteration of a
-        compiled call failed.
+        Returns the last time step, the last policy state, and whether every member has
+        finished. This is False if the buffer became full first, or if an earlier
+        iteration of a compiled call failed.
         """
         policy = self._agent.collect_policy
         batch_size = self._environment.batch_size
@@ -150,11 +151,12 @@ class EpisodicLoop(loop.Loop):
         return self._agent.train(shares).loss
 
     def _train_at_fixed_length(self, is_complete: tf.Tensor) -> tf.Tensor:
-        """Updates the agent in a compiled program, whose shapes cannot depend on data.
+        """Updates the agent with frames that are padded to one of two fixed lengths.
 
-        The added frames are padded with zeros to a fixed length: the buffer's
-        `max_length`, or a quarter of it, which is a second program to compile but four
-        times faster. Does nothing unless `is_complete`.
+        A compiled program needs fixed shapes. So the frames are padded with zeros to
+        the buffer's `max_length`, or to a quarter of it if they fit. The quarter needs
+        a second compiled program, but trains four times faster. Does nothing unless
+        `is_complete`.
         """
         max_length = self._max_length
         lengths = sorted({-(-max_length // 4), max_length})

@@ -10,7 +10,7 @@ import pathlib
 def plot_learning_curve(
     metrics_csv: str | os.PathLike, output: str | os.PathLike, title: str = ""
 ) -> None:
-    """Draws `metrics.csv` as a PNG, or in the format of `output`'s suffix.
+    """Draws the learning curve in `metrics.csv`; the suffix of `output` is its format.
 
     Plots the columns `evaluation_return` (with a band of one standard deviation,
     `evaluation_return_std`) and `average_return` over `environment_steps`. Leaves out
@@ -51,7 +51,7 @@ def plot_learning_curve(
 
 
 def _columns(rows: list[dict[str, str]], *names: str) -> list[list[float]]:
-    """Returns the named columns, of the rows in which no value is empty or NaN."""
+    """Returns the named columns, without rows in which a value is empty or NaN."""
     values = [[float(row.get(name) or "nan") for name in names] for row in rows]
     complete = [row for row in values if all(value == value for value in row)]
     return [list(column) for column in zip(*complete, strict=True)] or [

@@ -1,4 +1,4 @@
-"""The base class of training loops: their state, their call and their checkpoints.
+"""The base class of training loops, with their state and their checkpoints.
 
 A loop runs whole iterations (collect, add, sample, train) inside one `tf.function`
 call. Between calls it is a plain object whose state a checkpoint saves: the agent, the
@@ -27,13 +27,13 @@ from tfrl.utils import seeds
 
 
 class IterationInfo(NamedTuple):
-    """The counters after one call of a loop, and the call's mean loss.
+    """The counters after a call of `Loop.run`, and the call's mean loss.
 
     Attributes:
-      iteration: Iterations done in all.
-      train_steps: Updates of the agent in all.
-      environment_steps: Steps of all environments in all.
-      episodes: Episodes finished in all.
+      iteration: The total number of iterations.
+      train_steps: The total number of the agent's updates.
+      environment_steps: The total number of steps, summed over all environments.
+      episodes: The total number of finished episodes.
       average_return: Mean return of the last 10 finished episodes.
       loss: Mean loss of the call's updates.
     """
@@ -49,8 +49,8 @@ class IterationInfo(NamedTuple):
 class Loop(tf.Module, abc.ABC):
     """Base class of the training loops; a subclass implements `iterate`.
 
-    A subclass whose iterations apply everything through `self._transform` may set
-    `supports_sweep`.
+    A subclass may set `supports_sweep` if its iterations apply all of their functions
+    by `self._transform`.
     """
 
     # Whether `sweep` can run many copies of such a loop in one program.
@@ -76,22 +76,22 @@ class Loop(tf.Module, abc.ABC):
             and the environment's batch size; None for a loop that keeps no experience.
           observers: Callables that take each batched `Trajectory` `[B, ...]`, such as
             metrics. They run inside the compiled call.
-          seed: Seed of all random numbers of the loop. The random numbers of step n are
-            a function of the seed and n alone, so they do not depend on how the
-            iterations are divided into calls. None draws a seed.
-          jit_compile: Whether XLA compiles the whole call into one program: several
-            times faster for small networks, once it is compiled, which takes a few
-            seconds. The results are those of the plain graph to float32's accuracy.
-            Checks inside the call are compiled away; the loop checks after the call
-            that the losses are finite. The program calls a Python environment on the
-            CPU. "auto" compiles unless the loop cannot be compiled: it has a Python
-            environment and a build of TensorFlow whose compiled programs cannot call
-            Python, its replay buffer is in a server, or its parts are on devices that
-            one program cannot reach.
+          seed: Seed of all random numbers of the loop. The random numbers of step n
+            only depend on the seed and n, not on how the iterations are divided into
+            calls. None draws a seed.
+          jit_compile: Whether XLA compiles the whole call into one program. Compiling
+            takes a few seconds; small networks are then several times faster. The
+            results agree with those of the plain graph to float32's accuracy. XLA
+            removes the checks inside the call, so the loop checks after the call that
+            the losses are finite. The program calls a Python environment on the CPU.
+            "auto" compiles every loop that can be compiled. A loop cannot be compiled
+            if its replay buffer is in a server, if its parts are on devices that one
+            program cannot reach, or if its environment is in Python and compiled
+            programs of this build of TensorFlow cannot call Python.
 
         Raises:
-          ValueError: Specs or batch sizes that do not match; `jit_compile=True` where
-            "auto" would not compile.
+          ValueError: Specs or batch sizes do not match, or `jit_compile` is True and
+            the loop cannot be compiled.
         """
         super().__init__()
         loop_checks.check_specs(environment, agent, replay_buffer)
@@ -149,7 +149,7 @@ class Loop(tf.Module, abc.ABC):
 
     @property
     def environment(self) -> tf_environment.TFEnvironment:
-        """The environment that experience comes from."""
+        """The environment in which the loop collects experience."""
         return self._environment
 
     @property
@@ -159,7 +159,7 @@ class Loop(tf.Module, abc.ABC):
 
     @property
     def iteration(self) -> int:
-        """Iterations done in all."""
+        """The total number of iterations so far."""
         return int(self._iteration)
 
     def checkpoint_items(self, include_replay_buffer: bool = True) -> dict[str, Any]:
@@ -188,11 +188,11 @@ class Loop(tf.Module, abc.ABC):
         """Does `num_iterations` iterations in one compiled call.
 
         Raises:
-          Exception: The exception that the environment raised. The iterations before it
-            keep their effect, and the loop can be run again; it begins a new episode.
+          Exception: The exception that the environment raised. Earlier iterations keep
+            their effect. The loop can be run again, and then begins a new episode.
           tf.errors.InvalidArgumentError: A check inside the call failed, for instance
-            the loss was not finite. In a compiled loop the agent's weights are then not
-            finite either; restore a checkpoint.
+            the loss was not finite. In a compiled loop the agent's weights may then not
+            be finite either; restore a checkpoint.
         """
         device = tf.device(self._placement.collecting_device)
         with _short_assertions(), self._environment.reraise(), device:
@@ -219,7 +219,7 @@ class Loop(tf.Module, abc.ABC):
         )
 
     def trace_count(self) -> int:
-        """Returns how often the call was traced; 1 after the first call."""
+        """Returns how often `run` has traced its graph; 1 after the first call."""
         return self._call.experimental_get_tracing_count()
 
     def environment_steps(self) -> tf.Tensor:
@@ -228,7 +228,7 @@ class Loop(tf.Module, abc.ABC):
 
     @contextlib.contextmanager
     def transformed_by(self, transform: run_transform.RunTransform) -> Iterator[None]:
-        """Within, `transform` applies the parts of an iteration; for sweeps."""
+        """Applies the parts of an iteration by `transform` in this context."""
         plain, self._transform = self._transform, transform
         try:
             yield
@@ -247,7 +247,7 @@ class Loop(tf.Module, abc.ABC):
         )
 
     def _start(self) -> None:
-        """Prepares the first call, or the first after a restore."""
+        """Resets the environment if the loop has no position to continue from."""
         if self._position.is_set:
             return
         self._position.set(
@@ -256,7 +256,12 @@ class Loop(tf.Module, abc.ABC):
         )
 
     def _check_call(self, loss: float, num_iterations: int) -> None:
-        """Raises the errors that a compiled call cannot; `loss` is its mean loss."""
+        """Raises the errors that a compiled call cannot raise itself.
+
+        Args:
+          loss: The call's mean loss.
+          num_iterations: The number of iterations in the call.
+        """
         if not math.isfinite(loss):
             raise tf.errors.InvalidArgumentError(
                 None,
@@ -271,7 +276,7 @@ class Loop(tf.Module, abc.ABC):
     def _iterations(
         self, time_step: Any, policy_state: Any, num_iterations: tf.Tensor
     ) -> tuple[Any, Any, tf.Tensor]:
-        """Does the iterations; returns time step, policy state and the mean loss."""
+        """Does the iterations; returns the time step, policy state and mean loss."""
 
         def body(
             i: tf.Tensor, time_step: Any, policy_state: Any, loss_sum: tf.Tensor
@@ -295,7 +300,12 @@ class Loop(tf.Module, abc.ABC):
     def iterate(self, time_step: Any, policy_state: Any) -> tuple[Any, Any, tf.Tensor]:
         """Does one iteration in a graph.
 
-        Takes and returns a time step and a policy state, and returns the loss.
+        Args:
+          time_step: The current time step.
+          policy_state: The current state of the collecting policy.
+
+        Returns:
+          The time step and policy state to continue from, and the loss.
         """
 
     def _take_step(
@@ -312,7 +322,7 @@ class Loop(tf.Module, abc.ABC):
     def _add(self, frame: trajectory.Trajectory) -> tf.Tensor:
         """Adds `frame` to the buffer; returns an int64 scalar that depends on it.
 
-        The scalar is the result of `add_batch` if that is one.
+        If `add_batch` returns an int64 scalar, that is the result.
         """
         done = self._replay_buffer.add_batch(frame)
         if tf.is_tensor(done) and (done.shape.rank, done.dtype) == (0, tf.int64):
@@ -322,7 +332,7 @@ class Loop(tf.Module, abc.ABC):
             return tf.identity(tf.cast(self._replay_buffer.num_frames(), tf.int64))
 
     def _step_seed(self) -> tf.Tensor:
-        """The stateless seed of the current step, int64 `[2]`; advances the step."""
+        """Counts a step, and returns its stateless seed, int64 `[2]`."""
         step = self._step.assign_add(1, read_value=True)
         return tf.stack([self._seed.read_value(), tf.cast(step, tf.int64)])
 

@@ -104,7 +104,7 @@ def _obstacle_to_python(placed: placement.Placement) -> str | None:
 
 
 def _first_difference(given: Any, expected: Any) -> str | None:
-    """Describes where two nests of specs first differ; None if they do not."""
+    """Describes the first difference of two nests of specs; None if they agree."""
     try:
         nest_utils.assert_same_structure(given, expected)
     except (TypeError, ValueError) as error:
@@ -126,7 +126,11 @@ def _first_difference(given: Any, expected: Any) -> str | None:
 def is_from_dataset(
     sampling: str | None, jit_compile: bool, replay_device: str
 ) -> bool:
-    """Whether batches come from `as_dataset`; raises if that cannot be."""
+    """Whether batches come from `as_dataset`.
+
+    Raises:
+      ValueError: `sampling` is unknown, or does not work in this loop.
+    """
     on_host = replay_device == placement.host()
     if sampling is None:
         return on_host and not jit_compile
@@ -150,7 +154,11 @@ def is_from_dataset(
 
 
 def check_sequence_length(length: int | None, agent: tf_agent.TFAgent) -> int:
-    """Returns the number of frames of an example; raises if it does not suit."""
+    """Returns the number of frames in an example.
+
+    Raises:
+      ValueError: The agent cannot learn from sequences of this length.
+    """
     wanted = agent.train_sequence_length
     if length is None and wanted is not None:
         return wanted

@@ -21,16 +21,18 @@ from tfrl.utils import variables
 class OffPolicyLoop(loop.Loop):
     """Collects steps and trains on replayed batches, repeatedly, in one call.
 
-    An iteration is `collect_steps_per_iteration` steps of the batched environment, each
-    added to the buffer, then `train_steps_per_iteration` updates.
+    An iteration takes `collect_steps_per_iteration` steps of the batched environment
+    and adds each of them to the buffer. Then it does `train_steps_per_iteration`
+    updates.
 
-    All batches of an iteration are drawn from a uniform buffer together, after the
-    iteration's last step was added. Nothing changes the buffer between them, so this is
-    the same algorithm as drawing them one by one. From a prioritized buffer they are
-    drawn one by one, since each update changes the priorities for the next. The agent
-    then trains with the sample's importance weights, and the sample's new priorities
-    are the absolute TD errors, or the losses if the agent returns no TD errors; of
-    errors `[B, T]`, the largest over time.
+    From a uniform buffer, all batches of an iteration are drawn together, after the
+    iteration's last step was added. The buffer does not change between the updates, so
+    drawing the batches one by one would be the same algorithm.
+
+    From a prioritized buffer, the batches are drawn one by one, because each update
+    changes the priorities. The agent trains with the importance weights of the sample.
+    The new priorities are the absolute TD errors, or the losses if the agent returns no
+    TD errors. Of errors `[B, T]`, the largest over time is used.
     """
 
     supports_sweep = True
@@ -56,35 +58,37 @@ class OffPolicyLoop(loop.Loop):
 
         Args:
           environment: See `Loop`.
-          agent: See `Loop`. For a prioritized buffer, one whose `train` takes weights
-            for the examples and gives `td_error` or `td_loss` in `LossInfo.extra`.
+          agent: See `Loop`. With a prioritized buffer, the agent's `train` must accept
+            weights of examples and return `td_error` or `td_loss` in `LossInfo.extra`.
           replay_buffer: Any `ReplayBuffer`, such as a `TFUniformReplayBuffer` or a
-            `TFPrioritizedReplayBuffer`; a `ReverbReplayBuffer` needs observers and
-            items as long as an example, and its contents count in items.
+            `TFPrioritizedReplayBuffer`. A `ReverbReplayBuffer` needs observers, and
+            items as long as an example; its size is counted in items.
           observers: See `Loop`.
-          collect_steps_per_iteration: Steps of the batched environment; each is
-            `environment.batch_size` environment steps.
-          train_steps_per_iteration: Updates of the agent.
-          initial_collect_steps: Environment steps collected before the first iteration,
-            if the buffer is empty then.
-          initial_collect_policy: The policy of those steps; uniformly random if None.
-          sample_batch_size: Examples in an update.
+          collect_steps_per_iteration: The number of steps of the batched environment in
+            an iteration; each of them counts as `environment.batch_size` environment
+            steps.
+          train_steps_per_iteration: The number of updates in an iteration.
+          initial_collect_steps: The number of environment steps to collect before the
+            first iteration, if the buffer is empty then.
+          initial_collect_policy: The policy for the initial steps; uniformly random if
+            None.
+          sample_batch_size: The number of examples in an update.
           sampling: "dataset" takes the batches from the buffer's `as_dataset` pipeline;
             "variables" gathers them from the buffer's variables in the loop itself,
-            which draws from the same distribution and is faster. None chooses
+            which is faster; the distribution of the examples is the same. None chooses
             "variables" if the loop is compiled or its buffer is not on the CPU, else
             "dataset".
-          sequence_length: Frames of an example, for an agent that learns from sequences
-            of any length, such as one with a recurrent network; None takes the agent's
-            `train_sequence_length`.
+          sequence_length: The number of frames in an example, for an agent that learns
+            from sequences of any length, such as an agent with a recurrent network.
+            None takes the agent's `train_sequence_length`.
           seed: See `Loop`.
           jit_compile: See `Loop`.
 
         Raises:
-          ValueError: A number that is not positive, an unknown `sampling` or one that
-            cannot be compiled, a buffer or an initial collection too small for one
-            sample, or specs that do not match. From `run`: a buffer with contents too
-            short for one sample.
+          ValueError: A number is not positive, `sampling` is unknown or cannot be
+            compiled, the buffer or the initial collection is too small for one sample,
+            or specs do not match. `run` raises it if the buffer is not empty, but holds
+            too few frames for one sample.
         """
         super().__init__(
             environment, agent, replay_buffer, observers, seed, jit_compile
@@ -140,7 +144,7 @@ class OffPolicyLoop(loop.Loop):
     def begin(self) -> tuple[Any, Any]:
         """Resets the environment and takes the initial steps, in a graph.
 
-        Returns the time step and policy state reached.
+        Returns the last time step and the initial state of the collecting policy.
         """
         return self._collect_initially(self._transform.apply(self._environment.reset))
 
@@ -180,7 +184,7 @@ class OffPolicyLoop(loop.Loop):
         )
 
     def iterate(self, time_step: Any, policy_state: Any) -> tuple[Any, Any, tf.Tensor]:
-        """Collects an iteration's steps, adds them and does its updates."""
+        """Collects steps, adds them to the buffer and updates the agent."""
         if self._placement.is_split:
             time_step, policy_state, frames = self._collect_on_host(
                 time_step, policy_state
@@ -198,9 +202,9 @@ class OffPolicyLoop(loop.Loop):
         policy_state: Any,
         num_steps: int,
     ) -> tuple[Any, Any, tf.Tensor]:
-        """Takes `num_steps` steps of the batched environment and adds them.
+        """Takes `num_steps` steps of the environment and adds them to the buffer.
 
-        Returns the time step and policy state reached, and a tensor that depends on
+        Returns the last time step, the last policy state, and a tensor that depends on
         the last addition to the buffer.
         """
 
@@ -217,7 +221,7 @@ class OffPolicyLoop(loop.Loop):
     def _collect_frames(self, time_step: Any, policy_state: Any) -> tuple[Any, ...]:
         """Takes an iteration's steps without adding them to the buffer.
 
-        Returns the time step and policy state reached, and frames `[steps, B, ...]`.
+        Returns the last time step and policy state, and the frames `[steps, B, ...]`.
         """
         steps, spec = self._collect_steps, self._replay_buffer.data_spec
         batch_size = self._environment.batch_size
@@ -301,7 +305,10 @@ class OffPolicyLoop(loop.Loop):
     def _prioritized_update(
         self, i: tf.Tensor, loss_sum: tf.Tensor, done: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Draws a batch after `done`, trains, and updates its priorities."""
+        """Draws a batch, trains with it and updates its priorities.
+
+        The batch is drawn after `done` has been computed.
+        """
         del i
         experience, info = self._sample(done)
         loss_info = self._agent.train(experience, weights=info.weights)
@@ -321,13 +328,17 @@ class OffPolicyLoop(loop.Loop):
                     self._drawn_at_once, self._num_steps
                 )
         # The pipeline reads the buffer's variables where TensorFlow's automatic control
-        # dependencies do not see it, so the order is given explicitly.
+        # dependencies do not see the reads, so the order is given explicitly.
         with tf.control_dependencies([done]), self._at_replay_buffer():
             return fast_dataset.next_in_graph(self._iterator)
 
 
 def _priorities(loss_info: tf_agent.LossInfo, agent: tf_agent.TFAgent) -> tf.Tensor:
-    """Returns each example's absolute TD error, or else its absolute loss, `[B]`."""
+    """Returns the absolute TD errors of the examples, or their absolute losses, `[B]`.
+
+    Raises:
+      ValueError: The agent returns neither.
+    """
     for name in ("td_error", "td_loss"):
         errors: Any = getattr(loss_info.extra, name, None)
         if tf.is_tensor(errors) and errors.shape.rank:

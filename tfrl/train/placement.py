@@ -51,7 +51,7 @@ def device_of(values: Iterable[Any]) -> str:
     """Returns the short name ("/device:GPU:0") of the first variable's device.
 
     Args:
-      values: `tf.Variable`s or Keras variables; without any, the host is returned.
+      values: `tf.Variable`s or Keras variables; if empty, the host is returned.
     """
     for variable in variables.as_tf_variables(list(values)):
         spec = tf.DeviceSpec.from_string(variable.device)
@@ -112,7 +112,7 @@ class Placement:
         weights: Callable[[], Iterable[Any]],
         jit_compile: bool,
     ) -> Callable[..., Any]:
-        """Returns `function`, wrapped as a program of the host if the loop is split.
+        """Returns `function`, wrapped to run on the host if the loop is split.
 
         Args:
           function: Takes and returns nests of tensors.
@@ -138,10 +138,10 @@ class Placement:
 
 
 class HostProgram:
-    """A function that runs on the host and uses copies of weights of another device.
+    """A function that runs on the host with copies of another device's weights.
 
     It must be called in a graph. The first call finds the weights that the function
-    reads; each call copies those to the host.
+    reads; each call copies these weights to the host.
     """
 
     def __init__(
@@ -171,8 +171,8 @@ class HostProgram:
         """Returns `function(*inputs)`, computed on the host.
 
         Raises:
-          ValueError: The program is compiled and uses a variable on another device
-            that is not one of the weights.
+          ValueError: The program is compiled, and uses a variable that is on another
+            device and does not belong to the weights.
         """
         if self._copied is None:
             self._copied = self._find_weights(inputs)

@@ -1,4 +1,4 @@
-"""The position of a loop between calls, as a part of its checkpoints."""
+"""The time step and policy state at which a loop continues, for its checkpoints."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from tfrl.environments import tf_environment
 class Position(tf.train.experimental.PythonState):
     """The current time step and policy state, saved with the environment's state.
 
-    A checkpoint holds them as bytes; None if the environment cannot save its state.
+    A checkpoint holds all three as bytes. If the environment cannot save its state, the
+    checkpoint holds None instead.
     """
 
     def __init__(self, environment: tf_environment.TFEnvironment) -> None:
         """Starts without a position.
 
         Args:
-          environment: The environment whose state is saved, too.
+          environment: The environment whose state is saved with the position.
         """
         self._environment = environment
         self._time_step: Any = None
@@ -32,7 +33,7 @@ class Position(tf.train.experimental.PythonState):
         return self._time_step is not None
 
     def get(self) -> tuple[Any, Any]:
-        """Returns the time step and the policy state, or None twice."""
+        """Returns the time step and the policy state; both None without a position."""
         return self._time_step, self._policy_state
 
     def set(self, time_step: Any, policy_state: Any) -> None:
@@ -61,7 +62,7 @@ class Position(tf.train.experimental.PythonState):
         return pickle.dumps((position, environment_state))
 
     def deserialize(self, string_value: bytes) -> None:
-        """Restores what `serialize` returned."""
+        """Restores the position and the environment from bytes of `serialize`."""
         state = pickle.loads(string_value)
         if state is None:
             self.set(None, None)

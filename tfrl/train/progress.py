@@ -25,7 +25,7 @@ class Progress:
         stream: TextIO | None = None,
         seconds_between_lines: float = 10.0,
     ) -> None:
-        """Starts the bar, or the timer of the lines.
+        """Shows the bar on a terminal; elsewhere, starts the period of the lines.
 
         Args:
           first_iteration: The iteration at which the run starts or resumes.
@@ -70,7 +70,7 @@ class Progress:
             )
 
     def evaluated(self, mean: float, best: float) -> None:
-        """Records an evaluation, which the next update shows."""
+        """Records the returns of an evaluation; the next update shows them."""
         self._evaluation = f", evaluation {mean:.1f} (best {best:.1f})"
 
     def note(self, text: str) -> None:

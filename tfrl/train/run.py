@@ -33,12 +33,13 @@ class RunResult:
     """The outcome of a run.
 
     Attributes:
-      iteration: Iterations done in all.
+      iteration: The total number of iterations.
       finished: False if the run was interrupted.
-      resumed_at: The iteration it resumed from, or None for a fresh start.
-      best_return: The best mean return of an evaluation, or None without one.
-      last_return: The mean return of this session's last evaluation, or None.
-      iterations_per_second: Speed of this session's training, without evaluations.
+      resumed_at: The iteration at which the run resumed, or None for a fresh start.
+      best_return: The best mean return of an evaluation; None without evaluations.
+      last_return: The mean return of the last evaluation in this call of `run`, or
+        None.
+      iterations_per_second: Speed of training in this call, without the evaluations.
     """
 
     iteration: int
@@ -78,9 +79,10 @@ class Run:
           loop: The loop to run.
           directory: The directory of the outputs.
           num_iterations: The iteration at which training ends.
-          evaluate: Evaluates the agent's policy; called with the iteration. The policy
-            with the best mean return is saved in `policy/`; without `evaluate`, the
-            last policy is. The last policy is always saved in `final_policy/`.
+          evaluate: A function that evaluates the agent's policy; it is called with the
+            iteration. The policy with the best mean return is saved in `policy/`;
+            without `evaluate`, the last policy is saved there. The last policy is
+            always saved in `final_policy/`.
           eval_interval: Iterations between evaluations; the policy is also evaluated
             before the first iteration and after the last.
           log_interval: Iterations between rows of metrics.csv.
@@ -89,15 +91,16 @@ class Run:
           checkpoint_replay_buffer: Whether checkpoints include the replay buffer; None
             includes it up to 1 GB. Without it, a resumed run collects initial
             experience again.
-          video_environment: An unbatched environment to film the saved policy in.
+          video_environment: An environment of batch size 1 for the video of the saved
+            policy; None records no video.
           title: The title of the learning curve.
-          loggers: `tfrl.loggers.Logger`s that also receive each row of metrics.csv,
-            without the values that were not measured, such as
-            `[loggers.TerminalLogger()]`. The run always writes metrics.csv and
-            TensorBoard's files. It closes the loggers when it ends or fails.
+          loggers: Further `tfrl.loggers.Logger`s, such as
+            `[loggers.TerminalLogger()]`. Each receives the rows of metrics.csv, without
+            values that were not measured. The run always writes metrics.csv and
+            TensorBoard's files, too. It closes the loggers when it ends or fails.
 
         Raises:
-          ValueError: An interval or number that is not positive.
+          ValueError: An interval or number is not positive.
           TypeError: One of `loggers` has no `write` and `close`.
         """
         for name, value in (
@@ -300,12 +303,12 @@ class Run:
 
 
 def _rounded(value: float) -> float:
-    """Rounds to six digits, which hide the order in which a mean was summed."""
+    """Rounds to six digits, so that the order of a mean's summation does not show."""
     return float(f"{value:.6g}")
 
 
 class _Mean:
-    """A weighted mean that is reset each time it is taken; None without values."""
+    """A weighted mean. `take` resets it, and returns None if there are no values."""
 
     def __init__(self) -> None:
         self._sum = self._weight = 0.0
@@ -321,7 +324,7 @@ class _Mean:
 
 
 class _Speed:
-    """Chooses how many iterations fill a call of about `_SECONDS_PER_CALL`."""
+    """Chooses the number of iterations for a call of about `_SECONDS_PER_CALL`."""
 
     def __init__(self) -> None:
         self._per_second: float | None = None
@@ -366,7 +369,10 @@ def _bytes_of(replay_buffer: Any) -> int:
 
 
 def _replace_directory(new: pathlib.Path, target: pathlib.Path) -> None:
-    """Replaces `target` by `new`; `_recover_directory` repairs an interrupted call."""
+    """Replaces the directory `target` by the directory `new`.
+
+    If the replacement was interrupted, `_recover_directory` restores `target`.
+    """
     old = target.with_name(target.name + ".old")
     shutil.rmtree(old, ignore_errors=True)
     if target.exists():

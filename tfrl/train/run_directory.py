@@ -1,4 +1,4 @@
-"""The folder of a run: the paths of its outputs, and the check of its configuration."""
+"""The folder of a run, with the paths of its outputs and its configuration."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ class RunDirectoryError(ValueError):
 class RunDirectory:
     """Paths of a run's outputs, all under `logdir`.
 
-    The folder is created with the run's configuration in `config.json`. If the folder
-    already has one, its run is resumed, provided that the configuration is the same.
+    The constructor creates the folder and writes the run's configuration to
+    `config.json`. If the folder already has a configuration, it must be the same; the
+    run is then resumed.
     """
 
     def __init__(
@@ -48,15 +49,15 @@ class RunDirectory:
 
         Args:
           logdir: The folder.
-          config: The run's configuration, of values that JSON can represent.
+          config: The run's configuration; its values must be valid in JSON.
           overwrite: Whether to remove the outputs of an earlier run first.
-          may_change: Fields in which the configuration may differ from that of the
-            earlier run, such as the device.
+          may_change: The names of fields that may differ from the earlier run's
+            configuration, such as the device.
 
         Raises:
           RunDirectoryError: The folder cannot be written, or belongs to a run of
-            another configuration (the fields are named), or holds outputs but no
-            configuration.
+            another configuration (the error lists the different fields), or holds
+            outputs but no configuration.
         """
         self.path = pathlib.Path(logdir)
         self.checkpoints = self.path / "checkpoints"
@@ -73,7 +74,7 @@ class RunDirectory:
         self._claim(plain, may_change)
 
     def _claim(self, config: dict[str, Any], may_change: Collection[str]) -> None:
-        """Writes the configuration, or compares it with the one that is there."""
+        """Writes the configuration, or compares it with the existing one."""
         path = self.path / _CONFIG
         if path.exists():
             before = _read_config(path)
@@ -101,7 +102,7 @@ class RunDirectory:
                 path.unlink(missing_ok=True)
 
     def forget_after(self, iteration: int) -> None:
-        """Drops the rows of metrics.csv that a resumed run will write again."""
+        """Drops the rows of metrics.csv after `iteration`, which will be rewritten."""
         csv_logger.drop_rows_after(self.metrics_csv, "iteration", iteration)
 
 

@@ -1,7 +1,7 @@
 """Applies the parts of a loop's iteration to the tensors of one run.
 
-A loop applies functions of the state of one run. `RunTransform` applies them as they
-are; a sweep has a subclass that applies each to many runs at once.
+A loop is written as functions of the state of one run. `RunTransform` calls these
+functions as they are; its subclass for sweeps applies each function to many runs.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import tensorflow as tf
 
 
 class RunTransform:
-    """Applies a function once, or over and over, to the tensors of a run."""
+    """Applies functions to the tensors of one run, once or repeatedly."""
 
     def broadcast(self, tensor: tf.Tensor) -> tf.Tensor:
-        """Returns a tensor, the same in every run, with a copy for each run."""
+        """Returns a copy of `tensor` for each run; here `tensor` itself."""
         return tensor
 
     def apply(self, function: Callable[..., Any], *inputs: Any) -> Any:
@@ -33,7 +33,7 @@ class RunTransform:
         """Repeats `carried = function(i, *carried, *fixed)` for `i` from 0 on.
 
         Args:
-          times: How often; for the Python number 1 there is no loop, and `i` is 0.
+          times: The number of repetitions. For the Python number 1, no loop is built.
           function: Takes an int64 scalar and nests of tensors; returns a tuple like
             `carried`.
           carried: The initial values.

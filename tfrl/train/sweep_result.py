@@ -1,4 +1,4 @@
-"""The result of a sweep: the learning curves of all runs, and the runs themselves."""
+"""The result of a sweep, with the learning curves and the final state of all runs."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ class SweepResult:
     Attributes:
       seeds: The seed of each run, `[N]`.
       hyperparameters: The values of each hyperparameter, `[N]`, by name.
-      iterations: Iterations done at each evaluation, int64 `[E]`.
-      environment_steps: Steps of all environments of a run by then, int64 `[N, E]`.
+      iterations: The number of iterations before each evaluation, int64 `[E]`.
+      environment_steps: The number of steps before each evaluation, summed over the
+        environments of a run, int64 `[N, E]`.
       returns: Mean return of the greedy policy's episodes, float32 `[N, E]`.
-      losses: Mean loss since the evaluation before, float32 `[N, E]`; not finite for a
-        run that diverged, which does not end the others.
+      losses: Mean loss since the previous evaluation, float32 `[N, E]`; not finite for
+        a run that diverged. The other runs continue after such a failure.
     """
 
     seeds: tuple[int, ...]
@@ -37,10 +38,10 @@ class SweepResult:
     _final: Sequence[np.ndarray] = dataclasses.field(repr=False)
 
     def restore(self, run: int) -> loop.Loop:
-        """Returns a loop whose agent, buffer and counters are those of run `run`.
+        """Returns the loop with the agent, buffer and counters of run `run`.
 
-        There is only one loop: restoring another run changes it. It begins a new
-        episode when it is run.
+        All runs share one loop object, so restoring another run changes the loop that
+        was returned before. The loop begins a new episode when it is run.
         """
         for variable, values in zip(self._variables, self._final, strict=True):
             variable.assign(values[run])
@@ -54,8 +55,8 @@ class SweepResult:
 
         Args:
           path: The path of the picture; its suffix determines the format.
-          group_by: A hyperparameter, each value of which gets a curve. None draws one
-            curve of all runs.
+          group_by: The name of a hyperparameter; each of its values gets a curve. None
+            draws one curve for all runs.
 
         Raises:
           ValueError: `group_by` is not one of the hyperparameters.

@@ -1,9 +1,9 @@
-"""Trains many runs of one agent together: over seeds, learning rates, other numbers.
+"""Trains many runs together that differ in seeds, learning rates or other numbers.
 
 The runs are copies of one loop. Their variables are stacked along a leading axis, and
-one program, compiled by XLA, does every iteration for all of them together: the matrix
-products of small networks, which leave most of a processor idle, become one batched
-product for all runs.
+one program, compiled by XLA, does every iteration for all runs together. The matrix
+products of small networks leave most of a processor idle when they run alone; here they
+become one batched product for all runs.
 """
 
 from __future__ import annotations
@@ -50,31 +50,33 @@ def sweep(
     result.plot("curves.png", group_by="learning_rate")
     ```
 
-    Each run draws the same random numbers as it would alone.
+    Each run draws the same random numbers as if it were trained alone.
 
     Args:
       make_loop: `make_loop(seed, **hyperparameters)` returns a loop whose
-        `supports_sweep` is True, such as an `OffPolicyLoop`, on a native environment;
-        it is called once for each run. Numbers that differ between runs must be in
-        variables. Weights and learning rates are; for another number of an agent, such
-        as `gamma`, give the agent `tf.Variable(gamma)`.
-      seeds: One for each run.
-      hyperparameters: Numbers by name, a value for each run.
-      num_iterations: Iterations of each run.
-      eval_interval: Iterations between evaluations of the greedy policies.
-      num_eval_episodes: Episodes in each evaluation of a run.
-      num_threads: How many threads share the runs; None means one for each processor,
-        or one if the agents are not on the CPU.
-      callback: Called after each evaluation with the iterations done and the returns
-        `[N]`.
+        `supports_sweep` is True, such as an `OffPolicyLoop`, on a native environment.
+        It is called once for each run. Numbers that differ between runs must be stored
+        in variables. Weights and learning rates are; for another number of an agent,
+        such as `gamma`, give the agent `tf.Variable(gamma)`.
+      seeds: A seed for each run.
+      hyperparameters: For each name, a number for each run.
+      num_iterations: The number of iterations of each run.
+      eval_interval: The number of iterations between evaluations of the greedy
+        policies.
+      num_eval_episodes: The number of episodes in each evaluation of a run.
+      num_threads: The number of threads that share the runs. None means one thread for
+        each processor, or a single thread if the agents are not on the CPU.
+      callback: A function that is called after each evaluation with the number of
+        iterations so far and the returns `[N]`.
 
     Raises:
-      ValueError: No seeds, a number below 1, a hyperparameter with another number of
-        values or whose values no variable holds, loops that differ in their variables,
-        use one that none of their parts holds or sample from a dataset, or an
-        environment without a time limit.
-      TypeError: `make_loop` returns another kind of loop, or one on another kind of
-        environment.
+      ValueError: There are no seeds, or a number is below 1. Or a hyperparameter does
+        not have one value for each seed, or no variable holds its values. Or the
+        variables of the loops have different shapes, or a loop uses a variable that
+        none of its parts holds, or samples from a dataset. Or the environment has no
+        time limit.
+      TypeError: `make_loop` returns a loop that does not support sweeps, or a loop on
+        an environment that is not native.
     """
     seeds = tuple(int(seed) for seed in seeds)
     swept = {
@@ -117,7 +119,7 @@ def sweep(
 
 
 def _num_processors(device: str) -> int:
-    """Returns how many programs run in parallel: on the CPU one for each processor."""
+    """Returns the number of programs to run in parallel; on the CPU, one per core."""
     if device != placement.host():
         return 1
     if hasattr(os, "sched_getaffinity"):
@@ -126,10 +128,10 @@ def _num_processors(device: str) -> int:
 
 
 class Runs:
-    """All runs: one loop as a template, and every run's variables, stacked.
+    """All runs of a sweep, as one loop and the stacked variables of every run.
 
-    Threads, one for each processor, share the runs; each thread advances its share by
-    the same program, a pure function of the variables.
+    The runs are divided among threads. Each thread advances its share of the runs by
+    the same program, which is a pure function of the variables.
     """
 
     def __init__(
@@ -140,7 +142,7 @@ class Runs:
         num_eval_episodes: int,
         num_threads: int | None = None,
     ) -> None:
-        """Makes the loop of each run; the arguments are those of `sweep`."""
+        """Makes the loop of each run; for the arguments see `sweep`."""
         initial: list[list[np.ndarray]] = []
         for run, seed in enumerate(seeds):
             own = {name: values[run] for name, values in hyperparameters.items()}
@@ -203,7 +205,7 @@ class Runs:
         return [self._joined(parts) for parts in zip(*measured, strict=True)]
 
     def final_values(self) -> list[np.ndarray]:
-        """Returns the values of every variable of the loop, `[N, ...]`."""
+        """Returns every variable's values in all runs, `[N, ...]`."""
         return [self._joined(parts) for parts in zip(*self._values, strict=True)]
 
     def _joined(self, shares: Sequence[tf.Tensor]) -> np.ndarray:
@@ -296,7 +298,10 @@ class Runs:
 
 
 def _padded(rows: np.ndarray, number: int) -> np.ndarray:
-    """Pads with the last row, so that all threads run the same program."""
+    """Repeats the last row until there are `number` rows.
+
+    All threads can then run the same program.
+    """
     missing = number - len(rows)
     return np.concatenate([rows, *[rows[-1:]] * missing]) if missing else rows
 

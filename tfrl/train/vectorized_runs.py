@@ -16,14 +16,14 @@ from tfrl.train import run_transform
 
 
 class VectorizedRuns(run_transform.RunTransform):
-    """Applies a function of one run to all runs, whose variables are stacked."""
+    """Applies functions of one run to all runs, whose variables are stacked."""
 
     def __init__(self, run_variables: Sequence[tf.Variable], number: int) -> None:
         """Creates the transform.
 
         Args:
           run_variables: The variables of one run.
-          number: How many runs there are.
+          number: The number of runs.
 
         Raises:
           MissingNameError: The installed TensorFlow lacks a private name that sweeps
@@ -39,7 +39,7 @@ class VectorizedRuns(run_transform.RunTransform):
         return tf.broadcast_to(tensor, [self._number, *tensor.shape])
 
     def apply(self, function: Callable[..., Any], *inputs: Any) -> Any:
-        """Returns `function(*inputs)` of every run; assignments go to `values`."""
+        """Returns `function(*inputs)` of every run; assignments update `values`."""
 
         @tf.autograph.experimental.do_not_convert
         def one(arguments: tuple[list[tf.Tensor], list[tf.Tensor]]) -> Any:
@@ -62,7 +62,10 @@ class VectorizedRuns(run_transform.RunTransform):
         body: Callable[..., Any],
         carried: tuple[Any, ...],
     ) -> Any:
-        """Repeats `body`, and carries the runs' variables through the loop."""
+        """Repeats `carried = body(i, *carried)` while `condition(i, *carried)`.
+
+        The loop also carries the values of the runs' variables.
+        """
 
         def step(i: tf.Tensor, values: Any, carried: Any) -> tuple[Any, ...]:
             self.values = values

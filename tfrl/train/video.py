@@ -32,11 +32,11 @@ def record_video(
       path: The file to write.
       num_episodes: How many episodes to record.
       fps: Frames per second.
-      max_frames: The most frames to record; a longer video is truncated.
+      max_frames: The maximum number of frames; a longer video is truncated.
       seed: Seed for a policy that draws random numbers.
 
     Returns:
-      The return of each episode, as far as it was recorded.
+      The return of each episode, summed over its recorded steps.
 
     Raises:
       ValueError: The environment's batch size is not 1, or it cannot be rendered.

@@ -11,11 +11,11 @@ from tfrl.trajectories import time_step as ts
 
 
 def as_time_step_spec(time_step_spec: Any, algorithm: str) -> ts.TimeStep:
-    """Returns the specs as tensor specs, for an algorithm that learns from one reward.
+    """Returns the specs as tensor specs; checks that the reward is one scalar.
 
     Args:
       time_step_spec: A `TimeStep` of specs.
-      algorithm: Its name, for the error.
+      algorithm: The algorithm's name, for the error.
 
     Raises:
       TypeError: `time_step_spec` is not a `TimeStep`.

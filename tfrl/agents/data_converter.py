@@ -1,10 +1,10 @@
 """Converts a user's experience into the form that an algorithm learns from.
 
 Every converter takes a `Trajectory` or a `Transition` (or a named tuple with the same
-fields), checks it against the agent's specs, drops further dictionary entries, and
-returns the one form its agent asked for. A transition that starts at a boundary or
-crosses a cut is not valid: it comes back with `time_step.step_type == LAST`, and every
-loss masks it.
+fields), checks it against the agent's specs, drops additional dictionary entries, and
+returns experience in one form. A transition that starts at a boundary or crosses a cut
+is not valid. The converter sets its `time_step.step_type` to LAST, and every loss masks
+such transitions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class DataContext(tf.Module, tracking.Untracked):
-    """The specs of an agent's data, as trajectories and as transitions."""
+    """The specs of an agent's data, in the form of trajectories and of transitions."""
 
     def __init__(
         self,
@@ -37,8 +37,8 @@ class DataContext(tf.Module, tracking.Untracked):
         Args:
           time_step_spec: A `TimeStep` of tensor specs.
           action_spec: A nest of tensor specs.
-          info_spec: A nest of tensor specs, the policy's info.
-          policy_state_spec: A nest of tensor specs, the policy's state.
+          info_spec: A nest of tensor specs for the policy's info.
+          policy_state_spec: A nest of tensor specs for the policy's state.
           use_half_transition: Whether transitions have a dummy next observation.
         """
         super().__init__()
@@ -97,7 +97,7 @@ class DataContext(tf.Module, tracking.Untracked):
 
 
 class AsTrajectory(tf.Module):
-    """Converts to a `Trajectory` `[B, T, ...]` (`[B, ...]` for one outer dimension)."""
+    """Converts experience to a `Trajectory` with one or two outer dimensions."""
 
     def __init__(
         self,
@@ -109,8 +109,8 @@ class AsTrajectory(tf.Module):
 
         Args:
           data_context: The specs.
-          sequence_length: The `T` to insist on, or None.
-          num_outer_dims: 1 or 2.
+          sequence_length: The required `T`; None allows any.
+          num_outer_dims: 1 for results `[B, ...]`, 2 for results `[B, T, ...]`.
         """
         super().__init__()
         self._context = data_context
@@ -130,7 +130,7 @@ class AsTrajectory(tf.Module):
 
 
 class AsTransition(tf.Module):
-    """Converts to a `Transition` `[B, T-1, ...]`, or `[B, ...]` squeezed."""
+    """Converts experience to a `Transition` `[B, T-1, ...]`, or `[B, ...]`."""
 
     def __init__(
         self,
@@ -142,9 +142,9 @@ class AsTransition(tf.Module):
 
         Args:
           data_context: The specs.
-          squeeze_time_dim: Insist on `T = 2` and drop the time dimension.
-          prepend_t0_to_next_time_step: Put the first observation before the next ones,
-            so that a sequence model sees all `T` frames there.
+          squeeze_time_dim: Whether to require `T = 2` and drop the time dimension.
+          prepend_t0_to_next_time_step: Whether to put the first observation before the
+            observations of `next_time_step`. A sequence model then sees all `T` frames.
         """
         super().__init__()
         self._context = data_context
@@ -175,7 +175,7 @@ class AsTransition(tf.Module):
 
 
 class AsHalfTransition(tf.Module):
-    """Converts to a `Transition` whose next observation is a dummy of zeros."""
+    """Converts experience to a `Transition` with zeros for the next observation."""
 
     def __init__(
         self, data_context: DataContext, squeeze_time_dim: bool = False
@@ -184,7 +184,7 @@ class AsHalfTransition(tf.Module):
 
         Args:
           data_context: The specs, made with `use_half_transition=True`.
-          squeeze_time_dim: Insist on `T = 1` and drop the time dimension.
+          squeeze_time_dim: Whether to require `T = 1` and drop the time dimension.
         """
         super().__init__()
         self._context = data_context
@@ -219,10 +219,10 @@ class AsHalfTransition(tf.Module):
 
 
 class AsNStepTransition(tf.Module):
-    """Converts to an n-step `Transition` `[B, ...]`.
+    """Converts experience to an n-step `Transition` `[B, ...]`.
 
-    See `trajectory.to_n_step_transition` for returns and discounts; a window never
-    crosses an episode's end.
+    The n steps never cross the end of an episode. `trajectory.to_n_step_transition`
+    describes the returns and discounts.
     """
 
     def __init__(
@@ -232,9 +232,9 @@ class AsNStepTransition(tf.Module):
 
         Args:
           data_context: The specs.
-          gamma: The discount factor inside the window.
-          n: The number of steps; a `Trajectory` must then have `T = n + 1`. None takes
-            any.
+          gamma: The discount factor between the n steps.
+          n: The number of steps; a `Trajectory` must then have `T = n + 1`. None allows
+            any number.
         """
         super().__init__()
         self._context = data_context
@@ -264,7 +264,7 @@ def _checked_trajectory(
     sequence_length: int | None,
     num_outer_dims: int = 2,
 ) -> trajectory.Trajectory:
-    """Returns `value` as a pruned `Trajectory`, or raises an error that says why."""
+    """Returns `value` as a `Trajectory` without extra keys, or raises an error."""
     if not _has_fields_of(value, trajectory.Trajectory):
         raise TypeError(
             "experience: expected a Trajectory or a Transition, got "
@@ -287,7 +287,7 @@ def _checked_trajectory(
 def _checked_transition(
     value: Any, spec: trajectory.Transition, num_outer_dims: int
 ) -> trajectory.Transition:
-    """Returns `value` as a pruned `Transition`, or raises an error that says why."""
+    """Returns `value` as a `Transition` without extra keys, or raises an error."""
     value = trajectory.Transition(
         ts.TimeStep(*value.time_step),
         policy_step.PolicyStep(*value.action_step),
@@ -305,7 +305,7 @@ def _checked_transition(
 
 
 def _checked_nest(value: Any, spec: Any, num_outer_dims: int) -> Any:
-    """Returns `value` without extra keys, all of the same outer dimensions."""
+    """Returns `value` without extra keys; checks specs and outer dimensions."""
     try:
         value = nest_utils.prune_extra_keys(spec, value)
         batched = nest_utils.is_batched_nested_tensors(value, spec, num_outer_dims)

@@ -1,4 +1,4 @@
-"""The base of all agents: two policies, a loss and a train step."""
+"""The base class of all agents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class LossInfo(NamedTuple):
-    """A scalar loss, and the algorithm's own details in `extra`."""
+    """A scalar loss, and details in `extra` that depend on the algorithm."""
 
     loss: tf.Tensor
     extra: Any
@@ -31,12 +31,13 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
     """Base class of all agents.
 
     A subclass builds its networks and policies, passes the policies to this
-    constructor, and writes `_train`, `_loss` and, if it has anything to prepare,
-    `_initialize`. The public methods check their arguments and call those, by keyword.
-    It writes `_variables` where a checkpoint of it holds more than `train` changes.
+    constructor, and implements `_train`, `_loss` and, if it has anything to prepare,
+    `_initialize`. The public methods `train`, `loss` and `initialize` call these
+    methods, with keyword arguments. A subclass overrides `_variables` if a checkpoint
+    of it holds more variables than `train` changes.
 
-    What `train` changes is listed by `variables()`, and nothing else is touched: a
-    checkpoint of the agent is complete.
+    `variables()` lists all variables that `train` changes. `train` changes nothing
+    else, so a checkpoint of the agent is complete.
     """
 
     _refused_overrides: ClassVar[Mapping[str, str]] = {
@@ -64,25 +65,25 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         *,
         name: str | None = None,
     ) -> None:
-        """Keeps specs and policies.
+        """Keeps the specs and the policies.
 
         Args:
-          time_step_spec: A `TimeStep` of specs, as the environment's
+          time_step_spec: A `TimeStep` of specs, such as the environment's
             `time_step_spec()`.
           action_spec: A nest of bounded specs.
           policy: The policy to deploy and evaluate.
           collect_policy: The policy that explores.
-          train_sequence_length: The `T` of the experience that `train` expects, or None
-            if any will do. This is the `num_steps` to ask of a replay buffer.
+          train_sequence_length: The `T` of the experience that `train` expects; None
+            allows any. Samples of a replay buffer need this number as `num_steps`.
           num_outer_dims: 2 for experience `[B, T, ...]`, 1 for `[B, ...]`.
-          training_data_spec: The structure that `train` expects; that of the collected
-            data if None.
+          training_data_spec: The nest of specs that `train` expects; the specs of the
+            collected data if None.
           debug_summaries: Whether to write histograms of the parts of the loss.
           summarize_grads_and_vars: Whether to write histograms of gradients and
             variables.
           enable_summaries: False silences all summaries.
-          train_step_counter: An integer variable that `train` increments; an int64
-            variable of the agent's own if None.
+          train_step_counter: An integer variable that `train` increments; if None, the
+            agent makes an int64 variable.
           name: The module's name.
 
         Raises:
@@ -118,7 +119,10 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         self._train_step_counter = checks.as_train_step_counter(train_step_counter)
 
     def _make_data_context(self) -> data_converter.DataContext:
-        """Returns the specs of the training data: collected data, fields replaced."""
+        """Returns the specs of the training data.
+
+        Fields without an entry in `training_data_spec` have the collected data's specs.
+        """
         spec = self._training_data_spec
         if spec is None:
             return self._collect_data_context
@@ -139,7 +143,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         )
 
     def initialize(self) -> None:
-        """Prepares the agent for its first update, e.g. copies target networks."""
+        """Prepares the agent for its first update; e.g., copies the target network."""
         self._initialize()
 
     def preprocess_sequence(self, experience: Any) -> Any:
@@ -153,10 +157,10 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
 
         Args:
           experience: A `Trajectory` `[B, T, ...]` with `T = train_sequence_length`, or
-            a `Transition`, of the structure `training_data_spec`. Further entries of
-            dictionaries are ignored.
-          weights: A scalar or `[B]`, the weight of each example in the loss.
-          **kwargs: Further arguments of the algorithm's `_train`.
+            a `Transition`, with the structure of `training_data_spec`. Additional
+            entries of dictionaries are ignored.
+          weights: The weight of each example in the loss, a scalar or `[B]`.
+          **kwargs: Additional arguments for the algorithm's `_train`.
 
         Returns:
           The loss before the update.
@@ -176,13 +180,13 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         training: bool = False,
         **kwargs: Any,
     ) -> LossInfo:
-        """Returns the loss that `train` would minimise, and changes nothing.
+        """Returns the loss that `train` minimises, without changing anything.
 
         Args:
           experience: See `train`.
           weights: See `train`.
           training: Whether the networks are applied as in training.
-          **kwargs: Further arguments of the algorithm's `_loss`.
+          **kwargs: Additional arguments for the algorithm's `_loss`.
         """
         return self._checked(
             self._loss(
@@ -199,7 +203,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         return loss_info
 
     def variables(self) -> list[tf.Variable]:
-        """Returns all that `train` changes: weights, optimizer slots, counters."""
+        """Returns all variables that `train` changes, such as weights and slots."""
         return [*self._variables(), self._train_step_counter]
 
     def post_process_policy(self) -> tf_policy.TFPolicy:
@@ -208,12 +212,12 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
 
     @property
     def time_step_spec(self) -> ts.TimeStep:
-        """The `TimeStep` of specs that the policies take."""
+        """The `TimeStep` of specs of the policies' inputs."""
         return self._time_step_spec
 
     @property
     def action_spec(self) -> Any:
-        """The nest of bounded specs that the policies give."""
+        """The nest of bounded specs of the policies' actions."""
         return self._action_spec
 
     @property
@@ -238,19 +242,19 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
 
     @property
     def collect_data_spec(self) -> Any:
-        """The `Trajectory` of specs that `collect_policy` produces."""
+        """The `Trajectory` of specs of the data that `collect_policy` collects."""
         return self._collect_data_context.trajectory_spec
 
     @property
     def training_data_spec(self) -> Any:
-        """The structure of specs that `train` takes, without outer dimensions."""
+        """The nest of specs of `train`'s experience, without outer dimensions."""
         if self._training_data_spec is not None:
             return self._training_data_spec
         return self.collect_data_spec
 
     @property
     def train_sequence_length(self) -> int | None:
-        """The `T` that `train` takes, or None for any."""
+        """The `T` of the experience that `train` expects; None allows any."""
         return self._train_sequence_length
 
     @property
@@ -313,14 +317,14 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         """Adds one to the train step counter.
 
         Args:
-          *checked: The losses that `_apply` returned; an update whose loss is not
-            finite is not counted.
+          *checked: The losses that `_apply` returned. The counter does not change if
+            one of them is not finite.
         """
         with tf.control_dependencies(checked):
             self.train_step_counter.assign_add(1)
 
     def _update(self, *args: Any, **kwargs: Any) -> tf.Tensor:
-        """Calls `_apply` and `_count`; the old name of the two, for one release."""
+        """Calls `_apply` and `_count`; deprecated, and removed in the next release."""
         warnings.warn(
             "TFAgent._update: call self._apply(...) for each optimizer, then "
             "self._count(loss) with what it returned; _update goes with the next "
@@ -353,10 +357,10 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         """Returns the loss that `_train` minimises; changes nothing."""
 
     def _variables(self) -> list[tf.Variable]:
-        """Returns all that `_train` changes, except for the train step counter.
+        """Returns all variables that `_train` changes, but not the train step counter.
 
-        By default that is whatever `tf.train.Checkpoint` finds in the agent's
-        attributes, except for the states of random generators.
+        By default, these are the variables that `tf.train.Checkpoint` finds in the
+        agent's attributes, except for the states of random generators.
         """
         found = variables.tracked_variables(self)
         return [v for v in found if v is not self._train_step_counter]
@@ -365,7 +369,8 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
 def check_finite(loss: tf.Tensor, algorithm: str) -> tf.Tensor:
     """Returns `loss`; raises an InvalidArgumentError if it is NaN or infinite.
 
-    Operations that must not run then, such as the update, depend on the result.
+    Operations that must not run after a failure, such as the update, must depend on the
+    result.
     """
     return context.assert_finite(
         loss,

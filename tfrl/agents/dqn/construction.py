@@ -19,7 +19,7 @@ from tfrl.utils import common
 
 
 def check_action_spec(action_spec: Any) -> int:
-    """Returns the number of actions of a spec that DQN can handle."""
+    """Returns the number of actions; raises a ValueError if DQN cannot handle them."""
     specs = tf.nest.flatten(action_spec)
     if len(specs) != 1 or specs[0].shape.rank != 0 or not specs[0].dtype.is_integer:
         raise ValueError(
@@ -84,7 +84,7 @@ def build_networks(
 
 
 def check_element_wise(td_loss: tf.Tensor, td_error: tf.Tensor) -> None:
-    """Raises a ValueError if a loss function has reduced its arguments."""
+    """Raises a ValueError if a loss function did not return one loss per element."""
     if td_loss.shape.rank != td_error.shape.rank:
         raise ValueError(
             "td_errors_loss_fn: expected a loss for each element, shape "
@@ -96,7 +96,7 @@ def check_element_wise(td_loss: tf.Tensor, td_error: tf.Tensor) -> None:
 def check_per_transition(
     agent: str, td_loss: tf.Tensor, td_error: tf.Tensor, shape: tf.TensorShape
 ) -> None:
-    """Raises a ValueError unless `_td_error` gave one loss and error a transition."""
+    """Raises a ValueError unless there is one loss and one error per transition."""
     for name, value in (("loss", td_loss), ("error", td_error)):
         if not value.shape.is_compatible_with(shape):
             raise ValueError(
@@ -112,7 +112,7 @@ def make_policies(
     boltzmann_temperature: Any,
     seed: int | None,
 ) -> tuple[tf_policy.TFPolicy, tf_policy.TFPolicy]:
-    """Returns the greedy policy and the one that collects."""
+    """Returns the greedy policy and the collecting policy."""
     greedy = greedy_policy.GreedyPolicy(policy)
     if boltzmann_temperature is not None:
         return greedy, boltzmann_policy.BoltzmannPolicy(

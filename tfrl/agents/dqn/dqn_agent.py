@@ -35,9 +35,9 @@ class DqnLossInfo(NamedTuple):
     """Details of the loss, per example and before weighting.
 
     Attributes:
-      td_loss: `[B]`, the loss of each transition, zero where masked; summed over time
-        for a recurrent network.
-      td_error: `[B]` (`[B, T-1]` for a recurrent network), target minus prediction.
+      td_loss: The loss of each transition, `[B]`, zero where masked. For a recurrent
+        network, it is summed over time.
+      td_error: Target minus prediction, `[B]` (`[B, T-1]` for a recurrent network).
     """
 
     td_loss: tf.Tensor
@@ -58,8 +58,8 @@ def compute_td_targets(
 class DqnAgent(q_network_agent.QNetworkAgent):
     """A DQN agent.
 
-    A subclass for another loss overrides `_td_error`; one for another next value
-    overrides `_compute_next_q_values`. `docs/agents.md` lists all hooks.
+    Subclasses override `_td_error` to change the loss, or `_compute_next_q_values` to
+    change the value of the next state. `docs/agents.md` lists all hooks.
     """
 
     _refused_overrides: ClassVar[Mapping[str, str]] = {
@@ -104,39 +104,42 @@ class DqnAgent(q_network_agent.QNetworkAgent):
         Args:
           time_step_spec: A `TimeStep` of specs.
           action_spec: One scalar bounded integer spec with minimum 0.
-          q_network: A `Network` (or Keras layer) that maps observations to `[B, n]`
-            values.
-          optimizer: The optimizer of its weights; None for an agent that never trains.
-          observation_and_action_constraint_splitter: Splits an observation into what
-            the network sees and a mask `[B, n]` of the valid actions.
+          q_network: A `Network` (or Keras layer) that maps observations to values
+            `[B, n]`.
+          optimizer: The optimizer of the network's weights; None for an agent that
+            never trains.
+          observation_and_action_constraint_splitter: A function that splits an
+            observation into the network's input and a mask `[B, n]` of the valid
+            actions.
           epsilon_greedy: The probability of a random action when collecting: a number,
             a tensor or variable, a callable evaluated at each step, or a Keras schedule
             of the train step counter.
-          n_step_update: Number of steps in the return; `train` then takes `T = n + 1`.
-          boltzmann_temperature: Collect with softmax(Q / temperature) instead; give
-            `epsilon_greedy=None` then.
+          n_step_update: The number `n` of steps in the return; `train` then takes
+            experience with `T = n + 1`.
+          boltzmann_temperature: The temperature for collecting with softmax(Q /
+            temperature); it requires `epsilon_greedy=None`.
           emit_log_probability: Whether policies add the action's log-probability.
           target_q_network: The target network; a new copy of `q_network` if None.
-          target_update_tau: Step of the target's soft update; 1 copies.
-          target_update_period: Train steps between updates of the target.
+          target_update_tau: The step size of the target's soft update; 1 copies the
+            weights.
+          target_update_period: The number of train steps between updates of the target.
           td_errors_loss_fn: A loss of (targets, predictions), element by element; Huber
             if None.
           gamma: The discount factor.
-          reward_scale_factor: Multiplies the rewards.
-          gradient_clipping: The norm each variable's gradient is clipped to.
+          reward_scale_factor: The factor by which the rewards are multiplied.
+          gradient_clipping: The largest norm of each variable's gradient.
           debug_summaries: See `TFAgent`.
           summarize_grads_and_vars: See `TFAgent`.
           train_step_counter: See `TFAgent`.
           training_data_spec: See `TFAgent`.
           name: The module's name.
-          seed: Seed of the policies' own random streams, which are used where a call
-            gives no seed.
+          seed: Seed of the policies' own random numbers, for calls without a seed.
 
         Raises:
-          ValueError: An action spec that is not one scalar from 0 up, a reward that is
-            not one scalar, a network that does not give one value per action, both
-            kinds of exploration at once, a target that shares variables with the
-            network or does not match it.
+          ValueError: The action spec is not one scalar with minimum 0, the reward is
+            not one scalar, the network does not return one value per action, not
+            exactly one kind of exploration is given, or the target network shares
+            variables with the network or does not match it.
           NotImplementedError: N-step updates with a recurrent network.
         """
         time_step_spec = checks.as_time_step_spec(time_step_spec, "DQN")
@@ -153,7 +156,7 @@ class DqnAgent(q_network_agent.QNetworkAgent):
             observation_and_action_constraint_splitter,
         )
         construction.check_n_step_update(n_step_update, self._recurrent)
-        # Variables among them are tracked by the policies.
+        # If these are variables, the policies track them.
         epsilon_greedy = schedules.follow(
             "epsilon_greedy", epsilon_greedy, train_step_counter
         )
@@ -218,7 +221,7 @@ class DqnAgent(q_network_agent.QNetworkAgent):
         boltzmann_temperature: Any,
         emit_log_probability: bool,
     ) -> tuple[tf_policy.TFPolicy, tf_policy.TFPolicy]:
-        """Returns the policy to deploy and the one that collects."""
+        """Returns the policy to deploy and the collecting policy."""
         policy = q_policy.QPolicy(
             time_step_spec,
             action_spec,
@@ -258,7 +261,7 @@ class DqnAgent(q_network_agent.QNetworkAgent):
             self._update_target()
         return loss_info
 
-    # TF-Agents' order of arguments; the base class calls it by keyword.
+    # TF-Agents' order of arguments; the base class calls this method by keyword.
     def _loss(  # type: ignore[override]
         self,
         experience: Any,
@@ -268,13 +271,13 @@ class DqnAgent(q_network_agent.QNetworkAgent):
         weights: tf.Tensor | None = None,
         training: bool = False,
     ) -> tf_agent.LossInfo:
-        """Returns the mean loss of the transitions, 0 for those that are masked.
+        """Returns the mean loss of the transitions; masked transitions count as 0.
 
         Args:
           experience: See `TFAgent.train`.
           td_errors_loss_fn: A loss of (targets, predictions); the agent's if None.
           gamma: The discount factor; the agent's if None.
-          reward_scale_factor: Multiplies the rewards; the agent's if None.
+          reward_scale_factor: The factor for the rewards; the agent's if None.
           weights: See `TFAgent.train`.
           training: Whether the Q-network is applied as in training.
         """
@@ -283,11 +286,11 @@ class DqnAgent(q_network_agent.QNetworkAgent):
         if reward_scale_factor is None:
             reward_scale_factor = self._reward_scale_factor
         transition = self._as_transition(experience)
-        # Boundaries count in the mean with a loss of zero: a division by the number of
-        # valid transitions would weigh those beside many boundaries more.
+        # Boundaries count in the mean with a loss of zero. Dividing by the number of
+        # valid transitions would give more weight to batches with many boundaries.
         valid = ~transition.time_step.is_last()
-        # Masked before the loss, too: the gradient of a loss that is not finite would
-        # be NaN even where it is multiplied by zero.
+        # The inputs of the loss are masked, too: the gradient of a loss that is not
+        # finite would be NaN even where the loss is multiplied by zero.
         reached = transition.next_time_step
         rewards = tf.where(valid, reward_scale_factor * reached.reward, 0)
         discounts = tf.where(valid, gamma * reached.discount, 0)
@@ -296,8 +299,8 @@ class DqnAgent(q_network_agent.QNetworkAgent):
         predictions = self._compute_q_values(
             transition.time_step, transition.action_step.action, training=training
         )
-        # Before the network is applied to anything else: layers may penalise their
-        # activities.
+        # Read before the network is applied to another input, because the losses may
+        # include penalties on the activations.
         regularization_losses = self._q_network.losses
         td_loss, td_error = self._td_error(
             predictions,
@@ -329,20 +332,21 @@ class DqnAgent(q_network_agent.QNetworkAgent):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the loss and the error of each transition; `_loss` masks them.
 
-        With a recurrent network every `[B]` is a `[B, T - 1]`, except that
-        `transition.next_time_step` holds all `T` steps: apply a network to it as it is
-        and pass the output through `_at_next_steps`.
+        With a recurrent network, all shapes are `[B, T - 1]` instead of `[B]`, except
+        that `transition.next_time_step` holds all `T` steps. Apply a network to all of
+        them and pass its output to `_at_next_steps`.
 
         Args:
           predictions: The result of `_compute_q_values`: Q of the actions taken, `[B]`.
           transition: The `Transition` `[B, ...]`.
-          rewards: The rewards on the way, times the scale, `[B]`; 0 where masked.
+          rewards: The rewards of the transitions, times `reward_scale_factor`, `[B]`; 0
+            where masked.
           discounts: Gamma times the environment's discounts, `[B]`; 0 where masked.
           td_errors_loss_fn: A loss of (targets, predictions), element by element.
 
         Returns:
-          The loss `[B]`, which is differentiated, and the error `[B]`, by which
-          prioritized replay sets priorities.
+          The loss `[B]`, which is differentiated, and the error `[B]`, which sets the
+          priorities of prioritized replay.
         """
         next_q_values = self._at_next_steps(
             self._compute_next_q_values(
@@ -359,10 +363,10 @@ class DqnAgent(q_network_agent.QNetworkAgent):
     def _compute_q_values(
         self, time_steps: ts.TimeStep, actions: tf.Tensor, training: bool = False
     ) -> tf.Tensor:
-        """Returns Q of the actions `[B]`, by the Q-network.
+        """Returns the Q-network's values of the actions, `[B]`.
 
-        A network that gives more than one number an action, `[B, n, m]`, gives `[B, m]`
-        here.
+        If the network returns `m` numbers per action, `[B, n, m]`, the result is
+        `[B, m]`.
         """
         q_values = self._apply_network(self._q_network, time_steps, training)
         return losses.action_value(q_values, actions)
@@ -370,12 +374,12 @@ class DqnAgent(q_network_agent.QNetworkAgent):
     def _compute_next_q_values(
         self, next_time_steps: ts.TimeStep, info: Any
     ) -> tf.Tensor:
-        """Returns Q of the next states `[B]`: of the target network's best action.
+        """Returns the target network's value of its best action, `[B]`.
 
         Args:
-          next_time_steps: The `TimeStep` reached; see `_td_error` about recurrent
-            networks.
-          info: The `PolicyStep.info` of the actions that led there.
+          next_time_steps: The `TimeStep` after the actions; see `_td_error` about
+            recurrent networks.
+          info: The `PolicyStep.info` of the actions.
         """
         del info
         q_values = self._apply_network(self._target_q_network, next_time_steps)

@@ -15,7 +15,7 @@ def write_losses(
     td_loss: tf.Tensor,
     td_error: tf.Tensor,
 ) -> None:
-    """Writes the scalar losses, and histograms of the transitions' if asked for."""
+    """Writes the scalar losses, and in debug mode histograms of losses and errors."""
     if not agent.summaries_enabled:
         return
     reg_loss = aggregated.regularization
@@ -37,7 +37,7 @@ def write_losses(
 def write_q_values(
     agent: tf_agent.TFAgent, q_values: tf.Tensor, next_q_values: tf.Tensor
 ) -> None:
-    """Writes histograms of the values of actions and of next states, if asked for."""
+    """Writes histograms of Q of the actions and of the next states, in debug mode."""
     if agent.debug_summaries:
         summaries.summarize_tensor_dict(
             {

@@ -1,4 +1,4 @@
-"""The base of agents with a Q-network and a target network."""
+"""The base class of agents with a Q-network and a target network."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tfrl.utils import common, variables
 
 
 class QNetworkAgent(tf_agent.TFAgent):
-    """Builds, applies, updates and lists a Q-network and its target.
+    """Base class that builds, applies and updates a Q-network and its target network.
 
-    A subclass calls `_build_networks` in its constructor, before this class's, and sets
-    `_optimizer` and `_update_target` after it.
+    The constructor of a subclass calls `_build_networks`, then the constructor of this
+    class, and then sets `_optimizer` and `_update_target`.
     """
 
     _q_network: Any
@@ -82,7 +82,10 @@ class QNetworkAgent(tf_agent.TFAgent):
     def _apply_network(
         self, network: Any, time_step: ts.TimeStep, training: bool = False
     ) -> tf.Tensor:
-        """Returns a network's output, `[B, n]`, for what it sees of a time step."""
+        """Returns a network's output, `[B, n]`, for a time step.
+
+        The network sees the observation without the mask of valid actions.
+        """
         observation, _ = self._split(time_step.observation)
         output, _ = network(
             observation, step_type=time_step.step_type, training=training
@@ -92,19 +95,19 @@ class QNetworkAgent(tf_agent.TFAgent):
     def _at_next_steps(self, output: tf.Tensor) -> tf.Tensor:
         """Returns the part of a network's output that belongs to the next steps.
 
-        A recurrent network is unrolled over all steps, `[B, T, ...]`, and the first is
-        not a next step.
+        A recurrent network is unrolled over all steps, `[B, T, ...]`. The first of
+        these is not a next step, so its output is dropped.
         """
         return output[:, 1:] if self._recurrent else output
 
     def _possible(self, q_values: tf.Tensor, time_step: ts.TimeStep) -> tf.Tensor:
-        """Returns the values `[B, n]`, the dtype's minimum for actions not valid."""
+        """Returns the values `[B, n]`, with the dtype's minimum for invalid actions."""
         _, mask = self._split(time_step.observation)
         if mask is None:
             return q_values
         return tf.where(tf.cast(mask, tf.bool), q_values, q_values.dtype.min)
 
     def _split(self, observation: Any) -> tuple[Any, Any]:
-        """Returns the network's part of the observation, and the mask or None."""
+        """Returns the network's part of the observation, and the mask (or None)."""
         splitter = self._observation_and_action_constraint_splitter
         return (observation, None) if splitter is None else splitter(observation)

@@ -1,7 +1,7 @@
 """Builds the sequences that a recurrent Q-network is unrolled over.
 
-A network with a memory values a step by all that led to it. So the next steps, too, are
-valued after the steps before them, from the first one of the sequence on.
+The output of a recurrent network at a step depends on all earlier steps. So the unroll
+for the values of the next steps also starts at the first step of the sequence.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ def unroll(transition: trajectory.Transition) -> trajectory.Transition:
     """Returns the transitions `[B, T - 1]` with the time steps to unroll networks over.
 
     Returns:
-      The `Transition`, whose `time_step` is `current_steps` `[B, T - 1]`, and whose
-      `next_time_step` is the `whole_sequence` `[B, T]`: its first entry is there for
-      the network's memory only.
+      The `Transition`. Its `time_step` is the result of `current_steps`, `[B, T - 1]`.
+      Its `next_time_step` is the result of `whole_sequence`, `[B, T]`, whose first
+      entry only serves to update the network's state.
     """
     return transition._replace(
         time_step=current_steps(transition.time_step),
@@ -29,7 +29,8 @@ def unroll(transition: trajectory.Transition) -> trajectory.Transition:
 def current_steps(time_step: ts.TimeStep) -> ts.TimeStep:
     """Returns the steps `[B, T - 1]` at which actions are taken.
 
-    The step after a masked one, which is a boundary or cut off, starts a new sequence.
+    The step after a masked step (a boundary, or a step before a cut) starts a new
+    sequence.
     """
     follows = tf.pad(time_step.is_last()[:, :-1], [[0, 0], [1, 0]])
     return time_step._replace(
@@ -38,10 +39,11 @@ def current_steps(time_step: ts.TimeStep) -> ts.TimeStep:
 
 
 def whole_sequence(time_step: ts.TimeStep, next_time_step: ts.TimeStep) -> ts.TimeStep:
-    """Returns all `T` steps of `T - 1` transitions that follow each other.
+    """Returns all `T` steps of `T - 1` consecutive transitions.
 
     Returns:
-      A `TimeStep` `[B, T, ...]`: the first of `time_step`, then `next_time_step`.
+      A `TimeStep` `[B, T, ...]`: the first step of `time_step`, then all steps of
+      `next_time_step`.
     """
     reached = next_time_step._replace(
         step_type=tf.where(

@@ -45,8 +45,8 @@ class ReinforceAgentLossInfo(NamedTuple):
 class ReinforceAgent(tf_agent.TFAgent):
     """A REINFORCE agent.
 
-    `train` takes whole episodes, `[B, T, ...]`, one after another in each row. Frames
-    of episodes that are not complete are masked, and so are the resets between them.
+    `train` takes rows `[B, T, ...]`, each of which holds whole episodes one after
+    another. Frames of incomplete episodes and boundary frames are masked.
     """
 
     def __init__(
@@ -76,21 +76,20 @@ class ReinforceAgent(tf_agent.TFAgent):
           time_step_spec: A `TimeStep` of specs.
           action_spec: A nest of bounded specs.
           actor_network: A `Network` that maps observations to action distributions.
-          optimizer: Updates all weights; it is split where the optimizer can hold
-            only one list.
-          value_network: A `Network` that maps observations to values `[B]`, the
-            baseline. With one, the return of an episode that a time limit cut short
-            bootstraps the value of its last observation, which is in the boundary frame
-            that follows.
+          optimizer: The optimizer of all weights.
+          value_network: The baseline, a `Network` that maps observations to values
+            `[B]`. With a baseline, the return of an episode that a time limit cut short
+            bootstraps the value of its last observation, which is in the next frame, a
+            boundary.
           value_estimation_loss_coef: Weight of the baseline's squared error.
-          advantage_fn: `A(returns, value_predictions)`; the predictions are None
-            without a value network.
-          use_advantage_loss: False is short for `advantage_fn=lambda returns, _:
-            returns`.
+          advantage_fn: A function of (returns, value predictions) that returns the
+            advantages; the predictions are None without a value network.
+          use_advantage_loss: Whether to subtract the value predictions from the
+            returns, if there is no `advantage_fn`.
           gamma: The discount factor.
-          normalize_returns: Normalise the advantages of all valid frames to mean 0 and
-            standard deviation 1.
-          gradient_clipping: The norm each variable's gradient is clipped to.
+          normalize_returns: Whether to normalise the advantages of all valid frames to
+            mean 0 and standard deviation 1.
+          gradient_clipping: The largest norm of each variable's gradient.
           debug_summaries: See `TFAgent`.
           summarize_grads_and_vars: See `TFAgent`.
           entropy_regularization: Weight of the entropy bonus: the entropies of all
@@ -98,12 +97,11 @@ class ReinforceAgent(tf_agent.TFAgent):
             padding.
           train_step_counter: See `TFAgent`.
           name: The module's name.
-          seed: Seed of the policies' own random streams, which are used where a call
-            gives no seed.
+          seed: Seed of the policies' own random numbers, for calls without a seed.
 
         Raises:
-          ValueError: A reward that is not one scalar, or a value network that gives
-            more than one number.
+          ValueError: The reward is not one scalar, or the value network returns more
+            than one number per observation.
         """
         time_step_spec = checks.as_time_step_spec(time_step_spec, "REINFORCE")
         action_spec = tensor_spec.from_spec(action_spec)
@@ -177,7 +175,7 @@ class ReinforceAgent(tf_agent.TFAgent):
         return self.total_loss(frames, returns, weights=weights, training=training)
 
     def _returns(self, frames: trajectory.Trajectory) -> tf.Tensor:
-        """Returns G_t for every frame, `[B, T]`; an episode's end stops the sum."""
+        """Returns G_t for every frame, `[B, T]`; the sum stops at an episode's end."""
         rewards = frames.reward
         discounts = self._gamma * frames.discount
         if self._value_network is not None:
@@ -190,10 +188,11 @@ class ReinforceAgent(tf_agent.TFAgent):
         return tf.stop_gradient(common.transpose_batch_time(returns))
 
     def _values_at_truncations(self, frames: trajectory.Trajectory) -> tf.Tensor:
-        """Returns V of the observation after a time limit for its frame, else 0.
+        """Returns V of the last observation for frames that end an episode, else 0.
 
-        That observation stands in the boundary frame that follows; the last frame of a
-        row has none and gets 0, as does a termination, whose discount is 0 anyway.
+        The last observation is in the next frame, a boundary. The last frame of a row
+        gets 0, because no frame follows it. The values at terminations do not matter,
+        because the caller multiplies them by a discount of 0.
         """
         values = self._values(frames)
         next_values = tf.pad(values[:, 1:], [[0, 0], [0, 1]])
@@ -209,7 +208,7 @@ class ReinforceAgent(tf_agent.TFAgent):
         """Returns the loss of frames `[B, T, ...]` with their returns `[B, T]`.
 
         Raises:
-          tf.errors.InvalidArgumentError: No episode in it is complete.
+          tf.errors.InvalidArgumentError: No episode in `experience` is complete.
         """
         num_episodes = _count_episodes(experience)
         valid = episodes.in_complete_episode(experience)
@@ -243,7 +242,7 @@ class ReinforceAgent(tf_agent.TFAgent):
             num_episodes,
             weights,
         )
-        # The entropy loss is a mean over all frames; padding is not to count in it.
+        # The entropy loss is a mean over all frames; the division excludes padding.
         share_of_frames = tf.reduce_mean(
             tf.cast(~episodes.is_padding(experience), tf.float32)
         )
@@ -300,14 +299,14 @@ class ReinforceAgent(tf_agent.TFAgent):
         num_episodes: Any,
         weights: tf.Tensor | None = None,
     ) -> tf.Tensor:
-        """Returns `-1/N sum_t w_t A_t log pi(a_t | s_t)` without boundaries.
+        """Returns `-1/N sum_t w_t A_t log pi(a_t | s_t)`, with boundaries left out.
 
         Args:
           actions_distribution: A nest of distributions of batch shape `[B, T]`.
           actions: A nest of actions, `[B, T, ...]`.
-          is_boundary: Bool `[B, T]`.
+          is_boundary: Whether each frame is a boundary, bool `[B, T]`.
           returns: Returns or advantages, float32 `[B, T]`.
-          num_episodes: N.
+          num_episodes: The number of episodes, N.
           weights: Float32 `[B, T]`, or None.
         """
         log_probability = common.log_probability(
@@ -357,7 +356,7 @@ class ReinforceAgent(tf_agent.TFAgent):
         num_episodes: Any,
         weights: tf.Tensor | None = None,
     ) -> tf.Tensor:
-        """Returns the baseline's squared error per episode, times its weight."""
+        """Returns the baseline's squared error per episode, times the coefficient."""
         error = tf.math.squared_difference(returns, value_preds)
         if weights is not None:
             error = tf.math.multiply_no_nan(error, weights)
@@ -369,7 +368,7 @@ class ReinforceAgent(tf_agent.TFAgent):
 
 
 def _count_episodes(frames: trajectory.Trajectory) -> tf.Tensor:
-    """Returns how many episodes end in the frames, and checks that one does."""
+    """Returns how many episodes end in the frames, and raises an error if none does."""
     num_episodes = episodes.count(frames)
     tf.debugging.assert_greater(
         num_episodes,

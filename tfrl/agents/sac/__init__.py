@@ -1,6 +1,6 @@
 """Soft Actor-Critic (Haarnoja et al., 2018).
 
-Only its policy's projection is here yet, for actors of continuous actions.
+So far, only the policy's projection network for continuous actions is here.
 
 >>> import tensorflow as tf
 >>> from tfrl.agents.sac import TanhNormalProjectionNetwork

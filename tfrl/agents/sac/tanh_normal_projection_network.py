@@ -22,7 +22,7 @@ class TanhNormalProjectionNetwork(network.DistributionNetwork):
     """Predicts a `SquashToSpecNormal`, whose samples lie inside the bounds.
 
     One dense layer gives means and standard deviations, so both depend on the input.
-    The bounds themselves, where the tanh ends, are never drawn.
+    Samples never reach the bounds themselves, which are the limits of the tanh.
     """
 
     def __init__(
@@ -38,13 +38,14 @@ class TanhNormalProjectionNetwork(network.DistributionNetwork):
 
         Args:
           sample_spec: The bounded float spec of the actions.
-          activation_fn: Of the layer.
-          std_transform: From outputs to standard deviations; None leaves them.
+          activation_fn: The activation of the dense layer.
+          std_transform: A function that maps outputs of the layer to standard
+            deviations; None uses the outputs themselves.
           name: The network's name.
-          seed: Seeds the kernel; None follows `tf.random.set_seed`.
+          seed: Seed of the initial kernel; None follows `tf.random.set_seed`.
 
         Raises:
-          ValueError: If `sample_spec` is not one spec of floats.
+          ValueError: If `sample_spec` is not a single spec of floats.
         """
         normal_projection_network.check_sample_spec(sample_spec, "Tanh Normal")
         super().__init__(
@@ -77,13 +78,13 @@ class TanhNormalProjectionNetwork(network.DistributionNetwork):
 
         Args:
           inputs: The hidden state, `outer_shape + [n]`.
-          outer_rank: How many outer dimensions it has.
+          outer_rank: The number of outer dimensions of `inputs`.
           training: Not used.
-          mask: Has to be None.
+          mask: Must be None.
 
         Raises:
-          ValueError: If the dtype of `inputs` is not the one of the actions.
-          NotImplementedError: If there is a mask.
+          ValueError: If the dtype of `inputs` is not the dtype of the actions.
+          NotImplementedError: If `mask` is not None.
         """
         spec = self._sample_spec
         normal_projection_network.check_inputs(inputs, mask, spec, self)

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 
 class AggregatedLosses(NamedTuple):
-    """Scalar losses: their total, the weighted mean and the regularisation part."""
+    """Scalar losses: the weighted mean, the regularisation loss, and their sum."""
 
     total_loss: tf.Tensor | None
     weighted: tf.Tensor | None
@@ -24,15 +24,17 @@ def aggregate_losses(
     """Reduces losses per example and regularisation losses to one scalar.
 
     Args:
-      per_example_loss: `[B]` or `[B, T, ...]`; the mean is taken over all dimensions.
-      sample_weight: A scalar, `[B]` or `[B, T, ...]`, expanded on the right. A weight
-        of zero removes its example even where the loss is not finite.
-      global_batch_size: The divisor, instead of `B` times the replicas.
+      per_example_loss: The losses, `[B]` or `[B, T, ...]`. The mean is taken over all
+        dimensions.
+      sample_weight: The weights of the losses: a scalar, `[B]` or `[B, T, ...]`,
+        expanded on the right. A weight of zero removes a loss even if it is not finite.
+      global_batch_size: The divisor of the sum over the batch; None divides by `B`
+        times the number of replicas.
       regularization_loss: A scalar or a list, divided by the number of replicas.
 
     Raises:
-      ValueError: `per_example_loss` is a scalar, or the shape of `sample_weight` is not
-        the beginning of its shape.
+      ValueError: `per_example_loss` is a scalar, or its shape does not begin with the
+        shape of `sample_weight`.
     """
     weighted = regularization = None
     if per_example_loss is not None:
@@ -68,15 +70,14 @@ def _is_empty(losses: Any) -> bool:
 
 
 def expand_weights(weights: Any, like: tf.Tensor) -> tf.Tensor:
-    """Returns `weights` in the dtype of `like` and, unless a scalar, in its rank.
+    """Returns `weights` with the dtype of `like` and, unless scalar, with its rank.
 
     Args:
-      weights: A scalar, `[B]`, `[B, T]` and so on.
-      like: `[B, T, ...]`.
+      weights: A tensor of shape `[]`, `[B]`, `[B, T]` and so on.
+      like: A tensor of shape `[B, T, ...]`.
 
     Raises:
-      ValueError: The shape of `weights` is not the beginning of that of `like`, so that
-        the two would be broadcast against each other.
+      ValueError: The shape of `like` does not begin with the shape of `weights`.
     """
     weights = tf.cast(weights, like.dtype)
     rank = weights.shape.rank

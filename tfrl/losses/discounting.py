@@ -1,7 +1,7 @@
-"""Sums and shifts of values along time, for rows `[B, T]` of one episode each.
+"""Sums and shifts values along time, in rows `[B, T]` of one episode each.
 
-Only `discounted_future_sum_masked` takes the ends of episodes into account; returns
-that do are in `tfrl.losses.returns`.
+Only `discounted_future_sum_masked` takes the ends of episodes into account. For rows of
+several episodes, use the functions of `tfrl.losses.returns`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import tensorflow as tf
 
 
 def discounted_future_sum(values: Any, gamma: Any, num_steps: Any) -> tf.Tensor:
-    """Sums `num_steps` values from each one on; values after the last are 0.
+    """Returns the discounted sum of each value and the `num_steps - 1` after it.
 
-    The sum is `v_t + g v_(t+1) + ... + g^(n-1) v_(t+n-1)`.
+    The sum is `v_t + g v_(t+1) + ... + g^(n-1) v_(t+n-1)`. Values after the last one
+    count as 0.
 
     Args:
       values: Floats `[B, T]`.
@@ -61,14 +62,14 @@ def discounted_future_sum_masked(
     """
     values = _batch_major(values)
     inside = tf.sequence_mask(episode_lengths, tf.shape(values)[1])
-    # Selected, not multiplied: what follows an episode may be anything, NaN too.
+    # Selected, not multiplied: values after an episode may be anything, such as NaN.
     return discounted_future_sum(tf.where(inside, values, 0), gamma, num_steps)
 
 
 def shift_values(
     values: Any, gamma: Any, num_steps: Any, final_values: Any = None
 ) -> tf.Tensor:
-    """Returns discounted values `n` steps ahead, as for n-step bootstrapping.
+    """Returns the discounted values `n` steps later, as for n-step bootstrapping.
 
     Args:
       values: Floats `[B, T]`.

@@ -1,4 +1,4 @@
-"""Elementwise losses of an error."""
+"""The squared loss and the Huber loss, for each element of an error."""
 
 from __future__ import annotations
 

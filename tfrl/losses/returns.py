@@ -1,11 +1,12 @@
-"""Returns and advantages over sequences, time-major `[T]` or `[T, B]`.
+"""Computes returns and advantages of sequences, time-major `[T]` or `[T, B]`.
 
-All are targets: no gradient flows through them. In step `t` (0-based) the agent leaves
-the state whose value is `v_tm1[t]`, receives `r_t[t]` and `discount_t[t]`, and reaches
-the state whose value is `v_t[t]`. Within an episode `v_t[t] == v_tm1[t + 1]`. At its
-end, or where the sequence is cut, they differ: `v_t` is the value of the observation
-that was reached, `v_tm1` that of the next episode's first one. `continues_t` is 0
-there, so that a truncation bootstraps its own last observation and nothing leaks.
+All of them are targets: no gradient flows through them. In step `t` (0-based) the agent
+leaves the state whose value is `v_tm1[t]`, receives `r_t[t]` and `discount_t[t]`, and
+reaches the state whose value is `v_t[t]`. Within an episode `v_t[t] == v_tm1[t + 1]`.
+At the end of an episode, or where the sequence is cut, the two differ: `v_t[t]` is the
+value of the last observation, and `v_tm1[t + 1]` is the value of the next episode's
+first observation. `continues_t` is 0 there. So a truncation bootstraps the value of its
+own last observation, and no reward of another episode is added.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def n_step_returns(
 def lambda_returns(
     r_t: Any, discount_t: Any, v_t: Any, lambda_: Any = 1.0, continues_t: Any = None
 ) -> tf.Tensor:
-    """Returns the mixture of all n-step returns that is TD(lambda)'s target.
+    """Returns the targets of TD(lambda), which are mixtures of all n-step returns.
 
         G_t = r_t + discount_t ((1 - l_t) v_t + l_t G_(t+1)),    G_T = v_(T-1)
 
@@ -94,7 +95,8 @@ def lambda_returns(
       r_t: Rewards, `[T]` or `[T, B]`.
       discount_t: Discounts, like `r_t`.
       v_t: Values of the states reached, like `r_t`.
-      lambda_: In [0, 1], a number or like `r_t`; 0 is TD(0), 1 the whole return.
+      lambda_: A number in [0, 1], or numbers like `r_t`. With 0 the result is the
+        target of TD(0), with 1 the whole return.
       continues_t: 1 where step `t + 1` continues the episode of step `t`, else 0, like
         `r_t`; all 1 if None.
     """
@@ -122,12 +124,12 @@ def generalized_advantage_estimation(
     Estimation", 2016, equation 16, with `l_t = lambda_ continues_t`.
 
     Args:
-      v_tm1: Values of the states that are left, `[T]` or `[T, B]`.
+      v_tm1: Values of the states before each step, `[T]` or `[T, B]`.
       r_t: Rewards, like `v_tm1`.
       discount_t: Discounts, like `v_tm1`.
-      v_t: Values of the states reached, like `v_tm1`: at a truncation that of its last
-        observation.
-      lambda_: In [0, 1], a number or like `v_tm1`.
+      v_t: Values of the states after each step, like `v_tm1`; at a truncation, the
+        value of the last observation.
+      lambda_: A number in [0, 1], or numbers like `v_tm1`.
       continues_t: 1 where step `t + 1` continues the episode of step `t`, else 0, like
         `v_tm1`; all 1 if None.
 
@@ -145,8 +147,9 @@ def generalized_advantage_estimation(
 def _solve_backwards(increments: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:
     """Solves `x_t = increments_t + factors_t x_(t+1)`, `x_T = 0`, along axis 0.
 
-    Each round puts the recurrence into itself, which doubles its stride: log2(T) rounds
-    of whole-array operations instead of T steps (Hillis and Steele, 1986).
+    Each round substitutes the recurrence into itself, which doubles its stride. This
+    takes log2(T) rounds of whole-array operations instead of T steps (Hillis and
+    Steele, 1986).
     """
 
     def double(stride: Any, x: Any, factors: Any) -> tuple[Any, Any, Any]:
@@ -166,7 +169,7 @@ def _solve_backwards(increments: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:
 
 
 def _shift(x: tf.Tensor, stride: Any) -> tf.Tensor:
-    """Returns `x[t + stride]` at `t`, and 0 beyond the end."""
+    """Shifts `x` so that entry `t` is `x[t + stride]`, or 0 beyond the end."""
     return tf.concat([x[stride:], tf.zeros_like(x[:stride])], axis=0)
 
 

@@ -17,9 +17,9 @@ def check_ranks(ranks: tuple[int, ...], **tensors: tf.Tensor) -> None:
 
 
 def check_same_shape(**tensors: tf.Tensor) -> None:
-    """Raises ValueError unless all tensors can have one shape; nothing broadcasts.
+    """Raises ValueError if the shapes of the tensors are known to differ.
 
-    A `[B, 1]` and a `[B]` would otherwise become a `[B, B]` without an error.
+    Without this check, TensorFlow would broadcast `[B, 1]` and `[B]` to `[B, B]`.
     """
     (first_name, first), *others = tensors.items()
     for name, tensor in others:

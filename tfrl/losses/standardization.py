@@ -1,4 +1,4 @@
-"""Brings values to mean 0 and standard deviation 1."""
+"""Standardises values to mean 0 and standard deviation 1."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import tensorflow as tf
 
 
 def standardize(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """Brings the values under the mask to mean 0 and standard deviation 1.
+    """Standardises values by the mean and standard deviation of the unmasked ones.
 
     Args:
-      values: Floats of any shape, such as advantages `[B, T]`. Those that the mask
-        leaves out may be anything, NaN included.
-      mask: 1.0 where a value counts, else 0.0, like `values`.
+      values: Floats of any shape, such as advantages `[B, T]`. Values where the mask is
+        0 may be anything, including NaN.
+      mask: 1.0 where a value counts, else 0.0, in the shape of `values`.
 
     Returns:
-      All values, less the mean and divided by the standard deviation of those that
-      count, plus an epsilon.
+      `(values - mean) / (std + epsilon)`, also where the mask is 0.
     """
     count = tf.reduce_sum(mask)
     mean = tf.reduce_sum(tf.math.multiply_no_nan(values, mask)) / count

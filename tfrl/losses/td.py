@@ -1,7 +1,7 @@
-"""One-step temporal differences.
+"""Computes one-step temporal differences.
 
-A TD error is `target - prediction`, elementwise; a loss is a function of it, such as
-`huber_loss`. Gradients flow into the prediction alone.
+A TD error is `target - prediction`, elementwise. A loss is a function of the error,
+such as `huber_loss`. Gradients only flow into the prediction.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ def td_target(r_t: Any, discount_t: Any, v_t: Any) -> tf.Tensor:
 
     Args:
       r_t: Rewards, `[B]` or `[T, B]`.
-      discount_t: Discounts like `r_t`, 0 where the next state is terminal. There `v_t`
-        does not matter, even if it is not finite.
+      discount_t: Discounts like `r_t`, 0 where the next state is terminal. Where the
+        discount is 0, `v_t` does not count, even if it is not finite.
       v_t: Values of the next states, like `r_t`.
 
     Raises:
-      ValueError: The shapes differ, or are of another rank.
+      ValueError: The shapes differ, or their rank is not 1 or 2.
     """
     r_t, discount_t, v_t = map(tf.convert_to_tensor, (r_t, discount_t, v_t))
     check_ranks((1, 2), r_t=r_t, discount_t=discount_t, v_t=v_t)
@@ -50,15 +50,15 @@ def td_error(v_tm1: Any, r_t: Any, discount_t: Any, v_t: Any) -> tf.Tensor:
 
 
 def action_value(q: Any, a: Any) -> tf.Tensor:
-    """Returns `q(a)`, the value of one action for each entry.
+    """Returns `q(a)`, the values of the given actions.
 
     Args:
-      q: Action values, `[B, A]` or `[T, B, A]`; or more of each, `[..., A, N]`, such as
-        the quantiles of each action's return.
-      a: 0-based integers, `[B]` or `[T, B]`.
+      q: Action values, `[B, A]` or `[T, B, A]`; or `N` numbers for each action,
+        `[..., A, N]`, such as the quantiles of its return.
+      a: The actions, 0-based integers `[B]` or `[T, B]`.
 
     Returns:
-      Values, like `a`, or `[..., N]`.
+      The values, in the shape of `a`, or `[..., N]`.
     """
     q, a = tf.convert_to_tensor(q), tf.convert_to_tensor(a)
     if a.dtype not in (tf.int32, tf.int64):
@@ -78,8 +78,8 @@ def action_value(q: Any, a: Any) -> tf.Tensor:
 def best_action_value(q_t: Any, q_t_selector: Any = None) -> tf.Tensor:
     """Returns the value of the best action: `max_a q_t(a)`.
 
-    With a selector that is `q_t(argmax_a q_t_selector(a))`, as in double Q-learning, or
-    where some actions are not possible.
+    With a selector, the result is `q_t(argmax_a q_t_selector(a))`, as in double
+    Q-learning, or to exclude invalid actions.
 
     Args:
       q_t: Action values, `[B, A]` or `[T, B, A]`.
@@ -130,10 +130,10 @@ def double_q_learning(
       a_tm1: Actions taken, 0-based integers `[B]` or `[T, B]`.
       r_t: Rewards, like `a_tm1`.
       discount_t: Discounts, like `a_tm1`.
-      q_t_value: Action values of the next states that value the action (the target
-        network's), like `q_tm1`.
-      q_t_selector: Action values of the next states that choose it (the online
-        network's), like `q_tm1`.
+      q_t_value: Action values of the next states, from which the value is taken (the
+        target network's), like `q_tm1`.
+      q_t_selector: Action values of the next states, which choose the action (the
+        online network's), like `q_tm1`.
     """
     v_t = best_action_value(q_t_value, q_t_selector)
     return td_error(action_value(q_tm1, a_tm1), r_t, discount_t, v_t)

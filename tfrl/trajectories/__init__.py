@@ -1,8 +1,8 @@
 """The data that flows between environments, policies, replay and agents.
 
-An environment returns a `TimeStep`, a policy a `PolicyStep`; a `Trajectory` is one
-frame of experience made of both, and a `Transition` is the `(s, a, s')` that agents
-learn from. `time_step` and `policy_step` import without TensorFlow.
+An environment returns a `TimeStep`, and a policy returns a `PolicyStep`. A `Trajectory`
+holds frames of experience, which combine both. A `Transition` is the `(s, a, s')` that
+agents learn from. Importing `time_step` or `policy_step` does not import TensorFlow.
 
 >>> import numpy as np
 >>> from tfrl.trajectories import time_step, trajectory

@@ -1,8 +1,8 @@
 """Finds the episodes in rows of frames, `[B, T, ...]`.
 
 A row may hold several episodes. Frame `t + 1` follows frame `t` only if
-`next_step_type[t] == step_type[t + 1]`; elsewhere the row is *cut*, by a resumed run or
-by a reset in mid-episode.
+`next_step_type[t] == step_type[t + 1]`. Otherwise the row is *cut* between them, by a
+resumed run or by a reset in mid-episode.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def in_complete_episode(frames: Trajectory) -> tf.Tensor:
 
 
 def is_padding(frames: Trajectory) -> tf.Tensor:
-    """Returns whether each frame only fills up its row, bool `[B, T]`.
+    """Returns whether each frame is padding, bool `[B, T]`.
 
-    No step of an environment leads from FIRST to FIRST, as in frames of zeros, or from
-    LAST to LAST, as after the end of an episode of fixed length.
+    Frames of zeros have step types FIRST and FIRST, and the padding of `FixedLength`
+    has LAST and LAST. Steps of an environment never have these step types.
     """
     return (frames.step_type == frames.next_step_type) & ~(
         frames.step_type == ts.StepType.MID
@@ -67,24 +67,25 @@ def count(frames: Trajectory) -> tf.Tensor:
 def last_observation_follows(frames: Trajectory) -> tf.Tensor:
     """Returns whether each frame ends an episode whose last observation is known.
 
-    That observation is in the boundary frame that follows. At a truncation its value is
-    bootstrapped.
+    The last observation is in the next frame, which must be a boundary. At a
+    truncation, agents bootstrap the value of this observation.
 
     Returns:
-      Bool `[B, T]`; False at the row's last frame, which nothing follows.
+      Bool `[B, T]`; False at the row's last frame, because no frame follows it.
     """
     followed = tf.pad(frames.is_boundary()[:, 1:], [[0, 0], [0, 1]])
     return frames.is_last() & followed
 
 
 def keep_first(frames: Trajectory, num_episodes: int) -> Trajectory:
-    """Returns the frames with all but each row's first episodes left unfinished.
+    """Marks all episodes but the first `num_episodes` of each row as unfinished.
 
-    Agents that learn from whole episodes mask unfinished ones. Padding stays padding.
+    Agents that learn from whole episodes mask unfinished episodes. Padding does not
+    change.
 
     Args:
-      frames: `[B, T, ...]`.
-      num_episodes: How many episodes of each row stay as they are.
+      frames: Frames `[B, T, ...]`.
+      num_episodes: The number of episodes to keep in each row.
     """
     finished_before = tf.cumsum(
         tf.cast(frames.is_episode_end(), tf.int32), axis=1, exclusive=True

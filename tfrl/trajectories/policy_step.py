@@ -15,8 +15,9 @@ class PolicyStep(NamedTuple):
 
     Attributes:
       action: A nest of actions, or of action distributions, `[B, ...]`.
-      state: The policy state to hand to the next call, `()` for stateless policies.
-      info: Auxiliary data about the action, e.g. its log-probability, `()` if none.
+      state: The policy state to pass to the next call; `()` for stateless policies.
+      info: Additional data about the action, such as its log-probability; `()` if
+        there is none.
     """
 
     action: ActionType = ()
@@ -35,7 +36,7 @@ class CommonFields:
 
 
 class PolicyInfo(NamedTuple):
-    """The `PolicyStep.info` of a policy that emits log-probabilities alone."""
+    """The `PolicyStep.info` of a policy that only emits log-probabilities."""
 
     log_probability: Any
 
@@ -43,9 +44,9 @@ class PolicyInfo(NamedTuple):
 def set_log_probability(info: Any, log_probability: Any) -> Any:
     """Returns `info` with the field `log_probability` set.
 
-    An empty `info` (`()` or None) becomes a `PolicyInfo`. A mapping is copied, never
-    changed in place; a namedtuple must have the field. Any other `info` has no place
-    for it and is returned as it is.
+    An empty `info` (`()` or None) becomes a `PolicyInfo`. A mapping is copied, not
+    changed in place. A named tuple must have the field. Any other `info` is returned
+    unchanged.
     """
     if info is None or (isinstance(info, tuple) and not info):
         return PolicyInfo(log_probability=log_probability)
@@ -60,9 +61,9 @@ def set_log_probability(info: Any, log_probability: Any) -> Any:
 
 
 def get_log_probability(info: Any, default_log_probability: Any = None) -> Any:
-    """Returns the field `log_probability` of `info`, or the default without it.
+    """Returns the field `log_probability` of `info`, or the default if it is missing.
 
-    An `info` that is neither a mapping nor a namedtuple has no fields: None.
+    If `info` is neither a mapping nor a named tuple, returns None.
     """
     if isinstance(info, Mapping):
         return info.get(CommonFields.LOG_PROBABILITY, default_log_probability)

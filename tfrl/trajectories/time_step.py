@@ -1,9 +1,9 @@
 """`TimeStep`, the result of an environment's step, and its constructors.
 
-An episode is FIRST, MID, ..., MID, LAST. A termination is a LAST step with discount 0,
-a truncation (a time limit) a LAST step that keeps its discount, so that learners
-bootstrap from its observation. Importing this module does not import TensorFlow: the
-constructors make NumPy arrays unless the observation is made of tensors.
+The steps of an episode are FIRST, MID, ..., MID, LAST. A termination is a LAST step
+with discount 0. A truncation (a time limit) is a LAST step that keeps its discount, so
+that agents bootstrap from its observation. Importing this module does not import
+TensorFlow. The constructors make NumPy arrays unless the observation is of tensors.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def _constant(value: int) -> np.ndarray:
 
 
 class StepType:
-    """The position of a `TimeStep` in its episode; the constants are int32 arrays `[]`.
+    """The possible positions of a `TimeStep` in its episode, int32 arrays `[]`.
 
-    `StepType(1)` returns the constant with that value; a value that no constant has
-    raises a ValueError.
+    `StepType(1)` returns the constant that equals 1, MID. Other values than 0, 1 and 2
+    raise a ValueError.
     """
 
     FIRST = _constant(0)
@@ -37,7 +37,11 @@ class StepType:
     LAST = _constant(2)
 
     def __new__(cls, value: Any) -> Any:
-        """Returns the constant that equals `value`; ValueError if none does."""
+        """Returns the constant that equals `value`.
+
+        Raises:
+          ValueError: If there is none.
+        """
         for constant in (cls.FIRST, cls.MID, cls.LAST):
             if value == constant:
                 return constant
@@ -66,28 +70,28 @@ class TimeStep(NamedTuple):
         return fields_repr(self)
 
     def is_first(self) -> Any:
-        """Whether each step is FIRST: a bool tensor for tensors, else NumPy."""
+        """Whether each step is FIRST, as a bool tensor or NumPy bool."""
         return equals_step_type(self.step_type, StepType.FIRST)
 
     def is_mid(self) -> Any:
-        """Whether each step is MID: a bool tensor for tensors, else NumPy."""
+        """Whether each step is MID, as a bool tensor or NumPy bool."""
         return equals_step_type(self.step_type, StepType.MID)
 
     def is_last(self) -> Any:
-        """Whether each step is LAST: a bool tensor for tensors, else NumPy."""
+        """Whether each step is LAST, as a bool tensor or NumPy bool."""
         return equals_step_type(self.step_type, StepType.LAST)
 
 
 def restart(
     observation: Any, batch_size: Any = None, reward_spec: Any = None
 ) -> TimeStep:
-    """Returns the FIRST step of an episode: reward 0, discount 1.
+    """Returns the FIRST step of an episode, with reward 0 and discount 1.
 
     Args:
       observation: A nest of arrays or of tensors.
-      batch_size: None for an unbatched step; else the size of the outer dimension, a
-        number or integer tensor, or a shape for several outer dimensions.
-      reward_spec: A nest of specs that the zero reward follows; float32 `[]` if None.
+      batch_size: The size of the outer dimension, a number or integer tensor; or a
+        shape of several outer dimensions. None makes an unbatched step.
+      reward_spec: The nest of specs of the reward; a float32 scalar if None.
     """
     outer_shape = _outer_shape(batch_size)
     if not _holds_tensors(observation):
@@ -124,8 +128,8 @@ def transition(
       reward: A nest of numbers, arrays or tensors; NumPy ones become float32.
       discount: A number or `[B]`. With tensors a scalar is broadcast to the outer
         shape; with arrays it stays as it is.
-      outer_dims: The outer shape; if None, `[]` for a scalar (first) reward and else
-        its first dimension. A vector reward that is not batched needs `()` here.
+      outer_dims: The outer shape. None takes the first dimension of the first reward,
+        or `[]` if that reward is a scalar. Give `()` for an unbatched vector reward.
 
     Raises:
       ValueError: Reward or discount holds a NaN.
@@ -134,7 +138,7 @@ def transition(
 
 
 def termination(observation: Any, reward: Any, outer_dims: Any = None) -> TimeStep:
-    """Returns a LAST step with discount 0: nothing follows it in the environment.
+    """Returns a LAST step with discount 0, at which the episode terminates.
 
     For arguments and errors see `transition`.
     """
@@ -147,9 +151,9 @@ def termination(observation: Any, reward: Any, outer_dims: Any = None) -> TimeSt
 def truncation(
     observation: Any, reward: Any, discount: Any = 1.0, outer_dims: Any = None
 ) -> TimeStep:
-    """Returns a LAST step that keeps `discount`: an episode cut off by a time limit.
+    """Returns a LAST step that keeps `discount`, as at a time limit.
 
-    Learners bootstrap from `observation`. For arguments and errors see `transition`.
+    Agents bootstrap from `observation`. For arguments and errors see `transition`.
     """
     return _step(StepType.LAST, observation, reward, discount, outer_dims)
 
@@ -158,8 +162,8 @@ def time_step_spec(observation_spec: Any = None, reward_spec: Any = None) -> Tim
     """Returns the `TimeStep` of specs for an environment's observations and rewards.
 
     Args:
-      observation_spec: A nest of array specs or of tensor specs. None stands for an
-        unknown time step, whose four fields are `()`.
+      observation_spec: A nest of array specs or of tensor specs. If None, all four
+        fields of the result are `()`.
       reward_spec: A nest of specs of the same kind; a float32 scalar if None.
 
     Raises:
@@ -192,7 +196,7 @@ def fields_repr(value: Any) -> str:
 
 
 def equals_step_type(step_type: Any, constant: np.ndarray) -> Any:
-    """Compares elementwise: a bool tensor for a tensor, a NumPy bool for the rest."""
+    """Returns `step_type == constant`, a tensor for a tensor, else a NumPy bool."""
     if _is_tensor(step_type):
         import tensorflow as tf
 
@@ -203,10 +207,10 @@ def equals_step_type(step_type: Any, constant: np.ndarray) -> Any:
 def _step(
     step_type: np.ndarray, observation: Any, reward: Any, discount: Any, outer_dims: Any
 ) -> TimeStep:
-    """Returns a MID or LAST step, of arrays or of tensors as the observation is."""
+    """Returns a MID or LAST step, of tensors if the observation is, else of arrays."""
     if _holds_tensors(observation):
         return _tensor_step(step_type, observation, reward, discount, outer_dims)
-    # Most rewards are one number, at every step of an environment: no nest to walk.
+    # Most rewards are one number; handling these apart saves time at every step.
     if isinstance(reward, (float, np.ndarray, np.generic)):
         first_reward = reward = _as_array(reward, "reward")
     else:
@@ -234,7 +238,7 @@ def _tensor_step(
     if outer_dims is None:
         first_reward = tf.nest.flatten(reward)[0]
         static = first_reward.shape[:1]
-        # A static shape where there is one keeps the result's shape static too.
+        # If the shape is static, the result's shape should be static, too.
         outer_dims = (
             static.as_list()
             if static.is_fully_defined()
@@ -260,7 +264,7 @@ def _as_array(value: Any, field: str) -> np.ndarray:
 
 
 def _fill_array(outer_shape: Any, step_type: np.ndarray) -> np.ndarray:
-    # The shared constant for an unbatched step: no array is made on the hot path.
+    # Unbatched steps share the constant, so that the hot path makes no array.
     return np.full(outer_shape, step_type) if len(outer_shape) else step_type
 
 
@@ -298,7 +302,7 @@ def _join(outer_shape: Any, inner_shape: tuple[int, ...]) -> Any:
 
 
 def _holds_tensors(nest: Any) -> bool:
-    """Returns whether the first leaf, which decides for all of them, is a tensor."""
+    """Returns whether a nest is of tensors, judged by its first leaf."""
     if isinstance(nest, np.ndarray):
         return False
     leaves = tree.flatten(nest)
@@ -316,7 +320,11 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _holds_tensor_specs(observation_spec: Any, reward_spec: Any) -> bool:
-    """Returns whether the specs are tensor specs; TypeError if of both kinds."""
+    """Returns whether the specs are tensor specs.
+
+    Raises:
+      TypeError: If one is of array specs and the other of tensor specs.
+    """
     kinds = {
         field: _is_tensor_spec(leaves[0])
         for field, spec in (("observation", observation_spec), ("reward", reward_spec))

@@ -1,9 +1,10 @@
-"""`Trajectory`: experience in frames. Transitions between them are re-exported here.
+"""`Trajectory`, frames of experience, and its constructors.
 
-Frame `t` of a trajectory holds `observation[t]`, `step_type[t]` and `action[t]`, and
-from the step that the action led to: `reward[t]`, `discount[t]`, `next_step_type[t]`.
-The observation of that step is in frame `t + 1`. A frame whose `step_type` is LAST is a
-*boundary*, the reset between two episodes.
+Frame `t` of a trajectory holds `observation[t]`, `step_type[t]` and `action[t]`. It
+also holds `reward[t]`, `discount[t]` and `next_step_type[t]` of the time step after the
+action. The observation of that time step is in frame `t + 1`. A frame whose `step_type`
+is LAST is a *boundary*, the reset between two episodes. This module also re-exports the
+functions of `transitions`.
 """
 
 from __future__ import annotations
@@ -48,13 +49,13 @@ class Trajectory(NamedTuple):
     """Frames of experience, `[B, ...]` or `[B, T, ...]`.
 
     Attributes:
-      step_type: Int32, the `StepType` at which the action was taken.
-      observation: A nest, what the policy saw.
-      action: A nest, what it did.
-      policy_info: A nest, the policy's side information (not its state).
-      next_step_type: Int32, the `StepType` of the step that followed.
-      reward: Float32 (or a nest), the reward of that step.
-      discount: Float32, the environment's discount of that step.
+      step_type: The `StepType` at which the action was taken, int32.
+      observation: The nest of observations that the policy received.
+      action: The nest of the policy's actions.
+      policy_info: The nest of the policy's info (not its state).
+      next_step_type: The `StepType` of the time step after the action, int32.
+      reward: The reward for the action, float32 or a nest.
+      discount: The environment's discount after the action, float32.
     """
 
     step_type: Any
@@ -86,13 +87,13 @@ class Trajectory(NamedTuple):
     def is_episode_end(self) -> Any:
         """Whether the action of each frame ended an episode that was running.
 
-        A frame from LAST to LAST, as the padding of the `FixedLength` wrapper, ends
-        nothing: its episode has ended before.
+        A frame from LAST to LAST, such as the padding of the `FixedLength` wrapper,
+        does not count, because its episode has already ended.
         """
         return self.is_last() & ~self.is_boundary()
 
     def is_reset(self) -> Any:
-        """Whether each frame is a reset after an episode: a boundary, not padding."""
+        """Whether each frame is a reset after an episode, without padding."""
         return self.is_boundary() & ~self.is_last()
 
     def __repr__(self) -> str:
@@ -154,20 +155,20 @@ def from_episode(
     """Returns the `[T, ...]` trajectory of one whole episode.
 
     Args:
-      observation: A nest `[T, ...]`, what the policy saw at each action. The
-        observation after the last action has no frame; give one frame more (a
-        boundary) where it matters.
+      observation: The nest `[T, ...]` of observations before each action. The
+        observation after the last action has no frame; if it matters, append a
+        boundary frame with it.
       action: A nest `[T, ...]`.
       policy_info: A nest `[T, ...]`.
       reward: A nest `[T, ...]`, the reward for each action.
       discount: Float32 `[T]`; ones if None.
 
     Returns:
-      Frames of step types FIRST, MID, ..., MID that end at a LAST step; of NumPy arrays
-      if no argument holds a tensor.
+      Frames of step types FIRST, MID, ..., MID, the last of which leads to a LAST step.
+      They are NumPy arrays if no argument holds a tensor.
 
     Raises:
-      ValueError: The first dimensions, where known, differ.
+      ValueError: The first dimensions of two arguments are known and differ.
     """
     data = (observation, action, policy_info, reward, discount)
     time_source = tf.nest.flatten(reward)[0] if discount is None else discount
@@ -209,7 +210,7 @@ def from_transition(
     action_step: policy_step.PolicyStep,
     next_time_step: ts.TimeStep,
 ) -> Trajectory:
-    """Returns the frame of one step, of the same outer shape; no time is added."""
+    """Returns the frame of one step, with the outer shape of the arguments."""
     return Trajectory(
         step_type=time_step.step_type,
         observation=time_step.observation,

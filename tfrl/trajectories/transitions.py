@@ -1,17 +1,17 @@
-"""Makes the transitions that agents learn from; marks those at boundaries and cuts.
+"""Makes the transitions that agents learn from, and marks the invalid ones.
 
-Frame `t` holds the reward, discount and step type of the step its action led to, but
-that step's observation is in frame `t + 1`, and only if the two belong together:
-`next_step_type[t] == step_type[t + 1]`. Elsewhere the sequence is *cut* (a resumed run,
-a reset in mid-episode). A frame whose `step_type` is LAST is a *boundary*: the
-environment's reset, which carries no learning signal. Every loss masks the transitions
-whose `time_step` is LAST, so the converters set LAST there for a transition that
-crosses a cut, too.
+Frame `t` holds the reward, discount and step type of the time step after its action.
+The observation of that time step is in frame `t + 1`, but only if the two frames belong
+together: `next_step_type[t] == step_type[t + 1]`. Otherwise the sequence is *cut*
+between them (by a resumed run, or by a reset in mid-episode). A frame whose `step_type`
+is LAST is a *boundary*: the environment's reset, which carries no learning signal.
+Every loss masks the transitions whose `time_step` is LAST. So the converters also set
+`time_step.step_type` to LAST in a transition that crosses a cut.
 
-The frames do not tell the reward and discount of a transition's first time step: those
-are zeros. NaN would say more clearly that they are unknown, but it would make
-`tf.debugging.enable_check_numerics()` fail in every graph, and it would get through
-every mask that multiplies.
+The frames do not contain the reward and discount of a transition's first time step, so
+these are zeros. NaN would show more clearly that they are unknown, but it would make
+`tf.debugging.enable_check_numerics()` fail in every graph, and masks that multiply
+would not remove it.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _StepType = ts.StepType
 
 
 class Transition(NamedTuple):
-    """`(s, a, s')`, `[B, ...]`, or `[B, T, ...]` for a sequence of them.
+    """Transitions `(s, a, s')` of shape `[B, ...]`, or sequences `[B, T, ...]`.
 
-    `next_time_step` holds the reward and discount on the way from `s` to `s'`, which
-    may be n steps; see `to_n_step_transition`. A transition whose
-    `time_step.step_type` is LAST is not a valid transition, and losses mask it.
+    `next_time_step` holds the reward and discount between `s` and `s'`, which may be n
+    steps apart; see `to_n_step_transition`. A transition whose `time_step.step_type` is
+    LAST is not a valid transition, and losses mask it.
 
     Attributes:
       time_step: The first `TimeStep`; its reward and discount are not known.
-      action_step: The `PolicyStep` taken there, its state usually `()`.
-      next_time_step: The `TimeStep` reached.
+      action_step: The `PolicyStep` at the first time step; its state is usually `()`.
+      next_time_step: The second `TimeStep`.
     """
 
     time_step: Any
@@ -59,20 +59,22 @@ class Transition(NamedTuple):
 def to_transition(
     trajectory: Trajectory, next_trajectory: Trajectory | None = None
 ) -> Transition:
-    """Pairs each frame with the next one's observation.
+    """Makes a transition from each frame and the next frame's observation.
 
-    Two frames that do not belong together (`next_step_type[t] != step_type[t + 1]`)
-    make no valid transition: its `time_step.step_type` is LAST, as that of a boundary
-    is, so that every loss masks both with `~transition.time_step.is_last()`.
+    Two frames that do not belong together (`next_step_type[t] != step_type[t + 1]`) do
+    not make a valid transition. Its `time_step.step_type` is then LAST, as it is for a
+    boundary. So losses mask both with `~transition.time_step.is_last()`.
 
     Args:
-      trajectory: Frames `[B, T, ...]` if `next_trajectory` is None, which pairs
-        `trajectory[:, :-1]` with `trajectory[:, 1:]`; else `[B, ...]` or `[B, T, ...]`.
+      trajectory: Frames `[B, ...]` or `[B, T, ...]`. If `next_trajectory` is None, they
+        must be `[B, T, ...]`, and `trajectory[:, :-1]` is paired with
+        `trajectory[:, 1:]`.
       next_trajectory: The frames that follow those of `trajectory`, of the same shape.
 
     Returns:
-      A `Transition` of tensors, `[B, T - 1, ...]`, or of the given shape when
-      `next_trajectory` is. Reward and discount of `time_step` are not known: zeros.
+      A `Transition` of tensors, `[B, T - 1, ...]` without `next_trajectory`, else of
+      the frames' shape. The reward and discount of `time_step` are unknown, so they are
+      zeros.
 
     Raises:
       ValueError: `discount` is not of rank 1 or 2 (2 without `next_trajectory`).
@@ -106,33 +108,35 @@ def to_transition(
 
 
 def to_n_step_transition(trajectory: Trajectory, gamma: Any) -> Transition:
-    """Returns the n-step transition of each `T = N + 1` frames, never past an episode.
+    """Returns the n-step transition of each row of `T = N + 1` frames.
 
-    With `g = gamma`, rewards `r` and discounts `d` of the frames, a window that runs
-    `k` steps gives (Sutton and Barto 2018, section 7.1)
+    With `g = gamma`, and the rewards `r` and discounts `d` of the frames, a transition
+    over `k` steps has (Sutton and Barto 2018, section 7.1)
 
         reward   = r_0 + g d_0 r_1 + ... + g^(k-1) d_0 ... d_(k-2) r_(k-1)
         discount = g^(k-1) d_0 ... d_(k-1)
 
-    in `next_time_step`, which ends at `observation[k]`, `step_type[k]`. The discount is
-    one `g` short, because the loss multiplies the next value by `g` itself. `k` is
+    in `next_time_step`, with `observation[k]` and `step_type[k]`. The discount has one
+    factor `g` less than steps, because the loss multiplies the next value by `g`. A
+    transition never crosses the end of an episode. `k` is
 
-    - `N` where all frames belong to one episode,
-    - less where a LAST step is met: the window ends there. At a termination the
-      discount is 0; at a truncation the value of the last observation is bootstrapped;
-    - less where the sequence is cut before frame `t + 1`: `k = t`, the last frame whose
-      observation is known to follow, and the reward of frame `t` is left out;
-    - 0 where frame 0 is a boundary or nothing follows it: there is no transition.
-      `time_step.step_type` is then LAST, which every loss masks, reward and discount
-      are 0, and the next observation is that of either frame.
+    - `N` if all frames belong to one episode;
+    - smaller if the episode ends earlier: the transition then ends at the LAST step. At
+      a termination the discount is 0; at a truncation the value of the last observation
+      is bootstrapped;
+    - `t` if the sequence is cut between frames `t` and `t + 1`. The reward of frame `t`
+      is left out, because the observation after its action is unknown;
+    - 0 if frame 0 is a boundary, or if the sequence is cut after it. There is no
+      transition then: `time_step.step_type` is LAST, so that every loss masks it,
+      reward and discount are 0, and the next observation has no meaning.
 
     Args:
       trajectory: Frames `[B, T, ...]` with `T >= 2` and one reward, `[B, T]`.
       gamma: A scalar, the agent's own discount.
 
     Returns:
-      A `Transition` `[B, ...]` without the time dimension. Reward and discount of
-      `time_step` are not known: zeros.
+      A `Transition` `[B, ...]` without the time dimension. The reward and discount of
+      `time_step` are unknown, so they are zeros.
 
     Raises:
       ValueError: `discount` or `reward` is not of rank 2, or `T < 2`.
@@ -151,7 +155,7 @@ def to_n_step_transition(trajectory: Trajectory, gamma: Any) -> Transition:
     frame = tf.nest.map_structure(lambda t: composite.select(t, 0), trajectory)
     end: Any
     if num_frames == 2:
-        # The general case below gives the same, in three times as many operations.
+        # The general case below has the same result, but three times the operations.
         end = 1
         exists = tf.equal(
             frame.next_step_type, composite.select(trajectory.step_type, 1)
@@ -186,7 +190,7 @@ def to_n_step_transition(trajectory: Trajectory, gamma: Any) -> Transition:
 
 
 def to_transition_spec(trajectory_spec: Trajectory) -> Transition:
-    """Returns the specs of the transitions that frames of `trajectory_spec` make."""
+    """Returns the specs of transitions made from frames of `trajectory_spec`."""
     time_step_spec = ts.TimeStep(
         trajectory_spec.step_type,
         reward=trajectory_spec.reward,
@@ -204,7 +208,7 @@ def experience_to_transitions(
 ) -> Transition:
     """Returns `to_transition(experience)`, without the time dimension if squeezed.
 
-    `squeeze_time_dim` needs `T == 2`, which leaves one transition a row.
+    `squeeze_time_dim` requires `T == 2`, so that each row has one transition.
     """
     transitions = to_transition(experience)
     if not squeeze_time_dim:
@@ -215,7 +219,7 @@ def experience_to_transitions(
 def _inside_episode(trajectory: Trajectory) -> tf.Tensor:
     """Returns whether step `t` is taken in the episode of frame 0, bool `[B, T - 1]`.
 
-    True from the left, up to the first boundary or cut.
+    Each row is True up to the first boundary or cut, and False from there on.
     """
     goes_on = episodes.follows(trajectory) & ~trajectory.is_boundary()[:, :-1]
     return tf.cast(tf.math.cumprod(tf.cast(goes_on, tf.int32), axis=1), tf.bool)
@@ -232,7 +236,7 @@ def _n_step_reward_and_discount(
         tf.transpose(tf.cast(rewards, discounts.dtype)),
         tf.transpose(gammas * discounts),
     )
-    # One gamma short: the product leaves out the first.
+    # The product leaves out the first gamma, because the loss multiplies by it.
     discount = tf.reduce_prod(gammas[:, 1:], axis=1) * tf.reduce_prod(discounts, axis=1)
     discount = tf.where(inside[:, 0], discount, 0)
     return reward, tf.stop_gradient(discount)

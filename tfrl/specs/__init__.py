@@ -1,6 +1,6 @@
 """Specs: the shapes, dtypes and bounds of observations, actions and other data.
 
-`array_spec` describes NumPy arrays and needs NumPy alone; `tensor_spec` describes
+`array_spec` describes NumPy arrays and only needs NumPy; `tensor_spec` describes
 TensorFlow tensors and subclasses `tf.TensorSpec`. `gym_spaces` and `dm_env_specs`
 translate from and to the specs of those libraries, and `environment_spec` gathers the
 four specs of an environment. Nothing here imports TensorFlow before `tensor_spec`, or

@@ -1,8 +1,8 @@
 """Specs of NumPy arrays: shape, dtype, name, and optionally inclusive bounds.
 
-Environments describe what they take and give with these. This module needs NumPy alone,
-so that environment workers and the replay server start without TensorFlow; the
-counterparts for tensors are in `tfrl.specs.tensor_spec`.
+Environments describe their actions, observations and rewards with these specs. This
+module only needs NumPy, so that environment workers and the replay server start without
+TensorFlow. `tfrl.specs.tensor_spec` has the counterparts for tensors.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MAX_INT64 = np.iinfo(np.int64).max
 class ArraySpec:
     """The shape, dtype and name of a NumPy array or scalar.
 
-    Two specs are equal if shape and dtype are; the name does not count.
+    Two specs are equal if their shapes and dtypes are equal; the name does not count.
     """
 
     __slots__ = ("_dtype", "_name", "_shape")
@@ -33,8 +33,8 @@ class ArraySpec:
         """Describes an array.
 
         Args:
-          shape: The dimensions; None in a place stands for any length.
-          dtype: Whatever `np.dtype` takes, or a `tf.DType`.
+          shape: The dimensions; None stands for a dimension of any length.
+          dtype: A `tf.DType`, or any argument of `np.dtype`.
           name: A name for messages and signatures.
 
         Raises:
@@ -76,7 +76,7 @@ class ArraySpec:
         """Returns the spec of an array or a number.
 
         Raises:
-          ValueError: If `array` is neither.
+          ValueError: If `array` is neither an array nor a number.
         """
         if isinstance(array, np.ndarray | np.generic):
             return ArraySpec(array.shape, array.dtype, name)
@@ -89,7 +89,7 @@ class ArraySpec:
 
     @staticmethod
     def from_spec(spec: Any) -> ArraySpec:
-        """Returns an `ArraySpec`, without bounds, of any spec's shape, dtype, name."""
+        """Returns an `ArraySpec` with the shape, dtype and name of any spec."""
         return ArraySpec(spec.shape, spec.dtype, spec.name)
 
     def replace(
@@ -157,7 +157,8 @@ class BoundedArraySpec(ArraySpec):
         Raises:
           ValueError: If a bound does not broadcast to `shape`, is NaN, or lies outside
             of what `dtype` can hold, or if a minimum is above its maximum.
-          TypeError: If `shape` or `dtype` is not one, or the dtype has no order.
+          TypeError: If `shape` is not a shape, `dtype` is not a dtype, or the dtype has
+            no order.
         """
         super().__init__(shape, dtype, name)
         self._minimum = bounds.as_bound("minimum", minimum, self._shape, self._dtype)
@@ -170,7 +171,7 @@ class BoundedArraySpec(ArraySpec):
 
     @classmethod
     def from_spec(cls, spec: Any, name: str | None = None) -> BoundedArraySpec:
-        """Returns a bounded spec of `spec`: its bounds, or else its dtype's limits."""
+        """Returns a bounded spec like `spec`; missing bounds are its dtype's limits."""
         return BoundedArraySpec(
             spec.shape,
             spec.dtype,
@@ -191,10 +192,10 @@ class BoundedArraySpec(ArraySpec):
 
     @property
     def num_values(self) -> Any:
-        """How many values each element of a discrete spec has; None for other specs.
+        """The number of values of each element of a discrete spec; None for others.
 
-        An int64 array of the spec's shape. A 64-bit range with more values than int64
-        can count gives the largest int64.
+        The numbers are an int64 array of the spec's shape. If a 64-bit range has more
+        values than int64 can count, the number is the largest int64.
         """
         if not is_discrete(self):
             return None
@@ -219,7 +220,7 @@ class BoundedArraySpec(ArraySpec):
     ) -> BoundedArraySpec:
         """Returns a copy with the given fields changed; None keeps a field.
 
-        Bounds that are kept and do not fit a new dtype become its limits.
+        If the new dtype cannot hold the old bounds, its limits replace them.
         """
         plain = super().replace(shape, dtype, name)
         return BoundedArraySpec(
@@ -277,8 +278,8 @@ def sample_bounded_spec(
 ) -> np.ndarray:
     """Draws an array uniformly from `spec`, integers with both bounds included.
 
-    Where a floating range is too wide for its dtype to hold the width, both bounds are
-    halved, so every sample is finite.
+    If a floating range is so wide that its width overflows, both bounds are halved, so
+    that every sample is finite.
     """
     if is_continuous(spec):
         low, high = (np.asarray(b, np.float64) for b in (spec.minimum, spec.maximum))
@@ -294,10 +295,11 @@ def sample_spec_nest(
     rng: np.random.RandomState | np.random.Generator,
     outer_dims: Sequence[int] = (),
 ) -> Any:
-    """Draws a nest of arrays for a nest of specs; unbounded ones over their dtype.
+    """Draws a nest of arrays for a nest of specs.
 
     Args:
-      structure: A nest of specs of numbers or booleans.
+      structure: A nest of specs of numbers or booleans. Values of specs without bounds
+        are drawn from the whole range of the dtype.
       rng: A NumPy `RandomState` or `Generator`; equal states give equal samples.
       outer_dims: Dimensions to put before each spec's shape.
 
@@ -314,7 +316,7 @@ def sample_spec_nest(
 
 
 def check_arrays_nest(arrays: Any, spec: Any) -> bool:
-    """Whether a nest of arrays has the structure of a nest of specs and conforms."""
+    """Whether a nest of arrays conforms to a nest of specs."""
     try:
         assert_arrays_spec_nest(arrays, spec)
     except (TypeError, ValueError):

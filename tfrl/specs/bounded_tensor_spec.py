@@ -1,8 +1,8 @@
 """The bounded tensor spec, a `tf.TensorSpec` with least and greatest values.
 
-TensorFlow has such a class too, but not in its public API. This one is a plain
-subclass of `tf.TensorSpec`: signatures, datasets and SavedModels accept it as one, and
-SavedModels that used it load where only TensorFlow is installed.
+TensorFlow has such a class too, but not in its public API. The class here is a plain
+subclass of `tf.TensorSpec`. So signatures, datasets and SavedModels accept it as a
+`tf.TensorSpec`, and loading such a SavedModel only needs TensorFlow.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tfrl.specs import array_spec
 class BoundedTensorSpec(tf.TensorSpec):
     """A `tf.TensorSpec` with inclusive bounds, like `array_spec.BoundedArraySpec`.
 
-    Equality compares the names too, as for `tf.TensorSpec` but not for array specs.
+    Equality compares the names too, as in `tf.TensorSpec`, but unlike in array specs.
     """
 
     __slots__ = ("_maximum", "_minimum")
@@ -35,7 +35,7 @@ class BoundedTensorSpec(tf.TensorSpec):
         """Describes a bounded tensor.
 
         Args:
-          shape: Whatever `tf.TensorShape` takes.
+          shape: A shape, or any argument of `tf.TensorShape`.
           dtype: An integer, floating or boolean dtype.
           minimum: The least values, broadcastable to `shape`; None for the dtype's. An
             infinite bound of a floating dtype becomes its largest finite number.
@@ -45,7 +45,8 @@ class BoundedTensorSpec(tf.TensorSpec):
         Raises:
           ValueError: If a bound does not broadcast to `shape`, is NaN, or lies outside
             of what `dtype` can hold, or if a minimum is above its maximum.
-          TypeError: If `shape` or `dtype` is not one, or the dtype has no order.
+          TypeError: If `shape` is not a shape, `dtype` is not a dtype, or the dtype has
+            no order.
         """
         super().__init__(shape, dtype, name)
         bounds = array_spec.BoundedArraySpec(self.shape, self.dtype, minimum, maximum)
@@ -54,7 +55,7 @@ class BoundedTensorSpec(tf.TensorSpec):
 
     @classmethod
     def from_spec(cls, spec: Any, name: str | None = None) -> BoundedTensorSpec:
-        """Returns a bounded spec of `spec`: its bounds, or else its dtype's limits."""
+        """Returns a bounded spec like `spec`; missing bounds are its dtype's limits."""
         return cls(
             spec.shape,
             spec.dtype,
@@ -74,10 +75,11 @@ class BoundedTensorSpec(tf.TensorSpec):
         return self._maximum
 
     def most_specific_common_supertype(self, others: Sequence[Any]) -> Any:
-        """Returns the tightest spec of everything that this and `others` describe.
+        """Returns the most specific spec that covers this spec and `others`.
 
-        That is this spec if all are equal, else one without bounds; None if no spec
-        describes them all. TensorFlow calls this where tensors from two places meet.
+        The result is this spec if all are equal, else a spec without bounds; None if no
+        spec covers all of them. TensorFlow calls this method where it merges tensors,
+        such as the outputs of two branches.
         """
         if all(self == other for other in others):
             return self

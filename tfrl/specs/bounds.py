@@ -1,4 +1,4 @@
-"""The bounds of specs: the limits of dtypes, and bounds converted to a dtype."""
+"""Finds the limits of dtypes, and converts the bounds of specs to a dtype."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def is_floating(dtype: np.dtype[Any]) -> bool:
-    """Whether `dtype` is a floating one; bfloat16, unknown to NumPy, counts."""
+    """Whether `dtype` is floating; includes bfloat16, which NumPy does not know."""
     return bool(np.issubdtype(dtype, np.floating)) or dtype.name == "bfloat16"
 
 
@@ -25,7 +25,7 @@ def dtype_limits(dtype: np.dtype[Any]) -> tuple[Any, Any]:
     if np.issubdtype(dtype, np.floating):
         return np.finfo(dtype).min, np.finfo(dtype).max
     if is_floating(dtype):
-        # A bfloat16 dtype exists only if this has been imported already.
+        # This is imported already if there is a bfloat16 dtype.
         import ml_dtypes
 
         return ml_dtypes.finfo(dtype).min, ml_dtypes.finfo(dtype).max
@@ -48,8 +48,8 @@ def as_bound(
 
     Args:
       which: "minimum" or "maximum", for messages and for the default.
-      value: The bound; None for the limit of the dtype. Infinity becomes that limit if
-        the dtype is a floating one.
+      value: The bound; None for the limit of the dtype. If the dtype is floating, this
+        limit also replaces infinity.
       shape: The spec's shape, to which the bound must broadcast.
       dtype: The spec's dtype.
 
@@ -62,7 +62,7 @@ def as_bound(
         value = low if which == "minimum" else high
     bound = np.array(value)
     try:
-        # A dimension of any length takes one bound for all of it.
+        # A dimension of unknown length has one bound for all of its elements.
         np.broadcast_to(bound, [1 if dim is None else dim for dim in shape])
     except ValueError as error:
         raise ValueError(

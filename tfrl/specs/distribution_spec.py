@@ -1,4 +1,4 @@
-"""DistributionSpec: how to make a distribution from its parameters."""
+"""`DistributionSpec`, which makes a distribution from its parameters."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ class DistributionSpec:
         """Creates the spec.
 
         Args:
-          builder: Called with the parameters by name; returns the distribution.
-          input_params_spec: The nest of specs of the parameters, by name; checked only
-            if it is a dictionary.
+          builder: A function that takes the parameters by name and returns the
+            distribution.
+          input_params_spec: The nest of specs of the parameters, by name. The
+            parameters are only checked if this is a dictionary.
           sample_spec: The spec of the samples.
-          **distribution_parameters: Further arguments of every call of `builder`.
+          **distribution_parameters: Additional arguments for every call of `builder`.
         """
         self._builder = builder
         self._input_params_spec = input_params_spec
@@ -35,7 +36,7 @@ class DistributionSpec:
 
     @property
     def builder(self) -> Callable[..., Any]:
-        """Makes the distribution from its parameters by name."""
+        """The function that makes the distribution from its parameters by name."""
         return self._builder
 
     @property
@@ -50,7 +51,7 @@ class DistributionSpec:
 
     @property
     def distribution_parameters(self) -> dict[str, Any]:
-        """Further arguments of every call of `builder`."""
+        """Additional arguments for every call of `builder`."""
         return self._distribution_parameters
 
     def build_distribution(self, **distribution_parameters: Any) -> Any:
@@ -89,7 +90,8 @@ def nested_distributions_from_specs(specs: Any, parameters: Any) -> Any:
 
     Args:
       specs: The nest of `DistributionSpec`s.
-      parameters: A nest like it, of dictionaries from parameters' names to tensors.
+      parameters: A nest of the same structure, whose leaves are dictionaries from
+        names of parameters to tensors.
 
     Raises:
       ValueError: If the structures differ.

@@ -1,4 +1,4 @@
-"""Converts specs from and to those of dm_env.
+"""Converts specs of dm_env to array specs, and array specs to specs of dm_env.
 
 The time steps of both libraries have the same fields; only the classes of their specs
 differ.
@@ -18,8 +18,8 @@ from tfrl.specs import array_spec
 def from_dm_env_spec(spec: Any) -> Any:
     """Returns the nest of array specs for a nest of dm_env specs.
 
-    Dtypes and names stay; a `StringArray` becomes an `ArraySpec` of objects. Array
-    specs of ours stay as they are.
+    Dtypes and names stay. A `StringArray` becomes an `ArraySpec` of objects. Array
+    specs of tfrl in the nest are not changed.
 
     Raises:
       ValueError: If something in the nest is not a spec.
@@ -72,6 +72,6 @@ def _counts_from_zero(spec: array_spec.BoundedArraySpec) -> bool:
         spec.shape == ()
         and array_spec.is_discrete(spec)
         and bool(spec.minimum == 0)
-        # A range up to the dtype's largest value is not a set of choices.
+        # A range up to the dtype's largest value means that there is no real bound.
         and bool(spec.maximum < np.iinfo(spec.dtype).max)
     )

@@ -15,7 +15,7 @@ def dtype_name(dtype: Any) -> str:
     """Returns the name of a numeric dtype, for `dtype_from_name`.
 
     Raises:
-      ValueError: If its values are not numbers of a fixed size.
+      ValueError: If the values of the dtype are not numbers of a fixed size.
     """
     dtype = np.dtype(dtype)
     is_plain = dtype.kind in "biufc" and dtype.isnative
@@ -39,7 +39,7 @@ def dtype_from_name(name: str) -> np.dtype:
     # np.dtype(name) would parse untrusted text.
     dtype = _PLAIN.get(name)
     if dtype is None:
-        # TensorFlow, which installs this package, uses its types, such as bfloat16.
+        # TensorFlow installs ml_dtypes and uses its dtypes, such as bfloat16.
         import ml_dtypes
 
         kind = getattr(ml_dtypes, name, None)

@@ -1,4 +1,4 @@
-"""The four specs of an environment in one value, as Acme's builders take them."""
+"""`EnvironmentSpec`, which holds the four specs of an environment, as in Acme."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ class EnvironmentSpec(NamedTuple):
 
 
 def make_environment_spec(environment: Any) -> EnvironmentSpec:
-    """Returns the specs of an environment, ours or one of dm_env.
+    """Returns the specs of an environment of tfrl or dm_env.
 
-    Specs of dm_env are converted; those of a `TFEnvironment` stay tensor specs.
+    Specs of dm_env are converted to array specs. The specs of a `TFEnvironment` are
+    tensor specs.
 
     Raises:
-      TypeError: If the environment has neither kind of spec methods.
+      TypeError: If the environment has neither tfrl's nor dm_env's methods for specs.
     """
     if hasattr(environment, "time_step_spec"):
         step = environment.time_step_spec()

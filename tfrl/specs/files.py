@@ -1,4 +1,4 @@
-"""Nests of specs in binary files."""
+"""Writes nests of specs to binary files, and reads them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from tfrl.specs import spec_proto
 def save_spec(spec: Any, file_path: str) -> None:
     """Writes a nest of specs as a `StructuredValue`, making its folder if needed.
 
-    Array specs are written as tensor specs; bounds are kept. TF-Agents reads the file.
+    Array specs are written as tensor specs; bounds are kept. TF-Agents can read the
+    file.
 
     Raises:
       TypeError: If the nest holds anything but specs of dense tensors and arrays.
@@ -30,8 +31,8 @@ def save_spec(spec: Any, file_path: str) -> None:
 def load_spec(file_path: str) -> Any:
     """Reads a nest of tensor specs from a file that `save_spec` wrote.
 
-    A named tuple comes back as one of the same name and fields but of a class of its
-    own: `Trajectory(*load_spec(path))` makes it a trajectory.
+    A named tuple is read as a new class with the same name and fields. For example,
+    `Trajectory(*load_spec(path))` converts the result to a `Trajectory`.
     """
     with tf.io.gfile.GFile(file_path, "rb") as file:
         proto = internals.structured_value().FromString(file.read())

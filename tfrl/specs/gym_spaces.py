@@ -20,18 +20,18 @@ def spec_from_gym_space(
 ) -> Any:
     """Returns the nest of `BoundedArraySpec`s that describes a space's elements.
 
-    `Discrete(n, start=s)` becomes int64 in `[s, s + n - 1]`, and the infinite bounds of
-    a `Box` its dtype's limits. `Tuple` and `Dict` give tuples and dicts, whose specs
-    are named by their path: 'observation/tuple_0/position'.
+    `Discrete(n, start=s)` becomes int64 in `[s, s + n - 1]`. The infinite bounds of a
+    `Box` become its dtype's limits. `Tuple` and `Dict` become tuples and dicts, whose
+    specs are named by their path, such as 'observation/tuple_0/position'.
 
     Args:
       space: A `Box`, `Discrete`, `MultiDiscrete`, `MultiBinary`, or a `Tuple` or `Dict`
         of these.
-      dtype_map: The dtypes for kinds of spaces, `{gymnasium.spaces.Box: np.float32}`.
-        The default is a `Box`'s and `Discrete`'s own, and int32 for `MultiDiscrete` and
-        `MultiBinary`.
+      dtype_map: Maps classes of spaces to dtypes, such as `{gymnasium.spaces.Box:
+        np.float32}`. Without an entry, `Box` and `Discrete` keep their dtypes, and
+        `MultiDiscrete` and `MultiBinary` become int32.
       simplify_box_bounds: Whether bounds that are the same for all elements become a
-        single number, which prints shorter.
+        single number, which makes the printed spec shorter.
       name: The name of the spec, or the prefix of the names in a nest.
 
     Raises:
@@ -43,9 +43,9 @@ def spec_from_gym_space(
 def space_from_spec(spec: Any) -> gymnasium.Space[Any]:
     """Returns the space for a nest of array specs.
 
-    Bounded integers give `Discrete` (scalars) and `MultiDiscrete` (arrays, unless they
-    are bytes, such as images); all else gives a `Box`, whose bounds are infinite where
-    the spec's are its dtype's limits.
+    Bounded integers become `Discrete` (scalars) or `MultiDiscrete` (arrays, unless they
+    are bytes, such as images). All other specs become a `Box`. Floating bounds at the
+    limits of the dtype become infinite.
 
     Raises:
       ValueError: If something in the nest is not an array spec of numbers or booleans.
@@ -126,7 +126,7 @@ def _(space: gymnasium.spaces.Box, options: _Options) -> Any:
     low, high = _fit(space.low, dtype), _fit(space.high, dtype)
     if options.simplify:
         simple = _simplify(low), _simplify(high)
-        # Both or neither: a number next to an array would look like a mistake.
+        # Simplify both or neither: one number and one array would look like a mistake.
         if simple[0].shape == simple[1].shape:
             low, high = simple
     return array_spec.BoundedArraySpec(space.shape, dtype, low, high, options.name)
@@ -149,7 +149,7 @@ def _(space: gymnasium.spaces.Dict, options: _Options) -> Any:
 
 
 def _fit(bound: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
-    """Returns a box's bound in `dtype`, which may be narrower than the box's."""
+    """Converts a bound of a box to `dtype`, which may be narrower than its own."""
     return bounds.clip_to_dtype(bound, dtype).astype(dtype)
 
 

@@ -1,8 +1,8 @@
-"""Nests of specs as JSON: a table's signature on its way to a replay server.
+"""Encodes nests of specs as JSON, to send a table's signature to a replay server.
 
-A leaf is an object with a "dtype" and a "shape". The shape, or a dimension of it, is
-null if it is unknown. "name", "minimum" and "maximum" are present if the spec has them.
-The levels above are `{"dict": {...}}` (a list of pairs if keys are not strings),
+A leaf is an object with a "dtype" and a "shape". An unknown shape or dimension is null.
+"name", "minimum" and "maximum" are present if the spec has them. The other nodes of the
+nest are `{"dict": {...}}` (with a list of pairs if keys are not strings),
 `{"ordered_dict": ...}`, `{"list": [...]}`, `{"tuple": [...]}` and
 `{"namedtuple": name, "module": ..., "fields": [...], "values": [...]}`.
 
@@ -143,11 +143,11 @@ def _shape_of(spec: Any) -> list[int | None] | None:
 
 
 def _encode_bound(bound: np.ndarray) -> Any:
-    # Bounds broadcast, and those of images are usually equal.
+    # The bounds of all elements are often equal; since bounds broadcast, one is enough.
     if bound.size > 1 and (bound == bound.flat[0]).all():
         bound = bound.reshape(-1)[0]
     if bound.dtype.kind not in "biu":
-        bound = bound.astype(np.float64)  # bfloat16 has no Python numbers.
+        bound = bound.astype(np.float64)  # bfloat16 does not convert to Python numbers.
     return bound.tolist()
 
 

@@ -1,4 +1,4 @@
-"""Nests of tensor specs in files: TensorFlow's `StructuredValue`, as text.
+"""Converts nests of tensor specs to `StructuredValue` protos, and to text files.
 
 SavedModels use this format for their signatures, and TF-Agents for its
 `policy_specs.pbtxt`, so each library can read the other's files. Bounds are kept. Named
@@ -36,7 +36,7 @@ def from_proto(spec_proto: Any) -> Any:
     """Decodes a `StructuredValue` into a nest of tensor specs.
 
     Raises:
-      ValueError: If it contains another kind of value.
+      ValueError: If the proto contains a value that is not a spec.
     """
     kind = spec_proto.WhichOneof("kind")
     if kind not in _DECODERS:

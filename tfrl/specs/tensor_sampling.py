@@ -1,7 +1,8 @@
-"""Random and zero tensors for specs.
+"""Makes random tensors and zero tensors for specs.
 
 Samples are pure functions of a stateless seed: equal seeds give equal samples, in eager
-mode and in graphs. Without a seed, one is drawn that follows `tf.random.set_seed`.
+mode and in graphs. Without a seed, a random seed is drawn, which depends on
+`tf.random.set_seed`.
 """
 
 from __future__ import annotations
@@ -13,20 +14,20 @@ import tensorflow as tf
 
 from tfrl.specs.bounded_tensor_spec import BoundedTensorSpec
 
-# Named, because the default is several times slower under XLA on a CPU.
+# Given explicitly, because the default is several times slower under XLA on a CPU.
 _ALGORITHM = "philox"
-# The most entries of a sampled sparse tensor.
+# The largest number of entries in a sampled sparse tensor.
 _NUM_SPARSE_VALUES = 7
 
 
 def sample_bounded_spec(spec: Any, seed: Any = None, outer_dims: Any = None) -> Any:
     """Draws a tensor uniformly from a bounded spec of numbers or booleans.
 
-    Integers include both bounds, even if these span the whole range of the dtype;
-    floating samples are finite.
+    Integer samples include both bounds, even if the bounds span the whole range of the
+    dtype. Floating samples are finite.
 
     Args:
-      spec: A `BoundedTensorSpec`, or a spec that has its properties.
+      spec: A `BoundedTensorSpec`, or a spec with the same properties.
       seed: An integer, or an integer tensor of shape `[2]`; None draws one.
       outer_dims: Dimensions, a sequence or tensor, to put before the spec's shape.
 
@@ -55,21 +56,21 @@ def sample_spec_nest(
 ) -> Any:
     """Draws a nest of tensors for a nest of tensor specs.
 
-    Unbounded numbers range over their dtype, strings are small numbers as text, and
-    `tf.SparseTensorSpec`s give sparse tensors of up to seven values.
+    Numbers without bounds are drawn from the whole range of their dtype. Strings are
+    small numbers as text. Sparse tensors have up to seven values.
 
     Args:
       structure: A nest of tensor specs.
-      seed: An integer, or an integer tensor of shape `[2]`; None draws one, and so does
-        a `np.random.RandomState`, which `array_spec.sample_spec_nest` takes. Each
-        tensor of the nest gets its own, derived from it.
+      seed: An integer, or an integer tensor of shape `[2]`; None draws a seed. A
+        `np.random.RandomState` draws the seed itself. The tensors of the nest have
+        different seeds, which are derived from this one.
       outer_dims: Dimensions, a sequence or tensor, to put before each spec's shape.
       minimum: If given, no number is sampled below it.
       maximum: If given, no number is sampled above it.
 
     Raises:
       TypeError: If there is a spec of another kind.
-      NotImplementedError: If a sparse spec meets `outer_dims` that are not known
+      NotImplementedError: If there is a sparse spec, and `outer_dims` are not known
         statically.
     """
     seed = _as_seed(seed)
@@ -104,7 +105,7 @@ def zero_spec_nest(specs: Any, outer_dims: Any = None) -> Any:
       outer_dims: Dimensions, a sequence or tensor, to put before each spec's shape.
 
     Raises:
-      NotImplementedError: If there is a spec other than of dense tensors.
+      NotImplementedError: If there is a spec that is not of a dense tensor.
     """
 
     def make_zeros(spec: Any) -> tf.Tensor:
@@ -120,7 +121,7 @@ def zero_spec_nest(specs: Any, outer_dims: Any = None) -> Any:
 
 
 def _full_shape(spec: Any, outer_dims: Any) -> Any:
-    """Returns `outer_dims + spec.shape`: a static shape, or else a tensor."""
+    """Returns `outer_dims + spec.shape` as a static shape if possible, or a tensor."""
     inner = tf.TensorShape(spec.shape)
     if not inner.is_fully_defined():
         raise ValueError(
@@ -148,7 +149,7 @@ def _as_seed(seed: Any) -> tf.Tensor:
 
 
 def _sample_floats(spec: Any, dtype: tf.DType, shape: Any, seed: tf.Tensor) -> Any:
-    # The half-precision types have too few distinct values in [0, 1) to sample there.
+    # Half-precision types have too few distinct values in [0, 1) to sample with them.
     compute = tf.float64 if dtype == tf.float64 else tf.float32
     low = tf.constant(spec.minimum.astype(compute.as_numpy_dtype))
     high = tf.constant(spec.maximum.astype(compute.as_numpy_dtype))
@@ -166,7 +167,7 @@ def _sample_integers(spec: Any, dtype: tf.DType, shape: Any, seed: tf.Tensor) ->
         and tf.int64.min <= low.flat[0]
         and high.flat[0] < tf.int64.max
     ):
-        # The common case has a kernel of its own, on every device.
+        # For this common case, TensorFlow has a kernel on every device.
         start, end = int(low.flat[0]), int(high.flat[0]) + 1
         small = tf.int32.min <= start and end <= tf.int32.max
         sample = tf.random.stateless_uniform(
@@ -190,8 +191,8 @@ def _sample_any_integers(
 ) -> Any:
     """Draws integers between bounds that differ by element or fill 64 bits.
 
-    The offset from the minimum is 64 random bits modulo the number of values, all in
-    arithmetic modulo 2**64, where nothing overflows.
+    The offset from the minimum is 64 random bits modulo the number of values. All
+    arithmetic is modulo 2**64, so an overflow does no harm.
     """
     bits = tf.random.stateless_uniform(
         shape, seed, minval=None, maxval=None, dtype=tf.uint64, alg=_ALGORITHM

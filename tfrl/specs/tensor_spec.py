@@ -1,9 +1,9 @@
-"""Specs of tensors: `tf.TensorSpec`, bounded specs, and functions of their nests.
+"""Specs of tensors, and functions of nests of specs.
 
-The tensor counterpart of `tfrl.specs.array_spec`. Specs never include the batch or time
-dimension; `add_outer_dims_nest` puts them on where TensorFlow wants a full signature.
-Sampling is in `tfrl.specs.tensor_sampling` and the file format in
-`tfrl.specs.spec_proto`; both are re-exported here.
+This module is the tensor counterpart of `tfrl.specs.array_spec`. Specs never include
+the batch or time dimension; `add_outer_dims_nest` adds these dimensions where
+TensorFlow needs a full signature. The functions of `tfrl.specs.tensor_sampling` and
+`tfrl.specs.spec_proto` are re-exported here.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def is_discrete(spec: Any) -> bool:
 
 
 def is_continuous(spec: Any) -> bool:
-    """Whether the dtype of a tensor or array spec is a floating one."""
+    """Whether the dtype of a tensor or array spec is floating."""
     return tf.as_dtype(spec.dtype).is_floating
 
 
@@ -109,7 +109,7 @@ def to_array_spec(tensor_spec: Any) -> Any:
 
 
 def to_nest_array_spec(nest_array_spec: Any) -> Any:
-    """The same as `to_array_spec`."""
+    """Does the same as `to_array_spec`."""
     return to_array_spec(nest_array_spec)
 
 
@@ -139,12 +139,12 @@ def add_outer_dim(specs: Any, dim: int | None = None) -> Any:
 
 
 def remove_outer_dims_nest(specs: Any, num_outer_dims: int) -> Any:
-    """Returns the nest of tensor specs without their first `num_outer_dims`.
+    """Returns the nest of tensor specs without the first `num_outer_dims` dimensions.
 
-    Bounds that differ along a removed dimension become the widest of them.
+    If bounds differ along a removed dimension, the widest bound is kept.
 
     Raises:
-      ValueError: If a spec has fewer dimensions than that.
+      ValueError: If a spec has fewer than `num_outer_dims` dimensions.
     """
 
     def remove(path: tuple[Any, ...], spec: Any) -> Any:
@@ -167,7 +167,7 @@ def remove_outer_dims_nest(specs: Any, num_outer_dims: int) -> Any:
 def with_dtype(specs: Any, dtype: Any) -> Any:
     """Returns the nest of tensor specs with another dtype.
 
-    Bounds that the new dtype cannot hold become its limits.
+    If the new dtype cannot hold the bounds, its limits replace them.
     """
     dtype = tf.as_dtype(dtype)
 
@@ -185,7 +185,7 @@ def _rebuild(
     dtype: Any,
     map_bound: Callable[[np.ndarray, Callable[..., np.ndarray]], Any],
 ) -> Any:
-    """Returns `spec`'s kind of tensor spec with another shape and dtype.
+    """Returns a tensor spec of the same kind as `spec`, with another shape and dtype.
 
     `map_bound(bound, widest)` makes the new bounds; `widest` is `np.min` or `np.max`.
     """

@@ -1,4 +1,4 @@
-"""The policy of an actor network: distributions over actions, or actions."""
+"""The policy of an actor network, which outputs actions or their distributions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ActorPolicy(tf_policy.TFPolicy):
           clip: Whether `action` clips to the bounds of `action_spec`.
           training: Whether the network is called in training mode.
           observation_and_action_constraint_splitter: See `TFPolicy`; the network is
-            given the mask as the argument `mask`. For one discrete action spec only.
+            given the mask as the argument `mask`. Only for one discrete action spec.
           name: The module's name.
           emit_log_probability: See `TFPolicy`. An action that the network gives without
             a distribution has log-probability 0.
@@ -59,7 +59,8 @@ class ActorPolicy(tf_policy.TFPolicy):
         Raises:
           TypeError: `actor_network` is neither a network nor a Keras layer.
           ValueError: The network's output does not fit `action_spec`.
-          NotImplementedError: A splitter for actions that are not one discrete spec.
+          NotImplementedError: There is a splitter, but `action_spec` is not one
+            discrete spec.
         """
         validation.check_time_step_spec(time_step_spec)
         action_spec = tensor_spec.from_spec(action_spec)

@@ -14,10 +14,10 @@ from tfrl.policies import policy_saver as policy_saver_lib
 class AsyncPolicySaver:
     """A `PolicySaver` whose saves run in a background thread, one at a time.
 
-    A save that is asked for while another is running is skipped, with a line in the
-    log. The thread reads each variable when it gets to it, so training that goes on
-    at the same time may change some before and some after they are written. Everything
-    else is passed on to the wrapped saver.
+    A save that is requested while another is running is skipped, with a line in the
+    log. The thread reads the variables one by one, so if training continues during a
+    save, the saved values may come from different train steps. All other attributes
+    are those of the wrapped saver.
     """
 
     def __init__(self, policy_saver: policy_saver_lib.PolicySaver) -> None:
@@ -27,9 +27,10 @@ class AsyncPolicySaver:
           policy_saver: The saver that writes the policy.
 
         Raises:
-          RuntimeError: From the next call of any method below: a save in the background
-            failed. The exception that it raised is the cause. Later saves work again.
-          ValueError: From `save` and `save_checkpoint`: the saver is closed.
+          RuntimeError: Raised by the next call of a method below if a save in the
+            background failed, with the exception of the save as the cause. Later saves
+            work again.
+          ValueError: Raised by `save` and `save_checkpoint` if the saver is closed.
         """
         self._policy_saver = policy_saver
         self._thread = futures.ThreadPoolExecutor(1, thread_name_prefix="policy_saver")
@@ -42,8 +43,8 @@ class AsyncPolicySaver:
 
         Args:
           export_dir: See `PolicySaver.save`.
-          blocking: Whether to wait for a save that is running, then save and return
-            when that is done.
+          blocking: Whether to wait for a running save, then save, and return only when
+            the new save is done.
         """
         self._start(self._policy_saver.save, export_dir, blocking)
 
@@ -87,7 +88,7 @@ class AsyncPolicySaver:
         self._running = self._thread.submit(save, export_dir)
 
     def _raise_failure(self) -> None:
-        """Raises the exception of the last save, once."""
+        """Raises a RuntimeError if the last save failed, once for each save."""
         if self._running is None or not self._running.done():
             return
         failure, self._running = self._running.exception(), None
@@ -98,7 +99,7 @@ class AsyncPolicySaver:
             ) from failure
 
     def __getattr__(self, name: str) -> Any:
-        # Further attributes of the wrapped saver.
+        # All other attributes are those of the wrapped saver.
         if name == "_policy_saver":
             raise AttributeError(name)
         return getattr(self._policy_saver, name)

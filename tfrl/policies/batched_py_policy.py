@@ -1,4 +1,4 @@
-"""Several policies on arrays that act as one on a batch."""
+"""A policy on batches of arrays, made of one policy for each entry of the batch."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class BatchedPyPolicy(py_policy.PyPolicy):
 
         Args:
           policies: Policies that act on single time steps, all of the same specs.
-          multithreading: Whether each acts in a thread of its own; whatever they share
-            must then be locked. With False they act one after the other in the caller's
-            thread.
+          multithreading: Whether each policy acts in a thread of its own; objects that
+            the policies share must then be thread-safe. With False the policies act one
+            after the other in the caller's thread.
 
         Raises:
           ValueError: `policies` is not a list or tuple, is empty, or the specs differ.
@@ -77,7 +77,7 @@ class BatchedPyPolicy(py_policy.PyPolicy):
             states = self._unstacked("policy_state", policy_state)
         policy_seeds: Sequence[int | None] = [None] * num
         if seed is not None:
-            # Signed 32-bit numbers, which any generator takes.
+            # Numbers below 2^31, which every random generator accepts as a seed.
             words = np.random.SeedSequence(seed).generate_state(num) >> 1
             policy_seeds = [int(word) for word in words]
         steps = self._map(

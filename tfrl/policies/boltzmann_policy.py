@@ -1,4 +1,4 @@
-"""Softer or sharper sampling from another policy's logits."""
+"""A policy that samples from another policy's logits at a temperature."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class BoltzmannPolicy(wrapper_policy.WrapperPolicy):
-    """Samples with the wrapped policy's logits divided by a temperature.
+    """Samples actions from the wrapped policy's logits, divided by a temperature.
 
-    Near 0 that is the greedy action, at 1 the wrapped policy itself, and a high
-    temperature explores almost uniformly.
+    A temperature near 0 gives the greedy action, 1 gives the wrapped policy itself, and
+    a high temperature explores almost uniformly.
     """
 
     def __init__(
@@ -37,15 +37,15 @@ class BoltzmannPolicy(wrapper_policy.WrapperPolicy):
           policy: A policy with distributions that have logits.
           temperature: A positive number, a scalar tensor or variable, a callable that
             returns one of these, or a Keras schedule of `step`; None leaves the logits
-            alone.
+            unchanged.
           name: The module's name.
           step: The variable that a schedule given as `temperature` follows, such as an
             agent's `train_step_counter`.
           seed: See `TFPolicy`.
 
         Raises:
-          ValueError: A number `temperature` that is not positive, or a schedule without
-            `step`.
+          ValueError: `temperature` is a number that is not positive, or a schedule
+            without `step`.
         """
         utils.check_positive(
             "temperature", temperature, "use GreedyPolicy for the limit of 0."
@@ -56,7 +56,7 @@ class BoltzmannPolicy(wrapper_policy.WrapperPolicy):
     def _greedy_action(
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor
     ) -> policy_step.PolicyStep:
-        # No positive temperature moves the mode.
+        # Dividing the logits by a positive temperature does not change the mode.
         return self._wrapped_policy._greedy_action(time_step, policy_state)
 
     def _distribution(

@@ -26,7 +26,7 @@ class CategoricalQPolicy(q_policy.QPolicy):
     The value of an action is the expectation over the atoms of the support
     `linspace(min_q_value, max_q_value, num_atoms)` (Bellemare et al. 2017,
     arXiv:1707.06887). `action` samples with the values, divided by the temperature, as
-    logits; wrap this in `GreedyPolicy` or `EpsilonGreedyPolicy` for the usual choices.
+    logits; wrap the policy in `GreedyPolicy` or `EpsilonGreedyPolicy` to act greedily.
     """
 
     def __init__(
@@ -53,8 +53,8 @@ class CategoricalQPolicy(q_policy.QPolicy):
             num_actions, num_atoms]` as output, such as a `CategoricalQNetwork`.
           min_q_value: The lowest value of the support.
           max_q_value: The highest value of the support.
-          observation_and_action_constraint_splitter: See `TFPolicy`. The network sees
-            the first part only; the values of invalid actions become the dtype's
+          observation_and_action_constraint_splitter: See `TFPolicy`. The network is
+            given the first part only; the values of invalid actions become the dtype's
             minimum.
           temperature: A positive number, a scalar tensor or variable, a callable that
             returns one of these, or a Keras schedule of `step`; near 0 the action is
@@ -98,7 +98,7 @@ class CategoricalQPolicy(q_policy.QPolicy):
         support = tf.constant(self._support, network_output.dtype)
         return common.convert_q_logits_to_values(network_output, support)
 
-    # No positive temperature moves the best action.
+    # Dividing the values by a positive temperature does not change the best action.
     _greedy_action = q_policy.QPolicy._greedy_action
 
     def _distribution(

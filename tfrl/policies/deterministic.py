@@ -1,4 +1,4 @@
-"""The distribution of a certain action; importing this module imports TFP."""
+"""The distribution of an action that is certain; importing the module imports TFP."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import tensorflow_probability as tfp
 
 @tfp.experimental.auto_composite_tensor
 class DeterministicWithLogProb(tfp.distributions.Deterministic):
-    """A `Deterministic` with log-probabilities for integers too, float32.
+    """A `Deterministic` whose log-probabilities are float32, even for integers.
 
-    TFP's own computes them in the dtype of `loc`, and an integer has no logarithm.
+    TFP's class computes them in the dtype of `loc`, which has no logarithm if it is an
+    integer dtype.
     """
 
     def _log_prob(self, x: tf.Tensor) -> tf.Tensor:

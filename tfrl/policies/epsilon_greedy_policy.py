@@ -1,4 +1,4 @@
-"""Greedy actions, with random ones at a rate of epsilon."""
+"""A policy that acts greedily, or at random with probability epsilon."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ from tfrl.utils import nest_utils, schedules, seeds
 if TYPE_CHECKING:
     from tfrl.typing import types
 
-# Below this number of actions a float32 in [0, 1) picks each with the same probability,
-# to a relative error of 2^-7; above it integers are drawn.
+# Below this number of actions, a random float32 in [0, 1) picks every action with the
+# same probability, to a relative error of 2^-7. For more actions integers are drawn.
 _MAX_ACTIONS_BY_FLOAT = 2**16
 
 
 class EpsilonGreedyPolicy(wrapper_policy.WrapperPolicy):
     """Takes a random valid action with probability epsilon, else the greedy one.
 
-    Each entry of the batch decides for itself. The state is that of the greedy policy.
-    The log-probability in `info` is that of the action under the branch it came from,
-    plus the branch's own: `log(1 - epsilon)` or `log(epsilon)`.
+    The choice is independent for each entry of the batch. The policy state is that of
+    the greedy policy. The log-probability in `info` is a sum: the log-probability that
+    the greedy or the random policy gives the action, and `log(1 - epsilon)` or
+    `log(epsilon)` for the choice between the two.
     """
 
     def __init__(
@@ -54,17 +55,18 @@ class EpsilonGreedyPolicy(wrapper_policy.WrapperPolicy):
           epsilon: A number in [0, 1], a scalar tensor or variable, a callable that
             returns one of these, or a Keras schedule of `step`; see
             `tfrl.utils.schedules`.
-          exploration_mask: `[num_actions]` of 0 and 1, the actions that exploration may
-            take.
-          info_fields_to_inherit_from_greedy: Fields of `info` that are always the
-            greedy action's.
+          exploration_mask: Zeros and ones, `[num_actions]`. Exploration takes only
+            actions marked 1.
+          info_fields_to_inherit_from_greedy: Fields of `info` that are always taken
+            from the greedy policy's `info`.
           name: The module's name.
           step: The variable that a schedule given as `epsilon` follows, such as an
             agent's `train_step_counter`.
           seed: See `TFPolicy`.
 
         Raises:
-          ValueError: A number `epsilon` outside [0, 1], or a schedule without `step`.
+          ValueError: `epsilon` is a number outside [0, 1], or a schedule without
+            `step`.
         """
         self._epsilon = _as_epsilon(epsilon, step)
         greedy = greedy_policy.GreedyPolicy(policy)
@@ -139,7 +141,7 @@ class EpsilonGreedyPolicy(wrapper_policy.WrapperPolicy):
     def _draw_once(
         self, time_step: ts.TimeStep, epsilon: tf.Tensor, seed: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns which entries explore, and their actions, `[B]`, by one random op."""
+        """Draws which entries explore, and random actions, `[B]`, in one random op."""
         (spec,) = tf.nest.flatten(self._action_spec)
         batch = utils.outer_shape(time_step)
         shape = [2, *batch] if isinstance(batch, tf.TensorShape) else [2, batch[0]]
@@ -157,7 +159,7 @@ class EpsilonGreedyPolicy(wrapper_policy.WrapperPolicy):
         greedy_info: types.NestedTensor,
         random_info: types.NestedTensor,
     ) -> types.NestedTensor:
-        """Returns each entry's info from the branch that it took."""
+        """Returns each entry's info from the policy that chose its action."""
         if not tf.nest.flatten(self._info_spec):
             return greedy_info
         info = nest_utils.where(explores, random_info, greedy_info)

@@ -1,4 +1,4 @@
-"""The same action, whatever is observed: for tests and baselines."""
+"""A policy that always takes the same action, for tests and baselines."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class FixedPolicy(tf_policy.TFPolicy):
           time_step_spec: A `TimeStep` of specs.
           action_spec: A nest of specs.
           emit_log_probability: Whether `info` holds log-probabilities, which are 0.
-          policy_info: A nest with the structure of `info_spec`: what `info` is,
-            too. Values of the shapes of `info_spec` are repeated for each entry of
-            the batch.
+          policy_info: The value of `PolicyStep.info`, a nest with the structure of
+            `info_spec`. Values that have the shapes of `info_spec` are repeated for
+            each entry of the batch.
           info_spec: See `TFPolicy`.
           name: The module's name.
 
@@ -118,7 +118,7 @@ class FixedPolicy(tf_policy.TFPolicy):
 def _as_arrays(actions: Any, action_spec: Any) -> Any:
     """Returns `actions` as arrays of the dtypes and shapes of the spec."""
     try:
-        # Only as deep as the specs: below them may be lists of numbers.
+        # Maps only down to the specs: a single action may be a list of numbers.
         arrays = tree.map_structure_up_to(action_spec, np.asarray, actions)
     except (TypeError, ValueError) as error:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Exploration of continuous actions by Gaussian noise."""
+"""A policy that explores by adding Gaussian noise to continuous actions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class GaussianPolicy(noise_policy.NoisePolicy):
-    """Adds independent noise from `N(0, scale^2)` to each entry of another's actions.
+    """Adds independent noise from `N(0, scale^2)` to another policy's actions.
 
-    The exploration of TD3 (Fujimoto et al. 2018, arXiv:1802.09477, section 6.1). State
-    and `info` are those of the wrapped policy: a log-probability there is that of the
-    action without noise.
+    This is the exploration of TD3 (Fujimoto et al. 2018, arXiv:1802.09477, section
+    6.1). State and `info` are those of the wrapped policy, so a log-probability in
+    `info` is that of the action without noise.
     """
 
     def __init__(
@@ -45,8 +45,8 @@ class GaussianPolicy(noise_policy.NoisePolicy):
           seed: See `TFPolicy`.
 
         Raises:
-          ValueError: Some action is discrete, a number `scale` is negative, or a
-            schedule has no `step`.
+          ValueError: An action is discrete, or `scale` is a negative number or a
+            schedule without `step`.
         """
         utils.check_not_negative("scale", scale, "0 adds no noise.")
         super().__init__(wrapped_policy, clip=clip, name=name, seed=seed)

@@ -1,4 +1,4 @@
-"""The most probable action of another policy."""
+"""A policy that takes the most probable action of another policy."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class GreedyPolicy(wrapper_policy.WrapperPolicy):
         step = self._wrapped_policy._greedy_action(time_step, policy_state)
         if not self._emit_log_probability:
             return step
-        # The one action that is possible has probability 1.
+        # The greedy action has probability 1, so its log-probability is 0.
         certain = tf.zeros_like(time_step.step_type, tf.float32)
         info = policy_step.set_log_probability(
             step.info, tf.nest.map_structure(lambda _: certain, self._action_spec)
@@ -67,8 +67,8 @@ class GreedyPolicy(wrapper_policy.WrapperPolicy):
 
 
 def __getattr__(name: str) -> Any:
-    # Found here by TF-Agents' users, and made elsewhere, so that acting greedily does
-    # not import TFP.
+    # TF-Agents has this class in this module. It is defined in another one, so that
+    # acting greedily does not import TFP.
     if name == "DeterministicWithLogProb":
         from tfrl.policies import deterministic
 

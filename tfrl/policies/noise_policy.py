@@ -1,4 +1,4 @@
-"""The base class of policies that add noise to another's continuous actions."""
+"""The base class of policies that add noise to another policy's actions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class NoisePolicy(wrapper_policy.WrapperPolicy, abc.ABC):
-    """Acts like another policy, and adds noise; a subclass writes `_add_noise`."""
+    """Adds noise to another policy's actions; a subclass writes `_add_noise`."""
 
     def __init__(
         self,
@@ -47,12 +47,12 @@ class NoisePolicy(wrapper_policy.WrapperPolicy, abc.ABC):
     def _add_noise(
         self, action: types.NestedTensor, seed: tf.Tensor
     ) -> types.NestedTensor:
-        """Returns the nest of actions `[B, ...]` with noise that `seed` decides."""
+        """Returns the nest of actions `[B, ...]` with noise that is drawn by `seed`."""
 
     def _greedy_action(
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor
     ) -> policy_step.PolicyStep:
-        # The noise has mean and mode 0.
+        # The noise has mode 0, so the mode is the wrapped policy's.
         return self._wrapped_policy._greedy_action(time_step, policy_state)
 
     def _action(

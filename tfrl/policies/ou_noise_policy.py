@@ -1,4 +1,4 @@
-"""Exploration of continuous actions by temporally correlated noise."""
+"""A policy that explores by adding temporally correlated noise to its actions."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ if TYPE_CHECKING:
 class OUNoisePolicy(noise_policy.NoisePolicy):
     """Adds Ornstein-Uhlenbeck noise to another policy's actions.
 
-    The exploration of DDPG (Lillicrap et al. 2016, arXiv:1509.02971, section 7):
-    `x <- (1 - ou_damping) x + N(0, ou_stddev^2)` at each call of `action`. Each entry
-    of the batch has noise of its own, where the batch size is known when `action` runs
-    or is traced; otherwise all share one. The noise goes on from one episode to the
-    next. State and `info` are those of the wrapped policy: a log-probability there is
-    that of the action without noise.
+    This is the exploration of DDPG (Lillicrap et al. 2016, arXiv:1509.02971, section
+    7): each call of `action` sets the noise `x` to
+    `(1 - ou_damping) x + N(0, ou_stddev^2)`. If the batch size is known when `action`
+    runs or is traced, each entry of the batch has its own noise; otherwise all entries
+    share the same noise. The noise continues from one episode to the next. State and
+    `info` are those of the wrapped policy, so a log-probability in `info` is that of
+    the action without noise.
 
-    The noise is not in the policy state but in variables, so that it stays correlated
-    in a loop that does not hand the state on. So two calls with the same seed differ;
-    two policies that begin with the same seed act alike. A checkpoint of the policy
-    holds the noise.
+    The noise is kept in variables, not in the policy state, so that it stays correlated
+    in a loop that does not pass the policy state on. Therefore two calls with the same
+    seed return different actions, but two new policies with the same seed act alike. A
+    checkpoint of the policy holds the noise.
     """
 
     def __init__(
@@ -45,21 +46,21 @@ class OUNoisePolicy(noise_policy.NoisePolicy):
 
         Args:
           wrapped_policy: A policy whose actions are all floats.
-          ou_stddev: Standard deviation of what each step adds to the noise.
+          ou_stddev: Standard deviation of the Gaussian number that each call adds.
           ou_damping: In [0, 1]; 0 is a random walk, 1 uncorrelated Gaussian noise.
           clip: Whether `action` clips to the bounds of the action spec.
           name: The module's name.
           seed: See `TFPolicy`.
 
         Raises:
-          ValueError: Some action is discrete, `ou_stddev` is negative, or `ou_damping`
+          ValueError: An action is discrete, `ou_stddev` is negative, or `ou_damping`
             is outside [0, 1].
         """
         ou_process.check_ou_parameters(ou_damping, ou_stddev, prefix="ou_")
         super().__init__(wrapped_policy, clip=clip, name=name, seed=seed)
         self._ou_stddev = ou_stddev
         self._ou_damping = ou_damping
-        # By batch size: how many environments there are is not known before.
+        # The processes by batch shape, which is not known before the first action.
         self._processes: dict[str, list[ou_process.OUProcess]] = {}
 
     def _add_noise(
@@ -80,7 +81,7 @@ class OUNoisePolicy(noise_policy.NoisePolicy):
         )
 
     def _processes_for(self, batch: list[int | None]) -> list[ou_process.OUProcess]:
-        """Returns one process for each action of the nest."""
+        """Returns the noise processes for a batch shape, one for each action."""
         outer = [size if size is not None else 1 for size in batch]
         key = "x".join(map(str, outer))
         if key not in self._processes:
@@ -100,10 +101,10 @@ class OUNoisePolicy(noise_policy.NoisePolicy):
 
 @tf.autograph.experimental.do_not_convert
 def _outside_of_graphs(make: Callable[[], Any]) -> Any:
-    """Returns what `make` returns, with variables that no graph owns."""
+    """Calls `make` outside of all graphs, so that no graph owns its variables."""
     if tf.executing_eagerly():
         return make()
-    # A `tf.function` forbids new variables in all but its first trace, also under
-    # `tf.init_scope`. That is a property of the thread which traces.
+    # A `tf.function` forbids new variables in all but its first trace, even under
+    # `tf.init_scope`, but only in the thread that traces. So another thread makes them.
     with futures.ThreadPoolExecutor(1) as thread:
         return thread.submit(make).result()

@@ -1,4 +1,4 @@
-"""Adds side information to another policy's, such as the number of a model."""
+"""A policy that adds side information to `info`, such as the version of a model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tfrl.trajectories import time_step as ts
 if TYPE_CHECKING:
     from tfrl.typing import types
 
-# Returns the entries of `info` to add or to replace.
+# A function from a policy step to the entries of `info` to add or to replace.
 UpdaterFnType = Callable[
     [policy_step.PolicyStep], dict[str, tf.Tensor | Sequence[tf.Tensor]]
 ]
@@ -34,12 +34,12 @@ class PolicyInfoUpdaterWrapper(wrapper_policy.WrapperPolicy):
         """Creates the policy.
 
         Args:
-          policy: A policy whose `info_spec` is a dict, or `()`, which counts as empty.
-          info_spec: A dict of specs: `info` after the update.
-          updater_fn: Takes the wrapped policy's `PolicyStep` (whose action holds
-            distributions where `distribution` is called) and returns a dict of tensors,
-            or nests of them, `[B, ...]`, that are added to `info` or replace entries
-            there.
+          policy: A policy whose `info_spec` is a dict, or `()` for an empty dict.
+          info_spec: A dict of the specs that `info` has after the update.
+          updater_fn: A function from the wrapped policy's `PolicyStep` to a dict of
+            tensors `[B, ...]`, or of nests of tensors, to add to `info`; they replace
+            entries of the same name. If `distribution` is called, the step's action is
+            a nest of distributions.
           name: The module's name.
 
         Raises:
@@ -52,7 +52,7 @@ class PolicyInfoUpdaterWrapper(wrapper_policy.WrapperPolicy):
         self._needs_seed = policy._needs_seed
 
     def apply_value_network(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls `apply_value_network` of the wrapped policy, which must have it."""
+        """Calls the wrapped policy's `apply_value_network`, which must exist."""
         return self._wrapped_policy.apply_value_network(*args, **kwargs)
 
     def _action(

@@ -1,4 +1,4 @@
-"""Loads saved policies, whole or assembled from a model and a later checkpoint."""
+"""Loads saved policies, and updates them with the variables of a later checkpoint."""
 
 from __future__ import annotations
 

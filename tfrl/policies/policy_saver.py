@@ -1,4 +1,4 @@
-"""`PolicySaver`: policies as SavedModels that act with TensorFlow alone.
+"""`PolicySaver` writes policies as SavedModels that act with TensorFlow alone.
 
 ```python
 saver = PolicySaver(agent.policy)
@@ -69,8 +69,8 @@ class PolicySaver:
       whose inputs and outputs are named by their path in the nest:
       `0/step_type`, `0/observation`, `1` (the state); `action`, `state`, `info`.
 
-    A distribution is not saved, since it would need TFP at loading; save what you need
-    of it with `register_function`.
+    The policy's `distribution` is not saved, since loading it would need TFP. Save a
+    function of the distribution, such as its mode, with `register_function`.
     """
 
     def __init__(
@@ -86,14 +86,14 @@ class PolicySaver:
         """Creates the saver.
 
         Args:
-          policy: The policy to save. Later training changes what `save` writes, as the
-            variables are the policy's own.
+          policy: The policy to save. Each call of `save` writes the values that the
+            policy's variables have at that time.
           batch_size: Number of batch entries; None leaves it open.
           use_nest_path_signatures: Whether signatures name tensors by their path in the
-            nest; with False by their specs' names, which must be unique.
-          seed: Starts a random stream that is saved with the policy, so that every
-            loaded copy acts alike; for tests.
-          train_step: The variable to save as the train step; -1 is saved without one.
+            nest. With False they use the names of the specs, which must be unique.
+          seed: The seed of a random stream that is saved with the policy, so that all
+            loaded copies act alike; for tests.
+          train_step: The variable to save as the train step; None saves -1.
           input_fn_and_spec: `(input_fn, spec)`, where `input_fn` turns a nest of
             tensors that matches `spec` into `(time_step, policy_state)`.
           metadata: Variables by name to save beside the policy.
@@ -168,7 +168,7 @@ class PolicySaver:
 
     @property
     def signatures(self) -> dict[str, Any]:
-        """The functions on flat dicts of tensors that the SavedModel offers."""
+        """The signatures of the SavedModel: functions on flat dicts, by name."""
         return self._signatures
 
     def get_train_step(self) -> Any:
@@ -178,7 +178,7 @@ class PolicySaver:
         return tf.identity(self._train_step)
 
     def get_metadata(self) -> dict[str, Any]:
-        """The current metadata: arrays, variables inside a `tf.function`."""
+        """Returns the metadata: arrays, or variables inside a `tf.function`."""
         if tf.executing_eagerly():
             return {name: value.numpy() for name, value in self._metadata.items()}
         return self._metadata
@@ -193,9 +193,9 @@ class PolicySaver:
         """Adds a function of one argument to the SavedModel.
 
         Args:
-          name: The attribute under which the loaded model has it.
-          fn: Takes a nest of tensors.
-          input_spec: Specs of that nest, without outer dimensions.
+          name: The attribute of the loaded model that holds the function.
+          fn: A function of a nest of tensors.
+          input_spec: The nest of specs of its argument, without outer dimensions.
           outer_dims: Sizes of the outer dimensions; by default one batch dimension.
 
         Raises:
@@ -209,10 +209,10 @@ class PolicySaver:
     def register_concrete_function(
         self, name: str, fn: Any, assets: Any | None = None
     ) -> None:
-        """Adds a `tf.function` with the traces it has, or a concrete function.
+        """Adds a concrete function, or a `tf.function` with its existing traces.
 
         Args:
-          name: The attribute under which the loaded model has it.
+          name: The attribute of the loaded model that holds the function.
           fn: The function to add, together with the variables that it uses.
           assets: Further resources of `fn` to save.
 
@@ -228,7 +228,7 @@ class PolicySaver:
     def save(
         self, export_dir: str, options: tf.saved_model.SaveOptions | None = None
     ) -> None:
-        """Writes the SavedModel to `export_dir`, the file with the specs last."""
+        """Writes the SavedModel to `export_dir`, and then the file with the specs."""
         export_dir = os.fspath(export_dir)
         with saved_model.no_parameter_name_warnings():
             tf.saved_model.save(
@@ -239,7 +239,7 @@ class PolicySaver:
             "policy_state_spec": self._raw_policy.policy_state_spec,
         }
         path = os.path.join(export_dir, POLICY_SPECS_PBTXT)
-        # Renamed when whole, for those who wait for the file.
+        # Renamed when complete, since other processes may wait for the file.
         tensor_spec.to_pbtxt_file(f"{path}_temp", specs)
         tf.io.gfile.rename(f"{path}_temp", path, overwrite=True)
 
@@ -248,16 +248,16 @@ class PolicySaver:
     ) -> None:
         """Writes the variables alone, to `export_dir/variables/variables*`.
 
-        `policy_loader` puts them into a model that `save` wrote, and
-        `SavedModelPyTFEagerPolicy.update_from_checkpoint` into a loaded one.
+        `policy_loader` loads them into a model that `save` wrote, and
+        `SavedModelPyTFEagerPolicy.update_from_checkpoint` into a loaded policy.
         """
         prefix = os.path.join(
             os.fspath(export_dir),
             tf.saved_model.VARIABLES_DIRECTORY,
             tf.saved_model.VARIABLES_FILENAME,
         )
-        # The children as in the SavedModel, whose variables it may stand in for; and
-        # the policy as a whole, to be read into `Checkpoint(policy=loaded)`.
+        # The children are named as in the SavedModel, so that the checkpoint can stand
+        # in for its variables; `policy` is there for `Checkpoint(policy=loaded)`.
         children = tf.train.TrackableView.children(self._policy)
         checkpoint = tf.train.Checkpoint(policy=self._policy, **children)
         checkpoint.write(prefix, options=options)
@@ -270,8 +270,8 @@ class PolicySaver:
             )
             return self._traced_for(tf.function(self._act_on_example), [example_spec])
 
-        # Without AutoGraph, as drivers run a policy: converting all that it calls takes
-        # several times as long as tracing it.
+        # Without AutoGraph, as in drivers: it would convert every function that the
+        # policy calls, which takes several times as long as tracing.
         @tf.function(autograph=False)
         def action(
             time_step: ts.TimeStep, policy_state: Any = (), seed: Any = None
@@ -306,7 +306,8 @@ class PolicySaver:
                 seed = saved_model.fresh_seed()
             else:
                 seed = seeds.next_seed(self._generator)
-        # Never the policy's own generator: a SavedModel would freeze its state.
+        # The policy's own generator is never used, because a SavedModel would freeze
+        # its state.
         return self._raw_policy.action(time_step, policy_state, seed)
 
     def _trace_get_initial_state(self) -> Any:
@@ -361,12 +362,12 @@ class PolicySaver:
         self._track_captures()
 
     def _track_captures(self) -> None:
-        """Tracks what the functions capture, since a SavedModel holds nothing else."""
+        """Tracks the variables that the functions capture, so that they are saved."""
         self._policy.captured_variables = variables.as_tf_variables(
             variable for function in self._traced for variable in function.variables
         )
         if any(map(saved_model.captures_other_resources, self._traced)):
-            # Lookup tables and the like, which only the policy itself tracks.
+            # Only the policy itself tracks other resources, such as lookup tables.
             self._policy.wrapped_policy = self._raw_policy
 
 

@@ -1,4 +1,4 @@
-"""Greedy actions with random ones at a rate of epsilon, on NumPy arrays."""
+"""A policy on NumPy arrays that acts greedily, or at random with some probability."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class EpsilonGreedyPolicy(py_policy.PyPolicy):
-    """Takes a random action with probability epsilon, else that of another policy.
+    """Takes a random action with probability epsilon, else another policy's action.
 
-    Each entry of a batch decides for itself. The state is that of `greedy_policy`,
-    which is not called where it is stateless and every entry explores.
+    The choice is independent for each entry of a batch. The policy state is that of
+    `greedy_policy`. A stateless `greedy_policy` is not called if every entry explores.
     """
 
     def __init__(
@@ -34,14 +34,14 @@ class EpsilonGreedyPolicy(py_policy.PyPolicy):
         """Creates the policy.
 
         Args:
-          greedy_policy: The policy on arrays whose action is taken.
+          greedy_policy: The policy on arrays whose action is taken otherwise.
           epsilon: The probability of a random action, in [0, 1].
-          random_policy: Gives the random actions; by default a `RandomPyPolicy`, which
-            respects the mask of `greedy_policy`'s splitter.
+          random_policy: The policy that chooses the random actions; by default a
+            `RandomPyPolicy` that respects the mask of `greedy_policy`'s splitter.
           epsilon_decay_end_count: Number of calls of `action` over which epsilon falls
-            linearly to `epsilon_decay_end_value`; None keeps it.
-          epsilon_decay_end_value: Epsilon from that call on, below `epsilon`.
-          random_seed: Starts the random stream; None takes the system's entropy.
+            linearly to `epsilon_decay_end_value`; None keeps epsilon constant.
+          epsilon_decay_end_value: The final value of epsilon, less than `epsilon`.
+          random_seed: The seed of the random stream; None takes the system's entropy.
 
         Raises:
           ValueError: `epsilon` is outside [0, 1], `epsilon_decay_end_count` is not
@@ -57,7 +57,8 @@ class EpsilonGreedyPolicy(py_policy.PyPolicy):
             greedy_policy.info_spec,
             greedy_policy.observation_and_action_constraint_splitter,
         )
-        # One stream each: with the same, the action would follow from the decision.
+        # Two streams, since with the same numbers for both, the decision to explore
+        # would determine the random action.
         own_stream, random_stream = np.random.SeedSequence(random_seed).spawn(2)
         self._rng = np.random.default_rng(own_stream)
         self._greedy_policy = greedy_policy
@@ -104,7 +105,7 @@ class EpsilonGreedyPolicy(py_policy.PyPolicy):
         random = self._random_policy.action(time_step, seed=random_seed)
         if np.all(explores) and not tree.flatten(self._policy_state_spec):
             return random._replace(state=policy_state)
-        # Asked for its state also where its action is not taken.
+        # Called for all entries, since the state of those that explore advances too.
         greedy = self._greedy_policy.action(time_step, policy_state, greedy_seed)
         return policy_step.PolicyStep(
             _choose(explores, random.action, greedy.action),
@@ -114,7 +115,7 @@ class EpsilonGreedyPolicy(py_policy.PyPolicy):
 
 
 def _choose(explores: Any, random: Any, greedy: Any) -> Any:
-    """Returns the entries of `random` where `explores`, of `greedy` elsewhere."""
+    """Returns the entries of `random` where `explores` is True, else of `greedy`."""
     if np.all(explores):
         return random
 
@@ -129,7 +130,7 @@ def _choose(explores: Any, random: Any, greedy: Any) -> Any:
 def _as_decay(
     epsilon: float, end_count: float | None, end_value: float | None
 ) -> tuple[float, float] | None:
-    """Returns the pair (end_count, end_value), None if epsilon does not decay."""
+    """Returns the pair (end_count, end_value), or None if epsilon does not decay."""
     if end_count is None:
         return None
     if not end_count > 0:

@@ -68,10 +68,10 @@ class PyPolicy(hooks.RefusesOverrides, abc.ABC):
         Args:
           time_step: Arrays that match `time_step_spec`, batched or not.
           policy_state: The state that the previous call returned.
-          seed: Decides the randomness of this call, where the policy has any.
+          seed: Determines all random numbers of this call; a policy may use none.
         """
         if seed is None:
-            # So a subclass whose `_action` takes no seed works, too.
+            # Left out, so that a subclass may write an `_action` without a seed.
             return self._action(time_step, policy_state)
         return self._action(time_step, policy_state, seed=seed)
 
@@ -111,7 +111,7 @@ class PyPolicy(hooks.RefusesOverrides, abc.ABC):
 
     @property
     def collect_data_spec(self) -> trajectory.Trajectory:
-        """The same as `trajectory_spec`, under the name that agents use."""
+        """The specs of `trajectory_spec`, under the name that agents use."""
         return self._trajectory_spec
 
     @property

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class PyTFEagerPolicyBase(py_policy.PyPolicy):
     """Feeds arrays to a policy on tensors, adding and removing the batch dimension.
 
-    The policy state stays a nest of tensors with batch dimension, since it is only
-    passed back.
+    The policy state stays a nest of batched tensors, since the caller only passes it
+    back to `action`.
     """
 
     def __init__(
@@ -47,8 +47,8 @@ class PyTFEagerPolicyBase(py_policy.PyPolicy):
           info_spec: See `PyPolicy`.
           use_tf_function: Whether `policy.action` runs as a `tf.function`, which is
             much faster from the second call on.
-          batch_time_steps: Whether time steps come without batch dimension; with False
-            they must be batched, and tensors are returned.
+          batch_time_steps: Whether time steps have no batch dimension. With False they
+            must be batched, and `action` returns tensors.
         """
         super().__init__(time_step_spec, action_spec, policy_state_spec, info_spec)
         self._policy = policy
@@ -59,7 +59,7 @@ class PyTFEagerPolicyBase(py_policy.PyPolicy):
         )
 
     def variables(self) -> list[np.ndarray]:
-        """The values of the policy's variables."""
+        """Returns the values of the policy's variables."""
         return [np.asarray(v) for v in self._policy.variables()]
 
     def _get_initial_state(self, batch_size: int | None) -> types.NestedTensor:
@@ -73,7 +73,7 @@ class PyTFEagerPolicyBase(py_policy.PyPolicy):
         policy_state: types.NestedArray,
         seed: int | None = None,
     ) -> policy_step.PolicyStep:
-        # Tensors, because each new array would cause a new trace.
+        # Converted to tensors, because each new array would cause a new trace.
         as_tensor = _batched_tensor if self._batch_time_steps else tf.convert_to_tensor
         time_step = tf.nest.map_structure(as_tensor, time_step)
         if tf.nest.flatten(policy_state):
@@ -97,7 +97,7 @@ def _batched_tensor(array: Any) -> tf.Tensor:
 def _traced_action(policy: Any) -> Any:
     """Returns `policy.action` as a `tf.function`, the policy's own if possible."""
     if isinstance(policy, tf_policy.TFPolicy) and policy._is_pure_tensorflow():
-        # Programs create a policy every few episodes; this keeps their trace.
+        # Some programs wrap the same policy every few episodes; its trace is reused.
         return policy._traced_action.function(policy)
     return common.function(
         lambda time_step, policy_state, seed: policy.action(
@@ -107,7 +107,7 @@ def _traced_action(policy: Any) -> Any:
 
 
 class PyTFEagerPolicy(PyTFEagerPolicyBase):
-    """A `TFPolicy` on NumPy arrays."""
+    """Runs a `TFPolicy` on NumPy arrays."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class PyTFEagerPolicy(PyTFEagerPolicyBase):
 
 
 class SavedModelPyTFEagerPolicy(PyTFEagerPolicyBase):
-    """A policy that `PolicySaver` saved, on NumPy arrays."""
+    """Runs a policy that `PolicySaver` saved on NumPy arrays."""
 
     def __init__(
         self,
@@ -151,17 +151,18 @@ class SavedModelPyTFEagerPolicy(PyTFEagerPolicyBase):
 
         Args:
           model_path: The directory that `PolicySaver.save` wrote.
-          time_step_spec: The policy's specs, if they are not to be loaded.
-          action_spec: See `time_step_spec`.
-          policy_state_spec: See `time_step_spec`.
-          info_spec: See `time_step_spec`.
+          time_step_spec: See `PyPolicy`; None if the specs are loaded.
+          action_spec: See `PyPolicy`.
+          policy_state_spec: See `PyPolicy`.
+          info_spec: See `PyPolicy`.
           load_specs_from_pbtxt: Whether the specs come from the file that `PolicySaver`
             writes beside the model.
           use_tf_function: See `PyTFEagerPolicyBase`.
           batch_time_steps: See `PyTFEagerPolicyBase`.
 
         Raises:
-          ValueError: No specs are given and none are to be loaded.
+          ValueError: There is no `time_step_spec`, and `load_specs_from_pbtxt` is
+            False.
           FileNotFoundError: `model_path` holds no saved policy.
         """
         model_path = os.fspath(model_path)
@@ -193,19 +194,19 @@ class SavedModelPyTFEagerPolicy(PyTFEagerPolicyBase):
         self._train_step_from_last_restored_checkpoint_path: int | None = None
 
     def get_train_step(self) -> int:
-        """The train step at which the policy was saved, -1 if unknown."""
+        """Returns the train step at which the policy was saved, or -1 if unknown."""
         return int(self._policy.get_train_step())
 
     def get_train_step_from_last_restored_checkpoint_path(self) -> int | None:
-        """The number at the end of the last restored checkpoint's path, or None."""
+        """Returns the number that ends the last restored checkpoint's path, or None."""
         return self._train_step_from_last_restored_checkpoint_path
 
     def get_metadata(self) -> dict[str, tf.Tensor]:
-        """The metadata that was saved with the policy."""
+        """Returns the metadata that was saved with the policy."""
         return self._policy.get_metadata()
 
     def variables(self) -> Sequence[Any]:  # type: ignore[override]
-        """The variables of the loaded model."""
+        """Returns the variables of the loaded model."""
         return self._policy.model_variables
 
     def update_from_checkpoint(self, checkpoint_path: str) -> None:
@@ -225,7 +226,7 @@ class SavedModelPyTFEagerPolicy(PyTFEagerPolicyBase):
             tf.saved_model.VARIABLES_FILENAME,
         )
         status = self._checkpoint.read(prefix)
-        # A checkpoint may hold more, so that several policies can share one.
+        # A checkpoint may hold other variables too, so that policies can share it.
         status.assert_existing_objects_matched().expect_partial()
         number = re.search(r"(\d+)$", checkpoint_path)
         self._train_step_from_last_restored_checkpoint_path = (
@@ -233,7 +234,7 @@ class SavedModelPyTFEagerPolicy(PyTFEagerPolicyBase):
         )
 
     def __getattr__(self, name: str) -> Any:
-        # Registered functions of the saved model.
+        # Functions that were registered with the saver are attributes of the model.
         if name == "_policy":
             raise AttributeError(name)
         return getattr(self._policy, name)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class QPolicy(tf_policy.TFPolicy):
     """Acts by a network that maps observations to one value per action.
 
-    `action` samples with the values as logits; wrap this in `GreedyPolicy`,
-    `EpsilonGreedyPolicy` or `BoltzmannPolicy` for the usual choices.
+    `action` samples with the values as logits. For other ways to act, wrap the policy
+    in `GreedyPolicy`, `EpsilonGreedyPolicy` or `BoltzmannPolicy`.
     """
 
     # An argmax over the actions lies within their bounds.
@@ -51,8 +51,8 @@ class QPolicy(tf_policy.TFPolicy):
           action_spec: One bounded integer spec of shape `[]`.
           q_network: A network, or Keras layer or model, with output `[B, num_actions]`.
           emit_log_probability: Whether `PolicyStep.info` holds log-probabilities.
-          observation_and_action_constraint_splitter: See `TFPolicy`. The network sees
-            the first part only; the values of invalid actions become the dtype's
+          observation_and_action_constraint_splitter: See `TFPolicy`. The network is
+            given the first part only; the values of invalid actions become the dtype's
             minimum.
           validate_action_spec_and_network: Whether the spec and the shape of the
             network's output are checked.
@@ -60,8 +60,8 @@ class QPolicy(tf_policy.TFPolicy):
           seed: See `TFPolicy`.
 
         Raises:
-          ValueError: The action spec is not a single scalar from 0, or the network's
-            output or own action spec does not fit it.
+          ValueError: `action_spec` is not a single scalar with minimum 0, or the
+            network's output or its `action_spec` does not fit it.
         """
         validation.check_time_step_spec(time_step_spec)
         action_spec = tensor_spec.from_spec(action_spec)
@@ -111,7 +111,7 @@ class QPolicy(tf_policy.TFPolicy):
     def _q_values(
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor
     ) -> tuple[tf.Tensor, types.NestedTensor]:
-        """Returns the values `[B, num_actions]`, masked, and the next state."""
+        """Returns the masked values `[B, num_actions]` and the next state."""
         observation, mask = time_step.observation, None
         if self._observation_and_action_constraint_splitter is not None:
             observation, mask = self._observation_and_action_constraint_splitter(
@@ -126,7 +126,7 @@ class QPolicy(tf_policy.TFPolicy):
         return q_values, policy_state
 
     def _values_of(self, network_output: tf.Tensor) -> tf.Tensor:
-        """Returns the values `[B, num_actions]` of the network's output."""
+        """Returns the values `[B, num_actions]` that the network's output encodes."""
         return network_output
 
     def _greedy_action(
@@ -151,7 +151,7 @@ class QPolicy(tf_policy.TFPolicy):
         return policy_step.PolicyStep(self._as_distribution(logits), policy_state)
 
     def _as_distribution(self, logits: tf.Tensor) -> Any:
-        """Returns the categorical distribution, in the nest of the action spec."""
+        """Returns the categorical distribution, packed like the action spec."""
         distribution = _categorical(logits, self._flat_action_spec)
         return tf.nest.pack_sequence_as(self._action_spec, [distribution])
 

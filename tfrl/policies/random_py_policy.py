@@ -1,4 +1,4 @@
-"""Actions drawn uniformly from their spec, on NumPy arrays."""
+"""A policy on NumPy arrays that draws actions uniformly from their spec."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class RandomPyPolicy(py_policy.PyPolicy):
-    """Draws actions uniformly, among the valid ones where there is a mask.
+    """Draws actions uniformly; with a mask, only from the valid actions.
 
     Values in `info` are random samples of `info_spec`.
     """
@@ -36,20 +36,20 @@ class RandomPyPolicy(py_policy.PyPolicy):
         """Creates the policy.
 
         Args:
-          time_step_spec: A `TimeStep` of specs; None if the policy need not know what
-            it observes, and then it acts unbatched unless `outer_dims` is given.
+          time_step_spec: A `TimeStep` of specs, or None. With None the actions have no
+            batch dimension, unless `outer_dims` is given.
           action_spec: A nest of bounded array specs; with a splitter one integer spec
             of shape `()` or `(1,)`.
           policy_state_spec: See `PyPolicy`.
           info_spec: See `PyPolicy`.
-          seed: Starts the random stream; None takes the system's entropy. `action` with
-            a seed of its own draws from that instead.
+          seed: The seed of the random stream; None takes the system's entropy. If
+            `action` is given a seed, it uses that seed instead of the stream.
           outer_dims: The batch dimensions of the actions; by default those of each time
             step's observation.
           observation_and_action_constraint_splitter: See `PyPolicy`.
 
         Raises:
-          NotImplementedError: A splitter for an action spec that cannot be masked.
+          NotImplementedError: There is a splitter, but `action_spec` cannot be masked.
         """
         action_spec = tensor_spec.to_nest_array_spec(action_spec)
         if observation_and_action_constraint_splitter is not None:
@@ -94,7 +94,7 @@ class RandomPyPolicy(py_policy.PyPolicy):
         return tuple(shape[: len(shape) - len(specs[0].shape)])
 
     def _masked_action(self, mask: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        # The largest of independent uniform numbers is anywhere with equal probability.
+        # Each of several independent uniform numbers is equally likely the largest.
         index = np.argmax(np.where(mask, rng.random(mask.shape), -1.0), axis=-1)
         action = (index + self._action_spec.minimum).astype(self._action_spec.dtype)
         outer_dims = mask.shape[:-1]

@@ -1,4 +1,4 @@
-"""Actions drawn uniformly from their spec."""
+"""A policy that draws actions uniformly from their spec."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class RandomTFPolicy(tf_policy.TFPolicy):
-    """Draws actions uniformly, among the valid ones where there is a mask.
+    """Draws actions uniformly; with a mask, only from the valid actions.
 
     Values in `info` other than the log-probability are random samples of their specs.
-    The log-probability has the structure of the action, each `[B]`.
+    The log-probabilities have the structure of the action, with leaves `[B]`.
     """
 
     def __init__(
@@ -45,8 +45,8 @@ class RandomTFPolicy(tf_policy.TFPolicy):
 
         Args:
           time_step_spec: A `TimeStep` of specs.
-          action_spec: A nest of bounded specs; with a mask of either kind one integer
-            spec of shape `[]` or `[1]`.
+          action_spec: A nest of bounded specs; with a splitter or a stationary mask,
+            one integer spec of shape `[]` or `[1]`.
           policy_state_spec: See `TFPolicy`.
           info_spec: See `TFPolicy`.
           clip: See `TFPolicy`.
@@ -55,12 +55,13 @@ class RandomTFPolicy(tf_policy.TFPolicy):
           observation_and_action_constraint_splitter: See `TFPolicy`.
           validate_args: See `TFPolicy`.
           name: See `TFPolicy`.
-          stationary_mask: `[num_actions]` of 0 and 1, the actions that may ever be
-            drawn.
+          stationary_mask: Zeros and ones, `[num_actions]`. Only actions marked 1 are
+            ever drawn.
           seed: See `TFPolicy`.
 
         Raises:
-          NotImplementedError: A mask for an action spec that is not one integer scalar.
+          NotImplementedError: There is a mask, but `action_spec` is not one integer
+            scalar.
           ValueError: `stationary_mask` does not have one entry per action.
         """
         action_spec = tensor_spec.from_spec(action_spec)
@@ -116,7 +117,7 @@ class RandomTFPolicy(tf_policy.TFPolicy):
         return policy_step.PolicyStep(action, policy_state, info)
 
     def _mask(self, time_step: ts.TimeStep) -> tf.Tensor | None:
-        """Returns the valid actions, booleans `[B, num_actions]`; None for all."""
+        """Returns the mask, bool `[B, num_actions]`; None if all actions are valid."""
         mask = None
         if self._observation_and_action_constraint_splitter is not None:
             _, mask = self._observation_and_action_constraint_splitter(
@@ -152,7 +153,7 @@ class RandomTFPolicy(tf_policy.TFPolicy):
 
 def _uniform_log_probability(spec: tensor_spec.BoundedTensorSpec) -> float:
     """Returns the log-probability (density) of any action of `spec`."""
-    # In float64: the range of an integer dtype overflows its own arithmetic.
+    # In float64, since the width of the bounds may overflow their integer dtype.
     width = spec.maximum.astype(np.float64) - spec.minimum.astype(np.float64)
     if spec.dtype.is_integer:
         width = width + 1

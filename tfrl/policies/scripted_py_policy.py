@@ -1,4 +1,4 @@
-"""Actions from a script, for tests and demonstrations."""
+"""A policy that takes its actions from a script, for tests and demonstrations."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 class ScriptedPyPolicy(py_policy.PyPolicy):
-    """Takes the actions of a script, each for its number of steps.
+    """Takes the actions of a script, each for a given number of steps.
 
     ```python
     ScriptedPyPolicy(time_step_spec, action_spec, [(1, 0), (2, 1)])  # Acts 0, 1, 1.
     ```
 
-    The policy state is `[index, count]`: the entry of the script that is running, and
-    how many of its steps are done. A new episode restarts the script with
-    `get_initial_state()`.
+    The policy state is `[index, count]`: the index of the current entry of the script,
+    and the number of its steps that are done. To restart the script in a new episode,
+    pass `get_initial_state()`.
     """
 
     def __init__(
@@ -38,16 +38,16 @@ class ScriptedPyPolicy(py_policy.PyPolicy):
         """Creates the policy.
 
         Args:
-          time_step_spec: A `TimeStep` of specs; None if the policy need not know what
-            it observes.
+          time_step_spec: A `TimeStep` of specs, or None, since the policy does not use
+            observations.
           action_spec: A nest of array specs.
           action_script: Pairs `(num_steps, action)`, where `action` is a nest with the
             structure of `action_spec` and may hold lists instead of arrays. Entries
-            whose `num_steps` is not positive are left out.
+            whose `num_steps` is not positive are skipped.
 
         Raises:
-          ValueError: An action does not fit `action_spec`. From `action`: the script is
-            over.
+          ValueError: An action does not fit `action_spec`. Also raised by `action` when
+            the script is over.
         """
         super().__init__(
             ts.time_step_spec() if time_step_spec is None else time_step_spec,
@@ -85,7 +85,7 @@ class ScriptedPyPolicy(py_policy.PyPolicy):
         return policy_step.PolicyStep(self._script[index][1], [index, count + 1])
 
     def _as_action(self, index: int, action: Any) -> Any:
-        """Returns `action` as arrays of the dtypes of the spec, checked against it."""
+        """Checks `action` against the spec; returns arrays of the spec's dtypes."""
         problem = (
             f"action_script: the action at index {index} does not match action_spec: "
             f"got {action!r}, expected {self._action_spec}; "

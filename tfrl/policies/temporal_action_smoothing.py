@@ -1,4 +1,4 @@
-"""Smooth continuous actions: a moving average of another policy's."""
+"""A policy that takes a moving average of another policy's continuous actions."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 class TemporalActionSmoothing(wrapper_policy.WrapperPolicy):
     """Takes the exponential moving average of the wrapped policy's actions.
 
-    `average <- smoothing_coefficient * average + (1 - smoothing_coefficient) * action`,
-    from 0 at the beginning of an episode. The policy state is the pair of the wrapped
-    policy's state and the average, which has the specs of the action. `info` is the
-    wrapped policy's.
+    The average begins at 0 in each episode, and each step sets it to
+    `smoothing_coefficient * average + (1 - smoothing_coefficient) * action`. The policy
+    state is the pair of the wrapped policy's state and the average, which has the specs
+    of the action. `info` is the wrapped policy's.
     """
 
     def __init__(
@@ -41,7 +41,8 @@ class TemporalActionSmoothing(wrapper_policy.WrapperPolicy):
           seed: See `TFPolicy`.
 
         Raises:
-          ValueError: Some action is discrete, or the coefficient is outside [0, 1].
+          ValueError: An action is discrete, or `smoothing_coefficient` is outside
+            [0, 1].
         """
         utils.check_continuous(policy.action_spec, type(self).__name__)
         utils.check_in_unit_interval(
@@ -58,7 +59,7 @@ class TemporalActionSmoothing(wrapper_policy.WrapperPolicy):
         )
         self._smoothing_coefficient = smoothing_coefficient
         self._needs_seed = policy._needs_seed
-        # The average begins at 0, which the bounds may leave out.
+        # The average begins at 0, which may be outside the bounds.
         self._greedy_action_needs_clip = True
 
     def _get_initial_state(

@@ -1,8 +1,8 @@
 """`TFPolicy`, the base class of policies on tensors.
 
-The public methods wrap the protected ones that a subclass writes. They check
-structures, dtypes and shapes while Python runs (in a `tf.function`: while it is
-traced), so that the graph holds nothing but the policy's own work.
+The public methods call the protected methods that a subclass writes, and check
+structures, dtypes and shapes in Python. In a `tf.function` the checks run only while it
+is traced, so they add nothing to the graph.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
     """Maps time steps to actions, or to distributions over actions.
 
-    A subclass writes `_distribution`, or `_action` where it has no distribution; and
-    `_variables`, if not all that it holds decides how it acts. Inside them `seed` is an
-    integer tensor of shape `[2]`. It may also override `_greedy_action`, where the mode
-    is cheaper to find, and `_is_pure_tensorflow`, so that eager calls are traced.
+    A subclass writes `_distribution`, or `_action` if it has no distribution. The
+    `seed` of `_action` is an integer tensor of shape `[2]`. A subclass may override
+    `_variables` if some of its variables do not affect its actions, `_greedy_action` if
+    there is a faster way to find the mode, and `_is_pure_tensorflow` so that eager
+    calls are traced.
     """
 
     _refused_overrides: ClassVar[Mapping[str, str]] = {
@@ -40,11 +41,11 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
         "_maybe_reset_state": "pass automatic_state_reset=False and reset in _action",
         "_setup_specs": "give the constructor other specs",
     }
-    # Other ways to do what `_distribution` describes. A subclass that overrides
-    # `_distribution` alone gets those of `TFPolicy` back, which call it.
+    # Methods that must agree with `_distribution`. A subclass that overrides
+    # `_distribution` but not these gets the methods of `TFPolicy`, which call it.
     _shortcuts: ClassVar[tuple[str, ...]] = ("_greedy_action",)
 
-    # Whether `_action` uses its seed; without need, the stream stays untouched.
+    # Whether `_action` uses its seed. With False no seed is drawn from the stream.
     _needs_seed: bool = True
     # Whether `_greedy_action` can leave the bounds of the action spec.
     _greedy_action_needs_clip: bool = True
@@ -145,7 +146,7 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
           policy_state: The state that the previous call returned, `[B, ...]`; `()`
             stands for the initial state.
           seed: An integer, or an integer tensor of shape `[2]`, that decides all
-            randomness of this call; None draws one from the policy's own stream.
+            randomness of this call; None draws a seed from the policy's own stream.
 
         Returns:
           `PolicyStep(action, state, info)`, each `[B, ...]`.
@@ -163,7 +164,7 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
     def _act(
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor, seed: Any
     ) -> policy_step.PolicyStep:
-        """Chooses actions; see `action`."""
+        """Chooses and checks actions, eagerly or in a graph; see `action`."""
         time_step, policy_state = self._prepare(time_step, policy_state)
         step = self._action(
             time_step=time_step,
@@ -185,7 +186,7 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
     ) -> policy_step.PolicyStep:
         """Returns the distribution over actions for each entry of the batch.
 
-        Args and errors are those of `action`.
+        The arguments and errors are those of `action`.
 
         Returns:
           `PolicyStep` whose `action` is a nest of TFP distributions with batch shape
@@ -217,7 +218,7 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
 
     @final
     def variables(self) -> Sequence[Any]:
-        """The variables that determine the actions, in the order of the networks."""
+        """Returns the variables that determine the actions, in the networks' order."""
         return list(self._variables())
 
     def update(
@@ -295,7 +296,7 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
         policy_state: types.NestedTensor,
         seed: tf.Tensor,
     ) -> policy_step.PolicyStep:
-        """Samples from `_distribution`; override where there is a cheaper way."""
+        """Samples from `_distribution`; override it if there is a faster way to act."""
         step = self._distribution(time_step=time_step, policy_state=policy_state)
         distributions = tf.nest.flatten(step.action)
         drawn = [
@@ -330,23 +331,22 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
         )
 
     def _is_pure_tensorflow(self) -> bool:
-        """Whether `_action` may be traced once and its trace used from then on.
+        """Whether `_action` may be traced once and run as a graph from then on.
 
-        A hook of subclasses. Return True if `_action` and `_distribution` run
-        TensorFlow operations alone and read whatever changes from variables: then a
-        policy that is called eagerly again and again acts by a trace, which is several
-        times faster. False, as here, runs their Python at each eager call. Where
-        subclasses in turn may add Python of their own, ask for the exact type, too:
-        `return type(self) is MyPolicy`.
+        Override it to return True if `_action` and `_distribution` run only TensorFlow
+        operations, and keep everything that changes in variables. Repeated eager calls
+        of the policy then run a traced graph, which is several times faster. False, the
+        default, runs the Python code at each eager call. If subclasses of your class
+        may add Python code, check the exact type: `return type(self) is MyPolicy`.
         """
         return False
 
     def _greedy_action(
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor
     ) -> policy_step.PolicyStep:
-        """Returns the mode of `_distribution`; override where it is cheaper to find.
+        """Returns the mode of `_distribution`; override it if there is a faster way.
 
-        `GreedyPolicy` acts by this; the log-probability in `info` is left to it.
+        `GreedyPolicy` calls this method and sets the log-probability in `info` itself.
         """
         step = self._distribution(time_step=time_step, policy_state=policy_state)
         return step._replace(
@@ -354,10 +354,10 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
         )
 
     def _variables(self) -> Sequence[Any]:
-        """The variables that decide how the policy acts.
+        """Returns the variables that determine the actions.
 
-        By default whatever `tf.train.Checkpoint` finds in the policy's attributes, but
-        for the states of random generators.
+        By default these are all variables that `tf.train.Checkpoint` finds in the
+        policy's attributes, except the states of random generators.
         """
         return variables.tracked_variables(self)
 
@@ -394,7 +394,7 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
     ) -> types.NestedTensor:
         is_first = time_step.is_first()
         if is_first.shape.rank == 2:
-            # In a sequence `[B, T]` only the first step can be reset from outside.
+            # For a sequence `[B, T]` the given state is that before the first step.
             is_first = is_first[:, 0]
         initial_state = self.get_initial_state(_batch_size(time_step))
         return nest_utils.where(is_first, initial_state, policy_state)
@@ -418,7 +418,7 @@ def _clip(action: tf.Tensor, spec: tf.TensorSpec) -> tf.Tensor:
 
 
 def _batch_size(time_step: ts.TimeStep) -> int | tf.Tensor | None:
-    """Returns the first outer dimension, static where it is known."""
+    """Returns the batch size, an integer if it is static; None without a batch."""
     step_type = tf.convert_to_tensor(time_step.step_type)
     if step_type.shape.rank == 0:
         return None

@@ -1,4 +1,4 @@
-"""A policy on NumPy arrays as a policy on tensors."""
+"""A policy on tensors that runs a policy on NumPy arrays."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class TFPyPolicy(tf_policy.TFPolicy):
     """Runs a `PyPolicy` in TensorFlow graphs, with one `tf.numpy_function` per call.
 
     It has no distribution and no variables, its actions are not clipped, its state is
-    not reset, and it cannot be saved. A `seed` reaches the policy as one integer; none
-    is given if `action` gets none.
+    not reset, and it cannot be saved. If `action` is given a seed, the `PyPolicy` gets
+    it as a single integer.
     """
 
     def __init__(
@@ -42,14 +42,14 @@ class TFPyPolicy(tf_policy.TFPolicy):
 
         Args:
           policy: The policy on arrays.
-          py_policy_is_batched: Whether it takes time steps with batch dimension; with
-            False it acts on single ones, and the batch size must be 1.
+          py_policy_is_batched: Whether `policy` takes batched time steps. With False
+            `policy` acts on single time steps, and the batch size must be 1.
           name: The module's name.
 
         Raises:
           TypeError: `policy` is not a `PyPolicy`.
-          ValueError: From `action` and `get_initial_state`: the batch size is not 1 for
-            a policy on single steps.
+          ValueError: Raised by `action` and `get_initial_state` if `policy` acts on
+            single time steps and the batch size is not 1.
         """
         if not isinstance(policy, py_policy.PyPolicy):
             raise TypeError(
@@ -134,7 +134,7 @@ class TFPyPolicy(tf_policy.TFPolicy):
     def _call(
         self, function: Callable[..., Any], inputs: list[Any], spec: Any, outer: Any
     ) -> Any:
-        """Returns the result of `function` as tensors `[*outer, ...]` of `spec`."""
+        """Calls `function` on arrays; returns tensors `[*outer, ...]` of `spec`."""
         specs = tf.nest.flatten(spec)
         adds_batch = len(outer) == 1 and not self._py_policy_is_batched
 
@@ -153,7 +153,7 @@ class TFPyPolicy(tf_policy.TFPolicy):
         outputs = tf.numpy_function(
             flat_outputs, inputs, map_tensor_spec_to_dtypes_list(specs)
         )
-        # Called eagerly, it returns a single output outside of its list.
+        # An eager `tf.numpy_function` returns a single output without its list.
         outputs = tf.nest.flatten(outputs)
         for output, leaf in zip(outputs, specs, strict=True):
             output.set_shape(tf.TensorShape(outer).concatenate(leaf.shape))
@@ -161,6 +161,6 @@ class TFPyPolicy(tf_policy.TFPolicy):
 
 
 def _as_int(seed: np.ndarray) -> int:
-    """Returns a non-negative integer below 2^63; for the seed `[s, 0]`, `s`."""
+    """Returns an integer in [0, 2^63) for a seed `[2]`; `[s, 0]` gives `s`."""
     low, high = (int(word) for word in seed)
     return (low ^ (high << 1)) & (2**63 - 1)

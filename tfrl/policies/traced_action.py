@@ -1,10 +1,10 @@
 """Traces the actions of policies that are called eagerly again and again.
 
-Run operation by operation, an action of a small network takes ten times as long as its
-graph. So a policy that is called eagerly a few times is traced, and the trace is kept
-with it, provided that nothing of the user's Python takes part in acting: the policy and
-its network's layers are ours or Keras's, and nothing is a callable. All others run as
-they are; wrap their `action` in `tfrl.utils.common.function`.
+An eager action of a small network takes ten times as long as the same action in a
+graph. So a policy that has been called eagerly a few times is traced, and keeps its
+trace. A policy of this package is traced only if acting runs no Python code of the
+user: the layers of its network are from this package or Keras, and no parameter is a
+callable. To trace any other policy, wrap its `action` in `tfrl.utils.common.function`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import tensorflow as tf
 from tfrl.compilation import context, internals
 from tfrl.utils import common, seeds
 
-# So that a policy which acts once is not traced for it.
+# The eager calls before tracing, so that a policy that acts only once is not traced.
 _EAGER_CALLS = 8
 
 
@@ -32,10 +32,10 @@ class TracedAction:
         self._function: Any = None
 
     def function(self, policy: Any) -> Any:
-        """Returns the `tf.function` of `(time_step, policy_state, seed)`."""
+        """Returns `policy._act` as a `tf.function`, which is made only once."""
         if self._policy is None or self._policy() is not policy:
-            # Not yet made, or copied along with the policy. Weakly, or the two would
-            # keep each other.
+            # There is no function yet, or only that of the policy which this one is a
+            # copy of. The reference is weak, to avoid a reference cycle.
             owner: Any = weakref.ref(policy)
             self._policy = owner
 
@@ -61,15 +61,17 @@ class TracedAction:
             seed = None if seed is None else seeds.as_seed(seed)
             return self.function(policy)(time_step, policy_state, seed)
         except Exception:
-            # It fails eagerly too, with a better message, or else it cannot be traced.
+            # The eager call that follows either raises a clearer error, or works if the
+            # policy only cannot be traced.
             self._num_calls = -1
             return None
 
 
 def has_known_layers(network: Any) -> bool:
-    """Whether all layers of `network` are ours or Keras's, so that they can be traced.
+    """Whether all layers of `network` are from this package or Keras.
 
-    Those that run a user's function, such as `keras.layers.Lambda`, are not known.
+    Such layers can be traced. `keras.layers.Lambda` does not count, since it runs a
+    user's function.
     """
     layers = internals.flatten_layers(network)
     return all(
@@ -83,7 +85,7 @@ def has_known_layers(network: Any) -> bool:
 
 
 def _are_arrays(values: Any) -> bool:
-    # Every new number would cause a new trace.
+    # Every new Python number would cause a new trace.
     return all(
         isinstance(leaf, tf.Tensor | np.ndarray) for leaf in tf.nest.flatten(values)
     )

@@ -1,4 +1,4 @@
-"""Helpers of policies: discrete actions, masks of valid ones, modes."""
+"""Helpers of policies: discrete actions, action masks, modes of distributions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class InfoFields:
 
 
 class PolicyInfo(NamedTuple):
-    """A `PolicyStep.info` with room for predicted rewards; `()` where not given."""
+    """A `PolicyStep.info` with fields for predicted rewards; unused fields are `()`."""
 
     log_probability: Any = ()
     predicted_rewards_mean: Any = ()
@@ -63,7 +63,7 @@ def get_num_actions_from_tensor_spec(action_spec: tensor_spec.BoundedTensorSpec)
 
 
 def check_zero_minimum(action_spec: tensor_spec.BoundedTensorSpec) -> None:
-    """Raises ValueError unless the actions are counted from 0."""
+    """Raises ValueError unless the minimum of the actions is 0."""
     if (action_spec.minimum != 0).any():
         raise ValueError(
             f"action_spec: got minimum {action_spec.minimum}, expected a minimum of 0 "
@@ -72,12 +72,12 @@ def check_zero_minimum(action_spec: tensor_spec.BoundedTensorSpec) -> None:
 
 
 def network_observation_spec(observation_spec: Any, splitter: Any) -> Any:
-    """Returns the specs of the network's input: the first part of a split, or all."""
+    """Returns the specs of the network's part of the observation, or of all of it."""
     return observation_spec if splitter is None else splitter(observation_spec)[0]
 
 
 def outer_shape(time_step: ts.TimeStep) -> tf.TensorShape | tf.Tensor:
-    """Returns the shape before those of the specs, static where it is known."""
+    """Returns the batch shape of a time step, as a `TensorShape` if it is static."""
     shape = time_step.step_type.shape
     return shape if shape.is_fully_defined() else tf.shape(time_step.step_type)
 
@@ -116,7 +116,7 @@ def random_valid_index(mask: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
         without a valid action gives 0.
       seed: Integer tensor `[2]`.
     """
-    # The largest of independent uniform numbers is anywhere with equal probability.
+    # Each of several independent uniform numbers is equally likely the largest.
     numbers = seeds.uniform(seed, tf.shape(mask))
     valid = tf.where(tf.cast(mask, tf.bool), numbers, -1.0)
     return tf.argmax(valid, axis=-1, output_type=tf.int32)
@@ -149,7 +149,7 @@ def check_continuous(action_spec: Any, policy: str) -> None:
 
     Args:
       action_spec: A nest of specs.
-      policy: The class that needs them, for the error text.
+      policy: The name of the policy's class, for the error text.
     """
     for path, spec in nest_utils.flatten_with_joined_paths(action_spec):
         if not tensor_spec.is_continuous(spec):
@@ -161,7 +161,7 @@ def check_continuous(action_spec: Any, policy: str) -> None:
 
 
 def divide_logits(logits: tf.Tensor, temperature: Any) -> tf.Tensor:
-    """Returns `logits / temperature`; the least number of the dtype stays finite.
+    """Returns `logits / temperature`, and keeps masked logits finite.
 
     Args:
       logits: `[..., num_actions]`, where masked actions have the least number.
@@ -195,9 +195,9 @@ def action_log_probability(
     """Returns the log-probability of each action, float32 `[B]`.
 
     Args:
-      distribution: Of batch shape `[B, ...]`; what follows `B` are independent parts of
-        one action, whose log-probabilities are added up.
-      action: A sample of it.
+      distribution: A distribution of batch shape `[B, ...]`. The dimensions after `B`
+        are independent parts of one action; their log-probabilities are added up.
+      action: A sample of `distribution`.
       outer_rank: Number of outer dimensions, 1 for `[B]`.
 
     Raises:
@@ -216,7 +216,7 @@ def action_log_probability(
 
 
 def log_probability_spec(action_spec: types.NestedTensorSpec) -> Any:
-    """Returns the specs of the log-probabilities of actions, in the same nest."""
+    """Returns the specs of log-probabilities, a nest like that of `action_spec`."""
     spec = tensor_spec.BoundedTensorSpec(
         (), tf.float32, minimum=-float("inf"), maximum=0.0, name="log_probability"
     )

@@ -1,7 +1,7 @@
 """Checks of a policy's inputs and outputs against its specs.
 
-All of them look at structures, dtypes and static shapes only: they add no operation to
-a graph and cost nothing once a `tf.function` is traced.
+The checks use only structures, dtypes and static shapes, so they add no operations to a
+graph and cost nothing after a `tf.function` is traced.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def conform(
 
 
 def check_action(action: Any, action_spec: Any, policy_name: str) -> None:
-    """Raises unless `action` has the structure and the dtypes of `action_spec`."""
+    """Raises an error unless `action` has `action_spec`'s structure and dtypes."""
     nest_utils.assert_same_structure(
         action,
         action_spec,
@@ -97,7 +97,7 @@ def _as_tensor(value: Any) -> Any:
 def _check_leaf(
     where: str, value: Any, spec: Any, outer_rank: tuple[str, int] | None
 ) -> tuple[str, int] | None:
-    """Checks one tensor; returns the outer rank that the next ones must have."""
+    """Checks one tensor; returns the outer rank that later tensors must have."""
     if not isinstance(spec, tf.TensorSpec):  # Sparse and ragged tensors.
         return outer_rank
     if value.dtype != spec.dtype:

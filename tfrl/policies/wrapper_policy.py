@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 
 class WrapperPolicy(tf_policy.TFPolicy):
-    """Takes the specs, flags, variables and initial state of the wrapped policy.
+    """Base class of policies that wrap a policy and take over its specs and flags.
 
-    A subclass writes `_action` or `_distribution`, as of any `TFPolicy`.
+    The variables and the initial state are those of the wrapped policy too. A subclass
+    writes `_action` or `_distribution`, as for any `TFPolicy`.
     """
 
     def __init__(
@@ -33,8 +34,8 @@ class WrapperPolicy(tf_policy.TFPolicy):
           policy: The policy to wrap.
           name: The module's name.
           seed: See `TFPolicy`.
-          **differences: Arguments of `TFPolicy` that are not to be the wrapped
-            policy's.
+          **differences: Arguments of `TFPolicy` to use in place of the wrapped policy's
+            values.
         """
         arguments = {
             "policy_state_spec": policy.policy_state_spec,

@@ -45,7 +45,7 @@ def _normal_projection_net(
     return normal_projection_network.NormalProjectionNetwork(
         action_spec,
         init_means_output_factor=init_means_output_factor,
-        # Softplus maps it to the standard deviation.
+        # Softplus maps this value to `init_action_stddev`.
         std_bias_initializer_value=float(np.log(np.expm1(init_action_stddev))),
         scale_distribution=False,
         seed=seed,
@@ -78,7 +78,7 @@ def projection_networks(
 
 
 class EncoderProjectionNetwork(network.DistributionNetwork):
-    """Base class of networks of an encoder and one projection network per action."""
+    """Base class of networks with an encoder and one projection network per action."""
 
     def __init__(
         self,
@@ -94,12 +94,12 @@ class EncoderProjectionNetwork(network.DistributionNetwork):
         """Makes the projection networks.
 
         Args:
-          encoder: From the observations to a hidden state `[B(, T), n]`.
+          encoder: A network from the observations to a hidden state `[B(, T), n]`.
           output_tensor_spec: The nest of bounded action specs.
           discrete_projection_net: As for `ActorDistributionNetwork`.
           continuous_projection_net: As for `ActorDistributionNetwork`.
           name: The network's name.
-          seeds: Gives each projection network its seed.
+          seeds: The stream of the seeds of the projection networks.
           seed_stream_class: As for `ActorDistributionNetwork`.
         """
         output_tensor_spec = tensor_spec.from_spec(output_tensor_spec)
@@ -141,14 +141,14 @@ class EncoderProjectionNetwork(network.DistributionNetwork):
             state is never reset.
           network_state: `[B, ...]`, or `()` for the initial state.
           training: Whether dropout is on.
-          mask: Which actions are valid, for discrete actions.
+          mask: A mask of the valid actions, if the actions are discrete.
         """
         encoding, network_state = self._encoder(
             observation, step_type, network_state, training=training
         )
         outer_rank = utils.outer_rank(observation, self.input_tensor_spec)
         if not tf.is_tensor(mask):
-            # Keras fills in a nest of Nones for nested observations.
+            # For nested observations, Keras passes a nest of Nones as the mask.
             mask = None
         distributions = [
             projection(encoding, outer_rank, training=training, mask=mask)[0]
@@ -163,8 +163,8 @@ class EncoderProjectionNetwork(network.DistributionNetwork):
 class ActorDistributionNetwork(EncoderProjectionNetwork):
     """Maps observations `[B, ...]` to a nest of distributions over actions.
 
-    An `EncodingNetwork` and one projection network for each action: a Categorical for a
-    discrete action, a normal distribution for a continuous one.
+    The network is an `EncodingNetwork` with one projection network for each action. A
+    discrete action has a Categorical, a continuous action a normal distribution.
     """
 
     def __init__(
@@ -197,14 +197,15 @@ class ActorDistributionNetwork(EncoderProjectionNetwork):
           fc_layer_params: As for `EncodingNetwork`.
           dropout_layer_params: As for `EncodingNetwork`.
           activation_fn: As for `EncodingNetwork`.
-          kernel_initializer: Of the encoder; by default Glorot uniform.
-          seed_stream_class: Passed to a continuous projection that takes it.
+          kernel_initializer: The encoder's kernel initialiser; by default Glorot
+            uniform.
+          seed_stream_class: Passed to continuous projections that have this argument.
           seed: Seeds all initialisers and dropout; None follows `tf.random.set_seed`.
           batch_squash: As for `EncodingNetwork`.
-          dtype: Of the encoder.
-          discrete_projection_net: From an action spec, and a `seed` if it takes one, to
-            the projection network of a discrete action.
-          continuous_projection_net: The same for a continuous action.
+          dtype: The dtype of the encoder.
+          discrete_projection_net: A function from the spec of a discrete action, and a
+            `seed` if it has that argument, to the projection network of the action.
+          continuous_projection_net: The same for continuous actions.
           name: The network's name.
         """
         seeds = seeding.SeedStream(seed)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class ActorDistributionRnnNetwork(actor_distribution_network.EncoderProjectionNetwork):
     """Maps observations `[B(, T), ...]` to a nest of distributions over actions.
 
-    An `LSTMEncodingNetwork` and one projection network for each action, as in
-    `ActorDistributionNetwork`. The distributions have the batch shape `[B(, T)]`.
+    The network is an `LSTMEncodingNetwork` with one projection network for each action,
+    as in `ActorDistributionNetwork`. The distributions have batch shape `[B(, T)]`.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class ActorDistributionRnnNetwork(actor_distribution_network.EncoderProjectionNe
           lstm_size: As for `LSTMEncodingNetwork`.
           output_fc_layer_params: As for `LSTMEncodingNetwork`.
           activation_fn: As for `LSTMEncodingNetwork`.
-          dtype: Of the encoder.
+          dtype: The dtype of the encoder.
           discrete_projection_net: As for `ActorDistributionNetwork`.
           continuous_projection_net: As for `ActorDistributionNetwork`.
           rnn_construction_fn: As for `LSTMEncodingNetwork`.

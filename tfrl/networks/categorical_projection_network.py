@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class CategoricalProjectionNetwork(network.DistributionNetwork):
     """Predicts the logits of a `tfp.distributions.Categorical` over `sample_spec`.
 
-    The distribution's dtype is the spec's; where the spec does not start at 0 it is a
-    `ShiftedCategorical`.
+    The distribution has the dtype of the spec. If the minimum of the spec is not 0, the
+    distribution is a `ShiftedCategorical`.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class CategoricalProjectionNetwork(network.DistributionNetwork):
         *,
         seed: int | None = None,
     ):
-        """Makes the layer of logits.
+        """Makes the layer that computes the logits.
 
         Args:
           sample_spec: The bounded integer spec of the actions, with equally many
@@ -40,7 +40,7 @@ class CategoricalProjectionNetwork(network.DistributionNetwork):
           seed: Seeds the kernel; None follows `tf.random.set_seed`.
 
         Raises:
-          ValueError: If the spec is not such a one.
+          ValueError: If `sample_spec` is another kind of spec.
         """
         num_actions = _check_spec(sample_spec)
         self._output_shape = (*sample_spec.shape, num_actions)
@@ -65,14 +65,14 @@ class CategoricalProjectionNetwork(network.DistributionNetwork):
         training: bool = False,
         mask: tf.Tensor | None = None,
     ) -> tuple[Any, tuple[()]]:
-        """Returns the distribution, and no state.
+        """Returns the distribution, and `()` as the state.
 
         Args:
           inputs: The hidden state, `outer_shape + [n]`.
-          outer_rank: How many outer dimensions it has.
+          outer_rank: The number of outer dimensions of `inputs`.
           training: Not used.
-          mask: Which actions are valid, `outer_shape + [num_actions]`; the others get
-            the lowest finite logit.
+          mask: The mask of valid actions, `outer_shape + [num_actions]`. Invalid
+            actions get the lowest finite logit.
         """
         squash = utils.BatchSquash(outer_rank)
         inputs = utils.flatten_inner(squash.flatten(inputs))
@@ -83,7 +83,7 @@ class CategoricalProjectionNetwork(network.DistributionNetwork):
             logits = tf.reshape(logits, [-1, *self._output_shape])
         logits = squash.unflatten(logits)
         if mask is not None:
-            # One mask serves all dimensions of an action.
+            # The same mask applies to all dimensions of an action.
             for _ in range(logits.shape.rank - mask.shape.rank):
                 mask = tf.expand_dims(mask, -2)
             logits = tf.where(tf.cast(mask, tf.bool), logits, logits.dtype.min)

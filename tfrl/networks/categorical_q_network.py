@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 class CategoricalQNetwork(network.Network):
     """Maps observations `[B, ...]` to logits `[B, num_actions, num_atoms]`.
 
-    A `QNetwork` of `num_actions * num_atoms` values, float32. The softmax over the
-    atoms of an action is the distribution of its return over the support that the agent
-    chooses.
+    The network is a `QNetwork` with `num_actions * num_atoms` float32 outputs. The
+    softmax over the atoms of an action is the distribution of its return; the agent
+    chooses the returns that the atoms stand for.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class CategoricalQNetwork(network.Network):
 
         Raises:
           TypeError: If `action_spec` is not one bounded spec.
-          ValueError: If it is not discrete, or there are fewer than 2 atoms.
+          ValueError: If `action_spec` is not discrete, or `num_atoms` is less than 2.
         """
         action_spec = tensor_spec.from_spec(action_spec)
         if not isinstance(action_spec, tensor_spec.BoundedTensorSpec):

@@ -1,4 +1,4 @@
-"""Checks of tensors against specs: dtype and inner shape, any outer dimensions."""
+"""Checks of tensors against the dtypes and inner shapes of specs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tfrl.utils import nest_utils
 
 
 def has_entries(nest: Any) -> bool:
-    """Whether a nest, of state or of specs, has entries; `()` and None have none."""
+    """Whether a nest of states or specs has entries, unlike `()` and None."""
     return nest is not None and bool(tf.nest.flatten(nest))
 
 
@@ -19,7 +19,7 @@ def check_nest(tensors: Any, specs: Any, where: str) -> Any:
     """Checks structure, dtypes and inner shapes; returns `tensors`, pruned if needed.
 
     Raises:
-      ValueError: With the path of what differs.
+      ValueError: If something differs; the message gives its path in the nest.
     """
     try:
         tf.nest.assert_same_structure(tensors, specs)

@@ -1,7 +1,7 @@
 """EncodingNetwork: maps observations to a flat hidden state.
 
-preprocessing layers -> combiner -> convolutions -> flatten -> dense layers and dropout,
-each of them optional.
+The network applies preprocessing layers -> combiner -> convolutions -> flatten -> dense
+layers and dropout, each of which is optional.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class EncodingNetwork(network.Network):
     """Encodes nested observations `[B, ...]` or `[B, T, ...]` as `[B(, T), n]`.
 
-    Integer observations, uint8 images above all, are cast to `dtype` where the
-    preprocessing ends; they are not scaled.
+    Integer observations, such as uint8 images, are cast to `dtype` after the
+    preprocessing. They are not scaled.
     """
 
     def __init__(
@@ -48,25 +48,26 @@ class EncodingNetwork(network.Network):
         *,
         seed: int | None = None,
     ):
-        """Makes the layers; the given ones are copied, never changed.
+        """Creates the network; layers that are passed in are copied.
 
         Args:
           input_tensor_spec: The nest of observation specs.
-          preprocessing_layers: A nest of Keras layers or Networks, of the structure of
-            the specs or a shallower one whose layers then take sub-nests.
-          preprocessing_combiner: A layer from the flat list of outputs that the
-            preprocessing returns to one tensor, `keras.layers.Concatenate()` say.
-            Needed for several.
-          conv_layer_params: `(filters, kernel_size, strides[, dilation_rate])` each.
+          preprocessing_layers: A nest of Keras layers or Networks with the structure of
+            the specs, or with a shallower structure, where a layer takes a sub-nest.
+          preprocessing_combiner: A layer that maps the flat list of preprocessed
+            observations to one tensor, such as `keras.layers.Concatenate()`. Required
+            if the list has several entries.
+          conv_layer_params: `(filters, kernel_size, strides[, dilation_rate])` for each
+            convolution.
           fc_layer_params: The units of each dense layer.
           dropout_layer_params: For each dense layer None, a rate, or a dictionary of
             arguments to `PermanentVariableRateDropout`.
           activation_fn: The activation of convolutions and dense layers.
           weight_decay_params: For each dense layer None or its L2 coefficient.
-          kernel_initializer: For all kernels; by default `VarianceScaling` with scale 2
-            over the fan-in, truncated normal.
+          kernel_initializer: The initialiser of all kernels; by default
+            `VarianceScaling` with scale 2 over the fan-in, truncated normal.
           batch_squash: Whether to fold outer dimensions into one for the layers.
-          dtype: Of convolutions and dense layers.
+          dtype: The dtype of convolutions and dense layers.
           name: The network's name.
           conv_type: '2d' or '1d'.
           seed: Seeds the initialisers and dropout; None follows `tf.random.set_seed`.
@@ -134,8 +135,8 @@ class EncodingNetwork(network.Network):
     def squash(self, observation: Any) -> tuple[Any, utils.BatchSquash]:
         """Folds the outer dimensions, unless `batch_squash=False`.
 
-        Networks around this one fold before and unfold after their own layers, so that
-        those see `[B, n]` too.
+        Networks that contain an encoder fold the outer dimensions before the encoder
+        and unfold them after their own last layer, so that all layers see `[B, n]`.
         """
         rank = utils.outer_rank(observation, self.input_tensor_spec)
         squash = utils.BatchSquash(rank if self._batch_squash else 1)
@@ -161,7 +162,7 @@ class EncodingNetwork(network.Network):
             )
 
     def _split(self, observation: Any) -> list[Any]:
-        """Splits a nest into the part of each preprocessing layer."""
+        """Returns the part of the nest that each preprocessing layer takes."""
         if not tf.nest.is_nested(observation):
             return [observation]
         try:

@@ -16,10 +16,10 @@ class ExpandDims(keras.layers.Layer):
         """Creates the layer.
 
         Args:
-          axis: The position of the new dimension among those after the batch: 0 turns
-            `[B, ...]` into `[B, 1, ...]`; a negative one counts from the right, -1 is
-            last.
-          **kwargs: Of `keras.layers.Layer`.
+          axis: The position of the new dimension among the dimensions after the batch:
+            0 turns `[B, ...]` into `[B, 1, ...]`. A negative position counts from the
+            right; -1 adds a last dimension.
+          **kwargs: Passed to `keras.layers.Layer`.
         """
         super().__init__(**kwargs)
         self.axis = int(axis)

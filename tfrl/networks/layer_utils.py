@@ -1,4 +1,4 @@
-"""Summaries and variables of layers."""
+"""Functions that summarise layers and list their variables."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ def print_summary(
     show_trainable: bool = False,
     layer_range: Sequence[str] | None = None,
 ) -> None:
-    """Prints a table of the layers of a built layer, and counts its parameters.
+    """Prints a table of the layers inside a built layer, and the parameter counts.
 
     Args:
       model: A Keras layer, model or Network.
       line_length: The width of the table.
-      positions: The end of each column: fractions of the width, or characters.
-      print_fn: Takes each line; `print` by default.
+      positions: The end of each column, as fractions of the width or in characters.
+      print_fn: The function that prints a line; by default `print`.
       expand_nested: Whether to list layers inside layers too.
       show_trainable: Whether to add a column that says which layers are trained.
       layer_range: The names of the first and the last layer to list, or regular
-        expressions that match theirs.
+        expressions that match the names.
 
     Raises:
       ValueError: If no layers match `layer_range`, or `positions` are too few.
@@ -118,7 +118,7 @@ def _count(variables: Sequence[Any]) -> int:
 
 
 def tf_variables(layer: keras.layers.Layer) -> list[tf.Variable]:
-    """Plain `tf.Variable`s set as attributes in a layer, which Keras does not count."""
+    """Returns the `tf.Variable`s among a layer's attributes, which Keras ignores."""
     found: dict[int, tf.Variable] = {}
     for part in internals.flatten_layers(layer):
         for value in vars(part).values():

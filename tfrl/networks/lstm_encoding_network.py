@@ -1,7 +1,7 @@
 """LSTMEncodingNetwork: maps sequences of observations to a hidden state.
 
-preprocessing layers -> combiner -> convolutions -> flatten -> dense layers -> recurrent
-layer -> dense layers, each but the recurrent one optional.
+The network applies preprocessing layers -> combiner -> convolutions -> flatten -> dense
+layers -> recurrent layer -> dense layers. Only the recurrent layer is required.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ import tensorflow as tf
 
 from tfrl.networks import encoding_network, network, recurrence, seeding, utils
 
-# The LSTM cell's implementation of one matrix product for all gates.
-
 if TYPE_CHECKING:
     from tfrl.typing import types
 
+# The `implementation` of Keras' LSTM cell that has one matrix product for all gates.
 KERAS_LSTM_FUSED = 2
 
 
@@ -26,8 +25,8 @@ class LSTMEncodingNetwork(network.Network):
     """Encodes observations `[B, ...]` or `[B, T, ...]` as `[B(, T), n]`.
 
     The state `[B, ...]` has the structure of the cell's `state_size`: `[h, c]` for an
-    LSTM, and a list of those for several. Where `step_type` is FIRST the state is reset
-    before the step, also inside a sequence.
+    LSTM, and a list of such pairs for several LSTM cells. Where `step_type` is FIRST,
+    also inside a sequence, the state is reset before the step.
     """
 
     def __init__(
@@ -55,18 +54,20 @@ class LSTMEncodingNetwork(network.Network):
           preprocessing_layers: As for `EncodingNetwork`.
           preprocessing_combiner: As for `EncodingNetwork`.
           conv_layer_params: As for `EncodingNetwork`.
-          input_fc_layer_params: The units of each dense layer before the recurrent one.
-          lstm_size: The units of each LSTM cell, one on top of the other.
-          output_fc_layer_params: The units of each dense layer after the recurrent one.
+          input_fc_layer_params: The units of each dense layer before the recurrent
+            layer.
+          lstm_size: The units of each LSTM cell in the stack, from input to output.
+          output_fc_layer_params: The units of each dense layer after the recurrent
+            layer.
           activation_fn: The activation of convolutions and dense layers.
-          rnn_construction_fn: Makes the recurrent layer in place of `lstm_size`: a
-            Keras RNN layer with `return_state` and `return_sequences`, a recurrent
-            cell, a `DynamicUnroll` or an `RNNWrapper`.
+          rnn_construction_fn: A function that returns the recurrent layer, in place of
+            `lstm_size`: a Keras RNN layer with `return_state` and `return_sequences`, a
+            recurrent cell, a `DynamicUnroll` or an `RNNWrapper`.
           rnn_construction_kwargs: The arguments of `rnn_construction_fn`.
-          dtype: Of all layers that are made here.
+          dtype: The dtype of all layers that the network makes.
           name: The network's name.
-          input_dropout_layer_params: For each dense layer before the recurrent one, as
-            `dropout_layer_params` of `EncodingNetwork`.
+          input_dropout_layer_params: The dropout of the dense layers before the
+            recurrent layer; see `dropout_layer_params` of `EncodingNetwork`.
           seed: Seeds the initialisers and dropout; None follows `tf.random.set_seed`.
 
         Raises:

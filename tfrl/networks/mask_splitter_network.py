@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 class MaskSplitterNetwork(network.DistributionNetwork):
     """Splits an observation into the network's input and the mask of valid actions.
 
-    The wrapped network gets its part, and the mask as the argument `mask` of its `call`
-    if `passthrough_mask`; otherwise the mask is dropped. Output and state are those of
-    the wrapped network.
+    The wrapped network is applied to its part of the observation. With
+    `passthrough_mask` its `call` gets the mask as the argument `mask`; otherwise the
+    mask is dropped. Output and state are those of the wrapped network.
     """
 
     def __init__(
@@ -31,11 +31,11 @@ class MaskSplitterNetwork(network.DistributionNetwork):
         """Wraps a network.
 
         Args:
-          splitter_fn: Maps an observation (or its specs) to the pair of what the
-            network sees and the mask, `[B, num_actions]`.
-          wrapped_network: The network.
-          passthrough_mask: Whether the network takes the mask.
-          input_tensor_spec: The nest of specs of observations with masks.
+          splitter_fn: A function from an observation (or its specs) to the pair of the
+            network's input and the mask, `[B, num_actions]`.
+          wrapped_network: The network to wrap.
+          passthrough_mask: Whether the wrapped network takes the mask.
+          input_tensor_spec: The nest of specs of the observations, with their masks.
           name: The network's name.
 
         Raises:
@@ -82,8 +82,8 @@ class MaskSplitterNetwork(network.DistributionNetwork):
     def create_variables(self, input_tensor_spec: Any = None, **kwargs: Any) -> Any:
         """Makes the variables; returns the output spec.
 
-        Without specs of masked observations, here or in the constructor, those of the
-        wrapped network alone do.
+        If specs of masked observations are given neither here nor in the constructor,
+        only the wrapped network is applied, with its own specs.
 
         Raises:
           ValueError: If neither network knows its specs.
@@ -95,7 +95,7 @@ class MaskSplitterNetwork(network.DistributionNetwork):
         return super().create_variables(input_tensor_spec, **kwargs)
 
     def copy(self, **kwargs: Any) -> MaskSplitterNetwork:
-        """Makes a new one around a copy of the wrapped network, unless one is given."""
+        """Copies the network, and the wrapped network too unless `kwargs` has one."""
         kwargs.setdefault("wrapped_network", self._wrapped_network.copy())
         copied: MaskSplitterNetwork = super().copy(**kwargs)
         return copied

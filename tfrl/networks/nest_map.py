@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class NestFlatten(keras.layers.Layer):
     """Returns its nest of inputs as a flat list, in the order of `tf.nest`.
 
-    Between `NestMap` and a layer that combines:
+    Put it between a `NestMap` and a layer that combines a list:
 
     ```python
     Sequential([
@@ -29,9 +29,9 @@ class NestFlatten(keras.layers.Layer):
     """
 
     def __init__(self, **kwargs: Any):
-        """Creates the layer; `kwargs` are those of `keras.layers.Layer`."""
+        """Creates the layer; `kwargs` are passed to `keras.layers.Layer`."""
         super().__init__(**kwargs)
-        # The tensors themselves are passed on, whatever their dtypes.
+        # The tensors are returned as they are, so Keras must not cast them.
         self.autocast = False
 
     def call(self, inputs: Any) -> list[tf.Tensor]:
@@ -39,16 +39,16 @@ class NestFlatten(keras.layers.Layer):
         return list(tf.nest.flatten(inputs))
 
     def compute_mask(self, inputs: Any, previous_mask: Any) -> None:
-        """A list has no Keras mask."""
+        """Returns None, since a list has no Keras mask."""
 
 
 class NestMap(network.Network):
-    """Applies each layer of a nest to the part of the inputs in its place.
+    """Applies a nest of layers to nested inputs, each layer to its part of the inputs.
 
-    The nest of layers has the structure of the inputs, or a shallower one: a layer then
-    takes a sub-nest. Outputs are packed like the layers, and so is the state spec, with
-    `()` where a layer has no state. The layers are used themselves, so that weights can
-    be shared; `copy` makes new ones.
+    The nest of layers has the structure of the inputs, or a shallower structure, where
+    a layer takes a sub-nest. Outputs and the state spec are packed like the layers; the
+    state spec is `()` for a layer without state. The layers are not copied, so that
+    weights can be shared; `copy` makes new layers.
     """
 
     def __init__(
@@ -63,15 +63,15 @@ class NestMap(network.Network):
 
         Args:
           nested_layers: A nest of Keras layers and Networks.
-          input_spec: The nest of specs of the observations; by default it is put
-            together from the layers, if all are Networks that know theirs.
+          input_spec: The nest of specs of the observations; by default that of the
+            layers, if all layers are Networks that know their input specs.
           name: The network's name.
-          seed: Seeds whatever initialisers and dropouts of unbuilt layers have no seed
+          seed: Seeds the initialisers and dropouts of unbuilt layers that have no seed
             of their own; None follows `tf.random.set_seed`.
 
         Raises:
-          TypeError: If there is something other than a Keras layer in the nest.
-          ValueError: If `input_spec` does not have its structure.
+          TypeError: If an entry of `nested_layers` is not a Keras layer.
+          ValueError: If `input_spec` does not have the structure of `nested_layers`.
         """
         _check_layers(nested_layers)
         flat_layers = tree.flatten(nested_layers)
@@ -161,7 +161,7 @@ def _check_layers(nested_layers: Any) -> None:
 
 
 def _flatten_up_to(layers: Any, nest: Any, what: str) -> list[Any]:
-    """Splits a nest into the part of each layer."""
+    """Returns the part of a nest that each layer takes."""
     try:
         parts: list[Any] = tree.flatten_up_to(layers, nest, check_types=False)
     except (ValueError, TypeError) as error:

@@ -1,8 +1,8 @@
 """Network: a Keras layer with specs, recurrent state and copies.
 
 `network(observation, step_type=None, network_state=(), training=False)` returns
-`(output, network_state)`. Weights are Keras variables: `variable.value` is the
-`tf.Variable` behind one, for TensorFlow's own functions.
+`(output, network_state)`. Weights are Keras variables; `variable.value` is the
+underlying `tf.Variable`, which TensorFlow's own functions need.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from tfrl.networks import checks, layer_utils, recurrence, seeding, signatures
 from tfrl.specs import tensor_spec
 from tfrl.utils import tracking
 
-# FIRST, as in tfrl.trajectories.time_step.StepType.
-
 if TYPE_CHECKING:
     from tfrl.typing import types
 
+# The value of `tfrl.trajectories.time_step.StepType.FIRST`.
 _FIRST = 0
 
 
@@ -37,10 +36,10 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
         return output, network_state
     ```
 
-    where `step_type` and `network_state` may be left out of the signature if it does
-    not use them. The output is a nest of tensors or of TFP distributions. Inputs and
-    state are checked against their specs; in a `tf.function` that happens while it is
-    traced and costs nothing afterwards. Extra dictionary keys in the inputs are pruned.
+    where the signature may leave out `step_type` and `network_state` if `call` does not
+    use them. The output is a nest of tensors or of TFP distributions. Inputs and state
+    are checked against their specs; in a `tf.function` the checks run during tracing
+    and cost nothing afterwards. Extra dictionary keys in the inputs are dropped.
 
     Layers may be made in `__init__` or `build`, not in `call`. `__init__` must not take
     `*args`, so that `copy` can repeat it.
@@ -58,7 +57,7 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """Creates the network and records its arguments, for `copy`."""
         network = super().__new__(cls, *args, **kwargs)
-        # The arguments are not part of the network.
+        # Untracked, since layers among the arguments are not part of the network.
         saved_kwargs = signatures.bind_init(cls, args, kwargs)
         network._set_untracked("_saved_kwargs", saved_kwargs)
         return network
@@ -69,16 +68,16 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
         state_spec: types.NestedTensorSpec = (),
         name: str | None = None,
     ):
-        """Sets up a network.
+        """Creates the network.
 
         Args:
           input_tensor_spec: The nest of specs of the observations, without outer
-            dimensions. May come later, with `create_variables`.
+            dimensions; or None, to pass them to `create_variables` later.
           state_spec: The nest of specs of the recurrent state; `()` if stateless.
           name: The layer's name.
         """
-        # Casting is the network's own business: uint8 images and float64
-        # observations have to arrive as they are to be checked.
+        # Keras must not cast the inputs, since their dtypes are checked: uint8 images
+        # and float64 observations have to arrive unchanged.
         super().__init__(name=name, autocast=False)
         if input_tensor_spec is not None:
             input_tensor_spec = tensor_spec.from_spec(input_tensor_spec)
@@ -132,7 +131,7 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
     def _call_arguments(
         self, inputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> dict[str, Any]:
-        """Returns arguments of `call` by name: Keras refuses positional non-tensors."""
+        """Names the arguments of `call`, as Keras refuses positional non-tensors."""
         names, takes_any = self._call_parameters
         if not takes_any:
             if "step_type" not in names:
@@ -157,8 +156,8 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
     def build(self, input_shape: Any = None) -> None:
         """Creates variables that depend on input shapes; sub-layers build themselves.
 
-        A subclass that overrides it may create `tf.Variable`s: they count among
-        `variables`.
+        A subclass that overrides this method may also create `tf.Variable`s, which
+        `variables` includes.
         """
         del input_shape
 
@@ -166,9 +165,9 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
         """Makes the variables by applying the network to one input of zeros.
 
         Args:
-          input_tensor_spec: The specs of the observations, if the constructor was not
-            given them.
-          **kwargs: Further arguments of `call`, `training=True` say.
+          input_tensor_spec: The specs of the observations; needed if the constructor
+            did not get them.
+          **kwargs: Further arguments of `call`, such as `training=True`.
 
         Returns:
           The nest of output specs without outer dimensions: a `tf.TensorSpec` for a
@@ -204,7 +203,7 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
 
     @property
     def variables(self) -> list[Any]:
-        """All variables, those of sub-layers included.
+        """All variables, including the variables of sub-layers.
 
         Raises:
           ValueError: If the network is not built yet.
@@ -220,7 +219,7 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
           ValueError: If the network is not built yet.
         """
         self._check_built("trainable_variables")
-        # Keras selects them from `variables`.
+        # Keras selects the trainable variables from `variables`.
         return super().trainable_variables
 
     def _check_built(self, what: str) -> None:
@@ -233,8 +232,8 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
     def also_tracked(self) -> dict[str, Any]:
         """Returns all variables, for checkpoints and SavedModels.
 
-        They do not look into lists and dictionaries of Keras layers, the network's own
-        or deep in a user's layer.
+        Checkpoints and SavedModels would otherwise miss the variables in lists and
+        dictionaries of Keras layers, in the network or deep inside a user's layer.
         """
         if not self.built and self._input_tensor_spec is not None:
             # Restoring would otherwise skip variables that do not exist yet.
@@ -254,7 +253,8 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
         """Returns one of `layers`, by name or by index.
 
         Raises:
-          ValueError: If not exactly one of the two is given, or there is no such layer.
+          ValueError: If not exactly one of `name` and `index` is given, or there is no
+            such layer.
         """
         if (name is None) == (index is None):
             raise ValueError(
@@ -283,8 +283,8 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
 
         Args:
           line_length: The width of the table.
-          positions: The end of each column: fractions of the width, or characters.
-          print_fn: Takes each line; `print` by default.
+          positions: The end of each column, as fractions of the width or in characters.
+          print_fn: The function that prints a line; by default `print`.
 
         Raises:
           ValueError: If the network is not built yet.
@@ -293,11 +293,11 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
         layer_utils.print_summary(self, line_length, positions, print_fn)
 
     def copy(self, **kwargs: Any) -> Any:
-        """Makes a new network with the constructor's arguments, `kwargs` overriding.
+        """Makes a new network with this one's constructor arguments, except `kwargs`.
 
-        Weights are not copied. A copy of a seeded network gets a seed derived from it,
-        so that twin critics differ, and in the same way in every run; pass `seed` to
-        choose another.
+        Weights are not copied. A copy of a seeded network gets a new seed, derived from
+        the network's seed, so that twin critics differ but are the same in every run.
+        Pass `seed` to choose the seed of the copy.
         """
         arguments = {**self._saved_kwargs, **kwargs}
         seed = self._saved_kwargs.get("seed")
@@ -309,7 +309,7 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
         return type(self)(**arguments)
 
     def get_initial_state(self, batch_size: Any = None) -> Any:
-        """Returns the initial state: zeros, `[B, ...]`, or unbatched for None."""
+        """Returns zeros `[batch_size, ...]` as the state; unbatched if it is None."""
         return self._get_initial_state(batch_size)
 
     def _get_initial_state(self, batch_size: Any) -> Any:
@@ -343,8 +343,8 @@ class DistributionNetwork(Network):
             input_tensor_spec=input_tensor_spec, state_spec=state_spec, name=name
         )
         self._set_untracked("_output_spec", output_spec)
-        # `mask` among the arguments of `call` is one of actions, which Keras would warn
-        # of as a mask of its own that gets lost.
+        # The argument `mask` of `call` is a mask of actions. Without this line Keras
+        # takes it for a Keras mask and warns that the mask gets lost.
         self.supports_masking = True
 
     @property
@@ -353,7 +353,7 @@ class DistributionNetwork(Network):
         return self._output_spec
 
     def compute_mask(self, inputs: Any, previous_mask: Any) -> None:
-        """Distributions carry no Keras mask."""
+        """Returns None, since distributions carry no Keras mask."""
 
 
 def create_variables(module: Any, input_spec: Any = None, **kwargs: Any) -> Any:
@@ -362,7 +362,7 @@ def create_variables(module: Any, input_spec: Any = None, **kwargs: Any) -> Any:
     Args:
       module: A Network, or a stateless Keras layer or model.
       input_spec: The specs of the inputs, without outer dimensions.
-      **kwargs: Further arguments of the call, `training=True` say.
+      **kwargs: Further arguments of the call, such as `training=True`.
 
     Raises:
       ValueError: If the input specs are not known.
@@ -386,10 +386,10 @@ def get_state_spec(layer: keras.layers.Layer) -> Any:
 def as_network(layer: Any, input_spec: Any = None) -> Network:
     """Returns a Network unchanged, and a Keras layer or model wrapped in `Sequential`.
 
-    The wrapped layer is used itself, not copied, so it shares its weights.
+    The wrapped layer is not copied, so the Network shares its weights.
 
     Raises:
-      TypeError: If `layer` is neither.
+      TypeError: If `layer` is neither a Network nor a Keras layer.
     """
     if isinstance(layer, Network):
         return layer

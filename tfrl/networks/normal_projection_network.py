@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def tanh_squash_to_spec(inputs: tf.Tensor, spec: Any) -> tf.Tensor:
-    """Maps any numbers into the bounds of `spec` by a tanh, which stays inside them."""
+    """Maps real numbers into the bounds of `spec` by a scaled and shifted tanh."""
     means = (spec.maximum + spec.minimum) / 2.0
     magnitudes = (spec.maximum - spec.minimum) / 2.0
     return means + magnitudes * tf.tanh(inputs)
@@ -47,24 +47,25 @@ class NormalProjectionNetwork(network.DistributionNetwork):
         seed_stream_class: Any = None,
         name: str | None = "NormalProjectionNetwork",
     ):
-        """Makes the layers of means and standard deviations.
+        """Makes the layers that compute the means and standard deviations.
 
         Args:
           sample_spec: The bounded float spec of the actions.
-          activation_fn: Of the two layers.
-          init_means_output_factor: The scale of the `VarianceScaling` of kernels.
-          std_bias_initializer_value: The bias of standard deviations at the start,
+          activation_fn: The activation of both layers.
+          init_means_output_factor: The scale of the kernels' `VarianceScaling`.
+          std_bias_initializer_value: The initial bias of the standard deviations,
             before `std_transform`.
-          mean_transform: From `(means, sample_spec)` to the means; None leaves them.
-          std_transform: From biases or outputs to standard deviations; None leaves
-            them.
+          mean_transform: A function from `(means, sample_spec)` to the means; None
+            applies no function.
+          std_transform: A function from biases or outputs to standard deviations; None
+            applies no function.
           state_dependent_std: Whether standard deviations depend on the input.
           scale_distribution: Whether samples are squashed into the bounds, not only
             means: the distribution is then a `SquashToSpecNormal` and `mean_transform`
             is not applied.
           seed: Seeds the kernels; None follows `tf.random.set_seed`.
-          seed_stream_class: A class as `tfp.util.SeedStream` to draw the kernels' seeds
-            from, in place of our own.
+          seed_stream_class: A class like `tfp.util.SeedStream` that draws the kernels'
+            seeds; by default this package's `SeedStream`.
           name: The network's name.
 
         Raises:
@@ -112,16 +113,16 @@ class NormalProjectionNetwork(network.DistributionNetwork):
         training: bool = False,
         mask: tf.Tensor | None = None,
     ) -> tuple[Any, tuple[()]]:
-        """Returns the distribution, and no state.
+        """Returns the distribution, and `()` as the state.
 
         Args:
           inputs: The hidden state, `outer_shape + [n]`.
-          outer_rank: How many outer dimensions it has.
+          outer_rank: The number of outer dimensions of `inputs`.
           training: Not used.
-          mask: Has to be None.
+          mask: Must be None.
 
         Raises:
-          ValueError: If the dtype of `inputs` is not the one of the actions.
+          ValueError: If `inputs` do not have the dtype of the actions.
           NotImplementedError: If there is a mask.
         """
         spec = self._sample_spec
@@ -161,7 +162,7 @@ def check_sample_spec(spec: Any, kind: str) -> None:
 def check_inputs(
     inputs: tf.Tensor, mask: Any, spec: Any, projection: network.Network
 ) -> None:
-    """Raises an error if a projection got a mask, or inputs of another dtype."""
+    """Raises an error if there is a mask, or the inputs do not have `spec`'s dtype."""
     if mask is not None:
         raise NotImplementedError(
             f"{projection.name}: got an action mask {mask}, expected None; continuous "

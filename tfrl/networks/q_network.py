@@ -19,9 +19,9 @@ def validate_specs(action_spec: Any, observation_spec: Any = None) -> None:
     """Checks that there is one action, a bounded integer of shape `()` or `(1,)`.
 
     Raises:
-      ValueError: If there is anything else.
+      ValueError: If `action_spec` is anything else.
     """
-    del observation_spec  # Any will do.
+    del observation_spec  # Any observation spec is valid.
     flat_action_spec = tf.nest.flatten(action_spec)
     if len(flat_action_spec) != 1:
         raise ValueError(
@@ -57,7 +57,7 @@ def q_value_layer(
     dtype: Any = tf.float32,
     seed: int | None = None,
 ) -> keras.layers.Layer:
-    """Creates the last layer, of one unit per action, with small initial values."""
+    """Creates the last layer, with one unit per action and small initial weights."""
     spec = tf.nest.flatten(action_spec)[0]
     return keras.layers.Dense(
         int(np.max(np.asarray(spec.maximum, np.int64) - spec.minimum)) + 1,
@@ -72,7 +72,8 @@ def q_value_layer(
 class QNetwork(network.Network):
     """Maps observations `[B, ...]` to action values, float `[B, num_actions]`.
 
-    An `EncodingNetwork` and a dense layer of `maximum - minimum + 1` units.
+    The network is an `EncodingNetwork` and a dense layer of `maximum - minimum + 1`
+    units.
     """
 
     def __init__(
@@ -104,10 +105,10 @@ class QNetwork(network.Network):
           fc_layer_params: As for `EncodingNetwork`.
           dropout_layer_params: As for `EncodingNetwork`.
           activation_fn: As for `EncodingNetwork`.
-          kernel_initializer: As for `EncodingNetwork`; not for the last layer.
+          kernel_initializer: As for `EncodingNetwork`; not used in the last layer.
           batch_squash: As for `EncodingNetwork`.
-          dtype: Of all layers; or a Keras dtype policy, such as "mixed_bfloat16", for
-            mixed precision, in which the last layer keeps float32.
+          dtype: The dtype of all layers; or a Keras dtype policy for mixed precision,
+            such as "mixed_bfloat16", with which the last layer stays in float32.
           q_layer_activation_fn: The activation of the last layer.
           name: The network's name.
           seed: Seeds the initialisers and dropout; None follows `tf.random.set_seed`.

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class QRnnNetwork(lstm_encoding_network.LSTMEncodingNetwork):
     """Maps observations `[B(, T), ...]` to action values, float `[B(, T), n]`.
 
-    An `LSTMEncodingNetwork` and a dense layer of `n = maximum - minimum + 1` units.
+    The network is an `LSTMEncodingNetwork` and a dense layer of
+    `n = maximum - minimum + 1` units, one for each action.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class QRnnNetwork(lstm_encoding_network.LSTMEncodingNetwork):
           activation_fn: As for `LSTMEncodingNetwork`; the last layer has none.
           rnn_construction_fn: As for `LSTMEncodingNetwork`.
           rnn_construction_kwargs: As for `LSTMEncodingNetwork`.
-          dtype: Of all layers.
+          dtype: The dtype of all layers.
           name: The network's name.
           seed: Seeds the initialisers; None follows `tf.random.set_seed`.
 

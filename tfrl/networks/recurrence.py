@@ -1,4 +1,4 @@
-"""Recurrent Keras layers in networks: specs of their state, and resets."""
+"""Functions for recurrent Keras layers in networks: state specs and resets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tfrl.keras_layers import dynamic_unroll_layer, rnn_wrapper
 
-# FIRST, as in tfrl.trajectories.time_step.StepType.
+# The value of `tfrl.trajectories.time_step.StepType.FIRST`.
 _FIRST = 0
 
 
@@ -21,11 +21,11 @@ def is_recurrent(layer: Any) -> bool:
 def as_recurrent(layer: Any) -> Any:
     """Returns a layer that takes `initial_state` and `reset_mask`.
 
-    A Keras RNN layer is wrapped in `RNNWrapper`, a cell in `DynamicUnroll`; those two
-    are returned as they are.
+    A Keras RNN layer is wrapped in `RNNWrapper`, a cell in `DynamicUnroll`. An
+    `RNNWrapper` or a `DynamicUnroll` is returned unchanged.
 
     Raises:
-      TypeError: If `layer` is not one of these.
+      TypeError: If `layer` is none of the four.
     """
     unrolls = rnn_wrapper.RNNWrapper | dynamic_unroll_layer.DynamicUnroll
     if isinstance(layer, unrolls):
@@ -39,7 +39,7 @@ def state_spec(layer: Any) -> Any:
     """Returns the specs of a recurrent layer's state, in the cell's structure.
 
     Raises:
-      TypeError: If `layer` is a Keras RNN layer as it is.
+      TypeError: If `layer` is a Keras RNN layer that is not wrapped.
     """
     if isinstance(layer, keras.layers.RNN):
         raise TypeError(
@@ -56,5 +56,5 @@ def state_spec(layer: Any) -> Any:
 
 
 def reset_mask(step_type: Any) -> Any:
-    """Returns where a sequence restarts, bool `[B]` or `[B, T]`; None if unknown."""
+    """Returns the mask of FIRST steps, bool `[B]` or `[B, T]`; None if unknown."""
     return tf.equal(step_type, _FIRST) if tf.is_tensor(step_type) else None

@@ -1,8 +1,8 @@
-"""Seeds for layers, and copies of layers.
+"""Seeds layers, and copies layers.
 
-Keras initialisers ignore `tf.random.set_seed` and repeat their numbers when one
-instance serves two layers, so every layer of ours gets an initialiser of its own with a
-seed from a `SeedStream`.
+Keras initialisers ignore `tf.random.set_seed`, and an initialiser that two layers share
+gives both the same numbers. So every layer of this package gets its own initialiser
+with a seed from a `SeedStream`.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from tfrl.compilation import internals
 
 
 class SeedStream:
-    """Generates independent integer seeds, determined by the first.
+    """Generates independent integer seeds that one seed determines.
 
-    With `seed=None` the stream follows `tf.random.set_seed`; without that either, it
-    starts from the system's entropy.
+    With `seed=None` the stream follows `tf.random.set_seed`. If that was not called,
+    the stream starts from the system's entropy.
     """
 
     def __init__(self, seed: int | None = None):
         """Creates the stream.
 
         Args:
-          seed: The seed that determines all others; None draws one.
+          seed: The seed that determines the generated seeds; None draws it.
         """
         if seed is None:
             with tf.init_scope():
@@ -44,13 +44,14 @@ class SeedStream:
 
 
 def clone_initializer(initializer: Any, seed: int | None = None) -> Any:
-    """Copies a Keras initialiser, so that two layers do not draw the same numbers.
+    """Copies a Keras initialiser, so that no two layers draw the same numbers.
 
     Args:
       initializer: An initialiser, or a name, configuration or function that
         `keras.initializers.get` takes.
-      seed: The seed of the copy. A seed that the initialiser was itself given is mixed
-        with it: it still decides, and layers still differ. None keeps the given ones.
+      seed: The seed of the copy; None keeps the initialiser's own seed. If the
+        initialiser has a seed, the copy's seed is a mix of both, so that the numbers
+        depend on the initialiser's seed and still differ between layers.
     """
     if isinstance(initializer, str | dict):
         initializer = keras.initializers.get(initializer)
@@ -64,10 +65,10 @@ def clone_initializer(initializer: Any, seed: int | None = None) -> Any:
 
 
 def seed_layer(layer: keras.layers.Layer, seeds: SeedStream) -> None:
-    """Seeds whatever in an unbuilt layer was left to Keras' own entropy.
+    """Seeds the initialisers and random generators of a layer that have no seed.
 
-    That is every initialiser and random generator without an explicit seed, here and in
-    the sub-layers. Weights that exist, and seeds that were given, stay as they are.
+    Those of its sub-layers are seeded too. Existing weights and explicit seeds do not
+    change.
     """
     for part in internals.flatten_layers(layer):
         if not part.built:
@@ -100,10 +101,10 @@ def copy_layer(layer: keras.layers.Layer) -> keras.layers.Layer:
     if hasattr(layer, "create_variables") and hasattr(layer, "copy"):
         return layer.copy()
     if isinstance(layer, keras.Sequential) or hasattr(layer, "operations"):
-        # A sequential or functional model; others are layers with a configuration.
+        # A sequential or functional model. Other models are copied like layers below.
         return keras.models.clone_model(layer, clone_function=copy_layer)
     if isinstance(layer, keras.layers.Lambda):
-        # Its configuration holds byte code, which loses the function's closure.
+        # Copied without its configuration, whose byte code loses the closure.
         return type(layer)(
             layer.function,
             output_shape=internals.lambda_output_shape(layer),
@@ -124,15 +125,15 @@ def copy_layer(layer: keras.layers.Layer) -> keras.layers.Layer:
         elif _is_nameless(value):
             config[key] = value
     if inner:
-        # Nor can a user's own recurrent cell.
+        # `from_config` cannot look up a user's own recurrent cell, for example.
         return type(layer)(**{**config, **inner})
     return type(layer).from_config(config)
 
 
 def _is_nameless(value: Any) -> bool:
-    """Whether Keras cannot look up an argument by its name.
+    """Whether an argument is a callable that Keras cannot look up by its name.
 
-    That is a plain function, an initialiser of TensorFlow's, or one of the user's own.
+    Examples are a plain function, and an initialiser of TensorFlow or of the user.
     """
     return (
         callable(value)

@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 class Sequential(network.Network):
     """Applies Keras layers and Networks in turn.
 
-    The layers are used themselves, so that weights can be shared; `copy` makes new
-    ones.
+    The layers are not copied, so that weights can be shared; `copy` makes new layers.
 
-    Recurrent Keras layers and cells work too: a layer such as `keras.layers.LSTM` needs
-    `return_state` and `return_sequences` and is wrapped in `RNNWrapper`, a cell in
-    `DynamicUnroll`. They take `[B, n]` as one step and `[B, T, n]` as a sequence, and
-    where `step_type` is FIRST their state is reset before the step.
+    Recurrent Keras layers and cells work too. A layer such as `keras.layers.LSTM` needs
+    `return_state` and `return_sequences` and is wrapped in `RNNWrapper`; a cell is
+    wrapped in `DynamicUnroll`. They take `[B, n]` as one step and `[B, T, n]` as a
+    sequence, and their state is reset before each step whose `step_type` is FIRST.
 
     The state spec is the tuple of the non-empty state specs of the layers, `()` if
-    there is none. Their lists are tuples here, because datasets take no lists.
+    there is none. Lists in the layers' specs become tuples, since datasets do not
+    accept lists.
     """
 
     def __init__(
@@ -46,12 +46,12 @@ class Sequential(network.Network):
           input_spec: The nest of specs of the observations; by default that of the
             first layer, if it is a Network.
           name: The network's name.
-          seed: Seeds whatever initialisers and dropouts of unbuilt layers have no seed
+          seed: Seeds the initialisers and dropouts of unbuilt layers that have no seed
             of their own; None follows `tf.random.set_seed`.
 
         Raises:
           ValueError: If there are no layers.
-          TypeError: If one is not a Keras layer.
+          TypeError: If an entry of `layers` is not a Keras layer.
           NotImplementedError: If a recurrent layer cannot be wrapped in `RNNWrapper`.
         """
         if not layers:
@@ -99,7 +99,7 @@ class Sequential(network.Network):
         return copied
 
     def get_config(self) -> dict[str, Any]:
-        """The name and the configurations of the layers, without weights."""
+        """Returns the name and the configurations of the layers, without weights."""
         layers = [keras.saving.serialize_keras_object(layer) for layer in self.layers]
         return {"layers": layers, "name": self.name}
 
@@ -168,8 +168,8 @@ def _without_lists(nest: Any) -> Any:
 def _apply_layer(layer: keras.layers.Layer, inputs: Any, training: Any) -> Any:
     """Applies a Keras layer or model.
 
-    A model whose inputs are declared takes them with one batch dimension only, where
-    plain layers take any number: a sequence `[B, T, ...]` is folded for it.
+    Layers accept any number of outer dimensions, but a model with declared inputs
+    accepts only one. For such a model a sequence `[B, T, ...]` is folded.
     """
     extra = _num_extra_dims(layer, inputs)
     if extra <= 0:

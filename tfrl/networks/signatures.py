@@ -1,4 +1,4 @@
-"""The signatures of a network's constructor and of its `call`."""
+"""Inspects the signatures of a network's constructor and of its `call`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def check_init(cls: type) -> None:
     """Checks that a constructor takes only named arguments.
 
     Raises:
-      RuntimeError: If it takes `*args`.
+      RuntimeError: If the constructor takes `*args`.
     """
     parameters = inspect.signature(cls.__init__).parameters.values()  # type: ignore[misc]
     if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
@@ -25,7 +25,7 @@ def bind_init(cls: type, args: Any, kwargs: Any) -> dict[str, Any]:
     try:
         bound = inspect.signature(cls).bind(*args, **kwargs)
     except TypeError:
-        # A wrong call, which __init__ will refuse in its own words.
+        # The arguments do not fit, so __init__ will raise the error.
         return {}
     arguments = dict(bound.arguments)
     for name, parameter in bound.signature.parameters.items():
@@ -35,7 +35,7 @@ def bind_init(cls: type, args: Any, kwargs: Any) -> dict[str, Any]:
 
 
 def parameters_of_call(call: Any) -> tuple[tuple[str, ...], bool]:
-    """Returns the names of `call`'s parameters, and whether it takes others too."""
+    """Returns the names of `call`'s parameters, and whether it takes `**kwargs`."""
     parameters = list(inspect.signature(call).parameters.values())[1:]
     takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
     names = [p.name for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD]

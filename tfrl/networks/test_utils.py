@@ -1,4 +1,4 @@
-"""A network for tests: one layer, given ready made."""
+"""A network for tests that applies a given layer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class KerasLayersNet(network.Network):
-    """Applies a layer, which copies of the network share."""
+    """Applies a layer; copies of the network share the layer."""
 
     def __init__(
         self,
@@ -27,8 +27,8 @@ class KerasLayersNet(network.Network):
 
         Args:
           observation_spec: The nest of observation specs.
-          action_spec: Not used; there to look like other networks.
-          layer: From observations to outputs.
+          action_spec: Not used; accepted for the signature of other networks.
+          layer: The layer that maps observations to outputs.
           name: The network's name.
         """
         del action_spec

@@ -1,4 +1,4 @@
-"""Stacks of layers, and folding of `[B, T]` into `[B]`."""
+"""Makes stacks of layers, and folds outer dimensions `[B, T]` into one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 Activation = Callable[[tf.Tensor], tf.Tensor] | str | None
 
-# A size if it is known, and how to get it while running if it is not.
+# The static size of a dimension, or None, and a function that returns its size.
 _Dimension = tuple[int | None, Callable[[], Any]]
 
 
@@ -37,8 +37,8 @@ class BatchSquash:
     """Folds the outer dimensions of a tensor into one, and unfolds them again.
 
     `flatten` turns `[B, T, ...]` into `[B * T, ...]` and remembers the outer
-    dimensions; `unflatten` puts them back onto a tensor whose inner dimensions may be
-    others. With one outer dimension both return their argument itself.
+    dimensions; `unflatten` restores them on a tensor whose inner dimensions may differ.
+    With one outer dimension both return their argument unchanged.
     """
 
     def __init__(self, batch_dims: int):
@@ -89,7 +89,7 @@ def _dimensions(tensor: tf.Tensor) -> list[_Dimension]:
 
 
 def _reshape(tensor: tf.Tensor, shape: list[_Dimension]) -> tf.Tensor:
-    """Reshapes; one unknown dimension is a -1, so that the rest stays static."""
+    """Reshapes; a single unknown size becomes -1, so that the others stay static."""
     is_single = sum(size is None for size, _ in shape) == 1
     sizes = [
         (-1 if is_single else dynamic()) if size is None else size
@@ -103,14 +103,14 @@ def _reshape(tensor: tf.Tensor, shape: list[_Dimension]) -> tf.Tensor:
 
 
 def outer_rank(tensors: Any, specs: Any) -> int:
-    """The number of dimensions that `tensors` have before those of their `specs`."""
+    """Returns the number of dimensions of `tensors` before those of their `specs`."""
     tensor = tf.nest.flatten(tensors)[0]
     spec = tf.nest.flatten(specs)[0]
     return int(tensor.shape.rank - spec.shape.rank)
 
 
 def flatten_inner(tensor: tf.Tensor) -> tf.Tensor:
-    """Returns `[B, ...]` as `[B, n]`; `[B, n]` passes unchanged."""
+    """Reshapes `[B, ...]` to `[B, n]`; returns `[B, n]` unchanged."""
     if tensor.shape.rank == 2:
         return tensor
     if tensor.shape.rank == 1:
@@ -122,14 +122,14 @@ def flatten_inner(tensor: tf.Tensor) -> tf.Tensor:
 
 
 def dtype_name(dtype: Any) -> Any:
-    """The name Keras knows a `tf.DType` by; other dtypes and policies pass."""
+    """Returns the name of a `tf.DType`; returns other dtypes and policies unchanged."""
     return dtype.name if isinstance(dtype, tf.DType) else dtype
 
 
 def head_dtype(dtype: Any) -> Any:
-    """The dtype of a network's last layer: float32 under mixed precision.
+    """Returns the dtype of a network's last layer: float32 under mixed precision.
 
-    Values and losses need the digits that the products inside can do without.
+    Values and losses need more precision than the products inside the network.
     """
     dtype = dtype_name(dtype)
     policy = keras.dtype_policies.get(dtype)
@@ -150,7 +150,7 @@ def check_single_floating_network_output(
     """Checks that a network's output is one floating tensor of the shape.
 
     Raises:
-      ValueError: If it is anything else.
+      ValueError: If the output is anything else.
     """
     expected_output_shape = tuple(int(x) for x in expected_output_shape)
     if not (
@@ -184,8 +184,8 @@ def mlp_layers(
       dropout_layer_params: For each dense layer None, a rate, or a dictionary of
         arguments to `PermanentVariableRateDropout`.
       activation_fn: The activation of every layer.
-      kernel_initializer: For all kernels; by default `VarianceScaling` with scale 2
-        over the fan-in, truncated normal.
+      kernel_initializer: The initialiser of all kernels; by default `VarianceScaling`
+        with scale 2 over the fan-in, truncated normal.
       weight_decay_params: For each dense layer None or its L2 coefficient.
       name: The prefix of the layers' names.
       seed: Seeds the initialisers; None follows `tf.random.set_seed`.
@@ -267,7 +267,7 @@ def dense_layers(
     dtype: Any = None,
     prefix: str | None = None,
 ) -> list[keras.layers.Layer]:
-    """Makes the dense layers, each followed by its dropout if it has one."""
+    """Makes the dense layers, and the dropout layers that follow some of them."""
     units = list(fc_layer_params or ())
     dropouts = _one_each(dropout_layer_params, units, "dropout_layer_params")
     decays = _one_each(weight_decay_params, units, "weight_decay_params")

@@ -1,4 +1,4 @@
-"""ValueNetwork: observations to one value."""
+"""ValueNetwork: maps observations to one value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class ValueNetwork(network.Network):
     """Maps observations `[B, ...]` to values, float `[B]`.
 
-    An `EncodingNetwork` and a dense layer of one unit.
+    The network is an `EncodingNetwork` and a dense layer of one unit.
     """
 
     def __init__(
@@ -46,9 +46,10 @@ class ValueNetwork(network.Network):
           fc_layer_params: As for `EncodingNetwork`.
           dropout_layer_params: As for `EncodingNetwork`.
           activation_fn: As for `EncodingNetwork`.
-          kernel_initializer: Of the encoder; by default Glorot uniform.
+          kernel_initializer: The encoder's kernel initialiser; by default Glorot
+            uniform.
           batch_squash: As for `EncodingNetwork`.
-          dtype: Of the encoder. The value is float32.
+          dtype: The dtype of the encoder. The value is float32.
           name: The network's name.
           seed: Seeds the initialisers and dropout; None follows `tf.random.set_seed`.
         """

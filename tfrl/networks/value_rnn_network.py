@@ -1,4 +1,4 @@
-"""ValueRnnNetwork: sequences of observations to one value for each step."""
+"""ValueRnnNetwork: maps sequences of observations to one value for each step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class ValueRnnNetwork(network.Network):
     """Maps observations `[B(, T), ...]` to values, float `[B(, T)]`.
 
-    An `LSTMEncodingNetwork` and a dense layer of one unit.
+    The network is an `LSTMEncodingNetwork` and a dense layer of one unit.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class ValueRnnNetwork(network.Network):
           lstm_size: As for `LSTMEncodingNetwork`.
           output_fc_layer_params: As for `LSTMEncodingNetwork`.
           activation_fn: As for `LSTMEncodingNetwork`.
-          dtype: Of the encoder. The value is float32.
+          dtype: The dtype of the encoder. The value is float32.
           name: The network's name.
           seed: Seeds the initialisers and dropout; None follows `tf.random.set_seed`.
         """

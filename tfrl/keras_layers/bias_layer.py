@@ -9,13 +9,13 @@ import tensorflow as tf
 
 
 class BiasLayer(keras.layers.Layer):
-    """Adds a bias: `[B, ..., n]` in, `[B, ..., n]` out; `[B]` gets one number."""
+    """Adds a bias `[n]` to inputs `[B, ..., n]`, or a single number to inputs `[B]`."""
 
     def __init__(self, bias_initializer: Any = "zeros", **kwargs: Any):
         """Creates the layer.
 
         Args:
-          bias_initializer: A Keras initializer, or its name.
+          bias_initializer: The initialiser of the bias, or its Keras name.
           **kwargs: Passed to `keras.layers.Layer`.
         """
         super().__init__(**kwargs)
@@ -23,7 +23,7 @@ class BiasLayer(keras.layers.Layer):
         self.supports_masking = True
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        """Creates the bias, of the size of the last dimension."""
+        """Creates the bias, with the size of the inputs' last dimension."""
         size = 1 if len(input_shape) == 1 else input_shape[-1]
         self.bias = self.add_weight(
             name="bias", shape=(size,), initializer=self.bias_initializer

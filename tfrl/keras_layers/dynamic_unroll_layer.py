@@ -1,4 +1,4 @@
-"""DynamicUnroll: a recurrent cell over sequences that hold several episodes."""
+"""DynamicUnroll: applies a recurrent cell to sequences that hold several episodes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-# Up to this length a sequence of known length is unrolled into the graph. A train step
-# then takes two thirds of the time that a loop takes, which has to stack up what its
-# gradient needs; tracing takes some 20 ms a step.
+# A sequence of static length is unrolled into the graph up to this length. A train step
+# then takes two thirds of the time of a loop, which has to store the values that its
+# gradient needs. Tracing takes about 20 ms for each step of the sequence.
 _MAX_STATIC_STEPS = 32
 
 
@@ -35,19 +35,20 @@ class DynamicUnroll(keras.layers.Layer):
         swap_memory: bool | None = None,
         **kwargs: Any,
     ):
-        """Takes the cell.
+        """Creates the layer.
 
         Args:
           cell: A Keras recurrent cell, such as `keras.layers.LSTMCell`: a layer with
             `state_size`, `output_size`, `get_initial_state(batch_size)` and
             `call(inputs, states)`, which returns `(outputs, states)`.
-          parallel_iterations: Of the `tf.while_loop` that long sequences run in.
-          swap_memory: Whether that loop keeps what its gradient needs in the host's
+          parallel_iterations: The `parallel_iterations` of the `tf.while_loop` that
+            runs over long sequences.
+          swap_memory: Whether that loop keeps the values for its gradient in host
             memory.
           **kwargs: Further arguments of a Keras layer, such as `name`.
 
         Raises:
-          TypeError: If `cell` lacks one of those attributes.
+          TypeError: If `cell` lacks `state_size`, `output_size` or `get_initial_state`.
         """
         for attribute in ("get_initial_state", "output_size", "state_size"):
             if getattr(cell, attribute, None) is None:
@@ -65,23 +66,24 @@ class DynamicUnroll(keras.layers.Layer):
 
     @property
     def state_size(self) -> Any:
-        """The nest of sizes of the state, as the cell has it."""
+        """The cell's `state_size`, a nest of sizes."""
         return plain(self.cell.state_size)
 
     @property
     def output_size(self) -> Any:
-        """The nest of sizes of the outputs, as the cell has it."""
+        """The cell's `output_size`, a nest of sizes."""
         return plain(self.cell.output_size)
 
     def get_initial_state(
         self, inputs: Any = None, batch_size: Any = None, dtype: Any = None
     ) -> Any:
-        """Returns the state to begin with, `[B, ...]`.
+        """Returns the initial state, `[B, ...]`.
 
         Args:
-          inputs: A nest whose batch size is taken, if `batch_size` is None.
+          inputs: A nest of tensors that gives the batch size if `batch_size` is None.
           batch_size: The number of sequences.
-          dtype: Of the state, for cells that take one; by default the layer's.
+          dtype: The dtype of the state, for cells that have this argument; by default
+            the layer's compute dtype.
         """
         if batch_size is None:
             batch_size = _batch_size(tf.nest.flatten(inputs)[0])
@@ -104,10 +106,10 @@ class DynamicUnroll(keras.layers.Layer):
             self._wants_list = self._returns_list(step_shape)
 
     def _returns_list(self, step_shape: Any) -> bool:
-        """Whether a cell of one state, given that state alone, returns a list.
+        """Whether a cell with a single state needs the state in a list.
 
-        Keras hands such cells a list of one, and many know nothing else. Those of Keras
-        itself return their argument.
+        Keras passes such cells a list with one element, and many cells accept only
+        that. The cells of Keras itself accept both.
         """
 
         def new_state() -> Any:
@@ -137,9 +139,9 @@ class DynamicUnroll(keras.layers.Layer):
           inputs: A nest of `[B, T, ...]`, or a single step: a nest of `[B, n]` or
             `[B]`.
           initial_state: `[B, ...]`; the cell's initial state if None or `()`.
-          reset_mask: Bool `[B, T]` (`[B]` for a single step): before which steps the
-            state is reset. Leaving it out is a little faster.
-          training: Whether dropout in the cell is on. One mask serves all steps.
+          reset_mask: Bool `[B, T]` (`[B]` for a single step), True where the state is
+            reset before the step. Leaving it out is a little faster.
+          training: Whether dropout in the cell is on. All steps share one dropout mask.
 
         Raises:
           ValueError: If the inputs differ in batch size.
@@ -185,7 +187,7 @@ class DynamicUnroll(keras.layers.Layer):
     def _loop(
         self, step: Any, inputs: Any, state: Any, reset_mask: Any
     ) -> tuple[Any, Any]:
-        """Takes the steps in a `tf.while_loop`."""
+        """Applies the cell to all steps in a `tf.while_loop`."""
         sequences = inputs if reset_mask is None else (inputs, reset_mask)
         num_steps = tf.shape(tf.nest.flatten(inputs)[0])[1]
 
@@ -226,7 +228,7 @@ class DynamicUnroll(keras.layers.Layer):
         )
 
     def _draw_dropout_masks(self, inputs: Any, state: Any, training: Any) -> None:
-        """Has the cells draw their masks here, not inside a loop's graph."""
+        """Draws the cells' dropout masks outside of the loop's graph."""
         if not training:
             return
         first_inputs = tf.nest.map_structure(lambda x: x[:, 0], inputs)
@@ -234,7 +236,7 @@ class DynamicUnroll(keras.layers.Layer):
             self.cell.get_dropout_mask(first_inputs)
             self.cell.get_recurrent_dropout_mask(tf.nest.flatten(state)[0])
         elif getattr(self.cell, "cells", None):
-            # In a stack each cell draws its mask when a first input reaches it.
+            # In a stack, each cell draws its mask when it is first applied.
             self._apply_cell(first_inputs, state, training)
 
     def _forget_dropout_masks(self) -> None:
@@ -259,7 +261,7 @@ class DynamicUnroll(keras.layers.Layer):
         )
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments, the cell as Keras serialises it."""
+        """Returns the constructor's arguments, with the cell serialised by Keras."""
         return {
             **super().get_config(),
             "cell": keras.saving.serialize_keras_object(self.cell),
@@ -269,7 +271,7 @@ class DynamicUnroll(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
-        """Makes a layer from what `get_config` returned."""
+        """Makes a layer from the result of `get_config`."""
         cell = keras.saving.deserialize_keras_object(
             config["cell"], custom_objects=custom_objects
         )
@@ -277,7 +279,7 @@ class DynamicUnroll(keras.layers.Layer):
 
 
 def plain(sizes: Any) -> Any:
-    """A nest with plain lists, for which Keras puts lists of its own."""
+    """Returns a nest with plain lists in place of Keras' own list class."""
     if isinstance(sizes, list):
         return [plain(size) for size in sizes]
     if isinstance(sizes, tuple) and not hasattr(sizes, "_fields"):
@@ -288,7 +290,7 @@ def plain(sizes: Any) -> Any:
 def _unroll(
     step: Any, inputs: Any, state: Any, reset_mask: Any, num_steps: int
 ) -> tuple[Any, Any]:
-    """Takes the steps one after the other in the graph."""
+    """Applies `step` to each step of the sequences, without a loop in the graph."""
     flat = [tf.unstack(x, num_steps, axis=1) for x in tf.nest.flatten(inputs)]
     resets = (
         [None] * num_steps

@@ -1,4 +1,4 @@
-"""InnerReshape: reshapes what stands after the outer dimensions, however many."""
+"""InnerReshape: reshapes the dimensions after any number of outer dimensions."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import tensorflow as tf
 class InnerReshape(keras.layers.Layer):
     """Turns `outer_shape + current_shape` into `outer_shape + new_shape`.
 
-    Keras' own `Reshape` knows one outer dimension; this one serves `[B, ...]` and
-    `[B, T, ...]` alike, between `Dense`, `Conv2D` and recurrent layers say. A nest of
-    tensors is reshaped tensor by tensor.
+    Keras' own `Reshape` supports one outer dimension; this layer supports `[B, ...]`
+    and `[B, T, ...]`, for example between `Dense`, `Conv2D` and recurrent layers. In a
+    nest every tensor is reshaped.
     """
 
     def __init__(
@@ -25,16 +25,16 @@ class InnerReshape(keras.layers.Layer):
         new_shape: Sequence[int | None],
         **kwargs: Any,
     ):
-        """Takes the shapes.
+        """Creates the layer.
 
         Args:
           current_shape: The inner shape of the inputs; None is any size.
           new_shape: The inner shape of the outputs, with one -1 (or None) at most.
-          **kwargs: For `keras.layers.Layer`.
+          **kwargs: Passed to `keras.layers.Layer`.
 
         Raises:
-          ValueError: If both are known and differ in their number of elements, or the
-            rank of one is not known.
+          ValueError: If a shape has unknown rank, `new_shape` has several unknown
+            dimensions, or fully known shapes differ in their number of elements.
         """
         super().__init__(**kwargs)
         current, new = tf.TensorShape(current_shape), _as_shape(new_shape)
@@ -68,7 +68,7 @@ class InnerReshape(keras.layers.Layer):
         return reshaped
 
     def _split(self, shape: Any) -> tuple[list[int | None], list[int | None]]:
-        """Cuts a shape into its outer and inner part, and checks the latter."""
+        """Splits a shape into its outer and inner part, and checks the inner part."""
         sizes = list(shape)
         num_outer = len(sizes) - len(self.current_shape)
         outer, inner = sizes[: max(num_outer, 0)], sizes[max(num_outer, 0) :]
@@ -83,7 +83,7 @@ class InnerReshape(keras.layers.Layer):
         return outer, inner
 
     def _resolve(self, inner: list[int | None]) -> list[int | None]:
-        """The new shape, its unknown dimension worked out where that is possible."""
+        """Returns the new shape, with its unknown dimension computed if possible."""
         sizes = [size for size in self.new_shape if size is not None]
         if None in inner or len(sizes) == len(self.new_shape) or 0 in sizes:
             return self.new_shape
@@ -91,7 +91,7 @@ class InnerReshape(keras.layers.Layer):
         return [rest if size is None else size for size in self.new_shape]
 
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
-        """Returns the shape of the output; None for dimensions that are not known."""
+        """Returns the shape of the output, with None for unknown dimensions."""
         outer, inner = self._split(input_shape)
         return (*outer, *self._resolve(inner))
 

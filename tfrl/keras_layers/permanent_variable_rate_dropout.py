@@ -12,8 +12,8 @@ import tensorflow as tf
 class PermanentVariableRateDropout(keras.layers.Layer):
     """Drops units at `rate`, a number or a function called at each step.
 
-    With `permanent=True` it does so at inference too, which makes a network an
-    approximate Bayesian one (Gal and Ghahramani, 2016).
+    With `permanent=True` it drops units at inference too, which turns a network into
+    an approximate Bayesian network (Gal and Ghahramani, 2016).
     """
 
     def __init__(
@@ -27,11 +27,12 @@ class PermanentVariableRateDropout(keras.layers.Layer):
         """Creates the layer.
 
         Args:
-          rate: The share of units to drop, or a function that returns it.
+          rate: The share of units to drop, or a function that returns the share.
           permanent: Whether to drop units at inference too.
-          noise_shape: The shape of the mask, which broadcasts to the inputs; None
-            for a dimension means the inputs' own. None draws a mask for every unit.
-          seed: The seed of the masks; None draws one.
+          noise_shape: The shape of the mask, which is broadcast to the inputs. A
+            dimension of None has the inputs' size. By default the shape is that of
+            the inputs.
+          seed: The seed of the masks; None draws a seed.
           **kwargs: Passed to `keras.layers.Layer`.
 
         Raises:

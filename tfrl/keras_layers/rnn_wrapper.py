@@ -1,4 +1,4 @@
-"""RNNWrapper: Keras' recurrent layers with a state of their cell's structure."""
+"""RNNWrapper: gives a recurrent Keras layer a state with its cell's structure."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ class RNNWrapper(keras.layers.Layer):
     """Wraps a `keras.layers.RNN`, `LSTM` or `GRU`.
 
     `layer(inputs, initial_state=None)` returns `(outputs, final_state)`. The state has
-    the structure of the cell's `state_size`, where Keras returns a flat list. Inputs
+    the structure of the cell's `state_size`, while Keras returns a flat list. Inputs
     `[B, n]` are a single step and give outputs `[B, ...]`.
 
-    With a `reset_mask` the cell is applied as `DynamicUnroll` does it; without one by
-    the layer itself, which uses cuDNN where it can.
+    With a `reset_mask`, `DynamicUnroll` applies the layer's cell. Without it the layer
+    itself is applied, which uses cuDNN if possible.
     """
 
     def __init__(self, layer: Any, **kwargs: Any):
-        """Takes the layer.
+        """Creates the wrapper.
 
         Args:
           layer: A recurrent Keras layer with `return_state` and `return_sequences`.
@@ -31,8 +31,8 @@ class RNNWrapper(keras.layers.Layer):
 
         Raises:
           TypeError: If `layer` is not a Keras RNN layer.
-          NotImplementedError: If it does not return its state or the whole sequence,
-            runs backwards, or keeps its state to itself.
+          NotImplementedError: If `layer` does not return its state or the whole
+            sequence, runs backwards, or is stateful.
         """
         if not isinstance(layer, keras.layers.RNN):
             raise TypeError(
@@ -55,7 +55,7 @@ class RNNWrapper(keras.layers.Layer):
         kwargs.setdefault("dtype", layer.dtype_policy)
         super().__init__(**kwargs)
         self.layer = layer
-        # Shares the cell; it adds no variables.
+        # Shares the cell, so it adds no variables.
         self._unroll = dynamic_unroll_layer.DynamicUnroll(layer.cell)
 
     @property
@@ -74,10 +74,10 @@ class RNNWrapper(keras.layers.Layer):
         return self.layer
 
     def get_initial_state(self, inputs: Any = None, batch_size: Any = None) -> Any:
-        """Returns the state to begin with, `[B, ...]`.
+        """Returns the initial state, `[B, ...]`.
 
         Args:
-          inputs: A tensor whose batch size is taken, if `batch_size` is None.
+          inputs: A tensor that gives the batch size if `batch_size` is None.
           batch_size: The number of sequences.
         """
         return self._unroll.get_initial_state(inputs, batch_size)
@@ -105,10 +105,10 @@ class RNNWrapper(keras.layers.Layer):
         Args:
           inputs: `[B, T, n]`, or `[B, n]` for a single step.
           initial_state: `[B, ...]`; the cell's initial state if None or `()`.
-          mask: The Keras mask `[B, T]` of steps that count, for the wrapped layer.
+          mask: The Keras mask `[B, T]` of the wrapped layer; False skips a step.
           training: Whether dropout is on.
-          reset_mask: Bool `[B, T]` (`[B]` for a single step): before which steps the
-            state is reset.
+          reset_mask: Bool `[B, T]` (`[B]` for a single step), True where the state is
+            reset before the step.
 
         Raises:
           ValueError: If `mask` and `reset_mask` are given together.
@@ -144,7 +144,7 @@ class RNNWrapper(keras.layers.Layer):
         return self._unroll.compute_output_shape(input_shape)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments, the layer as Keras serialises it."""
+        """Returns the constructor's arguments, with the layer serialised by Keras."""
         return {
             **super().get_config(),
             "layer": keras.saving.serialize_keras_object(self.layer),
@@ -152,7 +152,7 @@ class RNNWrapper(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
-        """Makes a layer from what `get_config` returned."""
+        """Makes a layer from the result of `get_config`."""
         layer = keras.saving.deserialize_keras_object(
             config["layer"], custom_objects=custom_objects
         )

@@ -1,4 +1,4 @@
-"""SquashedOuterWrapper: lets a layer that knows one batch dimension see several."""
+"""SquashedOuterWrapper: applies a layer to inputs with several batch dimensions."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import tensorflow as tf
 class SquashedOuterWrapper(keras.layers.Layer):
     """Folds outer dimensions into one for a layer, and unfolds its output.
 
-    All but the last `inner_rank` dimensions are outer ones: with `inner_rank=3` the
-    wrapped layer sees `[B * T, H, W, C]` for inputs `[B, T, H, W, C]`.
+    All but the last `inner_rank` dimensions are outer dimensions: with `inner_rank=3`
+    the wrapped layer sees `[B * T, H, W, C]` for inputs `[B, T, H, W, C]`.
     """
 
     def __init__(self, wrapped: keras.layers.Layer, inner_rank: int, **kwargs: Any):
-        """Takes the layer.
+        """Creates the wrapper.
 
         Args:
-          wrapped: A Keras layer of one input and one output.
-          inner_rank: The number of dimensions that it sees after the batch.
-          **kwargs: For `keras.layers.Layer`.
+          wrapped: A Keras layer with one input and one output.
+          inner_rank: The number of dimensions of its input after the batch dimension.
+          **kwargs: Passed to `keras.layers.Layer`.
 
         Raises:
           ValueError: If `wrapped` is recurrent.
@@ -39,7 +39,7 @@ class SquashedOuterWrapper(keras.layers.Layer):
 
     @property
     def inner_rank(self) -> int:
-        """The number of dimensions that the wrapped layer sees after the batch."""
+        """The number of dimensions of the wrapped layer's input after the batch."""
         return self._inner_rank
 
     @property
@@ -91,7 +91,7 @@ class SquashedOuterWrapper(keras.layers.Layer):
     def from_config(
         cls, config: dict[str, Any], custom_objects: Any = None
     ) -> SquashedOuterWrapper:
-        """Creates the layer from what `get_config` returned."""
+        """Creates the layer from the result of `get_config`."""
         wrapped = keras.saving.deserialize_keras_object(
             config["wrapped"], custom_objects=custom_objects
         )

@@ -16,10 +16,10 @@ _EPSILON = 1e-10
 
 
 class GumbelSoftmax(tfp.distributions.RelaxedOneHotCategorical):
-    """A `RelaxedOneHotCategorical` with a mode, one-hot conversion, finite density.
+    """A `RelaxedOneHotCategorical` that has a mode and a density that stays finite.
 
-    Samples are float vectors `[..., K]` on the simplex; the lower the temperature, the
-    closer to one-hot.
+    Samples are float vectors `[..., K]` on the simplex. A lower temperature brings them
+    closer to one-hot vectors.
     """
 
     def __init__(
@@ -35,10 +35,11 @@ class GumbelSoftmax(tfp.distributions.RelaxedOneHotCategorical):
         """Creates the distribution.
 
         Args:
-          temperature: Positive; broadcasts against `logits[..., 0]`.
-          logits: `[..., K]`.
-          probs: `[..., K]`, in the place of `logits`.
-          dtype: Of one-hot actions, which `mode` and `convert_to_one_hot` return.
+          temperature: A positive number or tensor, broadcast with `logits[..., 0]`.
+          logits: The logits of the K classes, `[..., K]`.
+          probs: The probabilities of the classes, `[..., K]`, in place of `logits`.
+          dtype: The dtype of the one-hot vectors that `mode` and `convert_to_one_hot`
+            return.
           validate_args: As in TFP.
           allow_nan_stats: As in TFP.
           name: The distribution's name.
@@ -56,12 +57,12 @@ class GumbelSoftmax(tfp.distributions.RelaxedOneHotCategorical):
         self._one_hot_dtype = tf.as_dtype(dtype)
 
     def log_prob(self, value: Any, name: str = "log_prob", **kwargs: Any) -> tf.Tensor:
-        """Returns the log density of relaxed samples, log probability of one-hot ones.
+        """Returns log densities of relaxed samples or log-probabilities of one-hots.
 
         Args:
-          value: `[..., K]`: a float vector is a relaxed sample, an integer one is
-            one-hot.
-          name: Of the operation.
+          value: The samples, `[..., K]`: relaxed samples if they are floats, one-hot
+            vectors if they are integers.
+          name: The name of the operation.
           **kwargs: As in TFP.
         """
         value = tf.convert_to_tensor(value)
@@ -71,7 +72,7 @@ class GumbelSoftmax(tfp.distributions.RelaxedOneHotCategorical):
         return tf.reduce_sum(tf.cast(value, log_probs.dtype) * log_probs, axis=-1)
 
     def convert_to_one_hot(self, samples: Any) -> tf.Tensor:
-        """Returns one-hot vectors of the largest entries, `[..., K]`, of `dtype`."""
+        """Returns one-hot vectors `[..., K]` that mark the largest entries."""
         samples = tf.convert_to_tensor(samples)
         return tf.one_hot(
             tf.argmax(samples, axis=-1),

@@ -28,10 +28,11 @@ class MaskedCategorical(tfp.distributions.Categorical):
         """Creates the distribution from logits and the mask over them.
 
         Args:
-          logits: `[..., K]`.
-          mask: `[..., K]`, or what broadcasts to it; False or 0 is out.
-          probs: Has to be None; here for the base class.
-          dtype: Of the samples.
+          logits: The logits, `[..., K]`.
+          mask: The mask, `[..., K]` or broadcastable to it; False or 0 marks values
+            that are never drawn.
+          probs: Must be None; the base class has this argument.
+          dtype: The dtype of the samples.
           validate_args: As in TFP.
           allow_nan_stats: As in TFP.
           neg_inf: The logit of masked values; None is the lowest number of the dtype.
@@ -60,7 +61,7 @@ class MaskedCategorical(tfp.distributions.Categorical):
 
     @property
     def mask(self) -> tf.Tensor:
-        """Which values can be drawn, bool."""
+        """The bool mask, which is True for values that can be drawn."""
         return self._mask
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Reparameterized sampling, where a distribution has it."""
+"""Sampling that can require a reparameterized distribution."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ def sample(distribution: Any, reparam: bool = False, **kwargs: Any) -> tf.Tensor
     Args:
       distribution: A TFP distribution.
       reparam: Whether gradients have to flow through the sample.
-      **kwargs: Of `distribution.sample`: `sample_shape`, `seed`.
+      **kwargs: Arguments of `distribution.sample`: `sample_shape`, `seed`.
 
     Raises:
-      ValueError: If they have to and cannot.
+      ValueError: If `reparam` is True and the distribution is not reparameterized.
     """
     if reparam:
         import tensorflow_probability as tfp

@@ -10,17 +10,17 @@ from tfrl.utils import seeds
 
 
 def sample(distribution: Any, seed: tf.Tensor) -> tf.Tensor:
-    """Draws one sample of the shape of the distribution's batch and event.
+    """Draws one sample for each distribution of the batch.
 
-    A categorical distribution needs one uniform number for each sample, looked up among
-    the cumulated probabilities (Devroye, "Non-Uniform Random Variate Generation", 1986,
-    section III.2). The samples are the same whether XLA compiles the graph or not, but
-    for a number on the edge between two values. TFP's own sampling, which is left to
-    all other distributions, may give other ones there.
+    A categorical distribution needs one uniform number for each sample, which is looked
+    up among the cumulative probabilities (Devroye, "Non-Uniform Random Variate
+    Generation", 1986, section III.2). The samples do not depend on whether XLA compiles
+    the graph, except if a number falls on the edge between two values. All other
+    distributions use TFP's own sampling, whose samples may differ with XLA.
 
     Args:
       distribution: A TFP distribution.
-      seed: Integers `[2]`.
+      seed: An integer tensor `[2]`.
     """
     import tensorflow_probability as tfp
 
@@ -45,6 +45,7 @@ def _categorical(logits: tf.Tensor, seed: tf.Tensor, dtype: tf.DType) -> tf.Tens
         else tf.concat([tf.shape(logits)[:-1], [1]], axis=0)
     )
     cumulated = tf.cumsum(tf.nn.softmax(logits), axis=-1)
-    # Rounding may leave the last one above or below 1; so the product is less than it.
+    # Rounding may leave the last cumulative probability above or below 1. Scaled by it,
+    # the uniform number stays below it.
     number = tf.cast(seeds.uniform(seed, shape), logits.dtype) * cumulated[..., -1:]
     return tf.reduce_sum(tf.cast(cumulated <= number, dtype), axis=-1)

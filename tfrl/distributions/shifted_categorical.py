@@ -11,7 +11,7 @@ import tensorflow_probability as tfp
 class ShiftedCategorical(tfp.distributions.Categorical):
     """A Categorical over `shift, ..., shift + K - 1`.
 
-    For action specs with a minimum other than 0.
+    It serves action specs with a minimum other than 0.
     """
 
     def __init__(
@@ -28,9 +28,9 @@ class ShiftedCategorical(tfp.distributions.Categorical):
         """Creates the distribution; see `Categorical` for further arguments.
 
         Args:
-          logits: `[..., K]`; either these or `probs`.
-          probs: `[..., K]`.
-          dtype: Of the samples.
+          logits: The logits, `[..., K]`; give either `logits` or `probs`.
+          probs: The probabilities, `[..., K]`.
+          dtype: The dtype of the samples.
           force_probs_to_zero_outside_support: As in TFP.
           validate_args: As in TFP.
           allow_nan_stats: As in TFP.

@@ -15,9 +15,10 @@ from tfrl.utils import actions
 class SquashToSpecNormal(tfp.distributions.Distribution):
     """The distribution of `mean + magnitude * tanh(x)` with `x` normal.
 
-    Mean and magnitude are those of the spec's bounds. The KL divergence of two of them
-    over one spec is that of the normals, since the map is invertible. `mode` and `mean`
-    are the squashed mode, and `stddev` is `magnitude * tanh(stddev)`: approximations.
+    `mean` is the middle and `magnitude` half the width of the spec's bounds. The KL
+    divergence of two such distributions with the same spec is that of their normals,
+    since the map is invertible. As approximations, `mode()` and `mean()` return the
+    squashed mode of the normal, and `stddev()` is `magnitude * tanh(stddev)`.
     """
 
     def __init__(
@@ -36,7 +37,7 @@ class SquashToSpecNormal(tfp.distributions.Distribution):
           name: The distribution's name.
 
         Raises:
-          ValueError: If the distribution is another.
+          ValueError: If `distribution` is another distribution.
         """
         parameters = dict(locals())
         normals = (tfp.distributions.Normal, tfp.distributions.MultivariateNormalDiag)
@@ -74,10 +75,10 @@ class SquashToSpecNormal(tfp.distributions.Distribution):
         return self._distribution
 
     def kl_divergence(self, other: Any, name: str = "kl_divergence") -> tf.Tensor:
-        """Returns the KL divergence to another of the same spec.
+        """Returns the KL divergence to `other`, which must have the same spec.
 
         Raises:
-          ValueError: If it is of another spec or class.
+          ValueError: If `other` has another spec or class.
         """
         if not isinstance(other, SquashToSpecNormal):
             raise ValueError(

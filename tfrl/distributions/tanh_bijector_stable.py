@@ -8,14 +8,15 @@ import tensorflow_probability as tfp
 
 
 class Tanh(tfp.bijectors.Tanh):
-    """`y = tanh(x)`, whose inverse takes -1 and 1 for the numbers next to them.
+    """`y = tanh(x)` with an inverse that is finite at -1 and 1.
 
-    Rounding reaches the ends, and `atanh` of them is infinite.
+    A rounded `tanh` can be -1 or 1, where `atanh` is infinite. The inverse replaces
+    these two by the nearest numbers inside the range.
     """
 
     def _inverse(self, y: tf.Tensor) -> tf.Tensor:
         dtype = y.dtype.as_numpy_dtype
         limit = np.nextafter(dtype(1), dtype(0))
-        # Values outside the range stay and give NaN, as they should.
+        # Values outside the range are not clipped, so that they give NaN.
         inside = tf.abs(y) <= 1
         return tf.atanh(tf.where(inside, tf.clip_by_value(y, -limit, limit), y))

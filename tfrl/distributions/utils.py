@@ -1,8 +1,8 @@
-"""Distributions as specs, and back: classes and constructor arguments.
+"""Converts distributions to their classes and constructor arguments, and back.
 
-`Params` holds the class and the constructor's arguments of a distribution, of those it
-contains, and of bijectors and linear operators in them. `DistributionSpecV2` is a
-`Params` with specs in the place of tensors.
+`Params` holds the class and the constructor's arguments of a distribution, and those of
+the distributions, bijectors and linear operators inside it. `DistributionSpecV2`
+describes a distribution by a `Params` with specs in place of tensors.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tfrl.specs import tensor_spec
 
 
 def __getattr__(name: str) -> Any:
-    # By this module's name too, without TFP for those who do not ask for it.
+    # Imported only on access, since the class needs TFP.
     if name == "SquashToSpecNormal":
         from tfrl.distributions import squash_to_spec
 
@@ -39,9 +39,9 @@ class Params:
     """The class and constructor arguments of an object, recursively.
 
     Attributes:
-      type_: Its class.
-      params: The arguments that are not defaults; a `Params` where an argument is such
-        an object itself.
+      type_: The class.
+      params: The arguments that differ from the defaults. An argument that is itself a
+        distribution, bijector or linear operator is a `Params`.
     """
 
     type_: type[Any]
@@ -54,8 +54,8 @@ class DistributionSpecV2:
 
     Attributes:
       event_shape: The shape of one sample.
-      dtype: Of the samples.
-      parameters: Its parameters, with `tf.TypeSpec`s in the place of tensors.
+      dtype: The dtype of the samples.
+      parameters: The parameters, with `tf.TypeSpec`s in place of tensors.
 
     Raises:
       TypeError: If there are tensors among the parameters.
@@ -78,7 +78,7 @@ def get_parameters(value: Any) -> Params:
     """Returns the class and arguments of a distribution, bijector or linear operator.
 
     Raises:
-      TypeError: If it has no `parameters`.
+      TypeError: If `value` has no dictionary `parameters`.
     """
     parameters = getattr(value, "parameters", None)
     if not isinstance(parameters, Mapping):
@@ -150,8 +150,8 @@ def merge_to_parameters_from_dict(
 
     Args:
       value: The parameters that the dictionary was made from.
-      params_dict: Nested dictionaries of arguments. What is missing is taken from
-        `value`; of an argument that is a nest all leaves have to be there, or none.
+      params_dict: Nested dictionaries of arguments. Missing arguments are taken from
+        `value`. An argument that is a nest needs all of its leaves, or none.
 
     Returns:
       A new `Params`.
@@ -208,7 +208,7 @@ def _leaf_key(name: str, path: tuple[Any, ...]) -> str:
 def spec_from_distribution(
     distribution: Any, num_outer_dims: int = 0
 ) -> DistributionSpecV2:
-    """Describes a distribution, its parameters without their outer dimensions."""
+    """Returns a distribution's spec; its parameters have no outer dimensions."""
 
     def to_specs(params: Params) -> Params:
         return Params(
@@ -221,7 +221,7 @@ def spec_from_distribution(
             return to_specs(leaf)
         if not tf.is_tensor(leaf):
             return leaf
-        # A parameter without a batch is shared by all of it.
+        # A parameter without batch dimensions is shared by the whole batch.
         return tf.TensorSpec(leaf.shape[num_outer_dims:], leaf.dtype)
 
     return DistributionSpecV2(
@@ -241,7 +241,7 @@ def assert_specs_are_compatible(
 
     Args:
       network_output_spec: The nest of output specs.
-      spec: The nest that is wanted.
+      spec: The expected nest of specs.
       message_prefix: The start of the error message.
 
     Raises:

@@ -1,8 +1,8 @@
 """Type aliases that annotations across the library share.
 
 Classes are named by strings, so that importing this module imports neither TensorFlow
-nor any other room of the library. TensorFlow ships no types, so a checker sees its
-classes as `Any`; the names are for the reader.
+nor any other package of the library. TensorFlow ships no type annotations, so a type
+checker sees its classes as `Any`; the names help the reader.
 """
 
 # Strings cannot be joined with `|` at run time.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tfrl.specs import array_spec, tensor_spec
     from tfrl.trajectories import policy_step, time_step, trajectory
 
-# A nest: something, or a list, tuple or mapping of nests.
+# A nest is a leaf, or a list, tuple or mapping of nests.
 Tnest = TypeVar("Tnest")
 Trecursive = TypeVar("Trecursive")
 Nested = Union[Tnest, Iterable[Trecursive], Mapping[str, Trecursive]]
@@ -61,7 +61,7 @@ TensorSpec = Union[
 Spec = Union[TensorSpec, ArraySpec]
 SpecTensorOrArray = Union[Spec, Tensor, Array]
 
-# Classes made of them.
+# Classes.
 Network = Union["network.Network"]
 Layer = Union["keras.layers.Layer"]
 Optimizer = Union["keras.optimizers.Optimizer", "tf.compat.v1.train.Optimizer"]
@@ -75,7 +75,7 @@ PyPolicy = Union["py_policy.PyPolicy"]
 TFPolicy = Union["tf_policy.TFPolicy"]
 GymEnv = Union["gymnasium.Env"]
 
-# Nests of them.
+# Nests of the types above.
 NestedTensor = Nested[Tensor, "NestedTensor"]
 NestedVariable = Nested[Variable, "NestedVariable"]
 NestedArray = Nested[Array, "NestedArray"]

@@ -19,8 +19,8 @@ class DynamicEpisodeDriver(tf_loop.LoopDriver):
 
     An episode counts when its boundary (the reset after it) has been observed, so a run
     ends one step after a LAST step. Episodes are counted over the whole batch: with
-    more than one environment, those that end early are short ones, which biases what is
-    collected; `tfrl.eval.Evaluator` is free of that. See
+    more than one environment, the first episodes to end are short ones, which biases
+    the collected data; `tfrl.eval.Evaluator` avoids that bias. See
     `tfrl.drivers.tf_loop` for how an eager call runs.
     """
 
@@ -36,7 +36,7 @@ class DynamicEpisodeDriver(tf_loop.LoopDriver):
     ) -> None:
         """Creates a driver; for the observers see `Driver`.
 
-        With `use_function=False` eager calls always step eagerly.
+        With `use_function=False`, an eager call never traces the loop.
 
         Raises:
           TypeError: If `env` is a Python environment.
@@ -57,9 +57,10 @@ class DynamicEpisodeDriver(tf_loop.LoopDriver):
 
         Args:
           time_step: The first time step, `[B, ...]`; None resets the environment.
-          policy_state: The policy's state there; None takes its initial state.
-          num_episodes: How many; None takes the constructor's number.
-          maximum_iterations: The most steps of the batch to take; None for no limit.
+          policy_state: The policy's state at `time_step`; None takes the policy's
+            initial state.
+          num_episodes: The number of episodes; None takes the constructor's number.
+          maximum_iterations: The largest number of batched steps; None sets no limit.
           seed: An integer or int `[2]` that decides the policy's random choices; with
             None they come from the policy's own generator.
 

@@ -34,7 +34,7 @@ class DynamicStepDriver(tf_loop.LoopDriver):
     ) -> None:
         """Creates a driver; for the observers see `Driver`.
 
-        With `use_function=False` eager calls always step eagerly.
+        With `use_function=False`, an eager call never traces the loop.
 
         Raises:
           TypeError: If `env` is a Python environment.
@@ -55,8 +55,9 @@ class DynamicStepDriver(tf_loop.LoopDriver):
         Args:
           time_step: The first time step, `[B, ...]`; None takes the environment's
             current step and does not reset it.
-          policy_state: The policy's state there; None takes its initial state.
-          maximum_iterations: The most steps of the batch to take; None for no limit.
+          policy_state: The policy's state at `time_step`; None takes the policy's
+            initial state.
+          maximum_iterations: The largest number of batched steps; None sets no limit.
           seed: An integer or int `[2]` that decides the policy's random choices; with
             None they come from the policy's own generator.
 

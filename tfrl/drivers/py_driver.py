@@ -39,15 +39,15 @@ class PyDriver(driver.Driver):
           env: A `PyEnvironment`.
           policy: A `PyPolicy`, or a TFPolicy in a `PyTFEagerPolicy`.
           observers: See `Driver`.
-          transition_observers: See `Driver`; the state in their `action_step` is the
-            one *before* the action, which is what training needs.
+          transition_observers: See `Driver`. The `action_step` that they receive holds
+            the policy state from *before* the action, which training needs.
           info_observers: See `Driver`.
-          max_steps: Environment steps a run, summed over the batch; boundaries are
-            observed but not counted.
-          max_episodes: Episodes a run, summed over the batch.
-          end_episode_on_boundary: An episode counts when its boundary (the reset after
-            it) has been observed, as trajectory observers need it. False counts it at
-            its last step, as transition observers need it.
+          max_steps: The number of environment steps in a run, summed over the batch;
+            boundaries are observed but not counted.
+          max_episodes: The number of episodes in a run, summed over the batch.
+          end_episode_on_boundary: Whether an episode counts when its boundary (the
+            reset after it) has been observed, which trajectory observers need. If
+            False, it counts at its last step, which transition observers need.
 
         Raises:
           ValueError: If neither limit is above 0.
@@ -63,8 +63,8 @@ class PyDriver(driver.Driver):
     ) -> tuple[ts.TimeStep, Any]:
         """Runs the policy from `time_step` on.
 
-        In an unbatched environment the policy's state is reset with every episode
-        but the first, whose state is given.
+        In an unbatched environment the policy's state is reset at the start of every
+        episode except the first, which starts from `policy_state`.
 
         Returns:
           The final time step and policy state, to continue from.

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 
 class TFDriver(tf_loop.LoopDriver):
-    """`PyDriver`'s counterpart for a `TFEnvironment`.
+    """Steps a `TFEnvironment` until a number of steps or episodes is reached.
 
-    Steps and episodes are counted over the whole batch, an episode at its boundary. See
+    The counterpart of `PyDriver`. Steps and episodes are counted over the whole batch;
+    an episode counts when its boundary (the reset after it) has been observed. See
     `tfrl.drivers.tf_loop` for how an eager call runs.
     """
 
@@ -63,7 +64,7 @@ class TFDriver(tf_loop.LoopDriver):
 
         Args:
           time_step: The first time step, `[B, ...]`.
-          policy_state: The policy's state there.
+          policy_state: The policy's state at `time_step`.
           seed: An integer or int `[2]` that decides the policy's random choices; with
             None they come from the policy's own generator.
 

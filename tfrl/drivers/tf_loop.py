@@ -1,11 +1,12 @@
 """The loop that the drivers of TensorFlow environments share.
 
-`LoopDriver.run_loop` decides how the loop runs. In a tf.function of the caller's it is
-one `tf.while_loop` of that graph. Called eagerly, the driver traces the loop once and
-keeps it, provided that every observer is known to work in a graph: a `TFStepMetric`,
-the method of a replay buffer that stores in TensorFlow, or a `tf.function`. With any
-other observer it steps eagerly, slower, so that plain Python observers see every step
-and not only the trace. `tf.config.run_functions_eagerly(True)` always steps eagerly.
+`LoopDriver.run_loop` decides how the loop runs. Inside the caller's tf.function, the
+loop is one `tf.while_loop` of that graph. Called eagerly, the driver traces the loop
+once and keeps it, provided that every observer is known to work in a graph: a
+`TFStepMetric`, the method of a replay buffer that stores in TensorFlow, or a
+`tf.function`. With any other observer it steps eagerly, which is slower, so that plain
+Python observers see every step and not only the trace.
+`tf.config.run_functions_eagerly(True)` always steps eagerly.
 
 As in every tf.function, Python values that the policy reads (an epsilon computed from a
 Python counter, say) are frozen by the trace: keep them in variables.
@@ -43,7 +44,7 @@ class LoopDriver(driver.Driver):
         transition_observers: Sequence[driver.Observer] | None = None,
         use_function: bool = True,
     ) -> None:
-        """Creates a driver; with `use_function=False` eager calls always step eagerly.
+        """Creates a driver; eager calls trace the loop only if `use_function`.
 
         Raises:
           TypeError: If `env` is a Python environment.
@@ -68,13 +69,15 @@ class LoopDriver(driver.Driver):
         maximum_iterations: Any = None,
         seed: Any = None,
     ) -> tuple[Any, Any]:
-        """Runs the loop from `time_step` as the module's docstring says.
+        """Runs the loop from `time_step` on; see the module's docstring for how.
 
         Args:
           time_step: The first time step, `[B, ...]`.
-          policy_state: The policy's state there; None or `()` takes its initial state.
-          limits: A nest of numbers like `_count` gives; the first reached ends the run.
-          maximum_iterations: The most steps of the batch to take; None for no limit.
+          policy_state: The policy's state at `time_step`; None or `()` takes the
+            policy's initial state.
+          limits: A nest of numbers in the structure of `_count`'s result. The run ends
+            as soon as one counter reaches its limit.
+          maximum_iterations: The largest number of batched steps; None sets no limit.
           seed: An integer or int `[2]` that decides the policy's random choices; with
             None they come from the policy's own generator.
 
@@ -103,16 +106,16 @@ class LoopDriver(driver.Driver):
         return self._loop(*arguments)
 
     def _as_tensors(self, limits: Any) -> Any:
-        """Returns int64 scalars, since each new number would cause a new trace."""
+        """Returns `limits` as int64 scalars; new Python numbers would cause traces."""
         if not tf.executing_eagerly() or not _is_number(limits):
             return tf.nest.map_structure(lambda n: tf.cast(n, tf.int64), limits)
-        # Most runs have the limit of the one before.
+        # Most runs have the same limit as the run before.
         if self._last_limit is None or self._last_limit[0] != limits:
             self._last_limit = limits, tf.constant(limits, tf.int64)
         return self._last_limit[1]
 
     def _count(self, traj: trajectory.Trajectory) -> Any:
-        """Returns a step's increments of the counters, a nest of int32 scalars."""
+        """Returns how much one step adds to each counter, a nest of int32 scalars."""
         raise NotImplementedError
 
     def _loop(
@@ -142,7 +145,7 @@ class LoopDriver(driver.Driver):
             lambda counters, *_: _all_below(counters, limits),
             body,
             (counters, time_step, policy_state, seed),
-            # An observer may not see step t + 1 before all have seen step t.
+            # All observers must see step t before any of them sees step t + 1.
             parallel_iterations=1,
             maximum_iterations=maximum_iterations,
         )
@@ -150,7 +153,7 @@ class LoopDriver(driver.Driver):
 
 
 def _all_below(counters: Any, limits: Any) -> tf.Tensor:
-    """Whether no counter has reached its limit yet, a bool scalar."""
+    """Returns whether every counter is below its limit, a bool scalar."""
     below = tf.nest.map_structure(
         lambda counter, limit: tf.cast(counter, tf.int64) < limit, counters, limits
     )

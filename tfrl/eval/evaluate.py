@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class EvaluationResult:
-    """The episodes of one evaluation, those of the first environment first.
+    """The returns and lengths of an evaluation's episodes, ordered by environment.
 
     Attributes:
       returns: Undiscounted returns, float32 `[num_episodes]`; the numbers of a vector
@@ -36,7 +36,7 @@ class EvaluationResult:
 
     @property
     def std(self) -> float:
-        """The standard deviation of the returns, over the episodes as they are."""
+        """The population standard deviation of the returns."""
         return float(np.std(self.returns, dtype=np.float64))
 
     @property
@@ -50,14 +50,14 @@ class Evaluator:
 
     Every environment of the batch contributes the same number of its first episodes
     (one more or less if the batch does not divide `num_episodes`), however long they
-    take. Taking the first `num_episodes` to end, as drivers do, would prefer short
-    ones. The loop is one tf.function, traced at the first run.
+    take. Taking the first `num_episodes` episodes that end, as drivers do, would favour
+    short episodes. The loop is one tf.function, traced at the first run.
 
-    The policy acts as it is: give the greedy one for a greedy evaluation. Its random
-    choices depend on `seed` alone and are the same in every run. The environment is the
-    caller's, and so is its seeding: it is reset at the start of a run and left in the
-    middle of an episode, so give evaluation an environment of its own; seed it before
-    each run for equal starts.
+    The policy is used unchanged: pass a greedy policy for a greedy evaluation. Its
+    random choices depend on `seed` alone and are the same in every run. Give the
+    evaluator an environment of its own: a run resets it at the start and leaves it in
+    the middle of an episode. The evaluator does not seed the environment; seed it
+    before each run for equal starts.
     """
 
     def __init__(
@@ -71,9 +71,10 @@ class Evaluator:
 
         Args:
           environment: A `TFEnvironment`.
-          policy: A `TFPolicy`, or a saved one that was loaded.
-          num_episodes: How many episodes a run takes.
-          seed: An integer or int `[2]`; None draws one now.
+          policy: A `TFPolicy`, or a policy that was loaded from a SavedModel.
+          num_episodes: The number of episodes in a run.
+          seed: The seed of the policy's random choices, an integer or int `[2]`; None
+            draws a seed now.
 
         Raises:
           TypeError: If `environment` is a Python environment.
@@ -101,7 +102,7 @@ class Evaluator:
         self._evaluate = tf.function(self._loop, autograph=False)
 
     def run(self) -> EvaluationResult:
-        """Evaluates the policy as it is now."""
+        """Runs the episodes with the policy's current variables."""
         with self._environment.reraise():
             returns, lengths = self._evaluate(self._seed)
         wanted = np.arange(self._quota.max()) < self._quota[:, np.newaxis]
@@ -125,7 +126,7 @@ class Evaluator:
             action_step = self._policy.action(
                 time_step,
                 policy_state,
-                # Of the dtype that a saved policy takes.
+                # A saved policy takes a seed of this dtype.
                 seed=tf.cast(
                     tf.random.fold_in(seed, step, alg=seeds.ALGORITHM), tf.int64
                 ),
@@ -133,7 +134,7 @@ class Evaluator:
             next_time_step = self._environment.step(action_step.action)
             reward = episode_sums.total_reward(next_time_step.reward, tf.float32)
             increments = reward, tf.ones_like(ended)
-            # A boundary adds to a sum that is already stored and is zeroed next.
+            # A boundary adds to a sum that is stored already and starts again next.
             sums = tf.nest.map_structure(
                 lambda total, increment: (
                     increment

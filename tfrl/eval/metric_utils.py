@@ -1,7 +1,7 @@
-"""Metrics of a policy over some episodes, as a dictionary, in logs, in summaries.
+"""Computes metrics of a policy over some episodes, and logs or summarizes them.
 
-With a batched environment these collect until `num_episodes` have ended, which favours
-short episodes; `tfrl.eval.Evaluator` is free of that bias.
+With a batched environment these functions stop once `num_episodes` episodes have ended,
+which favours short episodes; `tfrl.eval.Evaluator` is free of that bias.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def compute_summaries(
     log: bool = False,
     callback: Callable[[Any, Any], Any] | None = None,
 ) -> collections.OrderedDict[str, Any]:
-    """Does as `compute`, and logs or summarizes the results.
+    """Computes metrics as `compute` does, and logs or summarizes the results.
 
     Args:
       metrics: `PyMetric`s.
@@ -80,7 +80,7 @@ def compute_summaries(
         here or by `tf.summary.experimental.set_step`.
       tf_summaries: Whether to write summaries to the default writer.
       log: Whether to log the results.
-      callback: Is called with the results and `global_step`, if given.
+      callback: A function to call with the results and `global_step`, or None.
 
     Returns:
       Each metric's result by its name.
@@ -106,19 +106,19 @@ def eager_compute(
     summary_prefix: str = "",
     use_function: bool = True,
 ) -> collections.OrderedDict[str, Any]:
-    """Does as `compute` for a TF environment, a TF policy and `TFStepMetric`s.
+    """Computes `TFStepMetric`s of a TF policy in a TF environment, like `compute`.
 
-    The loop is traced once for as long as the same objects are given.
+    Successive calls with the same objects trace the loop only once.
 
     Args:
       metrics: `TFStepMetric`s.
       environment: A `TFEnvironment`.
       policy: A `TFPolicy`.
       num_episodes: How many episodes to run.
-      train_step: The step of the summaries; None writes none.
-      summary_writer: The writer of the summaries; None writes none.
-      summary_prefix: The first part of their tags.
-      use_function: False steps eagerly.
+      train_step: The step of the summaries; None writes no summaries.
+      summary_writer: The writer of the summaries; None writes no summaries.
+      summary_prefix: The first part of the summaries' tags.
+      use_function: Whether to trace the loop; False steps eagerly.
 
     Returns:
       Each metric's result by its name.
@@ -142,7 +142,7 @@ def eager_compute(
 def _driver(
     environment: Any, policy: Any, metrics: tuple[Any, ...], use_function: bool
 ) -> dynamic_episode_driver.DynamicEpisodeDriver:
-    """Keeps the driver of the last call, since a new one would trace its loop again."""
+    """Returns a driver; keeps the last one, whose loop need not be traced again."""
     return dynamic_episode_driver.DynamicEpisodeDriver(
         environment, policy, observers=metrics, use_function=use_function
     )

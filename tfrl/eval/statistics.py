@@ -1,4 +1,4 @@
-"""Statistics of scores over seeds, with the uncertainty that few seeds leave.
+"""Summarizes scores over a few seeds, with confidence intervals.
 
 After R. Agarwal et al., "Deep Reinforcement Learning at the Edge of the Statistical
 Precipice" (2021): report the interquartile mean and a bootstrap confidence interval.
@@ -15,7 +15,7 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """Statistics of a set of scores; `interval` belongs to the mean."""
+    """Statistics of a set of scores; `interval` is the mean's confidence interval."""
 
     mean: float
     median: float
@@ -26,7 +26,7 @@ class Summary:
 
 
 def summarize(scores: Any, confidence: float = 0.95, seed: int = 0) -> Summary:
-    """Summarizes `scores`, one for each seed; for the rest see `bootstrap_interval`."""
+    """Summarizes `scores`, one for each seed; see `bootstrap_interval` for the rest."""
     scores = _checked(scores)
     lower, median, upper = np.quantile(scores, [0.25, 0.5, 0.75])
     return Summary(
@@ -40,7 +40,10 @@ def summarize(scores: Any, confidence: float = 0.95, seed: int = 0) -> Summary:
 
 
 def interquartile_mean(scores: Any, axis: int = -1) -> Any:
-    """The mean without the lowest and the highest quarter, each rounded down."""
+    """Returns the mean of the scores without the lowest and the highest quarter.
+
+    The number of scores in a quarter is rounded down.
+    """
     ordered = np.sort(np.asarray(scores, np.float64), axis=axis)
     count = ordered.shape[axis]
     middle = np.arange(count // 4, count - count // 4)
@@ -54,14 +57,15 @@ def bootstrap_interval(
     num_resamples: int = 10_000,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """The percentile bootstrap interval of a statistic (B. Efron, 1979).
+    """Returns the percentile bootstrap interval of a statistic (B. Efron, 1979).
 
     Args:
       scores: Numbers, one for each seed.
-      statistic: Is called with `[num_resamples, len(scores)]` and `axis=-1`.
-      confidence: How much of the resamples' statistics the interval holds.
+      statistic: A function, called with an array `[num_resamples, len(scores)]` and
+        `axis=-1`.
+      confidence: The share of the resamples' statistics inside the interval.
       num_resamples: How often to draw `len(scores)` scores with replacement.
-      seed: Decides the draws.
+      seed: The seed of the draws.
 
     Returns:
       The lower and the upper end.

@@ -1,4 +1,4 @@
-"""Loggers: to the terminal, CSV files, TensorBoard, memory, or several of them.
+"""Loggers, which write values to the terminal, CSV files, TensorBoard or memory.
 
 A logger has `write(values)` and `close()`. Filters and dispatchers are loggers too, so
 they compose: `Dispatcher([CSVLogger(path), TimeFilter(TerminalLogger(), 5)])`.

@@ -1,4 +1,4 @@
-"""One logger in front of several."""
+"""A logger that passes values on to several loggers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tfrl.loggers import base
 
 
 class Dispatcher:
-    """Writes to every one of several loggers, in order."""
+    """Writes values to each of several loggers, in order."""
 
     def __init__(self, to: Sequence[base.Logger]) -> None:
         """Creates the logger.

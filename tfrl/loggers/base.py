@@ -1,6 +1,6 @@
-"""The interface of loggers, which numbers are written to.
+"""The interface of loggers, which record named values.
 
-Loggers compose: a filter or a dispatcher is a logger that writes to others.
+Loggers compose: a filter or a dispatcher is a logger that writes to other loggers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Logger(Protocol):
         """Records one set of values."""
 
     def close(self) -> None:
-        """Releases what the logger holds; nothing is written afterwards."""
+        """Releases the logger's resources; do not write to it afterwards."""
 
 
 def to_plain(value: Any) -> Any:

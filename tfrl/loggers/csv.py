@@ -1,4 +1,4 @@
-"""Values as rows of a CSV file that survives interruption."""
+"""Writes values as rows of a CSV file that survives interruption."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tfrl.loggers import base
 class CSVLogger:
     """Appends a row to a file for each write.
 
-    The first write fixes the columns, in its order; later ones leave missing columns
-    empty and lose keys that have none. A file that is there already is continued under
-    its own header. Rows are handed to the operating system immediately, so a killed
-    process loses at most the row being written, whose remains are removed when the file
-    is opened again.
+    The keys of the first write become the columns, in their order. A later write leaves
+    a column empty if it lacks the key, and drops keys that have no column. If the file
+    exists already, rows are appended under its header. Rows are handed to the operating
+    system immediately, so a killed process loses at most the row being written, whose
+    remains are removed when the file is opened again.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class CSVLogger:
         Args:
           directory_or_file: A path that ends in `.csv`, or a directory for
             `logs/<label>/logs.csv`.
-          label: See there.
+          label: The name of that directory in `logs`.
           logdir: An older name of `directory_or_file`.
 
         Raises:
@@ -66,7 +66,7 @@ class CSVLogger:
         csv.writer(rows).writerow(
             [base.to_plain(values.get(field, "")) for field in self._fields]
         )
-        # One write for whole lines: at most the last can be cut.
+        # Whole lines in one write, so that only the last can be cut off.
         self._file.write(rows.getvalue())
         self._file.flush()
 
@@ -78,12 +78,12 @@ class CSVLogger:
 def drop_rows_after(path: str | os.PathLike[str], column: str, last: float) -> int:
     """Removes the rows of a CSV file whose `column` exceeds `last`.
 
-    A resumed run calls it with its checkpoint's step, before it opens a `CSVLogger`, so
-    that no step appears twice. Rows without a number in that column go too. The file is
-    replaced as a whole, or not at all.
+    A resumed run calls this function with its checkpoint's step, before it opens a
+    `CSVLogger`, so that no step appears twice. Rows without a number in that column are
+    removed too. The file is replaced as a whole, or not at all.
 
     Returns:
-      How many rows were removed; 0 if there is no such file.
+      The number of rows removed; 0 if the file does not exist.
 
     Raises:
       ValueError: If the file has no such column.
@@ -112,7 +112,7 @@ def drop_rows_after(path: str | os.PathLike[str], column: str, last: float) -> i
 
 
 def _drop_cut_line(path: pathlib.Path) -> None:
-    """Removes what follows the last line end, the remains of an interrupted write."""
+    """Removes an incomplete last line, which an interrupted write left."""
     if path.exists():
         with path.open("rb+") as file:
             file.truncate(file.read().rfind(b"\n") + 1)

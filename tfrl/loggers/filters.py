@@ -1,4 +1,4 @@
-"""Loggers that pass on part of what is written to them."""
+"""Loggers that pass on some of the values written to them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tfrl.loggers import base
 
 
 class _Filter:
-    """A logger in front of one other, which it closes with itself."""
+    """Base of loggers that pass values on to one other logger."""
 
     def __init__(self, to: base.Logger) -> None:
         self._to = to
@@ -24,7 +24,7 @@ class _Filter:
 
 
 class NoneFilter(_Filter):
-    """Leaves out entries whose value is None; writes nothing if none is left."""
+    """Leaves out entries whose value is None; writes nothing if no entry is left."""
 
     def write(self, values: base.Values) -> None:
         """Writes the entries that are not None, if there are any."""
@@ -34,7 +34,7 @@ class NoneFilter(_Filter):
 
 
 class KeyFilter(_Filter):
-    """Keeps only some keys, or drops some."""
+    """Passes on only the keys in `keep`, or all keys except those in `drop`."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class KeyFilter(_Filter):
         """Creates a filter with either `keep` or `drop`.
 
         Raises:
-          ValueError: Unless exactly one of them is given.
+          ValueError: Unless exactly one of `keep` and `drop` is given.
         """
         super().__init__(to)
         if (keep is None) == (drop is None):
@@ -65,7 +65,7 @@ class KeyFilter(_Filter):
 
 
 class TimeFilter(_Filter):
-    """Drops writes within `time_delta` seconds of the last one passed on."""
+    """Drops writes within `time_delta` seconds of the last write that was passed on."""
 
     def __init__(self, to: base.Logger, time_delta: float) -> None:
         """Creates a filter; the first write passes.

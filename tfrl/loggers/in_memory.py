@@ -1,4 +1,4 @@
-"""Values in a list."""
+"""Keeps values in a list."""
 
 from __future__ import annotations
 

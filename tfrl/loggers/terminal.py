@@ -1,4 +1,4 @@
-"""Values as lines of text."""
+"""Prints values as lines of text."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tfrl.loggers import base
 class TerminalLogger:
     """Prints `[Label] Name = 1.000 | Other Name = 2` for each write.
 
-    The first write is always printed; after it, those within `time_delta` seconds of
-    the last one printed are not.
+    The first write is always printed; a later write is dropped if it comes within
+    `time_delta` seconds of the last printed one.
     """
 
     def __init__(
@@ -27,8 +27,8 @@ class TerminalLogger:
 
         Args:
           label: The start of every line.
-          print_fn: Is called with each line.
-          serialize_fn: Turns values into text; None takes `serialize`.
+          print_fn: A function that is called with each line.
+          serialize_fn: A function that turns values into text; None takes `serialize`.
           time_delta: The least number of seconds between two lines.
         """
         self._label = f"[{label.replace('_', ' ').title()}] " if label else ""
@@ -38,7 +38,7 @@ class TerminalLogger:
         self._last_time = float("-inf")
 
     def write(self, values: base.Values) -> None:
-        """Prints `values` if it is time."""
+        """Prints `values` if `time_delta` seconds have passed since the last line."""
         now = time.monotonic()
         if now - self._last_time >= self._time_delta:
             self._print(f"{self._label}{self._serialize(values)}")
@@ -49,7 +49,7 @@ class TerminalLogger:
 
 
 def serialize(values: base.Values) -> str:
-    """Returns `Name = value` of each entry, in the order given."""
+    """Returns `Name = value` for each entry, in the order given, in one line."""
     return " | ".join(f"{_title(k)} = {_format(v)}" for k, v in values.items())
 
 

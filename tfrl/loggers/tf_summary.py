@@ -1,4 +1,4 @@
-"""Values as TensorBoard scalars."""
+"""Writes values as TensorBoard scalars."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ class TFSummaryLogger:
         Args:
           logdir: The directory of the event files.
           label: The first part of the tags; empty for none.
-          steps_key: The key of the step in the values; None counts the writes.
+          steps_key: The key under which the values hold the step; None takes the number
+            of earlier writes as the step.
         """
         import tensorflow as tf
 

@@ -1,4 +1,4 @@
-"""Checkpoints, from which an interrupted run is resumed.
+"""Saves checkpoints, and restores them to resume an interrupted run.
 
 >>> import tempfile
 >>> import tensorflow as tf

@@ -1,8 +1,8 @@
-"""Checkpoints that are restored whole, or not at all.
+"""Saves checkpoints, and restores them whole or not at all.
 
-A save that was cut short leaves no checkpoint, a damaged one is passed over for the
-last good one with a loud warning, and a directory whose checkpoints are all unreadable
-is an error: training never restarts silently.
+An interrupted save leaves no checkpoint. A damaged checkpoint is skipped, with a loud
+warning, and the last good one is restored. A directory whose checkpoints are all
+unreadable is an error: training never restarts silently.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NAME = "ckpt"
 
 
 class CheckpointError(RuntimeError):
-    """No checkpoint of a directory that holds some could be read."""
+    """Raised if a directory holds checkpoints, but none of them can be read."""
 
 
 class Checkpointer:
@@ -31,12 +31,12 @@ class Checkpointer:
 
         Args:
           ckpt_dir: The directory, created if missing.
-          max_to_keep: How many of the newest checkpoints stay.
+          max_to_keep: How many of the newest checkpoints are kept.
           **objects: The objects to save, by name: networks, optimizers, agents,
             buffers, variables, metrics, or anything else that TensorFlow can track.
 
         Raises:
-          CheckpointError: There are checkpoints, but none can be read.
+          CheckpointError: If there are checkpoints, but none can be read.
         """
         self._directory = os.fspath(ckpt_dir)
         os.makedirs(self._directory, exist_ok=True)
@@ -53,7 +53,7 @@ class Checkpointer:
 
     @property
     def restored_path(self) -> str | None:
-        """The checkpoint last restored, or None."""
+        """The path of the checkpoint that was restored last, or None."""
         return self._restored_path
 
     @property
@@ -65,7 +65,7 @@ class Checkpointer:
         """Restores the latest good checkpoint, if there is one, and returns its path.
 
         Raises:
-          CheckpointError: There are checkpoints, but none can be read.
+          CheckpointError: If there are checkpoints, but none can be read.
         """
         self._restored_path = restore_latest(self._checkpoint, self._directory)
         return self._restored_path
@@ -80,14 +80,14 @@ def restore_latest(
 ) -> str | None:
     """Restores the newest checkpoint in `directory` that can be read whole.
 
-    The checkpoints are found by their files, so a lost or damaged `checkpoint` state
-    file changes nothing.
+    Checkpoints are found by the names of their files, so a lost or damaged `checkpoint`
+    state file does no harm.
 
     Returns:
       The restored path, or None if the directory holds no checkpoint.
 
     Raises:
-      CheckpointError: It holds some, but none can be read.
+      CheckpointError: If it holds checkpoints, but none can be read.
     """
     failures = []
     for path in _checkpoints_newest_first(os.fspath(directory)):

@@ -1,7 +1,8 @@
 """Running statistics over trajectories; every metric is an observer for drivers.
 
-`tf_metrics` live in graphs and count in variables, `py_metrics` in Python. Both have
-classes of the same names, so they are reached through their modules.
+The metrics of `tf_metrics` run in graphs and hold their state in variables; those of
+`py_metrics` run in Python. Both have classes of the same names, so they are reached
+through their modules.
 
 >>> import numpy as np
 >>> from tfrl.metrics import py_metrics

@@ -1,4 +1,4 @@
-"""Turns a metric of one environment into one of a batch of environments."""
+"""Applies a metric of single environments to a batch of environments."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tfrl.utils import nest_utils
 
 
 class BatchedPyMetric(py_metric.PyStepMetric):
-    """One metric for each member of the batch; the result is their aggregate.
+    """Keeps one metric for each member of a batch; its result is their aggregate.
 
-    The metrics of `py_metrics` take batches themselves; this is for metrics that do
-    not. It aggregates (by the class's own `aggregate`, the mean by default) the
-    members' results: a member that has finished no episode yet counts too.
+    The metrics of `py_metrics` accept batches; this class is for metrics that do not.
+    It aggregates the members' results by `metric_class.aggregate`, by default the mean.
+    A member that has not finished an episode yet counts too.
     """
 
     def __init__(
@@ -34,10 +34,11 @@ class BatchedPyMetric(py_metric.PyStepMetric):
 
         Args:
           metric_class: A class of metrics that take unbatched trajectories.
-          metric_args: Its keyword arguments.
-          name: The metric's name; that of the members if None.
-          batch_size: The number of members; if None that of the first trajectory.
-          dtype: The type of the result as long as the number of members is unknown.
+          metric_args: The keyword arguments of `metric_class`.
+          name: The metric's name; None takes the name of the members.
+          batch_size: The number of members; None takes the batch size of the first
+            trajectory.
+          dtype: The dtype of the result while the number of members is unknown.
           prefix: The first part of the summary tag.
         """
         self._metric_class = metric_class
@@ -100,7 +101,7 @@ class BatchedPyMetric(py_metric.PyStepMetric):
         return [tf.compat.as_text(metric.serialize()) for metric in self._metrics]
 
     def set_state(self, state: list[str]) -> None:
-        """Restores what `get_state` returned, with a metric for each member."""
+        """Restores the state that `get_state` returned; makes the members' metrics."""
         self.build(len(state))
         for metric, text in zip(self._metrics, state, strict=True):
             metric.deserialize(text)

@@ -1,4 +1,4 @@
-"""Sums over the episodes of a batched environment, for the metrics in variables."""
+"""Sums of values over the episodes of a batched environment, in variables."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class EpisodeSums(tf.Module):
-    """Sums over the running episode of each member, and over the latest finished.
+    """Sums values over each member's running episode, and keeps finished sums.
 
     Attributes:
-      finished: The `TFDeque` of the sums over finished episodes.
+      finished: The `TFDeque` of the sums over the latest finished episodes.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class EpisodeSums(tf.Module):
         dtype: tf.DType,
         shape: types.Shape = (),
     ) -> None:
-        """Creates sums of values of `shape` and `dtype`; `owner` is named in errors."""
+        """Creates sums for values of `shape` and `dtype`; errors name `owner`."""
         super().__init__(name=owner)
         self._owner = owner
         self._batch_size = int(batch_size)
@@ -43,7 +43,7 @@ class EpisodeSums(tf.Module):
         """Adds one step's `values`, `[B, ...]`, to the episodes of a trajectory.
 
         Raises:
-          ValueError: If batch size or shape are others than those at construction.
+          ValueError: If the batch size or the shape differs from the constructor's.
         """
         self._check("trajectory.step_type", trajectory.step_type, tf.TensorShape([]))
         self._check("the value of a step", values, self._shape)
@@ -70,7 +70,7 @@ class EpisodeSums(tf.Module):
 
 
 def total_reward(reward: Any, dtype: tf.DType) -> tf.Tensor:
-    """Sums a nest of rewards `[B, ...]` over all but the batch, `[B]` of `dtype`."""
+    """Sums a nest of rewards `[B, ...]` for each member; returns `[B]` of `dtype`."""
 
     def total(part: tf.Tensor) -> tf.Tensor:
         part = tf.cast(part, dtype)

@@ -1,4 +1,4 @@
-"""Metrics in the log."""
+"""Writes metrics to the log."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _logger = logging.getLogger(__name__)
 
 
 def export_metrics(step: Any, metrics: Iterable[Any], loss_info: Any = None) -> None:
-    """Logs `[step=...] name = value` of each metric at level INFO.
+    """Logs `[step=...] name = value` for each metric at level INFO.
 
     Args:
-      step: The number of the round.
-      metrics: Metrics of either kind.
+      step: The number to log as the step.
+      metrics: `PyMetric`s or `TFStepMetric`s.
       loss_info: A `LossInfo`, whose loss is logged too, if given.
     """
     named = [(metric.name, metric.result()) for metric in metrics]
@@ -27,7 +27,7 @@ def export_metrics(step: Any, metrics: Iterable[Any], loss_info: Any = None) -> 
 
 
 def log_metrics(metrics: Iterable[Any], prefix: str = "") -> None:
-    """Logs `name = result` of each metric at level INFO, in one message."""
+    """Logs `name = result` for each metric at level INFO, in one message."""
     lines = [f"{metric.name} = {plain(metric.result())}" for metric in metrics]
     _logger.info("%s \n\t\t %s", prefix, "\n\t\t ".join(lines))
 

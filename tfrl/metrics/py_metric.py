@@ -22,7 +22,7 @@ _logger = logging.getLogger(__name__)
 class PyMetric(tf.train.experimental.PythonState):
     """A running statistic held in Python attributes.
 
-    `tf.train.Checkpoint` saves and restores what `get_state` returns.
+    `tf.train.Checkpoint` saves and restores the state that `get_state` returns.
     """
 
     def __init__(self, name: str, prefix: str = "Metrics") -> None:
@@ -50,13 +50,13 @@ class PyMetric(tf.train.experimental.PythonState):
 
     @abc.abstractmethod
     def result(self) -> Any:
-        """Returns the value of the statistic now."""
+        """Returns the current value of the statistic."""
 
     def get_state(self) -> Any:
-        """Returns everything that `result` depends on, as JSON can hold it.
+        """Returns the state that `result` depends on, in a form that JSON can hold.
 
-        A metric that keeps all of it in attributes that are `NumpyState`s needs no
-        method of its own.
+        A metric that keeps its whole state in `NumpyState` attributes need not override
+        this method.
         """
         return {
             name: base64.b64encode(value.serialize()).decode()
@@ -65,12 +65,12 @@ class PyMetric(tf.train.experimental.PythonState):
         }
 
     def set_state(self, state: Any) -> None:
-        """Restores what `get_state` returned."""
+        """Restores the state that `get_state` returned."""
         for name, text in state.items():
             getattr(self, name).deserialize(base64.b64decode(text))
 
     def __call__(self, *args: Any) -> Any:
-        """Updates the statistic; returns its first argument, None if it has none."""
+        """Updates the statistic; returns the first argument, None without arguments."""
         self.call(*args)
         return args[0] if args else None
 
@@ -83,13 +83,13 @@ class PyMetric(tf.train.experimental.PythonState):
         train_step: Any = None,
         step_metrics: Iterable[PyMetric | tf_metric.TFStepMetric] = (),
     ) -> list[Any]:
-        """Writes scalar summaries to the default writer; returns what each write did.
+        """Writes scalar summaries; returns whether each of them was written.
 
         Args:
           train_step: The step of the summary `prefix/name`; None takes the step set by
             `tf.summary.experimental.set_step`.
-          step_metrics: Other metrics to plot this one against, as
-            `prefix_vs_step_metric/name`; the metric itself is skipped among them.
+          step_metrics: Metrics whose results serve as the step of further summaries,
+            `prefix_vs_step_metric/name`. If this metric is among them, it is skipped.
         """
         result = self.result()
         written = [
@@ -113,7 +113,7 @@ class PyMetric(tf.train.experimental.PythonState):
         return json.dumps(self.get_state())
 
     def deserialize(self, string_value: str | bytes) -> None:
-        """Restores the state from the text of `serialize`."""
+        """Restores the state from the text that `serialize` returned."""
         self.set_state(json.loads(string_value))
 
     @property

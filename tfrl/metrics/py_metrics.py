@@ -19,7 +19,7 @@ from tfrl.utils import nest_utils, numpy_storage
 
 
 class NumpyDeque:
-    """Keeps the last `maxlen` values in an array that serves as a ring."""
+    """Keeps the last `maxlen` values in an array that serves as a ring buffer."""
 
     def __init__(self, maxlen: float, dtype: Any) -> None:
         """Creates an empty deque; `maxlen=np.inf` keeps every value."""
@@ -33,7 +33,7 @@ class NumpyDeque:
 
     @property
     def last(self) -> Any:
-        """The value added last.
+        """The value that was added last.
 
         Raises:
           RuntimeError: If the deque is empty.
@@ -64,16 +64,16 @@ class NumpyDeque:
             self.add(value)
 
     def mean(self, dtype: Any = None) -> Any:
-        """The mean of the values held."""
+        """Returns the mean of the values held."""
         return np.mean(self._buffer[: self._length], dtype=dtype)
 
     def to_list(self) -> list[Any]:
-        """The values held, oldest first."""
+        """Returns the values held, the oldest first."""
         return np.roll(self._buffer, -self._start)[: self._length].tolist()
 
 
 class StreamingMetric(py_metric.PyStepMetric):
-    """The mean of a number taken over each of the last `buffer_size` episodes."""
+    """Base of metrics that average one number per episode over the last episodes."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class StreamingMetric(py_metric.PyStepMetric):
 
     @abc.abstractmethod
     def _reset(self, batch_size: int) -> None:
-        """Resets the sums within episodes."""
+        """Resets the sums over the running episodes."""
 
     @abc.abstractmethod
     def _batched_call(self, trajectory: traj.Trajectory) -> None:
@@ -111,11 +111,15 @@ class StreamingMetric(py_metric.PyStepMetric):
             self._reset(self._batch_size)
 
     def result(self) -> np.float32:
-        """The mean, 0 before the first episode ends."""
+        """Returns the mean, or 0 before the first episode ends."""
         return self._buffer.mean(np.float32) if self._buffer else np.float32(0)
 
     def call(self, trajectory: traj.Trajectory) -> None:
-        """Takes a trajectory of one step, `[]` or `[B]`; ValueError if `B` changes."""
+        """Updates the metric with a trajectory of one step, `[]` or `[B]`.
+
+        Raises:
+          ValueError: If the batch size changes.
+        """
         trajectory = _batched(trajectory)
         batch_size = len(trajectory.step_type)
         if not self._batch_size:
@@ -138,7 +142,7 @@ class StreamingMetric(py_metric.PyStepMetric):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restores what `get_state` returned."""
+        """Restores the state that `get_state` returned."""
         self._buffer.clear()
         self._buffer.extend(state["episodes"])
         self._batch_size = state["batch_size"]
@@ -146,7 +150,7 @@ class StreamingMetric(py_metric.PyStepMetric):
 
 
 class _AccumulatingMetric(StreamingMetric):
-    """A streaming metric whose number is a sum over the episode's steps."""
+    """Base of streaming metrics that sum a number over each episode's steps."""
 
     def __init__(
         self, name: str, buffer_size: float = 10, batch_size: int | None = None
@@ -217,7 +221,7 @@ class AverageEpisodeLengthMetric(_AccumulatingMetric):
 
 
 class _Counter(py_metric.PyMetric):
-    """A metric that is one integer."""
+    """Base of metrics whose state is one integer."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)

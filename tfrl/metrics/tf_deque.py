@@ -1,4 +1,4 @@
-"""A ring of the latest values, kept in variables."""
+"""A ring buffer of the latest values, held in variables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class TFDeque(tf.Module):
     """Keeps the last `max_len` values of one shape and dtype.
 
-    It works eagerly, inside tf.functions and (all but `data`) under XLA.
+    It works eagerly, inside tf.functions and, except for `data`, under XLA.
     """
 
     def __init__(
@@ -39,8 +39,8 @@ class TFDeque(tf.Module):
         self._max_len = int(max_len)
         self._shape = tf.TensorShape(shape)
         self._dtype = tf.as_dtype(dtype)
-        # One row more than is kept: values that are not wanted are written there, so
-        # that the shapes of a write do not depend on data.
+        # One spare row: skipped values are written there, so that the shapes of a write
+        # do not depend on data.
         self._buffer = tf.Variable(
             tf.zeros([self._max_len + 1, *self._shape], self._dtype), name="buffer"
         )
@@ -81,7 +81,7 @@ class TFDeque(tf.Module):
             chosen = tf.cast(where, tf.int64)
             position = self._head + tf.cumsum(chosen, exclusive=True)
             head = self._head.assign_add(tf.reduce_sum(chosen))
-            # Of more rows than fit, the last ones stay.
+            # If more rows are given than fit, the last ones are kept.
             kept = tf.logical_and(where, position >= head - self._max_len)
             slots = tf.where(kept, position % self._max_len, self._max_len)
             self._buffer.scatter_update(tf.IndexedSlices(values, slots))
@@ -91,7 +91,7 @@ class TFDeque(tf.Module):
         tf.cond(tf.reduce_any(where), append, lambda: tf.constant(False))
 
     def _extend_at_once(self, values: tf.Tensor, where: tf.Tensor) -> None:
-        """Does the same without a scatter, which XLA performs row by row."""
+        """Appends rows like `extend`, without a scatter, which XLA runs row by row."""
         chosen = tf.cast(where, tf.int64)
         rank = tf.cumsum(chosen, exclusive=True)
         old_head = self._head.read_value()
@@ -112,21 +112,21 @@ class TFDeque(tf.Module):
         self._head.assign(0)
 
     def mean(self) -> tf.Tensor:
-        """The mean over the values held, zeros if empty."""
+        """Returns the mean over the values held, zeros if empty."""
         total = tf.reduce_sum(self._held_or(0), axis=0)
         count = tf.cast(tf.maximum(self.length, 1), self._dtype)
         return total // count if self._dtype.is_integer else total / count
 
     def max(self) -> tf.Tensor:
-        """The maximum over the values held, the dtype's lowest number if empty."""
+        """Returns the maximum of the values held; if empty, the dtype's minimum."""
         return tf.reduce_max(self._held_or(self._dtype.min), axis=0)
 
     def min(self) -> tf.Tensor:
-        """The minimum over the values held, the dtype's highest number if empty."""
+        """Returns the minimum of the values held; if empty, the dtype's maximum."""
         return tf.reduce_min(self._held_or(self._dtype.max), axis=0)
 
     def _held_or(self, default: Any) -> tf.Tensor:
-        """The whole buffer, `[max_len + 1, ...]`, with `default` in unused rows."""
+        """Returns the buffer, `[max_len + 1, ...]`, with `default` in unused rows."""
         held = tf.range(self._max_len + 1) < self.length
         held = tf.reshape(held, [-1] + [1] * self._shape.rank)
         return tf.where(held, self._buffer, tf.constant(default, self._dtype))

@@ -27,7 +27,7 @@ class TFStepMetric(tf.Module, abc.ABC):
         # No metric here branches on a tensor, and AutoGraph's conversion is slow.
         autograph = not context.is_of_this_package(type(self))
         self._call_function = tf.function(self.call, autograph=autograph)
-        # Traced apart, since a metric may do differently where XLA compiles it.
+        # Traced separately, because a metric may run other operations under XLA.
         self._compiled_call_function = tf.function(self.call, autograph=autograph)
 
     @property
@@ -41,7 +41,7 @@ class TFStepMetric(tf.Module, abc.ABC):
 
     @abc.abstractmethod
     def result(self) -> Any:
-        """Returns the value of the statistic now."""
+        """Returns the current value of the statistic."""
 
     @abc.abstractmethod
     def reset(self) -> None:
@@ -51,7 +51,7 @@ class TFStepMetric(tf.Module, abc.ABC):
         """Updates the statistic; returns its argument, so that calls can be chained.
 
         `call` runs as a tf.function, so it may branch on tensors with Python's `if`;
-        called from another graph it becomes part of that one at no cost.
+        called from another graph, it becomes part of that graph at no cost.
         """
         if variable_substitution.active():
             return self.call(*args, **kwargs)
@@ -64,12 +64,12 @@ class TFStepMetric(tf.Module, abc.ABC):
         train_step: Any = None,
         step_metrics: Iterable[TFStepMetric] = (),
     ) -> list[Any]:
-        """Writes summaries to the default writer; returns what each write did.
+        """Writes summaries; returns whether each of them was written.
 
         Args:
           train_step: The step of the summary `prefix/name`, which is left out if None.
-          step_metrics: Other metrics to plot this one against, as
-            `prefix_vs_step_metric/name`; the metric itself is skipped among them.
+          step_metrics: Metrics whose results serve as the step of further summaries,
+            `prefix_vs_step_metric/name`. If this metric is among them, it is skipped.
         """
         written = []
         if train_step is not None:
@@ -83,12 +83,12 @@ class TFStepMetric(tf.Module, abc.ABC):
         return written
 
     def write_summaries(self, tag: str, step: Any) -> list[Any]:
-        """Writes the result, a number, as `tag` at `step` to the default writer."""
+        """Writes the result, a scalar, as `tag` at `step` to the default writer."""
         return [tf.summary.scalar(tag, self.result(), step=summaries.as_step(step))]
 
 
 class TFHistogramStepMetric(TFStepMetric):
-    """A metric whose result is many numbers `[N]`, shown as a histogram."""
+    """Base of metrics whose result is a vector `[N]`, shown as a histogram."""
 
     def write_summaries(self, tag: str, step: Any) -> list[Any]:
         """Writes a histogram of the result as `tag` at `step`."""
@@ -96,7 +96,7 @@ class TFHistogramStepMetric(TFStepMetric):
 
 
 class TFMultiMetricStepMetric(TFStepMetric):
-    """A metric whose result is a nest of tensors, shown as a scalar for each number."""
+    """Base of metrics whose result is a nest, shown as one scalar for each number."""
 
     def __init__(
         self,
@@ -109,16 +109,16 @@ class TFMultiMetricStepMetric(TFStepMetric):
         Args:
           name: The metric's name.
           prefix: The first part of the summary tags.
-          metric_names: A name for each number of the result, for each of its leaves, or
-            one for all; where it stands for several numbers these are counted:
-            `Reward0`, `Reward1`. Without a name the i-th number is `Metric` and i.
+          metric_names: A name for each number of the result, a name for each leaf, or a
+            single name for all. Numbers that share a name are counted: `Reward0`,
+            `Reward1`. Without a name, the i-th number is called `Metric` and i.
         """
         super().__init__(name=name, prefix=prefix)
         self._metric_names = tuple(metric_names)
 
     @property
     def metric_names(self) -> tuple[str | None, ...]:
-        """The names given."""
+        """The names that the constructor was given."""
         return self._metric_names
 
     def write_summaries(self, tag: str, step: Any) -> list[Any]:

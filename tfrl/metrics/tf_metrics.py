@@ -1,7 +1,7 @@
 """Metrics over batched trajectories, for graphs and eager code.
 
-Each is called with one step of a batched environment, `[B]` per field, and counts the
-steps and episodes of all `B` members.
+Each metric is called with one step of a batched environment, `[B]` per field, and
+counts the steps and episodes of all `B` members.
 """
 
 from __future__ import annotations
@@ -122,10 +122,10 @@ class _EpisodeMetric(tf_metric.TFStepMetric):
 
 
 class _ReturnMetric(_EpisodeMetric):
-    """Undiscounted returns of the latest episodes.
+    """Base of metrics over the undiscounted returns of the latest episodes.
 
-    The numbers of a vector reward or of a nest of rewards are summed; see
-    `AverageReturnMultiMetric` for each of them.
+    A vector reward or a nest of rewards is summed to one number;
+    `AverageReturnMultiMetric` keeps its parts apart.
     """
 
     def _increment(self, trajectory: traj.Trajectory) -> tf.Tensor:
@@ -244,7 +244,7 @@ class AverageEpisodeLengthMetric(_EpisodeMetric):
 
 
 class ChosenActionHistogram(tf_metric.TFHistogramStepMetric):
-    """The latest `buffer_size` actions, shown as a histogram.
+    """Keeps the latest `buffer_size` actions, shown as a histogram.
 
     At a boundary the environment ignores the action, and so does the histogram.
     """
@@ -286,7 +286,7 @@ class ChosenActionHistogram(tf_metric.TFHistogramStepMetric):
         return trajectory
 
     def result(self) -> tf.Tensor:
-        """The actions held, `[N]`, in no particular order."""
+        """Returns the actions held, `[N]`, in no particular order."""
         return self._buffer.data
 
     def reset(self) -> None:
@@ -308,8 +308,8 @@ class AverageReturnMultiMetric(tf_metric.TFMultiMetricStepMetric):
     ) -> None:
         """Creates a metric for rewards of `reward_spec`, a nest of specs.
 
-        Summaries name the returns by their specs; a spec without a name goes by its
-        path in the nest.
+        In summaries each return has the name of its spec, or, if the spec has no name,
+        the spec's path in the nest.
         """
         specs = nest_utils.flatten_with_joined_paths(reward_spec)
         super().__init__(
@@ -321,7 +321,7 @@ class AverageReturnMultiMetric(tf_metric.TFMultiMetricStepMetric):
             EpisodeSums(name, batch_size, buffer_size, dtype, spec.shape)
             for _, spec in specs
         ]
-        # Held by functions, since tf.Module wraps the containers set on it.
+        # Bound in functions, because tf.Module wraps containers that are attributes.
         self._pack = functools.partial(tf.nest.pack_sequence_as, reward_spec)
         self._check = functools.partial(
             nest_utils.assert_same_structure,
@@ -333,7 +333,7 @@ class AverageReturnMultiMetric(tf_metric.TFMultiMetricStepMetric):
         """Adds the rewards of a trajectory, `[B, ...]` for each spec.
 
         Raises:
-          TypeError, ValueError: If the rewards are not nested as the specs are.
+          TypeError, ValueError: If the rewards do not have the structure of the specs.
         """
         self._check(trajectory.reward)
         rewards = tf.nest.flatten(trajectory.reward)
@@ -342,7 +342,7 @@ class AverageReturnMultiMetric(tf_metric.TFMultiMetricStepMetric):
         return trajectory
 
     def result(self) -> Any:
-        """The mean returns, in the structure and shapes of `reward_spec`."""
+        """Returns the mean returns, in the structure and shapes of `reward_spec`."""
         return self._pack([sums.finished.mean() for sums in self._sums])
 
     def reset(self) -> None:

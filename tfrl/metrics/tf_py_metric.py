@@ -1,4 +1,4 @@
-"""Turns a Python metric into one that can be called from a graph."""
+"""Wraps a Python metric so that graphs can call it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from tfrl.metrics import tf_metric
 class TFPyMetric(tf_metric.TFStepMetric):
     """Calls a Python metric, with NumPy values, from TensorFlow.
 
-    The state stays in the Python metric, which this one tracks, so that a checkpoint of
-    either holds it. Every update leaves the graph: prefer `tf_metrics` where they
-    suffice.
+    The Python metric keeps the state, and a checkpoint of either metric holds it. Every
+    update leaves the graph: prefer the metrics of `tf_metrics` where they suffice.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""Modules that moved in this release, importable under their old names.
+"""Makes modules that moved in this release importable under their old names.
 
 A finder at the end of `sys.meta_path` resolves an old name to the module of the new
-name, and warns. The next release deletes this file.
+name, and emits a DeprecationWarning. The next release deletes this file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import types
 import warnings
 from collections.abc import Sequence
 
-# By old and new package, the modules' old and new names.
+# Maps an old and a new package to the modules' old and new names.
 _MOVES = {
     ("tfrl.agents.reinforce", "tfrl.trajectories"): {"episodes": "episodes"},
     ("tfrl.environments", "tfrl.environments.boundary"): {
@@ -103,7 +103,7 @@ def install() -> None:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the modules that nothing else finds, by their old names."""
+    """Finds moved modules by their old names, if no other finder knows the name."""
 
     def find_spec(
         self,
@@ -125,7 +125,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class _Loader(importlib.abc.Loader):
-    """Loads a module that is imported already."""
+    """Returns a module that is already imported under its new name."""
 
     def __init__(self, module: types.ModuleType) -> None:
         self._module = module
@@ -135,5 +135,5 @@ class _Loader(importlib.abc.Loader):
         return self._module
 
     def exec_module(self, module: types.ModuleType) -> None:
-        # The import system has given the module the spec of its old name.
+        # The import system has just set the module's spec to that of the old name.
         module.__spec__ = self._spec

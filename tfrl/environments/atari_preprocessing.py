@@ -1,10 +1,10 @@
 """`AtariPreprocessing`: the usual preprocessing of the frames of Atari games.
 
-It skips frames, takes the maximum of the last two and makes them grey, 84 by 84: Mnih
-et al. 2015, "Human-level control through deep reinforcement learning", and Machado et
-al. 2018, "Revisiting the Arcade Learning Environment". Gymnasium's wrapper does the
-work; this class has TF-Agents' arguments and defaults, and lets a lost life end the
-episode but not the game.
+It skips frames, takes the maximum of the last two frames, and makes the result a grey
+picture of 84 by 84 pixels: Mnih et al. 2015, "Human-level control through deep
+reinforcement learning", and Machado et al. 2018, "Revisiting the Arcade Learning
+Environment". Gymnasium's wrapper does the work; this class has TF-Agents' arguments and
+defaults, and lets a lost life end the episode but not the game.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class AtariPreprocessing(gymnasium.wrappers.AtariPreprocessing):
 
     Observations are uint8 `[screen_size, screen_size, 1]`, the maximum of the last two
     frames. The reward is the sum over the frames. There are no random no-ops at a
-    reset: sticky actions make a game different each time (Machado et al. 2018).
+    reset, because sticky actions make the games different (Machado et al. 2018).
 
     With `terminal_on_life_loss`, a lost life terminates the episode while the game
     continues: the next `reset` returns the screen as it is and starts no new game,
@@ -42,13 +42,13 @@ class AtariPreprocessing(gymnasium.wrappers.AtariPreprocessing):
         Args:
           env: The game, such as "PongNoFrameskip-v4", or "ALE/Pong-v5" made with
             frameskip=1.
-          frame_skip: For how many frames each action is repeated.
+          frame_skip: The number of frames for which each action is repeated.
           terminal_on_life_loss: Whether losing a life ends the episode.
           screen_size: The height and the width of the picture.
 
         Raises:
-          ValueError: If a number is not positive, or `env` skips frames itself or does
-            not show pictures.
+          ValueError: If a number is not positive, or `env` skips frames itself, or its
+            observations are not pictures.
         """
         for name, value in (("frame_skip", frame_skip), ("screen_size", screen_size)):
             if value <= 0:

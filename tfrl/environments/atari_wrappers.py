@@ -1,4 +1,4 @@
-"""Wrappers for Atari games: stacked frames, a first shot, a time limit for games.
+"""Wrappers for Atari games: frame stacking, firing at the start, and a time limit.
 
 `FrameStack4` and `FireOnReset` wrap Gymnasium environments, `AtariTimeLimit` wraps a
 `PyEnvironment`.
@@ -33,7 +33,7 @@ class FrameStack4(gymnasium.Wrapper):
           env: The environment, whose observations are grey pictures.
 
         Raises:
-          ValueError: If they are not grey pictures.
+          ValueError: If the observations are not grey pictures.
         """
         super().__init__(env)
         space = env.observation_space
@@ -78,10 +78,10 @@ class FrameStack4(gymnasium.Wrapper):
 
 
 class FireOnReset(gymnasium.Wrapper):
-    """Fires, and takes action 2, at the start of every episode.
+    """Takes actions 1 (FIRE) and 2 at the start of every episode.
 
     In some games, such as Breakout, nothing happens before a shot is fired. Games
-    without FIRE as their action 1, or with fewer than three actions, are left alone.
+    whose action 1 is not FIRE, or with fewer than three actions, are not changed.
     """
 
     def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
@@ -98,11 +98,11 @@ class FireOnReset(gymnasium.Wrapper):
 
 
 class AtariTimeLimit(wrappers.TimeLimit):
-    """Truncates games, not lives, after a number of steps.
+    """Truncates games after a number of steps, counted across lives.
 
-    If a lost life ends the episode (`AtariPreprocessing`), the game and the count
-    continue in the next episode. As with `TimeLimit`, only the step type changes: a
-    truncated game keeps its discount.
+    If a lost life ends the episode (see `AtariPreprocessing`), the game and the count
+    of steps continue in the next episode. As with `TimeLimit`, only the step type
+    changes: a truncated game keeps its discount.
     """
 
     def __init__(self, env: py_environment.PyEnvironment, duration: float):
@@ -110,7 +110,7 @@ class AtariTimeLimit(wrappers.TimeLimit):
 
         Args:
           env: The environment.
-          duration: How many steps; a fraction, such as 108,000 frames divided by a
+          duration: The number of steps. A fraction, such as 108,000 frames divided by a
             frame skip of 7, is rounded up.
 
         Raises:

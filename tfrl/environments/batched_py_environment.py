@@ -20,8 +20,8 @@ class BatchedPyEnvironment(py_environment.PyEnvironment):
     """Steps its members one after the other, or each on its own thread.
 
     Each member resets itself when its own episode has ended. An exception of a member
-    is raised with its own type and a note that names the member; if several raise, that
-    of the first member in the list.
+    is raised with its own type and a note that names the member. If several members
+    raise, the exception of the first one is raised.
     """
 
     # Each member keeps its own current time step, and resets when it has none.
@@ -37,7 +37,7 @@ class BatchedPyEnvironment(py_environment.PyEnvironment):
           multithreading: Whether each member is called on its own thread.
 
         Raises:
-          ValueError: If there are none, one is batched, or their specs differ.
+          ValueError: If `envs` is empty, a member is batched, or their specs differ.
         """
         super().__init__(handle_auto_reset=False)
         self._envs = list(envs)
@@ -52,7 +52,7 @@ class BatchedPyEnvironment(py_environment.PyEnvironment):
             [env.action_spec() for env in self._envs],
         )
         self._closed = False
-        # Unlike a multiprocessing pool, it may be left open without a warning at exit.
+        # Unlike a multiprocessing pool, this pool gives no warning if it is left open.
         self._threads = (
             futures.ThreadPoolExecutor(len(self._envs)) if multithreading else None
         )
@@ -92,7 +92,7 @@ class BatchedPyEnvironment(py_environment.PyEnvironment):
         """Returns the members' current time steps.
 
         Raises:
-          ValueError: If one was never reset.
+          ValueError: If a member was never reset.
         """
         return self._stack([env.current_time_step() for env in self._envs])
 
@@ -170,7 +170,7 @@ class BatchedPyEnvironment(py_environment.PyEnvironment):
             try:
                 return function(*arguments)
             except Exception as error:
-                # It keeps its own type, which callers may handle.
+                # The exception keeps its own type, which callers may handle.
                 error.add_note(f"This is from envs[{index}] of a BatchedPyEnvironment.")
                 return _Failure(error)
 

@@ -25,7 +25,7 @@ class DmEnvWrapper(py_environment.PyEnvironment):
     discount if the episode was truncated. The reward and discount of a FIRST step, None
     in dm_env, become 0 and 1; rewards and discounts are float32. Attributes that are
     not found here are looked up in the dm_env environment; `seed`, `get_info`,
-    `get_state` and `set_state` work if it has such methods.
+    `get_state` and `set_state` work if that environment has such methods.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ def _as_float32(specs: Any) -> Any:
 def _to_spec(field: str, specs: Any, values: Any) -> Any:
     """Copies `values` into arrays of the structure and dtypes of `specs`.
 
-    It has to be a copy: the environment may change its arrays in place.
+    A copy is necessary, because the environment may change its arrays in place.
     """
 
     def convert(spec: array_spec.ArraySpec, value: Any) -> np.ndarray:

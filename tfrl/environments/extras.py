@@ -1,6 +1,6 @@
 """Checks whether the packages that a suite needs are installed.
 
-The packages are not imported for that, so the check is fast and has no effects.
+The check does not import the packages, so it is fast and has no side effects.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def require(suite: str, install: str, *modules: str, note: str = "") -> None:
       note: A remark about the installation, for the message.
 
     Raises:
-      ImportError: If one is missing; the message has the command.
+      ImportError: If a module is missing; the message contains the command.
     """
     missing = [module for module in modules if not is_installed(module)]
     if missing:

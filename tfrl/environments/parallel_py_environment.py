@@ -35,17 +35,17 @@ __all__ = [
 
 
 class ParallelPyEnvironment(py_environment.PyEnvironment):
-    """Steps its members in parallel, each in its own process; batched `[B, ...]`.
+    """Steps its members in parallel, each in its own process, as a batch `[B, ...]`.
 
     Each member resets itself when its own episode has ended. If a member dies, raises
-    or hangs, the call raises an error that names it, and only `close` works afterwards.
-    The members' processes end with this one.
+    or hangs, the call raises an error that names the member, and only `close` works
+    afterwards. The members' processes end when this process ends.
 
     The constructors may come from any script, with or without an `if __name__ ==
     "__main__"`, and from notebooks.
 
-    Processes are faster where a step takes longer than its messages, about a tenth of a
-    millisecond; for smaller environments `BatchedPyEnvironment` is faster.
+    Processes are faster if a step takes longer than its messages, which take about a
+    tenth of a millisecond. For smaller environments `BatchedPyEnvironment` is faster.
     """
 
     # Each member keeps its own current time step, and resets when it has none.
@@ -64,18 +64,19 @@ class ParallelPyEnvironment(py_environment.PyEnvironment):
         """Starts a process for each of `env_constructors`.
 
         Args:
-          env_constructors: Functions that make the members, which need equal specs;
-            they are sent by cloudpickle.
+          env_constructors: Functions that make the members, which must have equal
+            specs. The functions are sent by cloudpickle.
           start_serially: Whether each member is made before the next one starts.
           blocking: Whether the members are stepped one after the other.
-          flatten: Accepted for TF-Agents' sake; arrays are always sent flat.
-          start_timeout: The seconds that the members have to start; None for no limit.
-          step_timeout: The seconds that they have to answer each call; None for no
-            limit.
+          flatten: Has no effect, and exists for TF-Agents; arrays are always sent flat.
+          start_timeout: The number of seconds in which the members must start; None for
+            no limit.
+          step_timeout: The number of seconds in which the members must answer each
+            call; None for no limit.
 
         Raises:
-          TypeError: If one is not a function, or does not pickle.
-          ValueError: If there are none, or the members' specs differ.
+          TypeError: If a constructor is not a function, or does not pickle.
+          ValueError: If there are no constructors, or the members' specs differ.
           ChildError: If a constructor raises or hangs, does not make a single
             `PyEnvironment`, or its process dies.
         """
@@ -105,7 +106,7 @@ class ParallelPyEnvironment(py_environment.PyEnvironment):
         ]
         try:
             self.start()
-            # At the end of the program they end together, not one after the other.
+            # At the end of the program the members end together, not one by one.
             children = [env._usable() for env in self._envs]
             weakref.finalize(self, process_py_environment.stop, children)
         except BaseException as error:
@@ -117,7 +118,7 @@ class ParallelPyEnvironment(py_environment.PyEnvironment):
         """Starts the processes; the constructor calls it.
 
         Raises:
-          RuntimeError: If they were started already.
+          RuntimeError: If the processes were already started.
         """
         for env in self._envs:
             env.start(wait_to_start=self._start_serially)
@@ -174,7 +175,7 @@ class ParallelPyEnvironment(py_environment.PyEnvironment):
         """Returns the members' current time steps.
 
         Raises:
-          ValueError: If this was never reset.
+          ValueError: If this environment was never reset.
         """
         if self._current_time_step == ():
             raise ValueError(
@@ -238,7 +239,8 @@ class ParallelPyEnvironment(py_environment.PyEnvironment):
         """Returns the members' pictures, uint8 `[B, height, width, 3]`.
 
         Raises:
-          NotImplementedError: If they cannot be rendered, or `mode` is not "rgb_array".
+          NotImplementedError: If a member cannot be rendered, or `mode` is not
+            "rgb_array".
         """
         process_py_environment.check_render_mode(mode)
         return np.stack(self._call("render", mode))
@@ -274,7 +276,7 @@ class ParallelPyEnvironment(py_environment.PyEnvironment):
             self._wait()
 
     def _play(self, kind: int, what: str, messages: list[bytes]) -> ts.TimeStep:
-        """Sends each member its message, and stacks the time steps they answer with."""
+        """Sends each member its message, and stacks the time steps of their answers."""
         try:
             for env, message in zip(self._envs, messages, strict=True):
                 self._replies.append(env._send(kind, what, message))
@@ -317,7 +319,7 @@ class ParallelPyEnvironment(py_environment.PyEnvironment):
     def _apply(
         self, what: str, function: Callable[..., Any], arguments: list[tuple[Any, ...]]
     ) -> list[Any]:
-        """Calls `function(member, *args)` in every process; each has its own args."""
+        """Calls `function(member, *args)` in every process, with its own args."""
         self._check_usable()
         return _gather(
             [

@@ -1,7 +1,7 @@
 """`PyEnvironment`, the base class of environments written in Python.
 
-A subclass describes itself in `observation_spec` and `action_spec`, and writes `_reset`
-and `_step`; the base class keeps the current time step and starts the next episode.
+A subclass implements `observation_spec`, `action_spec`, `_reset` and `_step`. The base
+class keeps the current time step and starts the next episode.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _LAST = int(ts.StepType.LAST)
 class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
     """An environment that takes and returns nests of NumPy arrays.
 
-    Time: `reset` returns a FIRST step; `step` returns MID steps and then a LAST step.
-    Its discount is 0 if the episode terminated, and unchanged if it was truncated. The
-    `step` after a LAST step ignores its action and returns the next FIRST step, and so
-    does a `step` before any reset.
+    `reset` returns a FIRST step; `step` returns MID steps and then a LAST step. The
+    LAST step has discount 0 if the episode terminated, and keeps its discount if the
+    episode was truncated. A `step` after a LAST step, or before any reset, ignores its
+    action and returns the next FIRST step.
 
     A batched environment (`batched`, `batch_size`) puts the batch in front of every
     array, `[B, ...]`; specs never include it. Its members end their episodes at
@@ -48,8 +48,8 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
         """Initialises the base.
 
         Args:
-          handle_auto_reset: Whether `step` resets after a LAST step. It makes no
-            difference to an environment whose own `_step` resets.
+          handle_auto_reset: Whether `step` resets after a LAST step. It has no effect
+            on an environment whose own `_step` resets.
         """
         self._handle_auto_reset = handle_auto_reset
 
@@ -63,7 +63,7 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
         """The size of the batch, or None if the environment is not batched.
 
         Raises:
-          RuntimeError: If a subclass says that it is batched but not its size.
+          RuntimeError: If a subclass is batched but does not define its size.
         """
         if self.batched:
             raise RuntimeError(
@@ -89,15 +89,15 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
         return array_spec.BoundedArraySpec((), np.float32, 0.0, 1.0, name="discount")
 
     def time_step_spec(self) -> ts.TimeStep:
-        """The `TimeStep` of specs of what `reset` and `step` return."""
+        """The `TimeStep` of specs of the time steps, without the batch."""
         spec = ts.time_step_spec(self.observation_spec(), self.reward_spec())
         return spec._replace(discount=self.discount_spec())
 
     def should_reset(self, current_time_step: ts.TimeStep) -> bool:
         """Whether `step` has to reset instead of applying its action.
 
-        By default it does if every member's episode has ended and `handle_auto_reset`
-        is set.
+        By default, this is so if every member's episode has ended and
+        `handle_auto_reset` is set.
         """
         if not self._handle_auto_reset:
             return False
@@ -211,9 +211,9 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
 
 
 def capture_state(environment: PyEnvironment) -> dict[str, Any]:
-    """Returns everything that `restore_state` needs to continue `environment`.
+    """Returns the state of `environment` and its current time step.
 
-    That is its own state and its current time step, which the base class keeps.
+    With `restore_state`, the environment continues from there.
 
     Raises:
       NotImplementedError: If the environment's state cannot be saved.

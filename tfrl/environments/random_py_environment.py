@@ -19,8 +19,8 @@ RewardFn = Callable[[np.ndarray, Any, Any], Any]
 class RandomPyEnvironment(py_environment.PyEnvironment):
     """Draws each observation from its spec, whatever the action.
 
-    Episodes terminate at random. If there is an action spec, an action that breaks it
-    is an error. In a batch, all members' episodes end at the same steps.
+    Episodes terminate at random. If there is an action spec, actions that do not match
+    it raise an error. In a batch, all members' episodes end at the same steps.
     """
 
     def __init__(
@@ -48,10 +48,10 @@ class RandomPyEnvironment(py_environment.PyEnvironment):
             and the new observation; returns the reward, `[]` or `[B]`. None gives
             zeros.
           batch_size: The size of the batch, or None for a single environment.
-          auto_reset: Whether the step after a LAST one resets.
+          auto_reset: Whether the step after a LAST step resets.
           seed: The seed of the random numbers; None draws one.
           render_size: The shape of the random pictures that `render` returns.
-          min_duration: The least number of steps of an episode.
+          min_duration: The minimum number of steps of an episode.
           max_duration: The number of steps after which an episode terminates; None for
             no limit.
 
@@ -109,7 +109,7 @@ class RandomPyEnvironment(py_environment.PyEnvironment):
         """Returns a random picture, uint8 of `render_size`.
 
         Raises:
-          ValueError: If `mode` is another.
+          ValueError: If `mode` is not supported.
         """
         if mode != "rgb_array":
             raise ValueError(

@@ -97,7 +97,7 @@ class RandomTFEnvironment(tf_environment.TFEnvironment):
         return self._draw(tf.logical_or(ended, tf.logical_not(self._started)))
 
     def _draw(self, first: tf.Tensor) -> ts.TimeStep:
-        """Draws the next time step; `first`, `[B]`, says who begins an episode."""
+        """Draws the next time step; `first`, `[B]`, marks the starts of episodes."""
         spec = self._time_step_spec
         observation_seed, reward_seed, end_seed = seeds.split_seed(
             seeds.next_seed(self._generator), 3

@@ -58,7 +58,7 @@ def game(
         "v4" never does.
 
     Raises:
-      ValueError: If one of the last three has another value.
+      ValueError: If `obs_type`, `mode` or `version` has another value.
     """
     for argument, value, allowed in (
         ("obs_type", obs_type, ("image", "ram")),

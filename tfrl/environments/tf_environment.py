@@ -15,8 +15,8 @@ from tfrl.trajectories import time_step as ts
 class TFEnvironment(abc.ABC):
     """An environment that takes and returns nests of tensors, `[B, ...]`.
 
-    It is always batched, even with one member. It works eagerly and in a `tf.function`,
-    where its calls run in program order. Each member follows the rules of
+    It is always batched, even with one member. It works eagerly, and in a `tf.function`
+    its calls run in program order. Each member follows the rules of
     `PyEnvironment`: after its LAST step, `step` ignores its action and returns its next
     FIRST step.
     """
@@ -36,7 +36,7 @@ class TFEnvironment(abc.ABC):
         self._batch_size = batch_size
 
     def time_step_spec(self) -> Any:
-        """The `TimeStep` of specs of what `reset` and `step` return, without `B`."""
+        """The `TimeStep` of specs of the time steps, without the batch."""
         return self._time_step_spec
 
     def action_spec(self) -> Any:
@@ -100,7 +100,7 @@ class TFEnvironment(abc.ABC):
         """Frees the environment's resources."""
 
     def get_state(self) -> Any:
-        """Returns everything that `set_state` needs to continue from here.
+        """Returns the state of the environment, for `set_state`.
 
         Raises:
           NotImplementedError: If the environment's state cannot be saved.

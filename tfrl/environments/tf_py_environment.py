@@ -56,11 +56,11 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         Args:
           environment: The environment, or a function that makes it, which is called on
             the thread of `isolation`.
-          check_dims: Accepted for TF-Agents' sake; the shapes of actions are always
-            checked.
-          isolation: True, or a number of threads, to call the environment only on
-            threads made for it (one for True), for environments that must stay on one
-            thread; or a pool to call it on, which the caller closes.
+          check_dims: Has no effect, and exists for TF-Agents; the shapes of actions are
+            always checked.
+          isolation: True or a number of threads makes threads of its own for the
+            environment (one for True), for environments that must stay on one thread.
+            A pool calls the environment on the pool's threads; the caller closes it.
 
         Raises:
           TypeError: If `environment` or `isolation` has another type.
@@ -94,7 +94,8 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         self._flat_batched_specs = tensor_spec.add_outer_dim(
             flat_specs, self._batch_size
         )
-        # An output of a tf.numpy_function takes as long as a small environment's step.
+        # Each output of a tf.numpy_function costs as much as a step of a small
+        # environment.
         self._layout = words.WordLayout(self._flat_batched_specs, pads=True)
         self._flat_time_step: list[np.ndarray] | None = None
         self._num_steps = 0
@@ -182,9 +183,7 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
             self._pool = None
 
     def get_state(self) -> Any:
-        """Returns everything that `set_state` needs to continue from here.
-
-        That is the Python environment's own state and the current time step.
+        """Returns the Python environment's own state and the current time step.
 
         Raises:
           NotImplementedError: If the Python environment's state cannot be saved.
@@ -220,7 +219,7 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
     def _run(
         self, function: Callable[..., list[np.ndarray]], inputs: list[Any], name: str
     ) -> ts.TimeStep:
-        """Calls `function`, now or in the graph, and packs the time step it returns."""
+        """Calls `function`, eagerly or in the graph, and packs its time step."""
         if tf.executing_eagerly():
             self._channel.check()
             # tf.convert_to_tensor takes twice as long.

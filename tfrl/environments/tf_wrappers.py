@@ -92,7 +92,7 @@ class TFEnvironmentBaseWrapper(tf_environment.TFEnvironment):
 
     @contextlib.contextmanager
     def reraise(self) -> Iterator[None]:
-        """Raises the own exceptions of the wrapped environment."""
+        """Raises exceptions of the wrapped environment; see `TFEnvironment`."""
         with self._env.reraise():
             yield
 
@@ -111,9 +111,9 @@ class TFEnvironmentBaseWrapper(tf_environment.TFEnvironment):
 
 
 class OneHotActionWrapper(TFEnvironmentBaseWrapper):
-    """Takes one-hot vectors in place of discrete actions; other actions stay.
+    """Takes one-hot vectors instead of discrete actions; other actions do not change.
 
-    The largest element of a vector chooses the action, the first of them on a tie.
+    The largest element of a vector chooses the action; on a tie, the first of these.
     """
 
     def __init__(self, env: tf_environment.TFEnvironment):

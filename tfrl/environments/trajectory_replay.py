@@ -1,4 +1,4 @@
-"""`TrajectoryReplay`: the actions a policy takes along a recorded trajectory."""
+"""`TrajectoryReplay`: applies a policy to recorded trajectories."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ class TrajectoryReplay:
     ) -> tuple[Any, Any, Any]:
         """Applies the policy to every step of `trajectory`.
 
-        A trajectory does not hold the reward and discount of its first time step; they
-        are 0 and 1. Each later time step has those of the frame before.
+        A trajectory does not hold the reward and discount of its first time step, so
+        they are 0 and 1. Each later time step has the reward and discount of the frame
+        before.
 
         Args:
           trajectory: Tensors `[B, T, ...]`, or `[T, B, ...]` if `time_major`, with the

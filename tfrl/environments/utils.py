@@ -17,10 +17,10 @@ from tfrl.trajectories import time_step as ts
 def get_tf_env(
     environment: py_environment.PyEnvironment | tf_environment.TFEnvironment,
 ) -> tf_environment.TFEnvironment:
-    """Returns `environment`, wrapped in a `TFPyEnvironment` if it is a Python one.
+    """Returns `environment`, wrapped in a `TFPyEnvironment` if it is in Python.
 
     Raises:
-      ValueError: If it is neither.
+      ValueError: If it is neither a `PyEnvironment` nor a `TFEnvironment`.
     """
     if isinstance(environment, py_environment.PyEnvironment):
         return tf_py_environment.TFPyEnvironment(environment)
@@ -89,7 +89,7 @@ def validate_py_environment(
 
 
 def _mask(step_type: Any) -> int:
-    """Returns a step type as one bit, so that an integer can hold a set of them."""
+    """Returns a step type as one bit, so that integers can hold sets of step types."""
     return 1 << int(step_type)
 
 

@@ -22,9 +22,9 @@ from tfrl.trajectories import time_step as ts
 class VectorPyEnvironment(py_environment.PyEnvironment):
     """A `gymnasium.vector.VectorEnv` as one batched environment, `[B, ...]`.
 
-    Each member has its own step type. The step after a member's LAST ignores that
-    member's action and returns its FIRST, while the others step: a reset is a
-    boundary, never a transition. `terminated` becomes a LAST step with discount 0;
+    Each member has its own step type. The step after a member's LAST step ignores that
+    member's action and returns its FIRST step, while the other members step. So a reset
+    is a boundary, never a transition. `terminated` becomes a LAST step with discount 0;
     `truncated` alone becomes a LAST step that keeps its discount.
     """
 
@@ -45,9 +45,9 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
           discount: The discount of every step but the first and a termination.
           spec_dtype_map: Maps classes of spaces to the dtypes of their specs.
           simplify_box_bounds: Whether equal bounds of a Box become one number.
-          drop_first_transitions: Whether another mode is accepted at the price of the
-            first transition of every episode but the first: these episodes then begin
-            at their second observation, without their first reward.
+          drop_first_transitions: Whether to accept other modes, and drop the first
+            transition of every episode but the first. These episodes then begin at
+            their second observation, without their first reward.
 
         Raises:
           ValueError: If a space has no spec, or the autoreset mode is not accepted.
@@ -115,7 +115,7 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
         return self._next_seed
 
     def get_info(self) -> Any:
-        """Returns Gymnasium's `infos` of the last reset or step, None before."""
+        """Returns Gymnasium's latest `infos`; None before the first reset."""
         return self._info
 
     def render(self, mode: str = "rgb_array") -> Any:
@@ -239,7 +239,7 @@ def load(
 
     Args:
       environment_name: See `suite_gym.load`.
-      num_envs: How many members.
+      num_envs: The number of members.
       vectorization_mode: "sync" steps the members one after the other; "async" steps
         each in its own process; "vector_entry_point" computes them as one batch, if the
         environment is registered with such a class. None for the last if there is one,

@@ -78,8 +78,8 @@ class BoundedTensorSpec(tf.TensorSpec):
         """Returns the most specific spec that covers this spec and `others`.
 
         The result is this spec if all are equal, else a spec without bounds; None if no
-        spec covers all of them. TensorFlow calls this method where it merges tensors,
-        such as the outputs of two branches.
+        spec covers all of them. TensorFlow calls this method where tensors from two
+        places meet.
         """
         if all(self == other for other in others):
             return self

@@ -1,4 +1,4 @@
-"""Flattens actions to arrays and checks them; `action_tensors` does so in a graph."""
+"""Flattens actions to arrays and checks them; in graphs, use `action_tensors`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Specs of actions in other forms: one-hot vectors, and one flat vector for a nest."""
+"""Makes the specs of one-hot actions, and of actions in one flat vector."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_ONE_HOT = 2**20
 
 
 def one_hot_spec(path: tuple[Any, ...], spec: Any) -> Any:
-    """Returns the spec of one-hot vectors for a discrete spec, any other unchanged.
+    """Returns the spec of one-hot vectors for a discrete spec; other specs unchanged.
 
     Args:
       path: The path of the spec in its nest, for the message.
@@ -45,9 +45,9 @@ def one_hot_spec(path: tuple[Any, ...], spec: Any) -> Any:
 def flat_spec(
     specs: Sequence[array_spec.ArraySpec], flat_dtype: Any = None
 ) -> array_spec.ArraySpec:
-    """Returns the spec of one vector `[N]` of the elements of arrays of `specs`.
+    """Returns the spec of one vector `[N]` that holds the elements of several actions.
 
-    It has bounds if all of `specs` have.
+    The spec has bounds if all of `specs` have bounds.
 
     Args:
       specs: The specs of the actions.

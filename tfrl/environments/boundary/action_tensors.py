@@ -1,4 +1,4 @@
-"""Flattens actions to tensors and checks them; `action_arrays` does so eagerly."""
+"""Flattens actions to tensors and checks them; in eager code, use `action_arrays`."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def check_equal_specs(
       action_specs: The action spec of each member.
 
     Raises:
-      ValueError: If specs differ; it names the member and the field.
+      ValueError: If specs differ; the message names the member and the field.
     """
     for index in range(1, len(action_specs)):
         for specs, root in ((time_step_specs, ()), (action_specs, ("action",))):
@@ -36,7 +36,8 @@ def unstack_actions(batched_actions: Any) -> list[Any]:
       batched_actions: A nest of arrays `[B, ...]`.
 
     Raises:
-      ValueError: If the arrays differ in their first dimension, or one has none.
+      ValueError: If the arrays differ in their first dimension, or an array has no
+        dimensions.
     """
     leaves = [np.asarray(leaf) for leaf in tree.flatten(batched_actions)]
     sizes = {leaf.shape[:1] for leaf in leaves}
@@ -49,7 +50,7 @@ def unstack_actions(batched_actions: Any) -> list[Any]:
 
 
 def unstack_actions_for(batched_actions: Any, batch_size: int) -> list[Any]:
-    """Splits a batch of actions into `batch_size` of them.
+    """Splits a batch of actions into the actions of `batch_size` members.
 
     Raises:
       ValueError: If the batch has another size.
@@ -75,7 +76,8 @@ def stack_time_steps(
       name: Maps a member's index to its name in the message.
 
     Raises:
-      ValueError: If they do not fit together; it names the member and the field.
+      ValueError: If the time steps do not fit together; the message names the member
+        and the field.
     """
     try:
         return tree.map_structure(lambda *leaves: np.stack(leaves), *time_steps)
@@ -86,7 +88,7 @@ def stack_time_steps(
 
 
 def stack_infos(infos: list[Any]) -> Any:
-    """Stacks the members' infos into one, `[B, ...]`; returns the list if it cannot."""
+    """Stacks the members' infos `[B, ...]`, or returns the list if they differ."""
     try:
         return tree.map_structure(lambda *leaves: np.stack(leaves), *infos)
     except (TypeError, ValueError):

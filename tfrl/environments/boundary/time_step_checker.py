@@ -1,4 +1,4 @@
-"""`TimeStepChecker`: checks time steps against their specs, fast enough for each."""
+"""`TimeStepChecker`: checks every time step of an environment against its specs."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def environment_name(environment: Any) -> str:
     name = getattr(getattr(environment, "spec", None), "id", None)
     if isinstance(name, str):
         return name
-    # Only a PyEnvironment is unwrapped: a mock, for one, has every attribute.
+    # Only a PyEnvironment is unwrapped, because mocks have every attribute.
     while isinstance(environment, py_environment.PyEnvironment) and hasattr(
         environment, "wrapped_env"
     ):
@@ -88,7 +88,7 @@ def environment_name(environment: Any) -> str:
 
 
 class _BrokenSpecError(Exception):
-    """Says that the leaf at `path` breaks its spec."""
+    """The leaf at `path` does not match its spec."""
 
     def __init__(self, path: tuple[Any, ...], problem: str):
         super().__init__(path, problem)

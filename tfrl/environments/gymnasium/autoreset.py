@@ -1,4 +1,4 @@
-"""Steps every Gymnasium vector environment with one meaning of time.
+"""Steps Gymnasium vector environments of every autoreset mode in the same way.
 
 The call after a member's episode has ended resets that member, while the others step:
 Gymnasium's `AutoresetMode.NEXT_STEP`. In the other two modes a member that was reset
@@ -28,7 +28,7 @@ VectorStep = tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]
 
 
 class Stepper(abc.ABC):
-    """Steps a vector environment with the meaning of NEXT_STEP."""
+    """Steps a vector environment as in `AutoresetMode.NEXT_STEP`."""
 
     def __init__(self, vector_env: gymnasium.vector.VectorEnv):
         """Makes a stepper.
@@ -67,8 +67,8 @@ def make_stepper(
 
     Args:
       vector_env: The vector environment.
-      drop_first_transitions: Whether modes other than NEXT_STEP are accepted at the
-        price of the first transition of each episode.
+      drop_first_transitions: Whether to accept modes other than NEXT_STEP, and drop
+        the first transition of each episode but the first.
 
     Raises:
       ValueError: If the mode is not NEXT_STEP, `vector_env` is not a plain
@@ -154,7 +154,7 @@ class _DroppingStepper(Stepper):
         done = step[2] | step[3]
         if self._resets_itself:
             return _with_final_observations(step, done & ~ended)
-        # An episode that ended in its hidden transition is dropped as a whole.
+        # An episode that ended with its dropped transition is dropped as a whole.
         ended_again = done & ended
         if ended_again.any():
             fresh = self._reset_members(ended_again)

@@ -63,9 +63,9 @@ def has_display() -> bool:
 
 @functools.cache
 def headless_mujoco_gl() -> str | None:
-    """Returns "egl" or else "osmesa" if its library is installed, None if neither is.
+    """Returns "egl" if its library is installed, else "osmesa" if installed, else None.
 
-    EGL draws on a GPU, and without one in software.
+    EGL draws on a GPU, or in software if there is no GPU.
     """
     for backend, library in (("egl", "EGL"), ("osmesa", "OSMesa")):
         if ctypes.util.find_library(library):

@@ -44,7 +44,7 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
           spec_dtype_map: Maps classes of spaces to the dtypes of their specs.
           match_obs_space_dtype: Whether observations are copied and cast to the dtypes
             of their specs.
-          auto_reset: Whether the step after a LAST one resets.
+          auto_reset: Whether the step after a LAST step resets.
           simplify_box_bounds: Whether equal bounds of a Box become one number.
           render_kwargs: Keyword arguments for the environment's own `render`.
           reward_spec: The spec of the rewards, for environments whose rewards are
@@ -99,7 +99,7 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         return self._reward_spec
 
     def get_info(self) -> Any:
-        """Returns Gymnasium's `info` of the last reset or step, None before."""
+        """Returns Gymnasium's latest `info`; None before the first reset."""
         return self._info
 
     def seed(self, seed: int) -> int:
@@ -126,7 +126,7 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         self._gym_env.close()
 
     def get_state(self) -> Any:
-        """Returns the Gymnasium environment's own state and that of this wrapper.
+        """Returns the Gymnasium environment's own state and the state of this wrapper.
 
         Raises:
           NotImplementedError: If the Gymnasium environment has no `get_state`.
@@ -194,8 +194,8 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
     def _to_spec(self, observation: Any) -> Any:
         """Copies the observation into arrays of the spec's structure and dtypes.
 
-        It has to be a copy: the environment may change its arrays in place, and the
-        caller keeps them.
+        A copy is necessary, because the environment may change its arrays in place, and
+        the caller keeps the result.
         """
         spec = self._observation_spec
         if not self._match_dtype:

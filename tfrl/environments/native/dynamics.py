@@ -42,8 +42,8 @@ class Dynamics:
         not clipped to the bounds of their spec.
       observation_spec: The nest of tensor specs of one member's observation.
       action_spec: The nest of tensor specs of one member's action.
-      num_initial_randoms: How many random numbers `initial` takes for each member.
-      num_step_randoms: How many random numbers `step` takes for each member.
+      num_initial_randoms: The number of random numbers for each member in `initial`.
+      num_step_randoms: The number of random numbers for each member in `step`.
       observe: `observe(state) -> observation`, `[B, ...]`; None observes the state.
       max_episode_steps: After how many steps an episode is truncated; None for never.
       render: `render(state) -> uint8 [height, width, 3]` draws one member, whose state

@@ -85,11 +85,11 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
 
     @property
     def dynamics(self) -> Dynamics:
-        """The dynamics that it runs."""
+        """The dynamics of this environment."""
         return self._dynamics
 
     def seed(self, seed: int | None = None) -> None:
-        """Brings the environment to the state of a new one with `seed`.
+        """Resets everything to the state of a new environment with this seed.
 
         It cannot be called in a graph.
 
@@ -108,7 +108,7 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
 
     @_as_written
     def reset_to(self, state: Any) -> ts.TimeStep:
-        """Starts a new episode of every member in `state`; returns the FIRST steps.
+        """Starts an episode of every member from `state`; returns the FIRST steps.
 
         Args:
           state: A nest like `physical_state()`, `[B, ...]`.
@@ -222,7 +222,7 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
         )
 
     def _begin(self, state: Any) -> ts.TimeStep:
-        """Starts the episodes of all members in `state`."""
+        """Starts the episodes of all members from `state`."""
         size = [self._batch_size]
         return self._write(
             state,

@@ -1,4 +1,4 @@
-"""Runs environments in other processes: the worker, the shared memory, the handle.
+"""Runs environments in other processes.
 
 >>> from tfrl.environments import suite_gym
 >>> from tfrl.environments.workers import process_py_environment

@@ -24,7 +24,7 @@ _ALIGNMENT = 64  # Bytes of a cache line, so that no two arrays share one.
 
 
 class SharedBatch:
-    """Holds actions and time steps, `[B, ...]` each, that all processes see."""
+    """Holds actions and time steps `[B, ...]` in memory shared by all processes."""
 
     def __init__(self, fd: int, action_spec: Any, time_step_spec: Any, batch_size: int):
         """Maps the file.
@@ -117,7 +117,7 @@ class SharedMember:
 
 
 def can_share(specs: Any) -> bool:
-    """Whether arrays of these specs have a fixed size; strings and objects have not."""
+    """Whether arrays of these specs have a fixed size, unlike strings and objects."""
     return all(
         spec.dtype.kind in "biufc" and None not in spec.shape
         for spec in tree.flatten(specs)

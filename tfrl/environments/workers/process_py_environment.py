@@ -20,7 +20,7 @@ EnvConstructor = Callable[[], py_environment.PyEnvironment]
 Promise = Callable[[], Any]
 
 _GRACE = 5.0  # Seconds that workers have to close their environments and end.
-_SHORT_GRACE = 1.0  # The same if one has failed, or is in a step nobody waits for.
+_SHORT_GRACE = 1.0  # The same, after a failure or during a step that nobody waits for.
 
 # Errors that describe the method called, not the worker: raised with their own type.
 _HARMLESS = (NotImplementedError, AttributeError)
@@ -50,9 +50,10 @@ class ProcessPyEnvironment:
             cloudpickle, so it may be a lambda or a class of a notebook.
           flatten: Whether `step` takes its action, and `step` and `reset` return their
             time steps, as flat lists of arrays.
-          start_timeout: The seconds that the environment has to start; None for no
-            limit.
-          step_timeout: The seconds that it has to answer each call; None for no limit.
+          start_timeout: The number of seconds in which the environment must start; None
+            for no limit.
+          step_timeout: The number of seconds in which the environment must answer each
+            call; None for no limit.
           name: The name of the process in error messages.
 
         Raises:
@@ -72,11 +73,11 @@ class ProcessPyEnvironment:
         """Starts the process.
 
         Args:
-          wait_to_start: Whether to wait until it has made the environment.
+          wait_to_start: Whether to wait until the process has made the environment.
 
         Raises:
-          ChildError: If it cannot make the environment; see `wait_start`.
-          RuntimeError: If it was started already.
+          ChildError: If the process cannot make the environment; see `wait_start`.
+          RuntimeError: If the process was started already.
         """
         if self._child is not None:
             raise RuntimeError(
@@ -97,7 +98,7 @@ class ProcessPyEnvironment:
           ChildRaisedError: If the constructor raises, or does not make a single
             `PyEnvironment`.
           ChildDiedError: If the process dies.
-          ChildTimeoutError: If it takes longer than `start_timeout`.
+          ChildTimeoutError: If the start takes longer than `start_timeout`.
         """
         ready = self._usable().ready
         self._wait(ready, self._start_timeout, "start_timeout")
@@ -168,8 +169,8 @@ class ProcessPyEnvironment:
           waits for it.
 
         Raises:
-          NotImplementedError: If the environment cannot be rendered, or `mode` is
-            another.
+          NotImplementedError: If the environment cannot be rendered, or `mode` is not
+            "rgb_array".
         """
         check_render_mode(mode)
         promise = self.call("render", mode)

@@ -31,9 +31,9 @@ class ActionClipWrapper(base.PyEnvironmentBaseWrapper):
 
 
 class _ActionConverter(base.PyEnvironmentBaseWrapper):
-    """Checks actions against a spec of its own and converts them for `env`.
+    """Checks actions against its own spec and converts them for the environment.
 
-    Subclasses set `_outer_spec`, a nest, and write `_convert`.
+    Subclasses set `_outer_spec`, a nest of specs, and implement `_convert`.
     """
 
     _outer_spec: Any
@@ -53,7 +53,7 @@ class _ActionConverter(base.PyEnvironmentBaseWrapper):
         return self._env.step(tree.unflatten_as(self._env.action_spec(), inner))
 
     def _convert(self, flat: list[np.ndarray]) -> list[np.ndarray]:
-        """Returns the arrays for `env`, given those for `_outer_spec`, flat."""
+        """Converts flat arrays of `_outer_spec` to arrays for the environment."""
         raise NotImplementedError
 
 
@@ -200,9 +200,9 @@ class FlattenActionWrapper(_ActionConverter):
 
 
 class OneHotActionWrapper(_ActionConverter):
-    """Takes one-hot vectors in place of discrete actions; other actions stay.
+    """Takes one-hot vectors instead of discrete actions; other actions do not change.
 
-    The largest element of a vector chooses the action, the first of them on a tie.
+    The largest element of a vector chooses the action; on a tie, the first of these.
     """
 
     def __init__(

@@ -51,7 +51,7 @@ class TimeLimit(base.PyEnvironmentBaseWrapper):
 
     @property
     def duration(self) -> int:
-        """After how many steps an episode is truncated."""
+        """The number of steps after which an episode is truncated."""
         return self._duration
 
     def _get_wrapper_state(self) -> Any:
@@ -117,7 +117,7 @@ class FixedLength(base.PyEnvironmentBaseWrapper):
 
     @property
     def fix_length(self) -> int:
-        """How many steps each episode takes."""
+        """The number of steps of each episode."""
         return self._fix_length
 
     def should_reset(self, current_time_step: ts.TimeStep) -> bool:

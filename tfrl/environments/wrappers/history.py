@@ -17,8 +17,8 @@ from tfrl.trajectories import time_step as ts
 class HistoryWrapper(base.PyEnvironmentBaseWrapper):
     """Observes the last `H` observations, `[H, ...]`, oldest first.
 
-    With actions an observation is the dict `{"observation": ..., "action": ...}`, where
-    action `i` is the one that led to observation `i`. Steps before the episode are
+    With actions, an observation is the dict `{"observation": ..., "action": ...}`, in
+    which action `i` led to observation `i`. Entries for times before the episode are
     zeros. In a batch, `[B, H, ...]`, each member has its own history.
     """
 
@@ -34,7 +34,7 @@ class HistoryWrapper(base.PyEnvironmentBaseWrapper):
 
         Args:
           env: The environment.
-          history_length: How many observations, `H`, the current one included.
+          history_length: The number `H` of observations, including the current one.
           include_actions: Whether the actions are observed as well.
           tile_first_step_obs: Whether an episode's first observation is repeated for
             the steps before it, in place of zeros.
@@ -58,7 +58,7 @@ class HistoryWrapper(base.PyEnvironmentBaseWrapper):
         self._actions = self._zeros(env.action_spec())
 
     def observation_spec(self) -> Any:
-        """The specs of the history; where zeros are filled in, their bounds allow 0."""
+        """The specs of the history; their bounds allow 0 if zeros fill it up."""
         return self._observation_spec
 
     def _make_spec(self) -> Any:

@@ -93,7 +93,8 @@ class PerformanceProfiler(base.PyEnvironmentBaseWrapper):
 
         Args:
           env: The environment.
-          process_profile_fn: Called with the profile; a new one begins after that.
+          process_profile_fn: A function that takes the profile; a new profile begins
+            after each call.
           process_steps: The number of steps between two calls, without resets.
 
         Raises:

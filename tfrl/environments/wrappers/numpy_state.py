@@ -27,17 +27,18 @@ _PICKLING_ERRORS = (
 class NumpyStateWrapper(base.PyEnvironmentBaseWrapper):
     """Saves any environment that can be pickled, also in checkpoints.
 
-    `get_state` and `set_state` work for every environment that can be pickled: one that
-    cannot save its state, such as most of Gymnasium's, is pickled as a whole. With this
-    wrapper a training loop resumes in mid-episode; `train`'s loops save the result of
-    `get_state`. In a loop of your own put `numpy_state` into the checkpoint:
+    `get_state` and `set_state` work for every environment that can be pickled. If the
+    environment cannot save its state, such as most Gymnasium environments, it is
+    pickled as a whole. With this wrapper a training loop resumes in mid-episode; the
+    loops of `tfrl.train` save the result of `get_state`. In a loop of your own put
+    `numpy_state` into the checkpoint:
 
     ```python
     environment = NumpyStateWrapper(suite_gym.load("CartPole-v1"))
     checkpoint = tf.train.Checkpoint(environment=environment.numpy_state)
     ```
 
-    Make it the outermost wrapper: restoring replaces the wrapped environment if that
+    Make it the outermost wrapper, because restoring replaces a wrapped environment that
     was saved as a whole (without the surfaces of pygame). Checkpoints hold pickles,
     which can run code: restore only checkpoints that you trust.
     """
@@ -70,7 +71,7 @@ class NumpyStateWrapper(base.PyEnvironmentBaseWrapper):
         return self._numpy_state
 
     def get_state(self) -> Any:
-        """Returns everything that `set_state` needs to continue; it can be pickled.
+        """Returns the state of the environment, for `set_state`; it can be pickled.
 
         Raises:
           TypeError: If the environment can no longer be pickled.

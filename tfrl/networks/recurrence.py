@@ -25,7 +25,7 @@ def as_recurrent(layer: Any) -> Any:
     `RNNWrapper` or a `DynamicUnroll` is returned unchanged.
 
     Raises:
-      TypeError: If `layer` is none of the four.
+      TypeError: If `layer` is anything else.
     """
     unrolls = rnn_wrapper.RNNWrapper | dynamic_unroll_layer.DynamicUnroll
     if isinstance(layer, unrolls):

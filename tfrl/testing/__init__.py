@@ -1,7 +1,7 @@
 """Conformance suites and small environments, for tests of your own parts.
 
-A suite checks that a part keeps the contracts that the others rely on. Inherit it, say
-how to make the part, and run the tests with pytest:
+A suite checks that a part, such as an environment, keeps the contracts that other parts
+rely on. Inherit the suite, write the method that makes the part, and run pytest:
 
 >>> from tfrl import testing
 >>> from tfrl.environments import suite_gym
@@ -10,12 +10,13 @@ how to make the part, and run the tests with pytest:
 ...         return suite_gym.load("CartPole-v1")
 >>> TestMyEnvironment().run_all()  # what pytest does, check by check
 
-With unittest, inherit `unittest.TestCase` as well. There is a suite each for Python and
-TensorFlow environments, networks, policies, replay buffers and agents. A failure says
-what came, what was expected and what to change. The package's own parts pass them.
+With unittest, inherit `unittest.TestCase` as well. There are suites for Python
+environments, TensorFlow environments, networks, policies, replay buffers and agents. A
+failure says what the check got, what it expected and what to change. The package's own
+parts pass the suites.
 
-`environments` and `tf_environments` are small; every step of theirs can be worked out
-by hand:
+The environments in `environments` and `tf_environments` are so small that every step
+can be worked out by hand:
 
 >>> environment = testing.CountingEnvironment(length=2)
 >>> [int(environment.step(0).observation) for _ in range(4)]

@@ -22,14 +22,15 @@ _FIRST, _MID, _LAST = 0, 1, 2
 class AgentConformance(Conformance):
     """Checks the behaviour of a `TFAgent` that loops, drivers and checkpoints rely on.
 
-    Write `make_agent`, which must return equal agents each time: seed its networks. The
-    experience is whole episodes with random observations and actions, or MID frames for
-    agents that train on a fixed number of steps; override `make_experience` for agents
-    that need other experience.
+    Write `make_agent`. It must return equal agents in every call, so seed the networks.
+    The experience consists of whole episodes with random observations and actions, or
+    of MID frames for agents that train on a fixed number of steps. Override
+    `make_experience` for agents that need other experience.
 
     Attributes:
-      batch_size: `B` of the experience.
-      num_steps: `T` of the experience, for agents that train on any number of steps.
+      batch_size: The batch size `B` of the experience.
+      num_steps: The number of steps `T` of the experience, for agents that train on any
+        number of steps.
       masks_boundaries: Whether frames from LAST to FIRST have no effect on the loss;
         False makes sense only for an algorithm without a notion of time.
     """
@@ -171,7 +172,7 @@ class AgentConformance(Conformance):
             )
 
     def test_a_restored_agent_goes_on_as_before(self) -> None:
-        """Checks that the update after a checkpoint is the same, bit for bit."""
+        """Checks that a saved and a restored agent make bitwise equal updates."""
         agent, other = self._agent(), self._agent()
         experiences = [self.make_experience(agent, self.batch_size, s) for s in (0, 1)]
         agent.train(experiences[0])
@@ -189,7 +190,7 @@ class AgentConformance(Conformance):
         )
 
     def test_experience_of_another_kind_is_refused(self) -> None:
-        """Checks that a number, or a trajectory without time, raises an error."""
+        """Checks that `train` rejects a number and experience without a time axis."""
         agent = self._agent()
         experience = self.make_experience(agent, self.batch_size)
         no_time = tf.nest.map_structure(lambda leaf: leaf[:, 0], experience)
@@ -206,7 +207,7 @@ class AgentConformance(Conformance):
             )
 
     def test_its_policies_make_the_data_that_it_collects(self) -> None:
-        """Checks `collect_data_spec` against the trajectories of `collect_policy`."""
+        """Checks `collect_data_spec`, and the structure of both policies' actions."""
         agent = self._agent()
         if agent.collect_data_spec != agent.collect_policy.trajectory_spec:
             fail(
@@ -254,6 +255,6 @@ def _values(agent: tf_agent.TFAgent) -> list[np.ndarray]:
 
 
 def _identity(variable: Any) -> int:
-    """Returns one id for a Keras variable and the `tf.Variable` it holds."""
+    """Returns the same id for a Keras variable and for its `tf.Variable`."""
     is_keras = isinstance(variable, keras.Variable)
     return id(variable.value if is_keras else variable)

@@ -1,4 +1,4 @@
-"""The base class of the suites, and comparisons of values with specs."""
+"""The base class of the suites, and functions that compare values with specs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tfrl.specs import array_spec
 
 
 class Conformance:
-    """Base class of the suites: every method `test_...` is a check.
+    """Base class of the suites; every method whose name begins with `test_` is a check.
 
     pytest collects a subclass whose name begins with `Test`; for unittest, inherit
     `unittest.TestCase` as well. `run_all` runs the checks without either.
@@ -82,7 +82,8 @@ def check_like_spec(
       bounds: Whether the bounds of bounded specs are checked as well.
 
     Raises:
-      AssertionError: If a structure, dtype, shape or value is wrong; it names the leaf.
+      AssertionError: If a structure, dtype, shape or value is wrong. The message names
+        the leaf.
     """
     check_structure(value, spec, where, mend)
     paths = tree.flatten_with_path(spec)
@@ -151,10 +152,10 @@ def copy_nest(nest: Any) -> Any:
 
 
 def corners(spec: Any, outer_shape: Sequence[int]) -> list[Any]:
-    """Returns the nests of lowest and of highest values of specs, `[*outer, ...]`.
+    """Returns two nests: the lowest and the highest values of specs, `[*outer, ...]`.
 
-    Returns none if a spec has no bounds; a bound at the limit of a floating dtype
-    counts as no bound.
+    Returns an empty list if a spec has no bounds. A bound at the limit of a floating
+    dtype counts as no bound.
     """
     leaves = tree.flatten(spec)
     if not all(isinstance(leaf, array_spec.BoundedArraySpec) for leaf in leaves):

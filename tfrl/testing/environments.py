@@ -35,12 +35,12 @@ def check_length(length: int) -> int:
 
 
 class _TestEnvironment(py_environment.PyEnvironment):
-    """Counts all steps and raises errors at given ones; subclasses write `_advance`.
+    """Counts all steps and raises errors at some steps; subclasses write `_advance`.
 
     Attributes:
       num_steps: How many steps were taken so far, over all episodes, without resets.
-      errors: From numbers of steps, the first is 1, to the exceptions that are raised
-        in place of those steps. Each is raised once; a test may add more.
+      errors: A dict from step numbers, counted from 1, to the exceptions to raise in
+        place of those steps. Each is raised once; a test may add more.
     """
 
     def __init__(
@@ -65,13 +65,14 @@ class _TestEnvironment(py_environment.PyEnvironment):
 
     @abc.abstractmethod
     def _advance(self, action: Any) -> ts.TimeStep:
-        """Does what `_step` does elsewhere."""
+        """Takes the step and returns its time step, like `_step` in `PyEnvironment`."""
 
 
 class CountingEnvironment(_TestEnvironment):
-    """Observes how many steps its episode has had, whatever the actions are.
+    """An environment whose observation is the number of steps in the current episode.
 
-    Step k of an episode is rewarded with k, unless the test asks for other rewards.
+    The actions have no effect. Step k of an episode has reward k, unless the test asks
+    for other rewards.
 
     Attributes:
       length: How many steps an episode has; a test may change it.
@@ -103,14 +104,15 @@ class CountingEnvironment(_TestEnvironment):
           observation_spec: A nest of `ArraySpec`s; None for one int32 number.
           action_spec: A nest of `ArraySpec`s; None for one int32 number, 0 or 1.
           reward_spec: A nest of `ArraySpec`s; None for one float32 number.
-          observe: From the count to the observation; None fills every array of
-            `observation_spec` with the count.
-          reward: From the count and the action to the reward; None for the count.
+          observe: A function from the count to the observation; None fills every array
+            of `observation_spec` with the count.
+          reward: A function from the count and the action to the reward; None for the
+            count.
           discount: The discount of MID steps and of a truncation.
-          truncates: Whether episodes end with a truncation, else with a termination.
+          truncates: Whether episodes end with a truncation instead of a termination.
           handle_auto_reset: See `PyEnvironment`.
-          errors: From numbers of steps, counted from 1 over all episodes, to exceptions
-            that are raised in place of those steps, each once.
+          errors: A dict from step numbers, counted from 1 over all episodes, to the
+            exceptions to raise in place of those steps, once each.
 
         Raises:
           ValueError: If `length` is below 1.
@@ -155,7 +157,7 @@ class CountingEnvironment(_TestEnvironment):
         return {"count": self.count}
 
     def get_state(self) -> tuple[int, int]:
-        """Returns the steps of this episode and those of all episodes."""
+        """Returns the numbers of steps in this episode and in all episodes."""
         return self.count, self.num_steps
 
     def set_state(self, state: tuple[int, int]) -> None:
@@ -193,9 +195,10 @@ class CountingEnvironment(_TestEnvironment):
 
 
 class CorridorEnvironment(_TestEnvironment):
-    """Walk from cell 0 to the goal at the right end, action 1 right and 0 left.
+    """A corridor that the agent walks from cell 0 to the goal at the right end.
 
-    The observation is the cell, float32 `[1]`; the wall at cell 0 stops a step left.
+    Action 1 steps right and action 0 left; at cell 0 a step left has no effect. The
+    observation is the number of the cell, float32 `[1]`.
 
     Attributes:
       step_reward: The reward of every step but the last; a test may change it.
@@ -216,7 +219,7 @@ class CorridorEnvironment(_TestEnvironment):
         Args:
           length: How many steps to the right lead from the start to the goal.
           step_reward: The reward of a step that does not reach the goal.
-          goal_reward: The reward of the step that does, and ends the episode.
+          goal_reward: The reward of the step that reaches the goal, the last step.
           errors: See `CountingEnvironment`.
 
         Raises:
@@ -259,12 +262,13 @@ class CorridorEnvironment(_TestEnvironment):
 
 
 class RecallEnvironment(_TestEnvironment):
-    """Shows random bits; an action is rewarded with 1 if it is the bit to recall.
+    """Shows random bits, and gives reward 1 for an action that recalls the right bit.
 
-    That is the bit on show, or the one shown `delay` steps earlier. The observation is
-    the bit as a one-hot vector, float32 `[2]`. With `length=1` this is a contextual
-    bandit. In the first `delay` steps of an episode the bits to recall are those of the
-    episode before, and 0 in the first episode.
+    The right bit is the bit that was shown `delay` steps earlier, or the current bit if
+    `delay` is 0. The observation is the current bit as a one-hot vector, float32 `[2]`.
+    With `length=1` this is a contextual bandit. In the first `delay` steps of an
+    episode the right bits are from the previous episode; in the first episode they are
+    0.
 
     Attributes:
       length: How many steps an episode has; a test may change it.
@@ -285,7 +289,7 @@ class RecallEnvironment(_TestEnvironment):
         Args:
           length: How many steps an episode has.
           delay: How many steps a bit has to be remembered.
-          seed: The seed of the bits; None for other bits each time.
+          seed: The seed of the bits; None for different bits each time.
           errors: See `CountingEnvironment`.
 
         Raises:
@@ -310,7 +314,7 @@ class RecallEnvironment(_TestEnvironment):
         return array_spec.BoundedArraySpec((), np.int64, 0, 1, "action")
 
     def seed(self, seed: int) -> int:
-        """Starts the random bits over from `seed`, and returns it."""
+        """Restarts the random bits from `seed`; returns `seed`."""
         self._rng = np.random.default_rng(seed)
         return seed
 

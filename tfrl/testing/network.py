@@ -19,12 +19,12 @@ _MID = 1
 class NetworkConformance(Conformance):
     """Checks the behaviour of a `Network` that policies and agents rely on.
 
-    Write `make_network`; it must know its `input_tensor_spec`.
+    Write `make_network`. The network that it returns must have an `input_tensor_spec`.
 
     Attributes:
-      batch_sizes: The batch sizes that it is applied to.
+      batch_sizes: The batch sizes that the network is applied to.
       has_unused_variables: Whether some trainable variables have no effect on the
-        output, as in a network of which only a part is used.
+        output, for example because only a part of the network is used.
       tolerance: The greatest difference between a row of a batch and the row alone.
     """
 
@@ -59,7 +59,7 @@ class NetworkConformance(Conformance):
             )
 
     def test_outputs_and_states_are_batched(self) -> None:
-        """Checks that the output has the batch in front, and states their spec."""
+        """Checks that outputs have a batch dimension, and states fit their spec."""
         network = self.make_network()
         for size in self.batch_sizes:
             output, state = self._apply(network, self.make_inputs(network, size))
@@ -80,7 +80,7 @@ class NetworkConformance(Conformance):
             )
 
     def test_rows_do_not_depend_on_each_other(self) -> None:
-        """Checks each row of a batch against the row alone (`training=False`)."""
+        """Checks that a row gives the same output alone as in a batch."""
         network = self.make_network()
         size = self.batch_sizes[-1]
         inputs = self.make_inputs(network, size)
@@ -181,7 +181,7 @@ class NetworkConformance(Conformance):
         )
 
     def test_it_traces_once(self) -> None:
-        """Checks that a `tf.function` of it is traced once for one shape."""
+        """Checks that a `tf.function` of the network is traced once for one shape."""
         network = self.make_network()
         network.create_variables()
 
@@ -225,7 +225,7 @@ class NetworkConformance(Conformance):
 
 
 def sample_inputs(specs: Any, batch_size: int, seed: int) -> Any:
-    """Returns a nest of random tensors of ordinary size, `[batch_size, ...]`."""
+    """Returns a nest of random tensors without huge floats, `[batch_size, ...]`."""
 
     def tame(spec: tf.TensorSpec) -> tf.TensorSpec:
         if not spec.dtype.is_floating:
@@ -244,7 +244,7 @@ def sample_inputs(specs: Any, batch_size: int, seed: int) -> Any:
 
 
 def _numbers(output: Any) -> Any:
-    """Returns the output with the parameters of distributions in their place."""
+    """Returns the output with each distribution replaced by its parameters."""
     from tfrl.distributions import utils
 
     def numbers(leaf: Any) -> Any:

@@ -17,10 +17,10 @@ class PolicyConformance(Conformance):
     """Checks the behaviour of a `TFPolicy` that drivers, agents and savers rely on.
 
     Write `make_policy`. Override `make_time_step` if observations cannot be random, for
-    example a mask of valid actions, which must not be empty.
+    example if they contain a mask of valid actions, which must not be empty.
 
     Attributes:
-      batch_sizes: The batch sizes that it acts on.
+      batch_sizes: The batch sizes that the policy acts on.
     """
 
     batch_sizes: tuple[int, ...] = (1, 7)
@@ -47,7 +47,7 @@ class PolicyConformance(Conformance):
         )
 
     def test_steps_are_what_the_specs_say(self) -> None:
-        """Checks action, state and info, `[B, ...]`, and the bounds of actions."""
+        """Checks that actions, states and info fit their specs and the bounds."""
         policy = self.make_policy()
         for size in self.batch_sizes:
             step = policy.action(
@@ -63,7 +63,7 @@ class PolicyConformance(Conformance):
                 )
 
     def test_the_initial_state_is_what_its_spec_says(self) -> None:
-        """Checks `get_initial_state(B)`, `[B, ...]`, and that of None, `[...]`."""
+        """Checks that `get_initial_state` is batched for B, unbatched for None."""
         policy = self.make_policy()
         for size in (*self.batch_sizes, None):
             state = policy.get_initial_state(size)
@@ -91,7 +91,7 @@ class PolicyConformance(Conformance):
         )
 
     def test_the_distribution_is_one_of_the_actions(self) -> None:
-        """Checks its samples against `action_spec`; skipped without a distribution."""
+        """Checks samples against `action_spec`; skipped if there is no distribution."""
         policy = self.make_policy()
         size = self.batch_sizes[-1]
         try:
@@ -150,7 +150,7 @@ class PolicyConformance(Conformance):
         )
 
     def test_variables_are_listed(self) -> None:
-        """Checks `variables()`, and that `update` from itself changes nothing."""
+        """Checks `variables()`, and that `update` with itself changes no variable."""
         policy = self.make_policy()
         before = [v.numpy().copy() for v in policy.variables()]
         policy.update(policy)

@@ -207,7 +207,7 @@ class PyEnvironmentConformance(Conformance):
                     )
 
     def test_the_same_seed_gives_the_same_run(self) -> None:
-        """Checks that equal seeds give equal runs; skipped if it cannot be seeded."""
+        """Checks that equal seeds give equal runs; skipped if there is no seeding."""
         runs = []
         for _ in range(2):
             with self.make_environment() as environment:
@@ -257,7 +257,7 @@ class PyEnvironmentConformance(Conformance):
         environment.close()
 
     def test_it_runs_in_a_graph(self) -> None:
-        """Checks that `TFPyEnvironment` steps it in a `tf.function`."""
+        """Checks that `TFPyEnvironment` can step the environment in a `tf.function`."""
         import tensorflow as tf
 
         from tfrl.environments import tf_py_environment
@@ -288,7 +288,7 @@ class PyEnvironmentConformance(Conformance):
     def _walk(
         self, environment: py_environment.PyEnvironment
     ) -> Iterator[tuple[Any, ts.TimeStep]]:
-        """Resets, then takes random actions; yields each action with its outcome."""
+        """Resets, then takes random actions; yields each action and its time step."""
         rng = np.random.RandomState(self.seed)
         yield None, environment.reset()
         for _ in range(self.num_steps):

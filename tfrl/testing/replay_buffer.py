@@ -26,9 +26,9 @@ class ReplayBufferConformance(Conformance):
     Attributes:
       batch_size: How many columns each write has.
       max_length: How many frames of each column the buffer holds.
-      has_deterministic_pass: Whether it supports `single_deterministic_pass`.
-      is_checkpointable: Whether `tf.train.Checkpoint` holds its contents.
-      runs_in_graphs: Whether it can be written inside of a `tf.function`.
+      has_deterministic_pass: Whether the buffer supports `single_deterministic_pass`.
+      is_checkpointable: Whether `tf.train.Checkpoint` saves the buffer's contents.
+      runs_in_graphs: Whether a `tf.function` can write to the buffer.
     """
 
     batch_size: int = 2
@@ -40,19 +40,19 @@ class ReplayBufferConformance(Conformance):
     def make_replay_buffer(
         self, data_spec: Any, batch_size: int, max_length: int
     ) -> replay_buffer_lib.ReplayBuffer:
-        """Returns a new buffer of `max_length` frames for each of `batch_size`."""
+        """Returns a new buffer with `batch_size` columns of `max_length` frames."""
         raise NotImplementedError(
             f"{type(self).__name__}.make_replay_buffer: not written; return a new "
             "buffer from it."
         )
 
     def items_of(self, element: Any) -> Any:
-        """Returns the items of an element `(items, BufferInfo)` that was drawn."""
+        """Returns the items of a drawn element `(items, BufferInfo)`."""
         return element[0]
 
     @property
     def data_spec(self) -> Any:
-        """The specs of the items: a nest of four dtypes."""
+        """The specs of the items: a nest with four different dtypes."""
         return {
             "number": tf.TensorSpec([], tf.int64, "number"),
             "image": tf.TensorSpec([2, 2], tf.uint8, "image"),
@@ -83,7 +83,7 @@ class ReplayBufferConformance(Conformance):
             )
 
     def test_samples_are_what_was_written(self) -> None:
-        """Checks single frames, `[B, ...]`: all leaves are of one written frame."""
+        """Checks that all leaves of a drawn frame belong to the same written frame."""
         buffer = self._filled(self.max_length + 3)
         for element in buffer.as_dataset(sample_batch_size=5).take(10):
             self._check_items(self.items_of(element), (5,))
@@ -123,7 +123,7 @@ class ReplayBufferConformance(Conformance):
                     )
 
     def test_samples_are_never_older_than_the_last_write(self) -> None:
-        """Checks that an element made after a write sees it: no prefetching."""
+        """Checks that an element drawn after writes shows them: no prefetching."""
         buffer = self._filled(self.max_length)
         iterator = iter(buffer.as_dataset(sample_batch_size=8))
         next(iterator)
@@ -140,7 +140,7 @@ class ReplayBufferConformance(Conformance):
             )
 
     def test_all_frames_come_out_in_order(self) -> None:
-        """Checks `gather_all`, `[B, T, ...]`, the oldest frame first."""
+        """Checks that `gather_all` returns `[B, T, ...]`, the oldest frame first."""
         buffer = self._filled(self.max_length + 2)
         items = buffer.gather_all()
         frames = np.arange(2, self.max_length + 2)
@@ -218,7 +218,7 @@ class ReplayBufferConformance(Conformance):
         self._check_count(buffer, self.batch_size)
 
     def test_a_checkpoint_holds_the_frames(self) -> None:
-        """Checks a restored buffer; skipped without `is_checkpointable`."""
+        """Checks that a restored buffer is equal, if the buffer `is_checkpointable`."""
         if not self.is_checkpointable:
             return
         buffer, other = self._filled(self.max_length + 1), self._buffer()
@@ -258,7 +258,7 @@ class ReplayBufferConformance(Conformance):
             )
 
     def _items(self, number: np.ndarray) -> Any:
-        """Returns items with leaves that are functions of their number."""
+        """Returns items whose leaves can all be computed from `number`."""
         column = number[..., None]
         return {
             "number": number.astype(np.int64),

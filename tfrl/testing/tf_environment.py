@@ -76,7 +76,7 @@ class TFEnvironmentConformance(Conformance):
         environment.close()
 
     def test_current_time_step_does_not_step(self) -> None:
-        """Checks that `current_time_step` does not step after a reset and a step."""
+        """Checks that `current_time_step` repeats the last result and does not step."""
         environment = self.make_environment()
         environment.current_time_step()
         for moved in (
@@ -129,7 +129,7 @@ class TFEnvironmentConformance(Conformance):
         environment.close()
 
     def test_it_runs_in_a_graph_and_traces_once(self) -> None:
-        """Checks static shapes, the order of calls and the traces in a graph."""
+        """Checks shapes and the order of calls in a graph that is traced once."""
         environment = self.make_environment()
         environment.reset()
 

@@ -15,9 +15,10 @@ from tfrl.trajectories import time_step as ts
 
 
 class TFCountingEnvironment(tf_environment.TFEnvironment):
-    """`CountingEnvironment` written in TensorFlow, for several members.
+    """A batched `CountingEnvironment` that is written in TensorFlow.
 
-    Each member observes how many steps its episode has had, int32 `[B]`.
+    The observations, int32 `[B]`, are the numbers of steps in the members' current
+    episodes.
     """
 
     def __init__(
@@ -30,11 +31,11 @@ class TFCountingEnvironment(tf_environment.TFEnvironment):
         """Makes a member for each element of `lengths`.
 
         Args:
-          lengths: `lengths[i]` is how many steps the episodes of member `i` have: one
-            number, or one for each episode, over and over.
+          lengths: `lengths[i]` is the length of the episodes of member `i`: one number
+            for all episodes, or a sequence of lengths that is repeated.
           action_spec: A nest of tensor specs; None for one int32 number, 0 or 1.
-          reward: From the counts `[B]` and the actions to the rewards `[B]`; None for
-            the counts.
+          reward: A function from the counts `[B]` and the actions to the rewards `[B]`;
+            None for the counts.
 
         Raises:
           ValueError: If a length is below 1, or the members have different numbers of

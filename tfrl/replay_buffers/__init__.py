@@ -1,9 +1,10 @@
-"""Replay buffers: storage of experience, which is written to and sampled from.
+"""Replay buffers, which store experience and sample it.
 
 `TFUniformReplayBuffer` keeps everything in `tf.Variable`s and works inside a graph, and
 so does `TFPrioritizedReplayBuffer`, which samples frames with large TD errors more
 often. `EpisodicReplayBuffer` keeps whole episodes. `PyUniformReplayBuffer` keeps NumPy
-arrays, and `PyHashedReplayBuffer` each image of stacked images once.
+arrays, and `PyHashedReplayBuffer` stores an image that occurs in several stacks only
+once.
 
 >>> import tensorflow as tf
 >>> from tfrl.replay_buffers import TFUniformReplayBuffer

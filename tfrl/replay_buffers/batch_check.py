@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class BatchCheck:
     """Turns a batch of items into tensors that match a spec, or raises a ValueError.
 
-    Arrays are cast to the spec's dtype where NumPy calls it a cast of the same kind
-    (float64 to float32, int64 to int32 or float32), tensors never.
+    Arrays are cast to the spec's dtype if NumPy's "same_kind" rule allows it (float64
+    to float32, int64 to int32 or float32). Tensors are never cast.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class BatchCheck:
         ]
 
     def __call__(self, items: Any) -> Any:
-        """Returns `items` as tensors."""
+        """Returns `items` as tensors, after the checks."""
         try:
             tf.nest.assert_same_structure(items, self._data_spec)
         except (TypeError, ValueError) as error:

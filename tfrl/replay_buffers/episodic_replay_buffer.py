@@ -1,4 +1,4 @@
-"""Whole episodes of any length, sampled as they are or in windows."""
+"""A replay buffer of whole episodes of any length, or windows of their frames."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ BufferInfo = replay_buffer.BufferInfo
 
 
 class Episodes(NamedTuple):
-    """Episodes that were taken out of a buffer, or that go into one.
+    """Episodes that were read from a buffer, or are to be added to a buffer.
 
     Attributes:
       length: The numbers of frames, int64 `[N]`.
       completed: 1 where the episode has ended, else 0; uint8 `[N]`.
-      tensor_lists: A nest like the data spec of TensorLists, variant `[N]`.
+      tensor_lists: TensorLists, variant `[N]`, in the structure of the data spec.
     """
 
     length: Any
@@ -39,9 +39,10 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
     """Stores episodes; samples whole ones, or windows of successive frames.
 
     Writers carry the numbers of the episodes that they write to: `create_episode_ids`
-    gives the first ones, and every write returns those to use next.
-    `StatefulEpisodicReplayBuffer` keeps them for a driver. Writing to an episode that
-    has been replaced in the meantime does nothing. Several writers must take turns.
+    returns the first ids, and every write returns the ids for the next write.
+    `StatefulEpisodicReplayBuffer` keeps the ids for a driver. Writing to an episode
+    that has been replaced in the meantime does nothing. Several writers must take
+    turns.
     """
 
     def __init__(
@@ -63,16 +64,17 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
         Args:
           data_spec: A nest of `tf.TensorSpec`s of one frame.
           capacity: How many episodes are kept.
-          completed_only: Whether only episodes that have ended are given out.
+          completed_only: Whether only episodes that have ended are sampled.
           buffer_size: Accepted and not used: each element of a dataset draws its own
             episode.
           name_prefix: The prefix of the variables' names.
           device: The device of the variables; None leaves it to TensorFlow.
-          seed: Of the sampling; None follows `tf.random.set_seed`.
-          begin_episode_fn: Takes what is written and returns where a new episode
-            begins: bool `[]` or `[N]` for `add_batch` and `extend_episodes`, `[]` for
-            `add_sequence`. By default `items.is_first()`.
-          end_episode_fn: The same for where episodes end; by default `items.is_last()`.
+          seed: The seed of the sampling; None follows `tf.random.set_seed`.
+          begin_episode_fn: Takes the items being written and returns where a new
+            episode begins: bool `[]` or `[N]` for `add_batch` and `extend_episodes`,
+            `[]` for `add_sequence`. By default `items.is_first()`.
+          end_episode_fn: The same for the ends of episodes; by default
+            `items.is_last()`.
           dataset_drop_remainder: Whether a deterministic pass drops batches and windows
             that are not full.
           dataset_window_shift: How far a deterministic pass moves from one window to
@@ -141,7 +143,7 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
           episode_ids: The episodes to add to, int64 `[N]`.
 
         Returns:
-          The episodes' ids, int64 `[N]`; new ones where an episode began.
+          The episodes' ids, int64 `[N]`, with a new id where an episode began.
 
         Raises:
           ValueError: If the items do not fit the data spec, or the ids are not a
@@ -166,7 +168,7 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
           episode_id: The episode to add to, int64 `[]`.
 
         Returns:
-          The episode's id, int64 `[]`; a new one if the sequence begins an episode.
+          The episode's id, int64 `[]`; a new id if the sequence begins an episode.
 
         Raises:
           ValueError: If the items do not fit the data spec, or the id or the result of
@@ -195,11 +197,12 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
 
         Args:
           episode_ids: All the episodes of this writer, int64 `[M]`.
-          episode_ids_indices: Which of them to extend, `[N]`.
+          episode_ids_indices: The indices in `episode_ids` of the episodes to extend,
+            `[N]`.
           episodes: The `N` episodes to add. `begin_episode_fn` is called with them.
 
         Returns:
-          The writer's episode ids, int64 `[M]`, new ones where an episode began.
+          The writer's episode ids, int64 `[M]`, with a new id where an episode began.
         """
         episode_ids = episodic_arguments.checked_ids(episode_ids, rank=1)
         indices = tf.convert_to_tensor(episode_ids_indices)
@@ -215,7 +218,7 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
             return tf.tensor_scatter_nd_update(episode_ids, indices[:, None], begun)
 
     def extract(self, locations: Any, clear_data: bool = False) -> Episodes:
-        """Returns the episodes in rows `locations`, `[N]`; may empty the rows."""
+        """Returns the episodes in rows `locations`; `clear_data` empties the rows."""
         rows = tf.cast(locations, tf.int64)
         with replay_buffer.placed(self._device), tf.name_scope("extract"):
             episodes = Episodes(
@@ -270,7 +273,7 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
         """Iterates over the episodes, the oldest first, and over the windows of each.
 
         Windows do not cross from one episode to the next. The last window of an episode
-        may be shorter, unless they are batched.
+        may be shorter, unless windows are batched.
         """
         full = self._drop_remainder or sample_batch_size is not None
         return self._dataset(
@@ -323,8 +326,9 @@ class StatefulEpisodicReplayBuffer(replay_buffer.ReplayBuffer):
 
         Args:
           replay_buffer: The buffer that stores the episodes.
-          num_episodes: How many episodes are written at once, the environment's batch
-            size; None writes one, by `add_sequence`.
+          num_episodes: How many episodes are written at once, in general the
+            environment's batch size; None is for one episode, written by
+            `add_sequence`.
 
         Raises:
           TypeError: If `replay_buffer` is not an `EpisodicReplayBuffer`.
@@ -357,7 +361,7 @@ class StatefulEpisodicReplayBuffer(replay_buffer.ReplayBuffer):
     def extend_episodes(
         self, episode_ids_indices: Any, episodes: Episodes
     ) -> tf.Tensor:
-        """Adds `episodes` to those of the episodes at the indices; returns all ids."""
+        """Adds `episodes` to this writer's episodes at the indices; returns all ids."""
         return self._remember(
             self._replay_buffer.extend_episodes(
                 self._episode_ids.read_value(), episode_ids_indices, episodes

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 class EpisodicTable(tf.Module, tracking.Untracked):
     """Holds `capacity` rows, each a sequence of items that match `tensor_spec`.
 
-    Rows are TensorLists, kept in one variable `[capacity]` of dtype variant for each
-    leaf, a *slot*. Adding a frame copies references to the episode's frames, not the
-    frames themselves.
+    Rows are TensorLists. Each leaf of the spec is a *slot*, which has one variable
+    `[capacity]` of dtype variant. Adding a frame copies references to the episode's
+    frames, not the frames themselves.
     """
 
     def __init__(
@@ -64,14 +64,14 @@ class EpisodicTable(tf.Module, tracking.Untracked):
         return [self._storage[name] for name in self._names]
 
     def get_episode_lists(self, rows: Any = None) -> Any:
-        """Returns the TensorLists at `rows`, by default all; for each leaf `[N]`."""
+        """Returns the TensorLists at `rows` (None: all rows), `[N]` for each leaf."""
         rows = tf.range(self._capacity) if rows is None else tf.convert_to_tensor(rows)
         return tf.nest.map_structure(
             lambda name: tf.gather(self._storage[name], rows), self._slots
         )
 
     def get_episode_values(self, row: Any) -> Any:
-        """Returns the frames at one row, each leaf `[T, *leaf shape]`."""
+        """Returns the frames in one row, each leaf `[T, *leaf shape]`."""
         return tf.nest.map_structure(
             lambda one, spec: tf.ensure_shape(
                 tf.raw_ops.TensorListStack(
@@ -126,7 +126,7 @@ class EpisodicTable(tf.Module, tracking.Untracked):
         )
 
     def extend(self, rows: Any, episode_lists: Any) -> Any:
-        """Adds the frames of one TensorList for each row and leaf to `rows`."""
+        """Adds the frames of TensorLists, `[number of rows]` per leaf, to `rows`."""
         rows = tf.convert_to_tensor(rows)
         return self._update(
             rows,

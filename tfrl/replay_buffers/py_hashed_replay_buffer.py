@@ -1,8 +1,8 @@
 """A ring of trajectories in NumPy arrays that keeps each image of a stack once.
 
-A stack of the last four images shares three of them with the next one, and a replay
-buffer of stacks holds every image four times. This one stores the images of a stack one
-by one.
+A stack of the last four images shares three of them with the next stack, so a buffer of
+stacks holds every image four times. The buffer of this module stores the images of a
+stack one by one, and each distinct image once.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class FrameBuffer(tf.train.experimental.PythonState):
     """Stores each distinct array once, under a key.
 
     Keys come from the contents, by a hash that is the same in every process; arrays
-    that differ never share one. `len` is the number of different arrays. One thread at
-    a time may use it. `tf.train.Checkpoint` saves the contents.
+    that differ never share a key. `len` is the number of different arrays. The buffer
+    is not thread-safe. `tf.train.Checkpoint` saves the contents.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class FrameBuffer(tf.train.experimental.PythonState):
 
     def add_frame(self, frame: np.ndarray) -> int:
         """Adds an array of any shape and dtype; returns its key, an int64."""
-        # A copy: a view would keep the whole stack that it was cut from.
+        # A copy, since a view would keep the whole stack in memory.
         frame = np.array(frame, order="C")
         digest = hashlib.blake2b(frame.tobytes(), digest_size=8).digest()
         key = int.from_bytes(digest, "little", signed=True)
@@ -66,7 +66,8 @@ class FrameBuffer(tf.train.experimental.PythonState):
 
         Args:
           observation: The keys, int64 `[..., n]`.
-          split_axis: As it was; counted from the back if there are outer dimensions.
+          split_axis: The axis that `compress` split; negative if there are outer
+            dimensions.
 
         Raises:
           KeyError: If this buffer has no such key.
@@ -79,11 +80,11 @@ class FrameBuffer(tf.train.experimental.PythonState):
         return np.stack(arrays).reshape([*keys.shape[:-1], *arrays[0].shape])
 
     def on_delete(self, observation: np.ndarray, split_axis: int = -1) -> None:
-        """Drops one reference to each of `keys`, `[n]`, and arrays without any.
+        """Drops one reference to each key, and removes arrays without references.
 
         Args:
           observation: The keys, int64 `[n]`.
-          split_axis: Not needed.
+          split_axis: Ignored.
         """
         del split_axis
         for key in map(int, observation):
@@ -127,7 +128,8 @@ class PyHashedReplayBuffer(py_uniform_replay_buffer.PyUniformReplayBuffer):
     """A `PyUniformReplayBuffer` of trajectories that stores each image once.
 
     The observation is split along its last axis, as for the images `[84, 84, 4]` of
-    `FrameStack`, and slices that are equal are stored once, wherever they come from.
+    `FrameStack`, and equal slices are stored once, also if they come from different
+    frames.
     """
 
     def __init__(
@@ -144,9 +146,9 @@ class PyHashedReplayBuffer(py_uniform_replay_buffer.PyUniformReplayBuffer):
           data_spec: A `Trajectory` of `ArraySpec`s, whose observation is one array of
             at least one dimension.
           capacity: How many frames are kept.
-          log_interval: After how many writes each to log how many different slices are
-            stored; None never does.
-          seed: Of the sampling; None follows `tf.random.set_seed`.
+          log_interval: The number of writes from one log message to the next; the
+            message says how many different slices are stored. None logs nothing.
+          seed: The seed of the sampling; None follows `tf.random.set_seed`.
 
         Raises:
           ValueError: If `data_spec` is not such a `Trajectory`, or `capacity` is not
@@ -201,7 +203,7 @@ class PyHashedReplayBuffer(py_uniform_replay_buffer.PyUniformReplayBuffer):
 
 
 def _equal(frame: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two arrays have the same dtype, shape and bits."""
+    """Returns whether two arrays have the same dtype, shape and bits."""
     return frame is other or (
         (frame.shape, frame.dtype) == (other.shape, other.dtype)
         and frame.tobytes() == other.tobytes()

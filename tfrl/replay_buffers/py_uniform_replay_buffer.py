@@ -1,4 +1,4 @@
-"""A ring of frames in NumPy arrays, sampled uniformly."""
+"""A ring buffer of frames in NumPy arrays, sampled uniformly."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 
 class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
-    """Stores frames one at a time; samples frames or windows of successive ones.
+    """Stores frames one at a time; samples frames, or windows of successive frames.
 
     Samples are items alone, without a `BufferInfo`. Writing and reading is thread-safe.
-    `tf.train.Checkpoint` saves contents, head and the state of the random numbers.
+    `tf.train.Checkpoint` saves the frames, the position of the next write and the state
+    of the random generator.
 
-    A subclass that stores frames in another form writes `_encoded_data_spec`,
+    A subclass that stores frames in another form overrides `_encoded_data_spec`,
     `_encode`, `_decode` and `_on_delete`.
     """
 
@@ -40,7 +41,7 @@ class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
         Args:
           data_spec: A nest of `ArraySpec`s of one frame.
           capacity: How many frames are kept.
-          seed: Of the sampling; None follows `tf.random.set_seed`.
+          seed: The seed of the sampling; None follows `tf.random.set_seed`.
 
         Raises:
           ValueError: If `capacity` is not positive, or a leaf is not an `ArraySpec`.
@@ -64,11 +65,11 @@ class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
         return int(self._state.size)
 
     def _encoded_data_spec(self) -> Any:
-        """Returns the nest of `ArraySpec`s of a frame as it is stored."""
+        """Returns the nest of `ArraySpec`s of a frame's stored form."""
         return self._data_spec
 
     def _encode(self, item: Any) -> Any:
-        """Returns a frame as it is stored."""
+        """Returns the stored form of a frame."""
         return item
 
     def _decode(self, items: Any) -> Any:
@@ -154,7 +155,8 @@ class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
     ) -> tf.data.Dataset:
         """Iterates over windows that do not overlap, the oldest first.
 
-        The last window may be shorter, unless they are batched; the last batch may.
+        The last window may be shorter, unless windows are batched; then the last batch
+        may be smaller.
         """
         steps = num_steps or 1
         batched, group = sample_batch_size is not None, sample_batch_size or 1
@@ -162,7 +164,7 @@ class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
             self._check_fits(num_steps)
 
         def elements() -> Iterator[Any]:
-            # All windows that may start, and of these every one after the last's end.
+            # Windows that do not overlap: each starts where the one before ends.
             starts = np.arange(0, self._valid_starts(steps if batched else 1), steps)
             for i in range(0, len(starts), group):
                 frames = starts[i : i + group]
@@ -220,7 +222,7 @@ class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
             self._state.cur_id = np.int64(0)
 
     def _read(self, frames: Any) -> Any:
-        """Returns the frames `numbers`, `[...]`, counted from the oldest one."""
+        """Returns frames by their numbers `[...]`, counted from the oldest frame."""
         oldest = self._state.cur_id if self.size == self._capacity else 0
         return self._decode(self._storage.get((oldest + frames) % self._capacity))
 
@@ -261,7 +263,7 @@ class _RandomState(tf.train.experimental.PythonState):
 
 
 def _checked_leaf(path: str, spec: Any, item: np.ndarray) -> np.ndarray:
-    """Returns the frame of a batch of one, cast to the dtype of `spec`."""
+    """Returns the frame in a batch of one, cast to the dtype of `spec`."""
     if item.ndim > 0 and item.shape[1:] == spec.shape and item.shape[0] != 1:
         raise NotImplementedError(
             f"items at '{path}': got a batch of {item.shape[0]}; PyUniformReplayBuffer "

@@ -1,4 +1,4 @@
-"""The interface of replay buffers, and the checks that they share."""
+"""The interface of replay buffers, and the checks that all buffers share."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class BufferInfo(NamedTuple):
 
 
 class ReplayBuffer(tf.Module, tracking.Untracked):
-    """Stores nests of tensors and samples them, one by one or in sequences.
+    """Base of replay buffers, which store nests of tensors and sample them.
 
-    Subclasses write `_num_frames`, `_add_batch`, `_get_next`, `_as_dataset`,
-    `_single_deterministic_pass_dataset`, `_gather_all` and `_clear`, as many of them as
+    Subclasses override those of `_num_frames`, `_add_batch`, `_get_next`,
+    `_as_dataset`, `_single_deterministic_pass_dataset`, `_gather_all` and `_clear` that
     they support.
 
     A loop of `tfrl.train` asks a buffer what it can do: `supports_xla`,
-    `is_prioritized`, `works_in_graph`, `batch_size`, `max_length` and `check_fits`. The
-    answers here are those of a plain buffer; subclasses override what differs.
+    `is_prioritized`, `works_in_graph`, `batch_size`, `max_length` and `check_fits`.
+    This class answers for a plain buffer; subclasses override the answers that differ.
     """
 
     def __init__(
@@ -85,8 +85,8 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
     def works_in_graph(self) -> bool:
         """Whether a `tf.function` may trace `add_batch`.
 
-        By default, whether the buffer holds variables: one without any stores its items
-        in Python, where a traced call would write only once.
+        By default, whether the buffer holds variables. A buffer without variables
+        stores its items in Python, where a traced call would write only once.
         """
         found: Any = self.variables  # Some subclasses have a method of that name.
         return bool(found() if callable(found) else found)
@@ -102,12 +102,12 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
 
     @property
     def batch_size(self) -> int | None:
-        """How many items `add_batch` takes at once; None if any number."""
+        """How many items `add_batch` takes at once; None if it takes any number."""
         return None
 
     @property
     def max_length(self) -> int | None:
-        """How many frames of each environment are kept; None if nothing limits them."""
+        """How many frames of each environment are kept; None if there is no limit."""
         return None
 
     def check_fits(self, num_steps: int | None) -> None:
@@ -130,7 +130,7 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
         """Adds a batch of items, each leaf `[B, *spec shape]`.
 
         Returns:
-          In a graph, a tensor or operation that is done once the items are written.
+          In a graph, a tensor or operation that completes after the items are written.
         """
         return self._add_batch(items)
 
@@ -168,15 +168,15 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
         """Returns a `tf.data.Dataset` of samples from the buffer.
 
         The dataset is endless and reads the buffer again for every element: each
-        `next(iterator)` sees everything that was written before it. That, and the
-        promise that the same seed gives the same samples, holds as long as elements are
+        `next(iterator)` sees everything that was written before it. This, and the
+        promise that the same seed gives the same samples, holds only if elements are
         made one at a time. With `num_parallel_calls`, or after `.prefetch(...)`,
         samples are drawn some steps earlier and in an order that depends on timing.
 
         Inside a tf.function a dataset's reads are invisible to automatic control
-        dependencies, so chain them to the writes (the uniform and the prioritized
-        buffer draw from their variables there, in order, as long as the dataset is as
-        it was made or behind `prefetch` only):
+        dependencies, so chain them to the writes. (The uniform and the prioritized
+        buffer need no chaining if the dataset is used as returned, or with `prefetch`
+        only: then each element is drawn from the buffer's variables, in order.)
 
         ```python
         replay_buffer.add_batch(items)
@@ -193,8 +193,9 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
             them one after another.
           sequence_preprocess_fn: Applied to the items of each element.
           single_deterministic_pass: Whether to iterate once over the frames in the
-            order of their writing, rather than drawing at random without end. Writing
-            to the buffer during the pass may overwrite frames that are still to come.
+            order in which they were written, instead of drawing at random without end.
+            Writing to the buffer during the pass may overwrite frames that are still to
+            come.
 
         Returns:
           A dataset of `(items, BufferInfo)`.
@@ -215,8 +216,8 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
         dataset = make(
             sample_batch_size, num_steps, sequence_preprocess_fn, num_parallel_calls
         )
-        # Left to itself, tf.data injects prefetching and parallel calls: then elements
-        # are older than the last write, and out of order inside a graph.
+        # By default tf.data injects prefetching and parallel calls: then elements are
+        # older than the last write, and out of order inside a graph.
         options = tf.data.Options()
         options.autotune.enabled = False
         draw = None
@@ -231,14 +232,14 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
     def gather_first(self, num_frames: int) -> Any:
         """Returns the first frames that were added to each environment since `clear`.
 
-        Like `gather_all`, but of a fixed shape, which XLA needs.
+        Like `gather_all`, but the result has a fixed shape, which XLA needs.
 
         Args:
-          num_frames: How many frames of each environment.
+          num_frames: How many frames of each environment to return.
 
         Returns:
-          A nest like the spec of tensors `[B, num_frames, ...]`; frames that the buffer
-          does not hold are all zeros.
+          Tensors `[B, num_frames, ...]` in the structure of the data spec; frames that
+          the buffer does not hold are all zeros.
         """
         raise NotImplementedError(f"{type(self).__name__}.gather_first")
 

@@ -1,4 +1,4 @@
-"""A table of a replay server as a replay buffer."""
+"""A replay buffer that samples a table of a replay server."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ DEFAULT_TABLE = "experience"
 
 
 class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
-    """Samples what observers have written to a table of a replay server.
+    """Samples items that observers have written to a table of a replay server.
 
     An item of the table is a sequence of frames, `[T, ...]`. `as_dataset` gives
-    sequences as they were written, or shorter pieces of them; where pieces do not fill
-    a sequence, the frames at its end are lost. The items are sent ahead of their use,
+    sequences as they were written, or shorter pieces of them; if pieces do not fill a
+    sequence, the frames at its end are dropped. The items are sent ahead of their use,
     so a sample may be older than the last write.
 
     Frames are written by the observers of `reverb_utils`, which a `PyDriver` calls. To
-    write from where batches come, such as a TensorFlow driver or a loop of
-    `tfrl.train`, give the observers to the buffer: then `add_batch` hands the rows of a
-    batch to them.
+    write batches, from a TensorFlow driver or a loop of `tfrl.train`, pass
+    `make_observer` to the buffer: then `add_batch` hands each row of a batch to an
+    observer.
 
-    A `tf.train.Checkpoint` that holds the buffer has the server checkpoint its tables
-    whenever it is saved. What it restores is the server's part: start it with the same
-    `replay_service.checkpointers.DefaultCheckpointer` as before.
+    When a `tf.train.Checkpoint` that holds the buffer is saved, the server writes a
+    checkpoint of its tables. Only the server can restore its tables: start it with the
+    same `replay_service.checkpointers.DefaultCheckpointer` as before.
     """
 
     def __init__(
@@ -72,26 +72,28 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
         Args:
           data_spec: A nest of specs of one frame, without batch and time.
           table_name: The table to sample from.
-          sequence_length: How many frames every item has (`T`); None if that varies.
+          sequence_length: How many frames every item has (`T`); None if the number
+            varies.
           server_address: The server's address, as "host:port".
           local_server: The server, if this process has started it. Either this or the
             address must be given.
-          dataset_buffer_size: How many items a dataset may ask for ahead of their use;
-            three times the batch size if None.
-          max_cycle_length: Accepted for compatibility with TF-Agents, where it divides
-            a dataset among several streams; here one stream brings whole batches.
-          num_workers_per_iterator: By how much to multiply that; -1 is 1. The items
-            come in the order of the table's sampler in any case.
+          dataset_buffer_size: How many items a dataset may request ahead of their use;
+            None is three times the batch size.
+          max_cycle_length: Accepted for compatibility with TF-Agents, where it sets the
+            number of streams of a dataset; here one stream delivers whole batches.
+          num_workers_per_iterator: A factor for the number of items requested ahead; -1
+            means 1. The items come in the order of the table's sampler in any case.
           max_samples_per_stream: The most items in one request; -1 sets no limit.
           rate_limiter_timeout_ms: How long to wait for the table's rate limiter before
             a dataset ends; -1 waits without limit.
-          make_observer: Makes an observer for `add_batch` from the client, such as a
-            `ReverbAddTrajectoryObserver`; without it, there is no `add_batch`.
+          make_observer: A function that makes an observer from the client, such as a
+            `ReverbAddTrajectoryObserver`, for `add_batch`. If None, `add_batch` raises
+            NotImplementedError.
           batch_size: How many rows the batches of `add_batch` have; each row has an
             observer of its own.
           token: The token, if the server requires one; by default the environment
             variable TFRL_REPLAY_TOKEN.
-          tls_root_certificates: By which to check a server that encrypts.
+          tls_root_certificates: The root certificates that verify a server with TLS.
 
         Raises:
           ValueError: If not exactly one of `server_address` and `local_server` is
@@ -154,12 +156,12 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
 
     @property
     def tf_client(self) -> replay_service.TFClient:
-        """The client of the server whose methods work inside of a graph."""
+        """A client of the server whose methods work inside a graph."""
         return self._tf_client
 
     @property
     def local_server(self) -> replay_service.Server | None:
-        """The server that this process has started, if it was given."""
+        """The server that was passed as `local_server`, or None."""
         return self._local_server
 
     @property
@@ -187,11 +189,11 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
         return infos[self._table_name]
 
     def update_priorities(self, keys: Any, priorities: Any) -> Any:
-        """Sets priorities of items, eagerly or in a graph; unknown keys are ignored.
+        """Sets the priorities of items, eagerly or in a graph; ignores unknown keys.
 
         Args:
-          keys: Of the items, uint64 `[N]`: `info.key[:, 0]` of batches `[B, T]`.
-          priorities: float64 `[N]`.
+          keys: The items' keys, uint64 `[N]`: `info.key[:, 0]` for batches `[B, T]`.
+          priorities: The new priorities, float64 `[N]`.
         """
         return self._tf_client.update_priorities(self._table_name, keys, priorities)
 
@@ -209,7 +211,7 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
             self._rows.flush()
 
     def _num_frames(self) -> Any:
-        """The number of items in the table: a number, or in a graph a tensor."""
+        """Returns the number of items in the table: an int, or in a graph a tensor."""
         if tf.executing_eagerly():
             return self.get_table_info().current_size
         [size] = self._call_python(
@@ -220,7 +222,7 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
         return size
 
     def _add_batch(self, items: Any) -> tf.Tensor:
-        """Returns how many batches were added before this one since `clear`, int64."""
+        """Adds a batch; returns how many were added before it since `clear`, int64."""
         if self._rows is None:
             raise NotImplementedError(
                 "ReverbReplayBuffer.add_batch: was made without make_observer; pass "
@@ -253,10 +255,10 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
         self._call_python(clear, [], [])
 
     def _gather_all(self) -> Any:
-        """Removes and returns all items of a queue, a table that gives each item once.
+        """Removes and returns all items of a table that is a queue.
 
         Returns `[N, T, ...]` in the order of the table's sampler; items shorter than
-        the longest are filled up with zeros.
+        the longest one are padded with zeros at the end.
         """
         specs = [
             tf.TensorSpec([None, self._sequence_length, *s.shape], s.dtype)
@@ -300,7 +302,7 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
         )
         if sequence_preprocess_fn is not None or not tf.executing_eagerly():
             return self._make_dataset(*arguments)
-        # Tutorials make one in every iteration, and it takes tracing.
+        # Tutorials make a dataset in every iteration, and each one takes tracing.
         if arguments not in self._datasets:
             self._datasets[arguments] = self._make_dataset(*arguments)
         return self._datasets[arguments]
@@ -327,14 +329,14 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
         if is_plain and steps is None:
             return reverb_dataset.batches(sequences, sample_batch_size)
         if is_plain and steps is not None and self._sequence_length is not None:
-            # The last ones may be fewer, and still make batches of pieces.
+            # The last pool may have fewer sequences, and still makes batches of pieces.
             pools = reverb_dataset.batches(sequences, batch_size, drop_remainder=False)
             return reverb_dataset.mixed_pieces(pools, steps, sample_batch_size)
         pieces = reverb_dataset.preprocessed(
             sequences, sequence_preprocess_fn, num_parallel_calls
         )
         if steps is not None:
-            # So many that the pieces of a batch are of about as many sequences.
+            # Large enough that the pieces of a batch come from about as many sequences.
             of_one = (self._sequence_length or 100 * steps) // steps
             pieces = reverb_dataset.pieces_in_order(pieces, steps)
             pieces = pieces.shuffle(of_one * batch_size)

@@ -1,13 +1,14 @@
 """Observers that write a driver's trajectories to tables of a replay server.
 
-All take one `Trajectory` frame of one environment at a time, of arrays or of eager
-tensors without outer dimensions, as `PyDriver` gives them. A batched environment needs
-one for each row: `BatchedObserverUnbatching` of `tfrl.utils` hands the rows out.
+Each observer takes one `Trajectory` frame of one environment at a time, of arrays or of
+eager tensors without outer dimensions, as `PyDriver` passes them. A batched environment
+needs one observer for each row; `BatchedObserverUnbatching` of `tfrl.utils` passes the
+rows to them.
 
 An episode ends at its boundary, the frame that leads from LAST to the next FIRST. It
-also ends where two successive frames do not belong together, since a driver was
-restarted in mid-episode: no item reaches across, except those of
-`ReverbTrajectorySequenceObserver`, which hold anything.
+also ends where two successive frames do not belong together, because a driver was
+restarted in mid-episode. No item crosses such a cut, except the items of
+`ReverbTrajectorySequenceObserver`, which may cross anything.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ class ReverbAddEpisodeObserver(reverb_observer.ReverbObserver):
     """Writes every whole episode, with its boundary, as one item `[T, ...]`.
 
     The items are as long as the episodes. An episode that was cut off, because its
-    driver was restarted in the middle of it, is dropped with a warning; one that
-    has ended, but whose boundary was not observed until the next one or a `flush`, is
-    written without it. The frames of the running episode are kept until it ends, or
-    until `reset()`, which writes them as they are.
+    driver was restarted in the middle of it, is dropped with a warning. An episode that
+    has ended, but whose boundary was not observed before the next episode or a `flush`,
+    is written without the boundary. The frames of the running episode are kept until it
+    ends, or until `reset()`, which writes them as they are.
 
     Batches of items with several lengths cannot be stacked: sample with
     `sample_batch_size=1`, or pad them with `Dataset.padded_batch`.
@@ -54,11 +55,11 @@ class ReverbAddEpisodeObserver(reverb_observer.ReverbObserver):
         Args:
           py_client: The client of the replay server.
           table_name: The table to write to, or several, which share the frames.
-          max_sequence_length: The most frames that an episode may have, its boundary
-            counted; the writer keeps as many.
+          max_sequence_length: The largest number of frames in an episode, including its
+            boundary; the writer keeps that many.
           priority: The priority of new items.
-          bypass_partial_episodes: Whether a longer episode is dropped, which is logged;
-            otherwise it raises a ValueError.
+          bypass_partial_episodes: Whether to drop and log a longer episode; if False,
+            it raises a ValueError.
 
         Raises:
           ValueError: If `max_sequence_length` is not positive, the priority is not a
@@ -75,14 +76,14 @@ class ReverbAddEpisodeObserver(reverb_observer.ReverbObserver):
         """Sets the priority of the items from now on.
 
         Raises:
-          ValueError: If it is not a finite number of 0 or more.
+          ValueError: If `priority` is not a finite number of 0 or more.
         """
         self._priority = reverb_observer.checked_priority(priority)
 
     def flush(self) -> None:
         """Waits until the server has all episodes that have ended.
 
-        One whose boundary was not observed yet is written without it.
+        An episode whose boundary was not observed yet is written without the boundary.
         """
         if self._next_step_type == reverb_observer.LAST:
             self.reset()
@@ -106,7 +107,7 @@ class ReverbAddEpisodeObserver(reverb_observer.ReverbObserver):
             self._append(trajectory)
 
     def _end_at_boundary(self) -> None:
-        # Alone it is not an episode: that was written before, without it.
+        # A boundary alone is not an episode: the episode was written without it before.
         self.reset(write_cached_steps=self._cached_steps > 1)
 
     def _end_at_cut(self) -> None:
@@ -143,10 +144,10 @@ class ReverbAddEpisodeObserver(reverb_observer.ReverbObserver):
 class ReverbAddTrajectoryObserver(reverb_observer.ReverbObserver):
     """Writes overlapping sequences of an episode, each an item `[T, ...]`.
 
-    The first item is written when an episode has `sequence_length` (`T`) frames, its
-    boundary counted, and from then on one every `stride_length` frames. Items share the
-    frames that they have in common. Unless the ends are padded, frames after the last
-    item are dropped, and so are episodes that are too short.
+    The first item is written when an episode has `sequence_length` (`T`) frames,
+    including its boundary. After that, an item is written every `stride_length` frames.
+    Frames that are in several items are stored once. Unless the ends are padded, frames
+    after the last item are dropped, and so are episodes that are too short.
     """
 
     def __init__(
@@ -165,15 +166,16 @@ class ReverbAddTrajectoryObserver(reverb_observer.ReverbObserver):
           py_client: The client of the replay server.
           table_name: The table to write to, or several, which share the frames.
           sequence_length: How many frames make an item (`T`).
-          stride_length: How many frames later the next item begins: with 1 there is an
-            item for every window, with `sequence_length` they do not overlap.
+          stride_length: How many frames after an item the next item begins: with 1
+            there is an item for every window, with `sequence_length` items do not
+            overlap.
           priority: The priority of new items.
           pad_end_of_episodes: Whether boundary frames of zeros are added at the end of
-            an episode, so that one shorter than `sequence_length` makes an item.
-          tile_end_of_episodes: Whether so many are added that there is an item that
-            begins with the boundary of the episode. For an episode F, M, L and its
-            boundary B, with padding P and 4 frames an item, those are F M L B, M L B P,
-            L B P P and B P P P; without tiling there is the first one alone.
+            an episode, so that an episode shorter than `sequence_length` makes an item.
+          tile_end_of_episodes: Whether to add so many padding frames that the last item
+            begins with the episode's boundary. Take an episode F, M, L with boundary B,
+            padding P and 4 frames per item: the items are F M L B, M L B P, L B P P and
+            B P P P. Without tiling, F M L B is the only item.
 
         Raises:
           ValueError: If a length is not positive, the priority is not a finite number
@@ -205,8 +207,8 @@ class ReverbAddTrajectoryObserver(reverb_observer.ReverbObserver):
             episode; False drops the frames that belong to no item.
 
         Raises:
-          ValueError: If it is to write, and there are frames after the last item, but
-            `pad_end_of_episodes` is False.
+          ValueError: If `write_cached_steps` is True and there are frames after the
+            last item, but `pad_end_of_episodes` is False.
         """
         if write_cached_steps and self._cached_steps:
             if self._pad_end_of_episodes:
@@ -257,26 +259,26 @@ class ReverbAddTrajectoryObserver(reverb_observer.ReverbObserver):
 class ReverbTrajectorySequenceObserver(ReverbAddTrajectoryObserver):
     """Writes sequences of successive frames that may cross the ends of episodes.
 
-    As `ReverbAddTrajectoryObserver`, but an episode's end does not end a sequence, so
-    that boundaries (and cuts) may be anywhere in an item. Agents know them by the step
-    types and learn nothing from them.
+    Like `ReverbAddTrajectoryObserver`, but the end of an episode does not end a
+    sequence, so boundaries (and cuts) may be anywhere in an item. Agents recognise
+    boundaries by the step types and learn nothing from them.
 
     Drivers do not count boundaries as steps. To get one item for every run of n steps,
-    set `stride_length` as well as `sequence_length` to n, and expect items now and then
-    to begin a little earlier or later.
+    set `stride_length` as well as `sequence_length` to n, and expect that some items
+    begin a little earlier or later.
     """
 
     def _end_at_boundary(self) -> None:
-        """Continues: the boundary is a frame like any other."""
+        """Does nothing: the boundary is a frame like any other."""
 
     def _end_at_cut(self) -> None:
-        """Continues: the step types on both sides of a cut show it."""
+        """Does nothing: the step types on both sides of a cut show it."""
 
 
 def _padding_like(
     trajectory: trajectory_lib.Trajectory,
 ) -> trajectory_lib.Trajectory:
-    """A boundary frame (LAST to FIRST) of zeros with the shapes of `trajectory`."""
+    """Returns a boundary frame (LAST to FIRST) of zeros, shaped like `trajectory`."""
     zeros = tree.map_structure(lambda x: np.zeros_like(np.asarray(x)), trajectory)
     return trajectory_lib.boundary(
         zeros.observation, zeros.action, zeros.policy_info, zeros.reward, zeros.discount

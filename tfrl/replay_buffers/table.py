@@ -60,11 +60,11 @@ class Table(tf.Module, tracking.Untracked):
         """Returns the values at `rows`.
 
         Args:
-          rows: A row's number, or an integer tensor of any shape `[...]` of them.
+          rows: A row number, or an integer tensor `[...]` of row numbers.
           slots: A nest of slot names to read; by default all of them.
 
         Returns:
-          A nest like `slots` (or the spec) of tensors `[..., *leaf shape]`.
+          Tensors `[..., *leaf shape]`, in the structure of `slots` (or the spec).
         """
         rows = tf.convert_to_tensor(rows)
         return tf.nest.map_structure(
@@ -76,8 +76,9 @@ class Table(tf.Module, tracking.Untracked):
         """Writes `values` to `rows`; returns the operation (None if eager).
 
         Args:
-          rows: A row's number, or an integer tensor of any shape `[...]` of them.
-          values: A nest like `slots` (or the spec) of tensors `[..., *leaf shape]`.
+          rows: A row number, or an integer tensor `[...]` of row numbers.
+          values: Tensors `[..., *leaf shape]`, in the structure of `slots` (or the
+            spec).
           slots: A nest of slot names to write; by default all of them.
 
         Raises:
@@ -96,13 +97,13 @@ class Table(tf.Module, tracking.Untracked):
         return tf.group(*writes)
 
     def write_block(self, block: Any, values: Any) -> Any:
-        """Writes the `N` rows from `block * N` on; returns the op (None if eager).
+        """Writes the `N` rows from row `block * N` on; returns the op (None if eager).
 
         The number of rows must be a multiple of `N`.
 
         Args:
-          block: An integer scalar.
-          values: A nest like the spec of tensors `[N, *leaf shape]`.
+          block: The number of the block, an integer scalar.
+          values: Tensors `[N, *leaf shape]`, in the structure of the spec.
 
         Raises:
           ValueError: If `values` and the spec differ in structure.
@@ -122,11 +123,11 @@ class Table(tf.Module, tracking.Untracked):
 
 
 def _with_block(variable: tf.Variable, block: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
-    """Returns the table with a block replaced, so that XLA updates it in place.
+    """Returns the table with one block replaced, so that XLA updates it in place.
 
-    XLA repeats a single update inside of the read that follows. Then both need the
-    old table, and all of it is copied at every write. With two updates it does not, so
-    the block is written twice.
+    XLA would fuse a single update into the read that follows. Then the update and the
+    read both need the old table, so XLA copies the whole table at every write. XLA does
+    not do this with two updates, so the block is written twice.
     """
     blocks = tf.reshape(variable, [-1, *value.shape])
     block = tf.cast(block, tf.int32)

@@ -1,7 +1,7 @@
-"""Frames in `tf.Variable`s, sampled in proportion to a priority.
+"""A replay buffer in `tf.Variable`s that samples in proportion to priorities.
 
-Schaul et al., "Prioritized experience replay" (2016): the proportional variant, with a
-sum tree.
+This is the proportional variant of Schaul et al., "Prioritized experience replay"
+(2016), with a sum tree.
 """
 
 from __future__ import annotations
@@ -45,18 +45,19 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
         P(i) = p_i^alpha / sum_k p_k^alpha
 
     over all windows that lie within their environment's ring, so none joins the newest
-    frame to the oldest. The weights (section 3.4) correct the bias that this brings
+    frame to the oldest. The weights (section 3.4)
 
         w_i = (1 / N * 1 / P(i))^beta / max_j w_j
 
-    of the examples in the loss, where N is the number of those windows and the maximum
-    is over the sample. (A sample without a batch dimension always has the weight 1: use
-    its probability.) Frames enter with the largest priority that any has had, so that
-    all are likely to be seen once (algorithm 1, line 6).
+    of the examples in the loss correct the bias of this sampling. N is the number of
+    those windows, and the maximum is over the sample. (A sample without a batch
+    dimension always has the weight 1: use its probability.) A new frame gets the
+    largest priority that any frame has had so far, so that every frame is likely to be
+    sampled once (algorithm 1, line 6).
 
-    A window is known by its first frame, whatever `num_steps`. Samples are drawn one
-    independently of another, with replacement, not in strata: a large one can be cut
-    into several of the same distribution.
+    A window is identified by its first frame, for any `num_steps`. Windows are drawn
+    independently, with replacement and without strata, so a large sample can be split
+    into several samples of the same distribution.
 
     ```python
     experience, info = next(iterator)
@@ -89,26 +90,29 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
         """Creates the storage.
 
         Args:
-          data_spec: See `TFUniformReplayBuffer`, as for all up to `stateful_dataset`.
+          data_spec: A nest of `tf.TensorSpec`s of one frame, without batch and time.
           batch_size: How many environments are written together (`B`).
           max_length: How many frames of each environment are kept (`L`).
           scope: The prefix of the variables' names.
           device: The device of the variables; None leaves it to TensorFlow.
-          table_fn: Makes the storage: `table_fn(data_spec, number_of_rows)`.
+          table_fn: A function that makes the storage from the spec and the number of
+            rows.
           dataset_drop_remainder: Whether a deterministic pass drops batches and windows
             that are not full.
           dataset_window_shift: How far a deterministic pass moves from one window to
             the next; None is `num_steps`, so that windows do not overlap.
-          stateful_dataset: Kept for its property; datasets read variables in any case.
+          stateful_dataset: The value of the property of this name; it changes nothing
+            else, because all datasets read variables.
           priority_exponent: Alpha, how much the priorities matter; 0 samples uniformly.
-          importance_exponent: Beta, how much of the bias the weights correct; 1 is all
-            of it. A number, a tensor or variable, a callable without arguments that
-            is evaluated for each sample, or a Keras schedule of `step`; the paper
-            anneals from 0.4 to 1.
-          epsilon: Added to every priority that is given, so that none is zero.
+          importance_exponent: Beta, how much of the bias the weights correct; 1
+            corrects all of it. A number, a tensor or variable, a callable without
+            arguments that is evaluated for each sample, or a Keras schedule of `step`;
+            the paper anneals from 0.4 to 1.
+          epsilon: A number added to every updated priority, so that no priority is
+            zero.
           step: The variable that a schedule given as `importance_exponent` follows,
             such as an agent's `train_step_counter`.
-          seed: Of the sampling; None follows `tf.random.set_seed`.
+          seed: The seed of the sampling; None follows `tf.random.set_seed`.
 
         Raises:
           ValueError: If a size is not positive, an exponent or `epsilon` is negative, a
@@ -135,9 +139,8 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
         self._epsilon = float(epsilon)
         self._num_leaves = self._batch_size * self._ring
         with self._placed(), tf.name_scope(scope):
-            # The leaf of a window is its key modulo the number of leaves: then the
-            # windows that may be drawn now are one range of leaves, for all the
-            # environments together.
+            # The leaf of a window is its key modulo the number of leaves. So the
+            # windows of all environments that can be drawn now are one range of leaves.
             self._tree = sum_tree.SumTree(self._num_leaves)
             self._max_priority = tf.Variable(
                 1.0, dtype=tf.float64, trainable=False, name="max_priority"
@@ -159,27 +162,27 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
         return self._epsilon
 
     def importance_exponent(self) -> tf.Tensor:
-        """Returns the exponent of the weights as it is now, beta, float64 `[]`."""
+        """Returns beta, the current exponent of the weights, float64 `[]`."""
         return tf.cast(schedules.current_value(self._beta), tf.float64)
 
     def variables(self) -> list[tf.Variable]:
-        """Returns storage, head, random state, tree and largest priority."""
+        """Returns storage, head, random state, tree and largest-priority variables."""
         return [*super().variables(), *self._tree.variables, self._max_priority]
 
     def update_priorities(self, keys: Any, priorities: Any) -> Any:
         """Sets the priorities of windows; returns the operation (None if eager).
 
         Windows whose first frame has been overwritten since they were drawn are left
-        out; one that is given twice gets the larger priority. Keys do not outlive
-        `clear`.
+        out; a window that is given twice gets the larger priority. Keys are invalid
+        after `clear`.
 
         Args:
-          keys: The windows, `keys` of a sample's info: int64 `[N]`.
+          keys: The windows' keys, `info.keys` of a sample, int64 `[N]`.
           priorities: Numbers of zero or more, in practice absolute TD errors: floats
             `[N]`. The buffer adds `epsilon`.
 
         Raises:
-          ValueError: If the two are not vectors of one length.
+          ValueError: If the keys and priorities are not vectors of one length.
           tf.errors.InvalidArgumentError: If a priority is negative or not finite, or a
             key does not belong to this buffer. (XLA compiles the check away.)
         """
@@ -233,7 +236,7 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
             begin_leaf,
             (begin + number) % self._num_leaves,
         )
-        # Of each leaf, the key from `begin` on.
+        # Each leaf's key, counted from `begin` on.
         keys = begin + (leaves - begin_leaf) % self._num_leaves
         none = [
             f"{type(self).__name__}: the priorities of all windows that can be drawn "
@@ -261,7 +264,7 @@ def _check_not_negative(name: str, value: float) -> None:
 
 
 def _checked_update(keys: Any, priorities: Any) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns keys as int64 `[N]` and priorities as float64 `[N]`, or raises."""
+    """Returns keys as int64 `[N]` and priorities as float64 `[N]`, after a check."""
     keys = tf.cast(keys, tf.int64)
     priorities = tf.cast(priorities, tf.float64)
     if keys.shape.rank != 1 or not priorities.shape.is_compatible_with(keys.shape):

@@ -1,4 +1,4 @@
-"""Frames in `tf.Variable`s, sampled uniformly."""
+"""A replay buffer in `tf.Variable`s that samples uniformly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BufferInfo = replay_buffer.BufferInfo
 
 
 class TFUniformReplayBuffer(ring_replay_buffer.RingReplayBuffer):
-    """Stores batches of frames; samples frames or windows of successive ones.
+    """Stores batches of frames; samples frames, or windows of successive frames.
 
     Each of the `batch_size` environments has a ring of its own of `max_length` frames.
     A sample is uniform over all windows of `num_steps` frames that lie within a ring
@@ -29,14 +29,14 @@ class TFUniformReplayBuffer(ring_replay_buffer.RingReplayBuffer):
     def gather_first(self, num_frames: int) -> Any:
         """Returns the first frames that were added to each environment since `clear`.
 
-        Like `gather_all` but of a fixed shape, as XLA needs it.
+        Like `gather_all`, but the result has a fixed shape, which XLA needs.
 
         Args:
-          num_frames: How many; at most `max_length`.
+          num_frames: How many frames of each environment; at most `max_length`.
 
         Returns:
-          A nest like the spec of tensors `[B, num_frames, ...]`; a frame that was not
-          added yet, or is not held any more, is all zeros.
+          Tensors `[B, num_frames, ...]` in the structure of the data spec. A frame that
+          was not added yet, or is no longer held, is all zeros.
         """
         self.check_fits(num_frames)
         with self._placed(), tf.name_scope("gather_first"):
@@ -56,7 +56,7 @@ class TFUniformReplayBuffer(ring_replay_buffer.RingReplayBuffer):
         self, seed: tf.Tensor, shape: list[int], first: tf.Tensor, count: tf.Tensor
     ) -> tuple[tf.Tensor, BufferInfo]:
         total = count * self._batch_size
-        # Integers of 32 bits are drawn in less time.
+        # Drawing 32-bit integers takes less time.
         dtype = tf.int32 if self._capacity < tf.int32.max else tf.int64
         hits = tf.cast(seeds.uniform(seed, shape, maxval=total, dtype=dtype), tf.int64)
         probabilities = tf.fill(shape, 1.0 / tf.cast(total, tf.float32))

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 
 def scalar(name: str, flag: Any) -> tf.Tensor:
-    """Returns the result of the function `name` for a sequence, bool `[]`."""
+    """Checks that `flag`, the result of the function `name`, is a bool scalar."""
     flag = tf.convert_to_tensor(flag, tf.bool)
     if flag.shape.rank != 0:
         raise ValueError(
@@ -22,7 +22,7 @@ def scalar(name: str, flag: Any) -> tf.Tensor:
 def episode_fn(
     name: str, fn: Callable[[Any], Any] | None, method: str
 ) -> Callable[[Any], Any]:
-    """Returns `fn`, or if that is None a function that calls `method` of the items."""
+    """Returns `fn`; if it is None, a function that calls `method` of the items."""
 
     def from_items(items: Any) -> Any:
         if not callable(getattr(items, method, None)):

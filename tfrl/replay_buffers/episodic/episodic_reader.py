@@ -1,4 +1,4 @@
-"""Reading from an episodic replay buffer: samples, one ordered pass, everything."""
+"""Reads an episodic replay buffer: samples, an ordered pass, or all frames."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BufferInfo = replay_buffer.BufferInfo
 
 
 class EpisodicReader(tf.Module, tracking.Untracked):
-    """Reads episodes of a store, or windows of their frames."""
+    """Reads episodes of a store, or windows of frames within an episode."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class EpisodicReader(tf.Module, tracking.Untracked):
         self._completed_only = completed_only
         self._generator = generator
         self._device = device
-        # For eager callers; one for each reader, so that traces do not accumulate.
+        # For eager callers. Each reader has its own, so that traces do not accumulate.
         self._episode_compiled = tf.function(self._episode)
         self._gather_compiled = tf.function(self._gather)
 
@@ -57,7 +57,7 @@ class EpisodicReader(tf.Module, tracking.Untracked):
     def samples(self, num_steps: int | None, num_parallel_calls: Any) -> Any:
         """Returns an endless dataset of windows, or of episodes if `num_steps` is None.
 
-        A window is drawn uniformly from all that lie within one episode.
+        Windows are drawn uniformly; none crosses the end of an episode.
         """
 
         def read(
@@ -81,7 +81,10 @@ class EpisodicReader(tf.Module, tracking.Untracked):
         full: bool,
         num_parallel_calls: Any,
     ) -> tf.data.Dataset:
-        """Returns a dataset of every episode's windows (only full ones) in order."""
+        """Returns a dataset of all episodes' windows in order.
+
+        Windows shorter than `num_steps` are left out if `full`.
+        """
 
         def episodes(_: tf.Tensor) -> tf.data.Dataset:
             rows, lengths, ids = self._in_order()
@@ -105,7 +108,7 @@ class EpisodicReader(tf.Module, tracking.Untracked):
             items = self._store.table.slice(lists, start, number)
             return items, BufferInfo(episode_id, ())
 
-        # The episodes are looked up when an iterator is made, not here.
+        # The episodes are looked up when an iterator is created, not here.
         dataset = tf.data.Dataset.range(1).flat_map(episodes).flat_map(windows)
         return dataset.map(read, num_parallel_calls)
 
@@ -144,15 +147,16 @@ class EpisodicReader(tf.Module, tracking.Untracked):
 
     def _episode(self) -> tuple[Any, BufferInfo, tf.Tensor]:
         lists, start, number, info, intact = self._draw(None)
-        # An episode that was replaced may have fewer frames by now, or none.
+        # An episode that was replaced may have fewer frames now, or none.
         number = tf.where(intact, number, 0)
         return self._store.table.slice(lists, start, number), info, intact
 
     def _draw(self, num_steps: int | None) -> tuple[Any, Any, Any, BufferInfo, Any]:
         """Draws a window, or an episode, uniformly.
 
-        Returns its episode's TensorLists, its first frame and number of frames, its
-        info, and whether the episode was not replaced meanwhile.
+        Returns the TensorLists of the episode, the number of the first frame, the
+        number of frames, the info, and False if the episode was replaced in the
+        meantime.
         """
         with replay_buffer.placed(self._device), tf.name_scope("sample"):
             seed = seeds.next_seed(self._generator)

@@ -2,9 +2,10 @@
 
 Episodes are numbered as they begin, and episode `i` lies in row `i % capacity`, so a
 new one takes the place of the oldest. Each row has a length and a mark of completion
-beside its frames. A row's episode number is taken away before the row is cleared, and
-frames are written before the length that makes them visible: a sampler that finds the
-number unchanged after it took hold of the frames has frames of that episode alone.
+beside its frames. A row's episode number is removed before the row is cleared, and
+frames are written before the length that makes them visible. So if a sampler gets a
+row's frames and then finds the row's episode number unchanged, all the frames are of
+that episode.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class EpisodicStore(tf.Module):
 
         Args:
           data_spec: The nest of specs of a frame.
-          capacity: How many episodes it holds.
+          capacity: How many episodes the store holds.
         """
         super().__init__()
         self._capacity = capacity
@@ -41,7 +42,10 @@ class EpisodicStore(tf.Module):
         self.completed = _variable("completed", 0, [capacity], tf.uint8)
 
     def begin(self, episode_ids: tf.Tensor, begin: Any) -> tf.Tensor:
-        """Returns `episode_ids`, `[N]`, with new ones where `begin` or none was set."""
+        """Returns `episode_ids`, `[N]`, with a new id for each episode that begins.
+
+        An episode begins where `begin` is true or the given id is negative.
+        """
         new = (episode_ids < 0) | tf.convert_to_tensor(begin, tf.bool)
         last = self.last_episode.read_value()
         numbered = last + tf.cumsum(tf.cast(new, tf.int64))
@@ -56,12 +60,12 @@ class EpisodicStore(tf.Module):
             return tf.where(new, numbered, episode_ids)
 
     def writable(self, episode_ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the rows of the episodes that are still held, and their indices."""
+        """Returns the rows of the episodes still held, and the indices of their ids."""
         held = tf.reshape(tf.where(self.is_held(episode_ids)), [-1])
         return tf.gather(episode_ids, held) % self._capacity, held
 
     def is_held(self, episode_ids: tf.Tensor) -> tf.Tensor:
-        """Returns whether the episodes have not been replaced, bool `[N]`."""
+        """Returns whether the store still holds the episodes, bool `[N]`."""
         row_ids = tf.gather(self.ids, episode_ids % self._capacity)
         return (episode_ids >= 0) & (row_ids == episode_ids)
 
@@ -97,12 +101,13 @@ class EpisodicStore(tf.Module):
     def sampling_counts(
         self, num_steps: int | None, completed_only: bool
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Returns every row's episode, its length and how many samples start there.
+        """Returns each row's episode id, its length, and how many samples start there.
 
         Each is int64 `[capacity]`. A sample is a window of `num_steps` frames, or a
         whole episode if that is None.
         """
-        # The ids first: if they are the same afterwards, nothing was replaced between.
+        # The ids are read first: if they are unchanged afterwards, no episode was
+        # replaced.
         ids = self.ids.read_value()
         with tf.control_dependencies([ids]):
             lengths = self.lengths.read_value()

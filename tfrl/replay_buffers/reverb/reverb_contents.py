@@ -1,4 +1,4 @@
-"""The contents of a replay server's table in a `tf.train.Checkpoint`."""
+"""Saves a replay server's table with a `tf.train.Checkpoint`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _logger = logging.getLogger(__name__)
 
 
 class Contents(tf.train.experimental.PythonState):
-    """The contents in a checkpoint: the path of one that the server makes."""
+    """Saves, in a checkpoint, the path of a checkpoint that the server writes."""
 
     def __init__(
         self, client: replay_service.Client, num_items: Callable[[], int]
     ) -> None:
-        """Keeps how to ask the server.
+        """Stores the client and the function that counts items.
 
         Args:
           client: The client of the server.
@@ -31,9 +31,9 @@ class Contents(tf.train.experimental.PythonState):
         self._num_items = num_items
 
     def serialize(self) -> str:
-        """Has the server write a checkpoint; returns its path and number of items."""
-        # What is on its way is left out: waiting for it, a rate limiter may never let
-        # it in, since nobody samples now.
+        """Makes the server write a checkpoint; returns its path and number of items."""
+        # Items on their way to the server are left out. Waiting for them could take
+        # forever: the rate limiter may block them, since nobody samples now.
         path = str(self._client.checkpoint())
         return json.dumps({"path": path, "items": self._num_items()})
 

@@ -1,4 +1,4 @@
-"""Datasets of sequences from a replay server, whole or in pieces."""
+"""Makes datasets of sequences from a replay server, whole or in pieces."""
 
 from __future__ import annotations
 
@@ -29,19 +29,20 @@ def make_reverb_dataset(
 ) -> tf.data.Dataset:
     """Makes a dataset of the items of a table.
 
-    Without functions of the caller, and in one stream, batches come from the server as
-    they are.
+    With one stream and without functions of the caller, batches come from the server
+    unchanged.
 
     Args:
       server_address: The server's address, as "host:port".
       table: The table's name.
       data_spec: A nest of specs of one frame, without batch and time.
-      max_in_flight_samples_per_worker: How many items to ask for ahead of their use.
+      max_in_flight_samples_per_worker: How many items to request ahead of their use.
       batch_size: How many sequences make an element (`B`); None leaves the batch
-        dimension out. The last elements that make no whole batch are dropped.
+        dimension out. An incomplete last batch is dropped.
       prefetch_size: How many elements are made ahead.
-      sequence_length: How many frames every item has (`T`); None if that varies.
-      cycle_length: From how many streams the sequences come in turn; None is one.
+      sequence_length: How many frames every item has (`T`); None if the number varies.
+      cycle_length: The number of streams from which sequences are taken in turn; None
+        is one.
       num_parallel_calls: How many streams are read, or functions called, at a time.
       per_sequence_fn: Applied to the `ReplaySample` of each sequence.
       dataset_transformation: Applied to the dataset of each stream.
@@ -80,7 +81,7 @@ def make_reverb_dataset(
             make_transformed,
             cycle_length=cycle_length,
             num_parallel_calls=num_parallel_calls or tf.data.AUTOTUNE,
-            # Whichever stream has something.
+            # Elements come from whichever stream has one.
             deterministic=False,
         )
     elif has_functions or batch_size is None:
@@ -106,8 +107,8 @@ def whole_sequences(
       server_address: The server's address.
       table: The table's name.
       data_spec: A nest of specs of one frame, without batch and time.
-      sequence_length: How many frames every item has (`T`); None if that varies.
-      **options: Of `replay_service.TrajectoryDataset`.
+      sequence_length: How many frames every item has (`T`); None if the number varies.
+      **options: Further arguments of `replay_service.TrajectoryDataset`.
 
     Returns:
       A `TrajectoryDataset` of `ReplaySample`s whose data are `[T, ...]`.
@@ -129,10 +130,10 @@ def check_signature(
     """Raises a ValueError if items of a table are not sequences of `data_spec`.
 
     Args:
-      signature: The table's, a nest of specs, or None.
+      signature: The table's signature, a nest of specs, or None.
       data_spec: A nest of specs of one frame, without batch and time.
-      sequence_length: How many frames an item is to have; None if that varies.
-      table_name: For the message.
+      sequence_length: How many frames an item must have; None if the number varies.
+      table_name: The table's name, for the error.
     """
     if signature is None:
         return
@@ -160,13 +161,14 @@ def check_signature(
 def repeat_info(
     sample: replay_service.ReplaySample, axis: int
 ) -> replay_service.ReplaySample:
-    """Repeats the info of each sequence for its frames, which dimension `axis` counts.
+    """Repeats the info of each sequence for each frame along dimension `axis`.
 
-    Data `[T, ...]` (axis 0) get infos `[T]`, and data `[B, T, ...]` (1) infos `[B, T]`.
+    With axis 0, data `[T, ...]` get infos `[T]`; with axis 1, data `[B, T, ...]` get
+    infos `[B, T]`.
     """
     frames = tf.nest.flatten(sample.data)[0]
     static = frames.shape[: axis + 1]
-    # These few operations are traced for every dataset.
+    # Kept to a few operations, because they are traced for every dataset.
     shape = static if static.is_fully_defined() else tf.shape(frames)[: axis + 1]
     info = tf.nest.map_structure(
         lambda leaf: tf.broadcast_to(tf.expand_dims(leaf, -1), shape), sample.info
@@ -177,12 +179,13 @@ def repeat_info(
 def batches(
     sequences: tf.data.Dataset, batch_size: int | None, drop_remainder: bool = True
 ) -> tf.data.Dataset:
-    """Returns whole sequences in the batches that the service's own dataset makes.
+    """Returns batches of whole sequences, as `(data, info)`.
 
     Args:
       sequences: The result of `whole_sequences`.
-      batch_size: How many make an element (`B`); None leaves the batch dimension out.
-      drop_remainder: Whether to drop the last ones if they make no batch.
+      batch_size: How many sequences make an element (`B`); None leaves the batch
+        dimension out.
+      drop_remainder: Whether to drop an incomplete last batch.
 
     Returns:
       A dataset of `(data, info)`, `[B, T, ...]` and `[B, T]`.
@@ -191,7 +194,7 @@ def batches(
     if batch_size is not None:
         sequences, axis = sequences.batch(batch_size, drop_remainder=drop_remainder), 1
 
-    # AutoGraph would convert all that is called here, at every start.
+    # AutoGraph would convert all functions called here, at every start.
     @tf.autograph.experimental.do_not_convert
     def data_and_info(sample: replay_service.ReplaySample) -> tuple[Any, Any]:
         info, data = repeat_info(sample, axis)
@@ -210,7 +213,7 @@ def preprocessed(
     Args:
       sequences: The result of `whole_sequences`.
       sequence_preprocess_fn: Applied to the data; None does nothing.
-      num_parallel_calls: How many times it is called at a time.
+      num_parallel_calls: How many calls of the function run in parallel.
     """
     dataset = batches(sequences, None)
     if sequence_preprocess_fn is None:
@@ -242,10 +245,11 @@ def truncate_reshape_rows_by_num_steps(sample: Any, num_steps: int) -> Any:
 def mixed_pieces(
     sequences: tf.data.Dataset, num_steps: int, batch_size: int | None
 ) -> tf.data.Dataset:
-    """Cuts batches of sequences of one length into pieces, and mixes these.
+    """Cuts batches of sequences of equal length into pieces, and shuffles the pieces.
 
-    All pieces of a batch of sequences are put in random order, and this is divided into
-    batches of pieces: so the pieces of one batch are of about as many sequences.
+    All pieces of a batch of sequences are put in random order and then divided into
+    batches of pieces. So the pieces of one batch come from many sequences, about as
+    many as the batch has pieces.
 
     Args:
       sequences: A dataset of nests `[P, T, ...]`, for any number `P` of sequences.

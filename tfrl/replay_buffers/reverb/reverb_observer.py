@@ -19,7 +19,7 @@ FIRST, LAST = int(ts.StepType.FIRST), int(ts.StepType.LAST)
 
 
 class ReverbObserver:
-    """Appends frames to a writer, and notices where an episode ends.
+    """Base of observers that append frames to a writer and detect ends of episodes.
 
     Subclasses decide which frames become an item.
     """
@@ -48,7 +48,7 @@ class ReverbObserver:
         self._priority = checked_priority(priority)
         self._py_client = py_client
         self._writer: Any = None
-        # Of the running episode.
+        # The state of the running episode.
         self._cached_steps = 0
         self._next_step_type: int | None = None
         self.open()
@@ -70,13 +70,14 @@ class ReverbObserver:
             outer dimension.
 
         Raises:
-          ValueError: If the frames are batched, or are not what the table's signature
-            says, or the observer is closed.
-          TypeError: If it is not a trajectory, or is made of tensors in a graph.
+          ValueError: If the frames are batched, do not match the table's signature, or
+            the observer is closed.
+          TypeError: If `trajectory` is not a `Trajectory`, or holds symbolic tensors of
+            a graph.
         """
         step_type, next_step_type = self._step_types(trajectory)
         expected = self._next_step_type
-        # Nothing is left to end after a boundary, unless there was an error at it.
+        # After a boundary nothing is left to end, unless the boundary raised an error.
         if expected is not None and (step_type != expected or expected == FIRST):
             self._end_at_cut()
         self._next_step_type = next_step_type
@@ -88,12 +89,12 @@ class ReverbObserver:
         """Waits until the server has all items that were written so far.
 
         Items are written when they are complete, but sent in the background. While the
-        table's rate limiter lets no more items in, this waits.
+        table's rate limiter blocks new items, this call waits.
         """
         self._open_writer().flush()
 
     def open(self) -> None:
-        """Opens the writer; does nothing if it is open."""
+        """Opens the writer; does nothing if the writer is already open."""
         if self._writer is None:
             self._writer = self._py_client.trajectory_writer(
                 num_keep_alive_refs=self._num_frames + 1, validate_items=True
@@ -101,7 +102,7 @@ class ReverbObserver:
             self._forget()
 
     def close(self) -> None:
-        """Closes the writer, after all items were sent; `open` opens another.
+        """Closes the writer after it has sent all items; `open` opens a new writer.
 
         Frames that belong to no item are dropped.
         """
@@ -118,7 +119,7 @@ class ReverbObserver:
         raise NotImplementedError
 
     def _end_at_cut(self) -> None:
-        """Handles a frame that does not continue the one before, no boundary."""
+        """Ends an episode that was cut off: the next frame does not continue it."""
         raise NotImplementedError
 
     def _append(self, trajectory: trajectory_lib.Trajectory) -> None:
@@ -126,15 +127,15 @@ class ReverbObserver:
         self._cached_steps += 1
 
     def _write_item(self, num_frames: int) -> None:
-        """Creates an item of the last `num_frames` frames in each table."""
+        """Creates, in each table, an item of the last `num_frames` frames."""
         writer = self._open_writer()
-        # Flat, as writers send it: rebuilding the nest would take longer.
+        # A flat list, as writers send it; rebuilding the nest would take longer.
         columns = [column[-num_frames:] for column in tree.flatten(writer.history)]
         for name in self._table_names:
             writer.create_item(table=name, trajectory=columns, priority=self._priority)
 
     def _end_episode(self) -> None:
-        """Drops the frames once the server has their items."""
+        """Drops the cached frames, after the server has received their items."""
         self._forget()
         if self._writer is None:
             self.open()
@@ -188,7 +189,7 @@ def _checked_names(table_name: str | Sequence[str]) -> list[str]:
 
 
 def checked_count(name: str, value: Any) -> int:
-    """Returns a number of frames, or raises a ValueError."""
+    """Returns `value` as an int, or raises a ValueError if it is not an int above 0."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
         raise ValueError(
             f"{name}: got {value!r}, expected an integer of 1 or more frames."
@@ -197,7 +198,7 @@ def checked_count(name: str, value: Any) -> int:
 
 
 def checked_priority(priority: Any) -> float:
-    """Returns a priority as a number, or raises a ValueError."""
+    """Returns a priority as a float; raises a ValueError if it is not valid."""
     is_number = isinstance(priority, numbers.Real) and not isinstance(priority, bool)
     if not is_number or not 0.0 <= priority < math.inf:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Writes batches of frames to a replay server, and stacks items that come back."""
+"""Writes batches of frames to a replay server, and stacks sampled items."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Rows:
         """Makes the observers.
 
         Args:
-          make_observer: Makes one from the client.
-          client: Of the server that is written to.
+          make_observer: A function that makes an observer from the client.
+          client: The client of the server to write to.
           data_spec: A nest of specs of one frame.
           batch_size: How many rows a batch has.
         """
@@ -61,7 +61,8 @@ class Rows:
 def _packing(spec: Any) -> Callable[[Iterator[Any]], Any]:
     """Returns a function that packs flat leaves into a nest like `spec`.
 
-    The specs of TensorFlow's functions have no other nodes than these.
+    The specs of TensorFlow's functions have only these kinds of nodes: mappings, tuples
+    and lists.
     """
     if isinstance(spec, Mapping):
         keys = sorted(spec)

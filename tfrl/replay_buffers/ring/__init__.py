@@ -1,4 +1,4 @@
-"""The ring of frames in variables that uniform and prioritized buffers share.
+"""The ring buffer in variables that uniform and prioritized buffers share.
 
 >>> import tensorflow as tf
 >>> from tfrl.replay_buffers.ring import packed_table

@@ -1,8 +1,9 @@
 """A table that keeps the small parts of a row side by side, in one `tf.Variable`.
 
-A row of a replay buffer is a handful of numbers. With a variable for each of them, a
-random row costs a cache miss for each in a large table, and each variable an operation
-to write and one to read. Here they are the words of one row.
+A row of a replay buffer is a handful of numbers. If each number had its own variable,
+reading a random row of a large table would cost a cache miss for each number, and every
+variable would need an operation to write and one to read. Here the numbers are the
+words of one row.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from tfrl.utils import tracking
 
 
 class PackedTable(tf.Module, tracking.Untracked):
-    """`capacity` rows, each holding one nest of tensors that matches `tensor_spec`.
+    """Holds `capacity` rows, each a nest of tensors that matches `tensor_spec`.
 
-    Leaves of 32 or 64 bits an element that are not large share one variable
-    `[capacity, words]`; every other leaf has one of its own, `[capacity, ...]`, as in a
-    `Table`. All start as zeros.
+    Small leaves of 32 or 64 bits per element share one variable `[capacity, words]`.
+    Every other leaf has a variable of its own, `[capacity, ...]`, as in a `Table`. All
+    variables start as zeros.
     """
 
     def __init__(self, tensor_spec: Any, capacity: int, scope: str = "Table") -> None:
@@ -34,39 +35,39 @@ class PackedTable(tf.Module, tracking.Untracked):
           scope: The prefix of the variables' names.
 
         Raises:
-          ValueError: If a leaf is no `tf.TensorSpec` of fully defined shape.
+          ValueError: If a leaf is not a `tf.TensorSpec` of fully defined shape.
         """
         super().__init__(name=scope)
         table.slot_names(tensor_spec)  # Checks the leaves.
         self._set_untracked("_spec", tensor_spec)
-        # One leaf alone is better off as it is.
+        # Packing a single leaf would gain nothing.
         self._layout = words.WordLayout(tree.flatten(tensor_spec), fewest=2)
         self._table = table.Table(tuple(self._layout.stored_specs), capacity, scope)
         if self._layout.has_words:
             internals.checkpoint_as_int32(self._table.variables()[-1])
 
     def variables(self) -> list[tf.Variable]:
-        """Returns the variables: those of single leaves, then that of the words."""
+        """Returns the variables: those of separate leaves, then the words' variable."""
         return self._table.variables()
 
     def read(self, rows: Any) -> Any:
         """Returns the values at `rows`.
 
         Args:
-          rows: A row's number, or an integer tensor of any shape `[...]` of them.
+          rows: A row number, or an integer tensor `[...]` of row numbers.
 
         Returns:
-          A nest like the spec of tensors `[..., *leaf shape]`.
+          Tensors `[..., *leaf shape]`, in the structure of the spec.
         """
         flat = self._layout.from_words(self._table.read(rows))
         return tf.nest.pack_sequence_as(self._spec, flat)
 
     def write_block(self, block: Any, values: Any) -> Any:
-        """Writes the `N` rows from `block * N` on; returns the op that does.
+        """Writes the `N` rows that start at row `block * N`; returns the operation.
 
         Args:
-          block: An integer scalar.
-          values: A nest like the spec of tensors `[N, *leaf shape]`.
+          block: The number of the block, an integer scalar.
+          values: Tensors `[N, *leaf shape]`, in the structure of the spec.
 
         Raises:
           ValueError: If `values` and the spec differ in structure.

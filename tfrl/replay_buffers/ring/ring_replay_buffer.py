@@ -1,12 +1,13 @@
-"""The base class of buffers with a ring of frames in `tf.Variable`s.
+"""The base class of buffers that keep a ring of frames in `tf.Variable`s.
 
 Frame number `i` of environment `b` lies in row `i % R * B + b` of one flat table, so
 that the frames of one step are a block, written by one operation. `R` is one more than
-the `max_length` frames that can be sampled, and this spare block makes sampling safe
-beside a writer: a frame is written into a row that is not sampled any more, and only
-then is the head moved on, which brings the new frame in and puts the oldest one out.
+the `max_length` frames that can be sampled, and this spare block makes it safe to
+sample while a writer is at work. A frame is written into a row that is no longer
+sampled. Only then does the head advance, which adds the new frame and removes the
+oldest one.
 
-A window of frames is called by the *key* of its first one: `i * B + b`.
+A window of frames is identified by the *key* of its first frame: `i * B + b`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ BufferInfo = replay_buffer.BufferInfo
 
 
 class RingReplayBuffer(replay_buffer.ReplayBuffer):
-    """Stores batches of frames; samples frames or windows of successive ones.
+    """Stores batches of frames; samples frames, or windows of successive frames.
 
     Each of the `batch_size` environments has a ring of its own of `max_length` frames.
     A sample is drawn from all windows of `num_steps` frames that lie within a ring from
@@ -40,8 +41,8 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
     One writer and any number of samplers may work at the same time; several writers
     must take turns.
 
-    Subclasses write `_choose`, which draws the windows, and may write `_enter`, which
-    is called for every new frame.
+    Subclasses override `_choose`, which draws the windows, and may override `_enter`,
+    which is called for every new batch of frames.
     """
 
     def __init__(
@@ -66,13 +67,15 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
           max_length: How many frames of each environment are kept (`L`).
           scope: The prefix of the variables' names; None is the class's name.
           device: The device of the variables; None leaves it to TensorFlow.
-          table_fn: Makes the storage: `table_fn(data_spec, number_of_rows)`.
+          table_fn: A function that makes the storage from the spec and the number of
+            rows.
           dataset_drop_remainder: Whether a deterministic pass drops batches and windows
             that are not full.
           dataset_window_shift: How far a deterministic pass moves from one window to
             the next; None is `num_steps`, so that windows do not overlap.
-          stateful_dataset: Kept for its property; datasets read variables in any case.
-          seed: Of the sampling; None follows `tf.random.set_seed`.
+          stateful_dataset: The value of the property of this name; it changes nothing
+            else, because all datasets read variables.
+          seed: The seed of the sampling; None follows `tf.random.set_seed`.
 
         Raises:
           ValueError: If a size is not positive, or a spec cannot be stored.
@@ -96,7 +99,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
                 -1, dtype=tf.int64, trainable=False, name="last_id"
             )
             self._generator = seeds.make_generator(seed)
-        # For eager callers; one for each buffer, so that traces do not accumulate.
+        # For eager callers. Each buffer has its own, so that traces do not accumulate.
         self._draw_compiled = tf.function(self._draw, autograph=False)
         self._write_compiled = fast_function.fast_function(self._write, autograph=False)
         self._read_all_compiled = fast_function.fast_function(
@@ -110,7 +113,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
 
     @property
     def supports_xla(self) -> bool:
-        """Whether XLA can compile the calls: always, since all is in variables."""
+        """Whether XLA can compile the calls: always, as all state is in variables."""
         return True
 
     @property
@@ -125,7 +128,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
 
     @property
     def device(self) -> str | None:
-        """The device that was asked for."""
+        """The device that the constructor was given."""
         return self._device
 
     @property
@@ -144,16 +147,17 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         num_steps: int | None = None,
         seed: int | tf.Tensor | None = None,
     ) -> tuple[Any, BufferInfo]:
-        """Returns windows drawn at random, a pure function of contents and `seed`.
+        """Returns random windows; the draw depends only on the contents and `seed`.
 
-        For loops that read the buffer's variables directly, also compiled by XLA.
+        This is for loops that read the buffer's variables directly, with or without
+        XLA.
 
         Args:
           sample_batch_size: How many windows to draw (`N`); None draws one and leaves
             the batch dimension out.
           num_steps: How many frames make a window (`T`); None gives single frames
             without a time dimension.
-          seed: An integer, or an integer tensor `[2]`; None takes the next one of the
+          seed: An integer, or an integer tensor `[2]`; None takes the next seed of the
             buffer's own generator.
 
         Returns:
@@ -238,10 +242,10 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
     def _choose(
         self, seed: tf.Tensor, shape: list[int], first: tf.Tensor, count: tf.Tensor
     ) -> tuple[tf.Tensor, Any]:
-        """Draws windows that start at one of `count` frames from `first` on.
+        """Draws windows, each starting at one of the `count` frames from `first` on.
 
         Returns the keys of their first frames, int64 of `shape`, and their `BufferInfo`
-        (or one like it), whose `ids` are put in afterwards.
+        (or a similar tuple); the caller fills in its `ids`.
         """
         raise NotImplementedError(f"{type(self).__name__}.sample")
 
@@ -256,11 +260,10 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         num_steps: int | None,
         seed: tf.Tensor | None,
     ) -> tuple[Any, BufferInfo, tf.Tensor]:
-        """Returns items, their info, and whether no writer can have reached them.
+        """Returns items, their info, and whether no writer can have overwritten them.
 
         The head is read again after the rows were gathered: rows that are still valid
-        then were not written to in between, since the row after the head's is a spare
-        one.
+        then were not written to in between, because a writer works in the spare block.
         """
         shape = [] if sample_batch_size is None else [sample_batch_size]
         with self._placed(), tf.name_scope("sample"):
@@ -294,7 +297,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
     ) -> tf.data.Dataset:
         self.check_fits(num_steps)
 
-        # AutoGraph would convert all that is called here, at every start.
+        # AutoGraph would convert all functions called here, at every start.
         @tf.autograph.experimental.do_not_convert
         def draw(_: tf.Tensor) -> tuple[Any, BufferInfo, tf.Tensor]:
             return self._draw(sample_batch_size, num_steps, None)
@@ -306,7 +309,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
             return items, info
 
         return (
-            # Not a counter, which would be one more function call.
+            # `Dataset.counter` would add one more function call.
             tf.data.Dataset.from_tensors(0)
             .repeat()
             .map(draw, num_parallel_calls)
@@ -350,7 +353,8 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         """Iterates over the environments in groups, and over the windows of each.
 
         A group is `sample_batch_size` environments, whose windows make one element;
-        all of these must be full. Without a batch size the last one may be shorter.
+        all of these windows must be full. Without a batch size, the last window may be
+        shorter.
         """
         if sample_batch_size is not None:
             self.check_fits(num_steps)
@@ -402,7 +406,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
                 items = sequence_preprocess_fn(items)
             return items, BufferInfo(ids, ())
 
-        # The places are computed when an iterator is made, not here.
+        # The places are computed when an iterator is created, not here.
         dataset = tf.data.Dataset.range(1).flat_map(places)
         return dataset.map(read, num_parallel_calls)
 

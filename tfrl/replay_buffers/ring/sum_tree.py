@@ -1,12 +1,13 @@
-"""A tree of sums in `tf.Variable`s, to draw leaves in proportion to their values.
+"""A tree of sums in `tf.Variable`s, which draws leaves in proportion to their values.
 
 The tree is wide: every node has `fanout` children, whose values lie side by side in one
 row. A million leaves make five levels of fanout 16, where a binary tree has twenty, and
-the number of levels is the number of operations that follow on each other.
+each level adds an operation that has to wait for the one before.
 
-Nothing drifts: a write recomputes the sums above it from their children, in float64,
-and never adds a difference. Rounding cannot lead a draw to a leaf of value 0: at each
-node it takes only a child whose value within the range is positive.
+The sums do not drift: a write recomputes the sums above a leaf from their children, in
+float64, and never adds a difference. Rounding cannot lead a draw to a leaf of value 0:
+at each node, the draw descends only to a child whose value within the range is
+positive.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ import tensorflow as tf
 class SumTree(tf.Module):
     """Holds `num_leaves` non-negative values in a ring, and the sums above them.
 
-    Both methods take a batch, cost O(log `num_leaves`) for each of its entries, trace
-    and compile under XLA.
+    `write` and `draw` take a batch, cost O(log `num_leaves`) for each entry, and
+    compile under XLA.
     """
 
     def __init__(self, num_leaves: int, fanout: int = 16) -> None:
@@ -31,8 +32,8 @@ class SumTree(tf.Module):
         super().__init__()
         self._num_leaves = num_leaves
         self._fanout = fanout
-        # Row `g` of level `h` holds the children of node `g` of level `h + 1`. A leaf
-        # more than asked takes the writes that are to have no effect.
+        # Row `g` of level `h` holds the children of node `g` of level `h + 1`. One
+        # spare leaf receives the writes that are to have no effect.
         self._levels = []
         rows = num_leaves // fanout + 1
         while True:
@@ -58,13 +59,13 @@ class SumTree(tf.Module):
         """Sets leaves and recomputes the sums above them.
 
         Args:
-          leaves: Which ones, int64 `[N]`. One that is given twice gets the largest of
-            its values, so that the result does not depend on the order of the writing.
+          leaves: The leaves to set, int64 `[N]`. A leaf that is given twice gets the
+            larger value, so that the result does not depend on the order of the writes.
           values: float64 `[N]`, none negative.
           keep: bool `[N]`; where False, nothing is written.
 
         Returns:
-          A tensor that is available once all is written.
+          A tensor that becomes available after everything is written.
         """
         leaves = tf.where(keep, leaves, self._num_leaves)
         values = _largest_of_equal(leaves, tf.where(keep, values, 0.0))
@@ -82,16 +83,17 @@ class SumTree(tf.Module):
     def draw(
         self, fractions: tf.Tensor, begin: tf.Tensor, end: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Finds the leaves at fractions of the sum over a range.
+        """Finds the leaves where running sums pass fractions of a range's total.
 
         With uniform fractions, a leaf is drawn with probability value / sum. Leaves of
-        value 0 are drawn only where the range has no others.
+        value 0 are drawn only if the range has no other leaves.
 
         Args:
           fractions: float64 `[N]` or `[]`, in [0, 1).
           begin: The first leaf of the range, int64 `[]`.
           end: The leaf after the last one, modulo `num_leaves`, int64 `[]`; less than
-            `begin` if the range goes on at leaf 0. The range must not be everything.
+            `begin` if the range wraps around to leaf 0. The range must not cover all
+            leaves.
 
         Returns:
           The leaves, int64 `[N]` (or `[]`), their values and the sum over the range.
@@ -112,13 +114,13 @@ class SumTree(tf.Module):
         return leaves, tf.reshape(value, shape), total
 
     def _place(self, nodes: tf.Tensor) -> tf.Tensor:
-        """Returns the row and the place in it of nodes of one level, `[..., 2]`."""
+        """Returns the row and column of nodes of one level, `[..., 2]`."""
         return tf.stack([nodes // self._fanout, nodes % self._fanout], axis=-1)
 
     def _bounds(self, begin: tf.Tensor, end: tf.Tensor) -> list[_Bounds]:
-        """Returns for each level, from the leaves up, the nodes at the range's ends."""
+        """Returns each level's nodes at the range's ends, from the leaves up."""
         none = tf.zeros([2], tf.float64)
-        # At the leaves: from `begin` on, to before `end`.
+        # At the leaves, the ends lie just outside of the range.
         bounds = [(tf.stack([begin - 1, end]), none, begin < end)]
         nodes = tf.stack([begin, end])
         for level in range(len(self._levels) - 1):
@@ -130,9 +132,9 @@ class SumTree(tf.Module):
     def _in_range(
         self, level: int, parents: tf.Tensor, bounds: list[_Bounds]
     ) -> tf.Tensor:
-        """Returns the values of children of `parents` in the range, `[N, fanout]`.
+        """Returns the values, within the range, of `parents`' children, `[N, fanout]`.
 
-        A child counts whole or not at all, except at the two ends of the range.
+        A child counts fully or not at all, except at the two ends of the range.
         """
         ends, sums, straight = bounds[level]
         values = tf.gather(self._levels[level], parents)
@@ -152,13 +154,14 @@ _Bounds = tuple[tf.Tensor, tf.Tensor, tf.Tensor]
 def _pick(values: tf.Tensor, rest: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Returns where in `values`, `[N, K]`, the running sum passes `rest`, `[N]`.
 
-    That is its place, its value, and `rest` less the sum of the values before it.
+    The results are the index and the value there, and `rest` minus the sum of the
+    values before it.
     """
     ends = tf.cumsum(values, axis=1)
     positive = values > 0
     passed = positive & (ends > rest[:, None])
-    # By rounding the sum may not pass it at all: then take the last positive value.
-    # The scores are floats because ArgMax has no GPU kernel for integers.
+    # Because of rounding, the sum may never pass `rest`: then the last positive value
+    # is taken. The scores are floats because ArgMax has no GPU kernel for integers.
     rank = tf.range(1, values.shape[1] + 1, dtype=tf.float32)
     size = tf.constant(2 * values.shape[1], tf.float32)
     score = tf.where(passed, size - rank, tf.where(positive, rank - size, -size))
@@ -169,7 +172,7 @@ def _pick(values: tf.Tensor, rest: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.
 
 
 def _largest_of_equal(leaves: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
-    """Returns for each of `leaves`, `[N]`, the largest value that it is given."""
+    """Returns, for each of `leaves`, `[N]`, the largest value given for that leaf."""
     if leaves.shape[0] == 1:
         return values
     order = tf.argsort(leaves)

@@ -27,7 +27,7 @@ def spec_means_and_magnitudes(action_spec: Any) -> tuple[Any, Any]:
 
 
 def _float_bounds(spec: Any) -> tuple[Any, Any]:
-    # As floats: the sum or difference of integer bounds can leave their type.
+    # As floats, because the sum or difference of integer bounds can overflow.
     dtype = np.result_type(spec.maximum, np.float32)
     return np.asarray(spec.maximum, dtype), np.asarray(spec.minimum, dtype)
 
@@ -55,7 +55,7 @@ def index_with_actions(
       `[B, ...]`, the chosen values.
 
     Raises:
-      ValueError: The outer dimensions of the two do not agree.
+      ValueError: If the outer dimensions of `q_values` and `actions` do not agree.
     """
     if multi_dim_actions:
         if actions.dtype not in (tf.int32, tf.int64):
@@ -92,8 +92,9 @@ def entropy(
 ) -> tf.Tensor | None:
     """Returns the entropy of a nest of action distributions, for each outer entry.
 
-    Distributions without an analytic entropy are left out; None if all are.
-    `outer_rank` is the number of outer dimensions, found from the mode if None.
+    Distributions without an analytic entropy are left out; if all of them are, the
+    result is None. `outer_rank` is the number of outer dimensions; if None, it is
+    inferred from the distributions' modes.
     """
     if outer_rank is None:
         modes = tf.nest.map_structure(lambda d: d.mode(), distributions)

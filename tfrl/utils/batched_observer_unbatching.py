@@ -1,4 +1,4 @@
-"""`BatchedObserverUnbatching`: observers of single environments in a batched loop."""
+"""Passes the rows of batched trajectories to observers of single environments."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class BatchedObserverUnbatching:
         ]
 
     def __call__(self, batched_trajectory: Any) -> None:
-        """Observes a nest of arrays or eager tensors `[B, ...]`.
+        """Passes on the rows of a nest of arrays or eager tensors `[B, ...]`.
 
         Raises:
-          ValueError: If it has another number of rows than there are observers.
+          ValueError: If the number of rows differs from the number of observers.
         """
         rows = nest_utils.unstack_nested_arrays(batched_trajectory)
         if len(rows) != len(self._delegated_observers):

@@ -1,4 +1,4 @@
-"""TF-Agents' `common`: the helpers that users' code calls by this module's name.
+"""Re-exports the helpers that users of TF-Agents import from `common`.
 
 Each group of helpers has a module of its own (`losses.aggregation`,
 `losses.discounting`, `utils.actions`, `utils.variables` and others) and is re-exported
@@ -97,11 +97,11 @@ __all__ = [
 
 
 def function(*args: Any, **kwargs: Any) -> Any:
-    """`tf.function` without autograph, that relaxes shapes which differ between calls.
+    """Returns a `tf.function` without AutoGraph that relaxes shapes that vary.
 
-    So a train function of whole episodes is not traced again for every length. Both
-    defaults can be overridden; all arguments are those of `tf.function`. The result
-    has less overhead per call; see `tfrl.compilation.fast_function`.
+    A train function of whole episodes is thus not traced again for every length. Both
+    defaults can be overridden; all arguments are those of `tf.function`. The result has
+    less overhead per call; see `tfrl.compilation.fast_function`.
     """
     return fast_function(
         *args, **{"autograph": False, "reduce_retracing": True, **kwargs}
@@ -109,12 +109,12 @@ def function(*args: Any, **kwargs: Any) -> Any:
 
 
 def element_wise_squared_loss(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    """`(x - y)^2`, element by element."""
+    """Returns `(x - y)^2`, element by element."""
     return squared_loss(y - x)
 
 
 def element_wise_huber_loss(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    """The Huber loss of `y - x` with delta 1, element by element."""
+    """Returns the Huber loss of `y - x` with delta 1, element by element."""
     return huber_loss(y - x)
 
 
@@ -135,8 +135,8 @@ class Periodically(tf.Module):
           name: The module's name.
 
         Raises:
-          TypeError: `body` cannot be called.
-          ValueError: `period` is not positive.
+          TypeError: If `body` cannot be called.
+          ValueError: If `period` is not positive.
         """
         super().__init__(name=name)
         if not callable(body):
@@ -153,11 +153,11 @@ class Periodically(tf.Module):
         self._counter = create_variable(f"{name}/counter", 0)
 
     def variables(self) -> list[tf.Variable]:
-        """The counter."""
+        """Returns the counter of calls, the only variable."""
         return [self._counter]
 
     def __call__(self) -> None:
-        """Counts the call, and calls `body` if it is a `period`-th one."""
+        """Counts this call; calls `body` if the count is a multiple of `period`."""
         if self._period is None:
             return
         if isinstance(self._period, int) and self._period == 1:
@@ -212,7 +212,7 @@ def convert_q_logits_to_values(logits: tf.Tensor, support: tf.Tensor) -> tf.Tens
 
 @contextlib.contextmanager
 def soft_device_placement() -> Iterator[None]:
-    """Lets operations run where they can, as summaries must when the rest is on a TPU.
+    """Enables soft device placement, which summaries need if the rest is on a TPU.
 
     The setting is restored on exit.
     """

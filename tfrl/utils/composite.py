@@ -1,7 +1,7 @@
 """Shape operations on dense, sparse and ragged tensors.
 
-An axis is a number and may be negative. Where a ragged tensor is given, the dimensions
-that an operation is about are uniform ones, as batch and time are.
+An axis is an integer and may be negative. The dimensions of a ragged tensor that an
+operation works on must be uniform, as batch and time are.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import tensorflow as tf
 
 
 def as_tensor(value: Any) -> Any:
-    """Returns a tensor of any kind as it is, and anything else as a dense one."""
+    """Returns a tensor of any kind unchanged; makes other values dense tensors."""
     return value if tf.is_tensor(value) else tf.convert_to_tensor(value)
 
 
 def shape(tensor: Any) -> tf.Tensor:
-    """Returns the dynamic (dense) shape, int64; the longest of ragged rows counts."""
+    """Returns the dynamic shape, int64; the longest row counts for ragged tensors."""
     if isinstance(tensor, tf.SparseTensor):
         return tensor.dense_shape
     if isinstance(tensor, tf.RaggedTensor):
@@ -37,8 +37,8 @@ def squeeze(t: Any, axis: int) -> Any:
     """Removes dimension `axis`, which must be 1.
 
     Raises:
-      tf.errors.InvalidArgumentError: If a sparse tensor has another size there.
-      ValueError: If a dense tensor is known to have another size there.
+      tf.errors.InvalidArgumentError: If dimension `axis` of a sparse tensor is not 1.
+      ValueError: If dimension `axis` of a dense tensor is known not to be 1.
     """
     if not isinstance(t, tf.SparseTensor):
         return tf.squeeze(t, [axis])
@@ -108,13 +108,13 @@ def unstack(t: Any) -> list[Any]:
 
 
 def flatten_outer(t: Any, outer_rank: int) -> Any:
-    """Merges the first `outer_rank` dimensions into one; 0 adds one of size 1."""
+    """Merges the first `outer_rank` dimensions; 0 adds a dimension of size 1."""
     if outer_rank == 0:
         return expand_dims(t, 0)
     if isinstance(t, tf.RaggedTensor):
         return t.merge_dims(0, outer_rank - 1) if outer_rank > 1 else t
     inner, size = t.shape[outer_rank:], t.shape[:outer_rank].num_elements()
-    # Numbers where the shape is static, so that the result's is too.
+    # Python numbers where the shape is static, so that the result's shape is static.
     if size is None:
         size = tf.reduce_prod(shape(t)[:outer_rank])
     if inner.is_fully_defined():
@@ -124,7 +124,7 @@ def flatten_outer(t: Any, outer_rank: int) -> Any:
 
 
 def repeat(t: Any, times: Any) -> Any:
-    """Repeats each entry of the first dimension, the copies side by side."""
+    """Repeats each entry of the first dimension `times` times, copies side by side."""
     if isinstance(t, tf.RaggedTensor):
         return tf.gather(t, tf.repeat(tf.range(t.nrows()), times))
     if not isinstance(t, tf.SparseTensor):
@@ -146,7 +146,8 @@ def where(condition: tf.Tensor, x: Any, y: Any) -> Any:
     """Takes `x` where `condition` is true and `y` elsewhere.
 
     Args:
-      condition: bool, of a shape that the tensors' begin with; `[B]` for ragged ones.
+      condition: bool; its shape is a prefix of the tensors' shape, `[B]` for ragged
+        tensors.
       x: A tensor.
       y: A tensor of the same kind and shape.
     """
@@ -208,7 +209,7 @@ def _from_the_left(position: Any, size: tf.Tensor) -> tf.Tensor:
 def _sparse_slice(
     t: tf.SparseTensor, axis: int, start: tf.Tensor, length: tf.Tensor
 ) -> tf.SparseTensor:
-    # One-hot along the ranks: `axis` is shifted and shortened, the rest stays.
+    # One-hot over the dimensions: only `axis` is offset and shortened.
     on_axis = tf.one_hot(axis, tf.size(t.dense_shape), dtype=tf.int64)
     starts = on_axis * start
     sizes = tf.where(on_axis == 1, length, t.dense_shape)

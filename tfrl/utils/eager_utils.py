@@ -1,7 +1,7 @@
-"""TF-Agents' `eager_utils`: gradients and variables in pairs.
+"""Clips and summarizes gradients given as pairs of gradient and variable.
 
-For hand-written training steps, between `tape.gradient` and
-`optimizer.apply_gradients`.
+These are TF-Agents' `eager_utils`, for hand-written training steps, between
+`tape.gradient` and `optimizer.apply_gradients`.
 """
 
 from __future__ import annotations
@@ -44,5 +44,5 @@ def clip_gradient_norms(
 def clip_gradient_norms_fn(
     max_norm: Any,
 ) -> Callable[[Iterable[tuple[Any, Any]]], GradientsAndVariables]:
-    """Returns a function that clips pairs as `clip_gradient_norms` with `max_norm`."""
+    """Returns a function that calls `clip_gradient_norms` with `max_norm`."""
     return lambda pairs: clip_gradient_norms(pairs, max_norm)

@@ -1,4 +1,4 @@
-"""Nests of arrays as `tf.train.Example` protos, and back.
+"""Encodes nests of arrays as `tf.train.Example` protos, and decodes them.
 
 Each leaf is a feature named by its path, such as "observation/camera". The format is
 TF-Agents', so either library reads the other's files: float32 as a FloatList, int64
@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from tfrl.utils import nest_utils
 
-# `tf.io.decode_raw` does not know these, but their bits.
+# `tf.io.decode_raw` lacks these dtypes; it decodes their bits as another dtype.
 _DECODED_AS = {tf.uint32: tf.int32, tf.uint64: tf.int64}
 _RAW_DTYPES = (
     *(tf.half, tf.bfloat16, tf.float64, tf.complex64, tf.complex128, tf.bool),
@@ -38,11 +38,11 @@ def get_example_encoder(
       compress_image: Whether uint8 leaves `[height, width, channels]` are compressed:
         True or "jpeg" (1 or 3 channels, changes the picture a little), or "png" (1 to 4
         channels, changes nothing).
-      image_quality: JPEG's, from 0 to 100; higher is better and larger.
+      image_quality: The JPEG quality, from 0 to 100; higher is better and larger.
 
     Returns:
-      A function; it raises ValueError, naming the leaf, for arrays that do not have
-      exactly the structure, shapes and dtypes of `spec`.
+      A function of a nest of arrays. It raises a ValueError that names the leaf if the
+      arrays do not have exactly the structure, shapes and dtypes of `spec`.
 
     Raises:
       ValueError: If a leaf's shape is not known, or its dtype or number of channels
@@ -82,17 +82,18 @@ def get_example_decoder(
 ) -> Callable[..., Any]:
     """Returns a function that decodes bytes into a nest of tensors like the spec.
 
-    It works in graphs: use it in `tf.data.Dataset.map`.
+    The function works in graphs, so `tf.data.Dataset.map` can call it.
 
     Args:
       example_spec: The nest of specs the examples were encoded with.
       batched: Whether the function takes a batch of examples.
-      compress_image: Whether pictures were compressed, in whichever format.
+      compress_image: Whether images were compressed, as JPEG or PNG.
 
     Returns:
-      A function of a string tensor, `[]`, or `[B]` if `batched`. A second argument of
-      the same shape, `names`, says in errors where the examples are from. Examples of
-      another spec raise `tf.errors.InvalidArgumentError`, which names the field.
+      A function of a string tensor, `[]`, or `[B]` if `batched`. An optional second
+      argument of the same shape, `names`, names the examples in errors. Examples that
+      do not match the spec raise `tf.errors.InvalidArgumentError`, which names the
+      field.
 
     Raises:
       ValueError: If a leaf's shape is not known, or its dtype or number of channels
@@ -127,7 +128,7 @@ class _Leaf:
     image_quality: int
 
     def feature(self) -> Any:
-        """The feature's description for `tf.io.parse_example`."""
+        """Returns the feature's description for `tf.io.parse_example`."""
         if self.dtype in (tf.float32, tf.int64, tf.string):
             return tf.io.FixedLenFeature(self.shape, self.dtype)
         return tf.io.FixedLenFeature((), tf.string)

@@ -1,7 +1,8 @@
 """Records experience in TFRecord files, and reads it as a dataset.
 
-A recording is two files: the records, one `tf.train.Example` for each frame, and beside
-it, with ".spec" after its name, the spec of the frames. The format is TF-Agents'.
+A recording consists of two files. One holds a `tf.train.Example` for each frame. The
+other, whose name is that of the first with ".spec" appended, holds the spec of the
+frames. The format is TF-Agents'.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tfrl.trajectories import trajectory
 from tfrl.utils import example_encoding, nest_utils
 
 _SPEC_FILE_EXTENSION = ".spec"
-# The length of the record, and its checksum; after the record comes another checksum.
+# A record's header is its length and a checksum; another checksum follows the record.
 _HEADER, _FOOTER = struct.Struct("<QI"), 4
 
 
@@ -34,12 +35,13 @@ def encode_spec_to_file(output_path: str, tensor_data_spec: Any) -> None:
 def parse_encoded_spec_from_file(input_path: str) -> Any:
     """Returns the nest of tensor specs that `encode_spec_to_file` wrote.
 
-    It equals the nest that was written, names and bounds included, with tensor specs
-    for array specs. A named tuple comes back as one of the same name and fields.
+    The result equals the nest that was written, including names and bounds, with tensor
+    specs in place of array specs. A named tuple becomes a named tuple of the same name
+    and fields.
 
     Raises:
       FileNotFoundError: If there is no such file.
-      ValueError: If it holds something else.
+      ValueError: If the file does not hold a spec.
     """
     if not tf.io.gfile.exists(input_path):
         raise FileNotFoundError(
@@ -84,10 +86,11 @@ class TFRecordObserver:
           output_path: The file to write; its folder is created if missing.
           tensor_data_spec: The nest of specs of a frame without batch dimension, such
             as an agent's `collect_data_spec`.
-          py_mode: Whether it is called with nests of arrays without batch dimension, as
-            by `PyDriver`, and not with tensors `[1, ...]`, also inside of a graph.
+          py_mode: Whether the observer receives nests of arrays without batch
+            dimension, as from `PyDriver`. If False, it receives tensors `[1, ...]`,
+            eagerly or in a graph.
           compress_image: See `example_encoding.get_example_encoder`.
-          image_quality: JPEG's, from 0 to 100.
+          image_quality: The JPEG quality, from 0 to 100.
 
         Raises:
           ValueError: If a spec cannot be encoded.
@@ -108,7 +111,7 @@ class TFRecordObserver:
         """Records a frame; see `py_mode`.
 
         Raises:
-          ValueError: If it does not follow the spec, or its batch size is not 1.
+          ValueError: If `data` does not match the spec, or its batch size is not 1.
         """
         if self._py_mode:
             self._writer.write(self._serialize(data))
@@ -157,29 +160,30 @@ def load_tfrecord_dataset(
     compress_image: bool | str = False,
     spec: Any = None,
 ) -> tf.data.Dataset:
-    """Returns a dataset of the frames of recordings, each file's in order.
+    """Returns a dataset of the frames of recordings, in order within each file.
 
-    Before it returns, it reads the lengths of all records of local files and decodes
-    the first record of each file, so that a file that was cut off, or is of another
-    kind, is found here. Records that turn out wrong later raise
-    `tf.errors.InvalidArgumentError`, which names file, record and field, and those
-    whose checksum is wrong `tf.errors.DataLossError`, which names the byte alone.
+    The call reads the lengths of all records of local files and decodes the first
+    record of each file, to detect files that are cut off or of another kind. A bad
+    record that is found later raises `tf.errors.InvalidArgumentError`, which names
+    file, record and field. A record with a wrong checksum raises
+    `tf.errors.DataLossError`, which names only the byte.
 
     Args:
       dataset_files: The recordings.
       buffer_size: How many bytes are read ahead, 0 for none.
       as_experience: Whether elements are pairs of consecutive frames of one file, `[2,
-        ...]`, which share no frames: batch them for training with `num_steps` 2, `[B,
-        2, ...]`. An odd last frame is dropped.
-      as_trajectories: Whether elements are `Trajectory`s, as agents want them.
-      add_batch_dim: Whether elements are `[1, ...]`, unless `as_experience`.
-      decoder: Decodes a record, instead of the decoder of the spec.
-      num_parallel_reads: From how many files frames are taken in turn; all by default.
+        ...]`, and pairs do not overlap: batch them for training with `num_steps` 2,
+        `[B, 2, ...]`. An odd last frame is dropped.
+      as_trajectories: Whether elements are `Trajectory`s, which agents train on.
+      add_batch_dim: Whether elements have a batch dimension, `[1, ...]`; ignored if
+        `as_experience`.
+      decoder: A function that decodes a record; None makes one from the spec.
+      num_parallel_reads: How many files are read in turn; None reads all files in turn.
       compress_image: Whether pictures were compressed.
-      spec: The spec of the frames, instead of the one beside each file.
+      spec: The spec of the frames; None reads the spec file beside each recording.
 
     Raises:
-      FileNotFoundError: If a file is missing, or its spec.
+      FileNotFoundError: If a recording or its spec file is missing.
       ValueError: If there is no file, the specs of the files differ, or a file is
         damaged or does not hold frames of its spec.
     """
@@ -222,12 +226,12 @@ def load_tfrecord_dataset(
 
 
 def _fields(sample: tuple[Any, ...]) -> Any:
-    """Joins the arguments of `map`: a tuple has one for each field."""
+    """Returns the nest that `map` passed as one argument or as one for each field."""
     return sample[0] if len(sample) == 1 else sample
 
 
 def _named_records(file: Any, buffer_size: int | None) -> tf.data.Dataset:
-    """Pairs records with the prefix of errors about them."""
+    """Pairs each record with its name in errors: the file and the record's number."""
     return (
         tf.data.TFRecordDataset(file, buffer_size=buffer_size)
         .enumerate()

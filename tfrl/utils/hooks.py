@@ -1,8 +1,8 @@
 """Refuses overrides that nobody would call.
 
 The bases of agents, policies and environments have the hooks that TF-Agents' own
-subclasses override. A subclass that writes a method of another name, or replaces one
-that has to stay as it is, would be ignored without a word; `RefusesOverrides` makes
+subclasses override. A subclass that defines a method of another name, or overrides a
+method that must stay unchanged, would be ignored silently; `RefusesOverrides` makes
 that an error.
 """
 
@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 
 def overrides_later(cls: type, name: str, other: str) -> bool:
-    """Returns whether `cls` has its `name` from a later class than its `other`.
+    """Returns whether `cls` takes `name` from a more derived class than `other`.
 
-    A later class is one nearer to `cls` in the order of method resolution.
+    A more derived class comes earlier in the method resolution order of `cls`.
     """
     for base in cls.__mro__:
         if other in vars(base):
@@ -28,8 +28,9 @@ def overrides_later(cls: type, name: str, other: str) -> bool:
 class RefusesOverrides:
     """Base of classes that refuse some overrides when a subclass is defined.
 
-    A class lists in `_refused_overrides` the methods that its subclasses may not write,
-    each with what to write instead. That holds for methods of a mixin, too.
+    A class lists in `_refused_overrides` the methods that its subclasses may not
+    override, each with a remedy for the error text. Overrides inherited from a mixin
+    are refused too.
     """
 
     _refused_overrides: ClassVar[Mapping[str, str]] = {}
@@ -38,7 +39,7 @@ class RefusesOverrides:
         """Checks a new subclass.
 
         Raises:
-          TypeError: It overrides a method that one of its bases refuses.
+          TypeError: If the subclass overrides a method that one of its bases refuses.
         """
         super().__init_subclass__(**kwargs)
         for base in cls.__mro__[1:]:

@@ -1,4 +1,4 @@
-"""Nests of tensors and their specs, in one place.
+"""Re-exports the helpers for nests of tensors and nests of specs.
 
 `nests.structure` compares and names structures, `nests.checks` compares tensors with
 specs, and `nests.batching` adds and removes outer dimensions.

@@ -1,4 +1,4 @@
-"""Nests of arrays in NumPy storage that `tf.train.Checkpoint` saves and restores."""
+"""Stores nests in NumPy arrays that `tf.train.Checkpoint` saves and restores."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class NumpyState(tf.train.experimental.PythonState):
 
 
 class NumpyStorage(tf.Module, tracking.Untracked):
-    """`capacity` rows, each holding one nest of arrays that matches `data_spec`."""
+    """Holds `capacity` rows, each a nest of arrays that matches `data_spec`."""
 
     def __init__(self, data_spec: Any, capacity: int) -> None:
         """Allocates one array `[capacity, *shape]` of zeros for each leaf.

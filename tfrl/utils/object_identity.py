@@ -1,7 +1,7 @@
 """Sets and dictionaries that compare objects by identity.
 
-For objects without hash or plain comparison: tensors and `tf.Variable`s compare
-elementwise.
+They serve for objects that cannot be hashed or compared by `==`, such as tensors and
+`tf.Variable`s, which compare elementwise.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class Reference:
-    """A hashable stand-in for an object, equal to those of the same object."""
+    """A hashable stand-in for an object; stand-ins for one object are equal."""
 
     def __init__(self, wrapped: Any) -> None:
         """Refers to `wrapped`, and keeps it alive."""
@@ -85,7 +85,7 @@ class ObjectIdentityDictionary(MutableMapping):
 
 
 class ObjectIdentityWeakKeyDictionary(ObjectIdentityDictionary):
-    """An `ObjectIdentityDictionary` that forgets a key with its last reference."""
+    """An `ObjectIdentityDictionary` that drops keys that nothing else refers to."""
 
     def _wrap(self, key: Any) -> Reference:
         return _WeakReference(key, lambda reference: self._items.pop(reference, None))
@@ -110,11 +110,11 @@ class ObjectIdentitySet(MutableSet):
         self._members[self._wrap(item)] = None
 
     def discard(self, item: Any) -> None:
-        """Removes a member, if it is one."""
+        """Removes `item` if it is a member."""
         self._members.pop(Reference(item), None)
 
     def update(self, *others: Iterable[Any]) -> None:
-        """Adds the members of the others."""
+        """Adds the members of the other iterables."""
         for other in others:
             for item in other:
                 self.add(item)
@@ -144,7 +144,7 @@ class ObjectIdentitySet(MutableSet):
 
 
 class ObjectIdentityWeakSet(ObjectIdentitySet):
-    """An `ObjectIdentitySet` that forgets a member with its last reference."""
+    """An `ObjectIdentitySet` that drops members that nothing else refers to."""
 
     def _wrap(self, item: Any) -> Reference:
         return _WeakReference(

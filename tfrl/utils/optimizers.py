@@ -1,7 +1,7 @@
 """Applies gradients by a Keras 3 or a TensorFlow 1 optimizer.
 
-Agents hold an `OptimizerAdapter` and call `apply`; which optimizer is behind it, and
-how its slot variables get into checkpoints, is settled here once.
+Agents hold an `OptimizerAdapter` and call `apply`. The adapter hides the kind of the
+optimizer and makes checkpoints hold its slot variables.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ class OptimizerAdapter(tf.Module):
 
     A plain `keras.optimizers.Adam` keeps its own slots and step counter but updates
     them with TensorFlow's fused kernel, which gives the same numbers in less time.
-    A Keras optimizer already bound to other variables is cloned, since it can serve
-    only one list.
+    A Keras optimizer already bound to other variables is cloned, since it can update
+    only one list of variables.
     """
 
     def __init__(self, optimizer: Any, trainable_variables: Iterable[Any]) -> None:
         """Creates the optimizer's variables.
 
         Args:
-          optimizer: The optimizer. None is enough for an agent that never trains, for
-            example one that is restored to act.
-          trainable_variables: The variables it will update.
+          optimizer: The optimizer; None for an agent that never trains, for example an
+            agent that is restored only to act.
+          trainable_variables: The variables that the optimizer updates.
 
         Raises:
-          TypeError: `optimizer` is neither kind.
-          ValueError: There is no variable to train.
+          TypeError: If `optimizer` is not one of these.
+          ValueError: If there is no variable to train.
         """
         super().__init__(name="optimizer")
         self._variables = list(trainable_variables)
@@ -71,7 +71,7 @@ class OptimizerAdapter(tf.Module):
             )
 
     def variables(self) -> list[tf.Variable]:
-        """The optimizer's own variables: slots and counters."""
+        """Returns the optimizer's own variables: slots and counters."""
         if isinstance(self.optimizer, keras.optimizers.Optimizer):
             own = self.optimizer.variables
         else:
@@ -79,10 +79,10 @@ class OptimizerAdapter(tf.Module):
         return variables_lib.as_tf_variables(own)
 
     def apply(self, gradients: Sequence[tf.Tensor | None]) -> None:
-        """Updates the variables with `gradients`, one each; None leaves one alone.
+        """Applies one gradient to each variable; None leaves a variable unchanged.
 
         Raises:
-          ValueError: Every gradient is None, or there is no optimizer.
+          ValueError: If every gradient is None, or there is no optimizer.
         """
         pairs = [
             (gradient, variable)
@@ -113,7 +113,7 @@ class OptimizerAdapter(tf.Module):
         )
 
     def _apply_fused_adam(self, pairs: list[tuple[tf.Tensor, Any]]) -> None:
-        """Kingma and Ba (2015), algorithm 1, through the fused kernel."""
+        """Applies Adam (Kingma and Ba, 2015, algorithm 1) by the fused kernel."""
         if tf.distribute.in_cross_replica_context() or tf.distribute.has_strategy():
             self._apply_keras(pairs)
             return
@@ -174,7 +174,7 @@ def _refuse(pairs: list[tuple[tf.Tensor, Any]]) -> None:
 def clip_gradient_norms(
     gradients: Sequence[tf.Tensor | None], max_norm: float | None
 ) -> list[tf.Tensor | None]:
-    """Clips each gradient to norm `max_norm` (None: not at all), keeping the Nones."""
+    """Clips each gradient to norm `max_norm`, if not None; keeps gradients of None."""
     if max_norm is None:
         return list(gradients)
     return [g if g is None else tf.clip_by_norm(g, max_norm) for g in gradients]
@@ -196,8 +196,8 @@ def _create_v1_slots(
 ) -> list[tf.Variable]:
     """Returns all variables of `optimizer`, in an order that checkpoints rely on.
 
-    Its own list is sorted by names, and those depend on how many layers a program has
-    made before.
+    The optimizer's own list is sorted by name, and the names depend on how many layers
+    a program has made before.
     """
     trained = variables_lib.as_tf_variables(variables)
     internals.create_v1_slots(optimizer, trained)
@@ -213,7 +213,7 @@ def _create_v1_slots(
 def _is_plain_adam(
     optimizer: keras.optimizers.Optimizer, variables: Sequence[Any]
 ) -> bool:
-    """Whether the fused kernel computes exactly what this optimizer would."""
+    """Returns whether the fused kernel computes exactly this optimizer's update."""
     if type(optimizer) is not keras.optimizers.Adam or not internals.has_adam_slots():
         return False
     extras = (

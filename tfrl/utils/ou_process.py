@@ -39,13 +39,13 @@ class OUProcess(tf.Module):
           scope: The module's name.
 
         Raises:
-          ValueError: A number `damping` outside [0, 1], or a negative `stddev`.
+          ValueError: If `damping` is a number outside [0, 1], or `stddev` is negative.
         """
         check_ou_parameters(damping, stddev)
         super().__init__(name=scope)
         self._damping = damping
         self._stddev = stddev
-        # Lifted out, because a `tf.function` may be the first to need the noise.
+        # Created outside of any graph, because the first use may be in a `tf.function`.
         with tf.init_scope():
             value = initial_value() if callable(initial_value) else initial_value
             self._x = tf.Variable(value, trainable=False, name="x")
@@ -60,8 +60,8 @@ class OUProcess(tf.Module):
         """Takes a step and returns the new value.
 
         Args:
-          seed: An integer tensor `[2]` that decides the step; by default the process'
-            own stream does.
+          seed: The seed of the step, an integer tensor `[2]`; None takes one from the
+            process's own stream.
         """
         seed = seeds.next_seed(self._generator) if seed is None else seed
         dtype = self._x.dtype
@@ -78,7 +78,7 @@ def ornstein_uhlenbeck_process(
     seed: int | None = None,
     scope: str = "ornstein_uhlenbeck_noise",
 ) -> OUProcess:
-    """Returns an `OUProcess`, whose calls give the noise; its arguments are these."""
+    """Returns an `OUProcess` with these arguments; calling it gives noise."""
     return OUProcess(initial_value, damping, stddev, seed, scope)
 
 

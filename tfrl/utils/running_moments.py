@@ -1,7 +1,8 @@
-"""Mean and variance of a stream in low precision, by compensated sums.
+"""Computes a stream's mean and variance in low precision, by compensated sums.
 
 In float32 a running mean near 10^6 moves in steps of 0.06, and a sum of squared
-deviations stops growing after 10^7 terms. Here both carry the rounding error along.
+deviations stops growing after 10^7 terms. The sums of this module carry their rounding
+errors along.
 """
 
 from __future__ import annotations
@@ -14,25 +15,25 @@ import tensorflow as tf
 def parallel_variance_calculation(
     n_a: Any, avg_a: Any, m2_a: Any, n_b: Any, avg_b: Any, m2_b: Any, m2_b_c: Any
 ) -> tuple[Any, Any, Any, Any]:
-    """Mean and squared deviations of the union of two sets of numbers.
+    """Returns mean and squared deviations of the union of two sets of numbers.
 
     From Chan, Golub and LeVeque, "Updating Formulae and a Pairwise Algorithm for
     Computing Sample Variances", 1979; the squared deviations are added up by
-    `kahan_summation`. It is most precise with `a` the smaller set. To add one number
-    `x`: `n_a = 1`, `avg_a = x`, `m2_a = 0`.
+    `kahan_summation`. The result is most precise if `a` is the smaller set. To add one
+    number `x`: `n_a = 1`, `avg_a = x`, `m2_a = 0`.
 
     Args:
       n_a: How many numbers are in `a`.
-      avg_a: Their mean.
-      m2_a: The sum of their squared deviations from it.
-      n_b: How many are in `b`.
-      avg_b: Their mean.
-      m2_b: The sum of their squared deviations.
-      m2_b_c: The carry of that sum.
+      avg_a: The mean of `a`.
+      m2_a: The sum of the squared deviations of `a` from its mean.
+      n_b: How many numbers are in `b`.
+      avg_b: The mean of `b`.
+      m2_b: The sum of the squared deviations of `b` from its mean.
+      m2_b_c: The carry of `m2_b`; see `kahan_summation`.
 
     Returns:
-      `(n_ab, avg_ab, m2_ab, m2_ab_c)`; the variance is `m2_ab / n_ab`. Means of empty
-      sets do not count.
+      `(n_ab, avg_ab, m2_ab, m2_ab_c)`; the variance is `m2_ab / n_ab`. The mean of an
+      empty set is ignored.
     """
     delta = tf.convert_to_tensor(avg_b - avg_a)
     n_a, n_b = tf.cast(n_a, delta.dtype), tf.cast(n_b, delta.dtype)
@@ -49,7 +50,7 @@ def kahan_summation(accumulator: Any, carry: Any, value: Any) -> tuple[Any, Any]
 
     Args:
       accumulator: The sum so far.
-      carry: How much the sum so far is too large; 0 at the start.
+      carry: The amount by which the sum so far is too large; 0 at the start.
       value: The value to add.
 
     Returns:
@@ -61,7 +62,7 @@ def kahan_summation(accumulator: Any, carry: Any, value: Any) -> tuple[Any, Any]
 
 
 class RunningMoments(tf.Module):
-    """Mean and variance, elementwise, over all values of one shape seen so far."""
+    """Tracks the elementwise mean and variance of all values seen so far."""
 
     def __init__(self, shape: Any, dtype: tf.DType) -> None:
         """Creates moments for values of a shape and a floating-point dtype."""
@@ -87,7 +88,7 @@ class RunningMoments(tf.Module):
             tf.reduce_sum(deviations, axes), tf.cast(number, self._dtype)
         )
         m2 = tf.reduce_sum(tf.square(deviations - low), axes)
-        # Means are given from `self.avg` on, where they are small and thus precise.
+        # Means are passed relative to `self.avg`, so they are small and thus precise.
         _, step, m2, m2_carry = parallel_variance_calculation(
             tf.cast(number, self._dtype),
             (center - self.avg) + low,
@@ -105,7 +106,7 @@ class RunningMoments(tf.Module):
         self.m2_carry.assign(m2_carry)
 
     def variance(self) -> tf.Tensor:
-        """The variance of the values seen, 0 before the first."""
+        """Returns the variance of the values seen so far, 0 before the first value."""
         return tf.math.divide_no_nan(self.m2, tf.cast(self.count, self._dtype))
 
     def reset(self) -> None:

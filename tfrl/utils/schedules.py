@@ -22,7 +22,7 @@ def follow(name: str, value: Any, step: tf.Variable | None) -> Any:
       step: The variable that a schedule follows.
 
     Raises:
-      ValueError: `value` is a Keras schedule, and `step` is None.
+      ValueError: If `value` is a Keras schedule and `step` is None.
     """
     if not isinstance(value, keras.optimizers.schedules.LearningRateSchedule):
         return value
@@ -36,9 +36,9 @@ def follow(name: str, value: Any, step: tf.Variable | None) -> Any:
 
 
 def current_value(value: Any) -> Any:
-    """Returns the value now of what `follow` has returned.
+    """Returns the current number of a value that `follow` has returned.
 
-    A callable is called. Inside a `tf.function` that is once, while tracing, so it
-    should read a variable.
+    A callable is called. A `tf.function` calls it only once, while tracing, so the
+    callable should read a variable.
     """
     return value() if callable(value) else value

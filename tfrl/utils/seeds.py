@@ -1,8 +1,8 @@
-"""Random numbers by stateless seeds, which one generator per owner gives.
+"""Random numbers from stateless seeds, which each owner draws from its generator.
 
 The owner of a random stream (a loop, a policy's public shell, a buffer) holds a
-`tf.random.Generator`, which checkpoints; everything inside takes a *seed*, an integer
-tensor of shape `[2]`, and is a pure function of it.
+`tf.random.Generator`, which checkpoints save. Everything inside of the owner takes a
+*seed*, an integer tensor of shape `[2]`, and is a pure function of it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ALGORITHM = "philox"
 _PHILOX = 1
 # How far a `tf.random.Generator` advances its counter for each number.
 _COUNTS_A_NUMBER = 256
-# So many numbers, or fewer, come straight from the generator's words.
+# Up to this many numbers are drawn from Philox's words directly.
 _FEW = 16
 _GOLDEN_RATIO = 0x9E3779B9
 
@@ -81,17 +81,17 @@ def uniform(
 ) -> tf.Tensor:
     """Returns uniform numbers in `[minval, maxval)`, a pure function of `seed`.
 
-    For floats `maxval` is 1 if not given. The seed is Philox's key and counter as it
-    is: scrambling it first, as `tf.random.stateless_uniform` does, takes thirty
-    operations, and different seeds give different numbers without it. The same seed
+    For floats `maxval` is 1 if not given. The seed is used directly as Philox's key and
+    counter. `tf.random.stateless_uniform` scrambles it first, which takes thirty
+    operations; different seeds give different numbers without that, too. The same seed
     gives the same numbers whether XLA compiles the graph or not (float32, float64 and
     integers).
 
     Args:
       seed: Integers `[2]`.
-      shape: Of the result.
+      shape: The shape of the result.
       minval: The lower bound, included.
-      maxval: The upper bound, left out; needed for integers.
+      maxval: The upper bound, excluded; required for integers.
       dtype: A float or integer dtype.
     """
     counter = tf.bitcast(tf.cast(seed, tf.int64), tf.uint64)
@@ -135,7 +135,7 @@ def _integers(
 def _unit_interval(
     shape: tf.types.experimental.TensorLike, dtype: tf.DType, random: dict[str, Any]
 ) -> tf.Tensor:
-    """Uniform floats in [0, 1), the same in a graph that XLA compiles and in others."""
+    """Returns uniform floats in [0, 1), the same with XLA and without."""
 
     def few() -> tf.Tensor:
         if dtype == tf.float64 and context.in_xla_graph():
@@ -163,7 +163,7 @@ def _by_number(
     few: Callable[[], tf.Tensor],
     many: Callable[[], tf.Tensor],
 ) -> tf.Tensor:
-    """Calls `many` if more than a few numbers are wanted."""
+    """Calls `many` if `shape` has more than `_FEW` numbers, otherwise `few`."""
     static = tf.get_static_value(tf.convert_to_tensor(shape, tf.int32))
     if static is None:
         return tf.cond(tf.reduce_prod(shape) > _FEW, many, few)
@@ -173,12 +173,11 @@ def _by_number(
 def _hashed_words(
     shape: tf.types.experimental.TensorLike, random: dict[str, Any]
 ) -> tf.Tensor:
-    """Random words, uint32: hashes of their index, keyed with two words of Philox.
+    """Returns random uint32 words: hashes of their indices, keyed by Philox words.
 
-    On a CPU XLA takes thirty times as long for Philox's words themselves. This is
-    SplitMix's scheme (Steele, Lea and Flood, "Fast splittable pseudorandom number
-    generators", 2014) with the mixer lowbias32 (C. Wellons, "Prospecting for hash
-    functions", 2018).
+    On a CPU, XLA takes thirty times as long to compute Philox words. This is SplitMix's
+    scheme (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
+    2014) with the mixer lowbias32 (C. Wellons, "Prospecting for hash functions", 2018).
     """
     key = _philox_words([2], random)
     # Folded into a constant where the shape is static.
@@ -200,12 +199,12 @@ def _philox_words(
 
 
 def _as_floats(mantissa: tf.Tensor) -> tf.Tensor:
-    """Floats in [0, 1) of 23 random bits, exactly."""
+    """Converts 23 random bits to floats in [0, 1), exactly."""
     return tf.cast(tf.cast(mantissa, tf.int32), tf.float32) * 2.0**-23
 
 
 def _as_doubles(words: tf.Tensor) -> tf.Tensor:
-    """Floats in [0, 1) of 52 random bits, made of `[..., 2]` as TensorFlow does."""
+    """Converts words `[..., 2]` to doubles in [0, 1) of 52 bits, as TensorFlow does."""
     low, high = words[..., 1], words[..., 0] & tf.constant(0xFFFFF, tf.uint32)
     bits = tf.stack([low, high | tf.constant(0x3FF00000, tf.uint32)], axis=-1)
     return tf.bitcast(bits, tf.float64) - tf.constant(1.0, tf.float64)

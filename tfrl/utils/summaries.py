@@ -1,4 +1,4 @@
-"""Scalars, histograms and gradient norms for TensorBoard.
+"""Writes scalars, histograms and gradient norms for TensorBoard.
 
 Every function writes to the default `tf.summary` writer and does nothing without one.
 A `tf.function` that is traced without a writer writes nothing later either. Summaries
@@ -19,7 +19,7 @@ from tfrl.utils import variables as variables_lib
 def as_step(step: Any) -> tf.Tensor | None:
     """Returns a step as int64, the one type that `tf.summary` takes; None stays None.
 
-    Train step counters are of whatever integer type the user chose.
+    A train step counter may have any integer dtype.
     """
     return None if step is None else tf.cast(step, tf.int64)
 
@@ -27,7 +27,8 @@ def as_step(step: Any) -> tf.Tensor | None:
 def when_recording(write: Callable[[], None]) -> None:
     """Calls `write` if there is a writer that records this step.
 
-    In a graph in which that is not known yet, its operations run only then.
+    If a graph decides this at run time, the operations of `write` run only in recorded
+    steps.
     """
     recording = tf.summary.should_record_summaries()
     known = tf.get_static_value(recording)
@@ -36,7 +37,7 @@ def when_recording(write: Callable[[], None]) -> None:
             write()
         return
 
-    # Names of scopes become parts of tags, and `cond` would be one of them.
+    # Scope names become parts of tags; without this, `cond` would be one of them.
     scope = tf.get_current_name_scope()
 
     def write_and_go_on() -> tf.Tensor:
@@ -68,7 +69,7 @@ def generate_tensor_summaries(tag: str, tensor: tf.Tensor, step: Any) -> None:
 
 
 def summarize_tensor_dict(tensor_dict: Mapping[str, tf.Tensor], step: Any) -> None:
-    """Writes `generate_tensor_summaries` of each entry."""
+    """Writes the summaries of `generate_tensor_summaries` for each entry."""
 
     def write() -> None:
         for tag, tensor in tensor_dict.items():
@@ -101,7 +102,7 @@ def summarize_histogram_dict(
 def add_variables_summaries(
     grads_and_vars: Iterable[tuple[Any, Any]], step: Any
 ) -> None:
-    """Writes a histogram and the norm of each variable of floats.
+    """Writes a histogram and the norm of each floating-point variable.
 
     The tags are `summarize_vars/NAME_value` and `summarize_vars/NAME_value_norm`.
     """
@@ -117,8 +118,9 @@ def add_gradients_summaries(
 ) -> None:
     """Writes a histogram and the norm of each gradient that is not None.
 
-    The tags are `summarize_grads/NAME_gradient` and `..._gradient_norm`, by the names
-    of the variables; of sparse gradients (`tf.IndexedSlices`) the values are taken.
+    The tags are `summarize_grads/NAME_gradient` and `..._gradient_norm`, with the names
+    of the variables. Of a sparse gradient (`tf.IndexedSlices`), only the values are
+    used.
     """
     gradients = {
         f"summarize_grads/{_tag(variable)}_gradient": getattr(
@@ -143,6 +145,6 @@ def _summarize_norms(tensors: Mapping[str, Any], step: Any) -> None:
 
 
 def _tag(variable: Any) -> str:
-    """The variable's path as TensorFlow names it: `layer/kernel:0`, without a colon."""
+    """Returns TensorFlow's name of the variable, `layer/kernel_0`, without a colon."""
     path = getattr(variable, "path", None)
     return f"{path}_0" if path else str(variable.name).replace(":", "_")

@@ -28,7 +28,7 @@ __all__ = [
 
 
 class TensorNormalizer(tf.Module, abc.ABC):
-    """Scales nests of tensors to mean 0 and variance 1, by statistics it keeps.
+    """Scales nests of tensors to mean 0 and variance 1, by running statistics.
 
     ```python
     normalizer = StreamingTensorNormalizer(tf.TensorSpec([3]))
@@ -44,7 +44,7 @@ class TensorNormalizer(tf.Module, abc.ABC):
         """Creates a normalizer of tensors of `tensor_spec`, a nest of specs."""
         super().__init__(name=scope)
         self._flat_specs = tuple(tf.nest.flatten(tensor_spec))
-        # Held by functions, since tf.Module wraps the containers set on it.
+        # Bound in functions, because tf.Module wraps containers that are attributes.
         self._pack = functools.partial(tf.nest.pack_sequence_as, tensor_spec)
         self._check = functools.partial(
             nest_utils.assert_matching_dtypes_and_inner_shapes,
@@ -56,7 +56,7 @@ class TensorNormalizer(tf.Module, abc.ABC):
         self._create_variables()
 
     def map_dtype(self, dtype: tf.DType) -> tf.DType:
-        """The floating-point type of the statistics of tensors of `dtype`."""
+        """Returns the floating-point dtype of the statistics for tensors of `dtype`."""
         wide = tf.as_dtype(dtype) in (tf.float64, tf.int64)
         return tf.float64 if wide else tf.float32
 
@@ -103,11 +103,12 @@ class TensorNormalizer(tf.Module, abc.ABC):
         Args:
           tensor: A nest of tensors, with any outer dimensions.
           clip_value: Results are clipped to plus or minus this, if above 0.
-          center_mean: False subtracts nothing.
+          center_mean: Whether to subtract the mean.
           variance_epsilon: Keeps constant values from being divided by 0.
 
         Returns:
-          The normalized nest, in the dtypes of the specs (integers are cut off).
+          The normalized nest, in the dtypes of the specs; for integers, the numbers are
+          truncated.
 
         Raises:
           ValueError: If a tensor does not have its spec's dtype and inner shape.
@@ -119,7 +120,8 @@ class TensorNormalizer(tf.Module, abc.ABC):
             self._flat_specs,
             strict=True,
         ):
-            # Subtracted first: the other way round large means cancel digits.
+            # The mean is subtracted first; in the other order, large means cancel
+            # digits.
             centered = values - mean if center_mean else values
             values = centered * tf.math.rsqrt(variance + variance_epsilon)
             if clip_value > 0:
@@ -150,7 +152,7 @@ class EMATensorNormalizer(TensorNormalizer):
         scope: str = "normalize_tensor",
         norm_update_rate: float = 0.001,
     ) -> None:
-        """Creates a normalizer that moves by `norm_update_rate` with each update."""
+        """Creates a normalizer whose averages move by `norm_update_rate` per update."""
         super().__init__(tensor_spec, scope)
         self._norm_update_rate = norm_update_rate
 
@@ -167,7 +169,7 @@ class EMATensorNormalizer(TensorNormalizer):
             ]
 
         self._means = create("mean", 0)
-        # Without these the steps to a large mean, being small, would be rounded away.
+        # Without these carries, small steps of a large mean would be rounded away.
         self._carries = create("mean_carry", 0)
         self._variances = create("var", 1)
 
@@ -191,16 +193,16 @@ class EMATensorNormalizer(TensorNormalizer):
 
 
 class StreamingTensorNormalizer(TensorNormalizer):
-    """Normalizes by mean and variance over everything seen, precisely in float32.
+    """Normalizes by the mean and variance of all values seen, by compensated sums.
 
-    The specs decide which dimensions are outer ones; `outer_dims` is not read.
+    The specs decide which dimensions are outer ones; `outer_dims` is ignored.
     """
 
     @property
     def variables(self) -> tuple[Any, ...]:
-        """The counts, the means, the sums of squared deviations, and their carries.
+        """The counts, means, sums of squared deviations, and the carries of these sums.
 
-        The carries of the means, which a checkpoint holds too, are not among them.
+        The carries of the means are left out here, although checkpoints hold them.
         """
         names = ("count", "avg", "m2", "m2_carry")
         return tuple(

@@ -10,11 +10,11 @@ import tensorflow as tf
 
 
 class TestCase(tf.test.TestCase):
-    """`tf.test.TestCase`, by the name that tests written for TF-Agents derive from."""
+    """`tf.test.TestCase`, under the name that tests for TF-Agents derive from."""
 
 
 def contains(list1: Sequence[Any], list2: Sequence[Any]) -> bool:
-    """Whether each array (or number) of `list2` equals one of `list1`."""
+    """Returns whether each array (or number) of `list2` equals one of `list1`."""
     return all(any(np.array_equal(item, other) for other in list1) for item in list2)
 
 

@@ -1,4 +1,4 @@
-"""`Timer`, which adds up the durations of blocks of code."""
+"""A timer that adds up the durations of blocks of code."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Timer:
         self.stop()
 
     def start(self) -> None:
-        """Starts; the sum so far is kept."""
+        """Starts the timer; the sum so far is kept."""
         self._started = time.perf_counter()
 
     def stop(self) -> None:
-        """Stops, and adds the seconds since `start`.
+        """Stops the timer, and adds the seconds since `start` to the sum.
 
         Raises:
-          RuntimeError: If it was not started.
+          RuntimeError: If the timer is not running.
         """
         if self._started is None:
             raise RuntimeError(
@@ -44,5 +44,5 @@ class Timer:
         return self._accumulated
 
     def reset(self) -> None:
-        """Goes back to 0; a running timer runs on and counts from its start."""
+        """Sets the sum to 0; a running timer still counts from its last `start`."""
         self._accumulated = 0.0

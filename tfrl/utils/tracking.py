@@ -1,4 +1,4 @@
-"""Attributes that TensorFlow and Keras leave as they are.
+"""Attributes that TensorFlow and Keras do not track.
 
 A `tf.Module` and a Keras layer track the values of their attributes: dictionaries,
 lists and namedtuples become trackable copies of other types, and checkpoints hold an
@@ -14,8 +14,8 @@ class Untracked:
     """Mixin of modules and layers with attributes that are not tracked."""
 
     def _set_untracked(self, name: str, value: Any) -> None:
-        """Sets the attribute `name` to `value` itself, which no checkpoint looks into.
+        """Sets the attribute `name` to `value` itself; checkpoints do not look into it.
 
-        Variables in it are not saved, unless another attribute holds them, too.
+        Variables in `value` are saved only if another attribute holds them, too.
         """
         object.__setattr__(self, name, value)

@@ -1,4 +1,4 @@
-"""Returns and advantages with TF-Agents' arguments, over `tfrl.losses`."""
+"""Computes returns and advantages by `tfrl.losses`, with TF-Agents' arguments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def discounted_return(
       final_value: `[B]` (for `[T]`: `[]` or `[1]`), the value after the last step; 0 if
         None.
       time_major: Whether time is the first dimension.
-      provide_all_returns: Whether to give the returns of all steps, or the first's.
+      provide_all_returns: Whether to compute the returns of all steps, or only the
+        first step's return.
 
     Returns:
       Like `rewards`, or without time if not `provide_all_returns`.
@@ -49,16 +50,17 @@ def generalized_advantage_estimation(
 ) -> tf.Tensor:
     """Returns the advantages of Schulman et al., 2016, without gradient.
 
-    The value after each step is taken to be the next step's; where episodes end by
-    truncation inside the sequence, use `tfrl.losses.generalized_advantage_estimation`.
+    The value after each step is assumed to be the value of the next step. If episodes
+    are truncated inside the sequence, use
+    `tfrl.losses.generalized_advantage_estimation`.
 
     Args:
-      values: Values of the states that are left, `[T, B]`, or `[B, T]` if not
+      values: Values of the states before the steps, `[T, B]`, or `[B, T]` if not
         `time_major`.
       final_value: `[B]`, the value after the last step.
       discounts: Like `values`.
       rewards: Like `values`.
-      td_lambda: In [0, 1].
+      td_lambda: The lambda of the estimator, in [0, 1].
       time_major: Whether time is the first dimension.
 
     Returns:

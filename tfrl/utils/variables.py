@@ -25,9 +25,9 @@ def as_tf_variables(variables: Iterable[Any]) -> list[tf.Variable]:
 
 
 def tracked_variables(module: Any) -> list[tf.Variable]:
-    """All variables that `tf.train.Checkpoint` finds in the attributes of `module`.
+    """Returns all variables that `tf.train.Checkpoint` finds in `module`.
 
-    The states of its `tf.random.Generator`s are left out: drawing changes those.
+    The states of `tf.random.Generator`s are left out, because drawing changes them.
     """
     parts = tf.train.TrackableView(module).descendants()
     states = {id(p.state) for p in parts if isinstance(p, tf.random.Generator)}
@@ -49,9 +49,9 @@ def create_variable(
 ) -> tf.Variable:
     """Creates a `tf.Variable`, from `initial_value` or from `initializer(shape)`.
 
-    A shape of None is that of the initial value. An initializer that cannot be called
-    is the value itself. `use_local_variable` and `unique_name` are TensorFlow 1's and
-    change nothing.
+    With a shape of None, the variable has the shape of the initial value. An
+    `initializer` that cannot be called is used as the value. `use_local_variable` and
+    `unique_name` are arguments of TensorFlow 1 and have no effect.
     """
     del use_local_variable, unique_name
     if callable(initializer):
@@ -77,13 +77,14 @@ def soft_variables_update(
     Args:
       source_variables: Variables to read.
       target_variables: Variables to update, in the same order and of the same shapes.
-      tau: Step in [0, 1]; 0 changes nothing, 1 copies.
+      tau: The step, in [0, 1]; 0 changes nothing, 1 copies.
       tau_non_trainable: The step for variables that are not trainable, such as
         batch-normalisation statistics; `tau` if None.
-      sort_variables_by_name: Pair the variables by sorted name instead of by order.
+      sort_variables_by_name: Whether to pair the variables by sorted name instead of by
+        order.
 
     Raises:
-      ValueError: A tau outside [0, 1], or lists of different lengths.
+      ValueError: If a tau is outside [0, 1], or the lists differ in length.
     """
     tau_non_trainable = tau if tau_non_trainable is None else tau_non_trainable
     check_tau("tau", tau)
@@ -148,10 +149,10 @@ def check_no_shared_variables(network_1: Any, network_2: Any) -> None:
 
 
 def check_matching_networks(network_1: Any, network_2: Any) -> None:
-    """Raises a ValueError unless both networks take and hold the same things.
+    """Raises a ValueError unless two networks have equal specs and variables' shapes.
 
-    It compares the input specs, the state specs, and the number, shapes and dtypes of
-    the variables.
+    The input specs, the state specs, and the number, shapes and dtypes of the variables
+    are compared.
     """
     _check_equal("input_tensor_spec", network_1, network_2)
     _check_equal("state_spec", network_1, network_2)
@@ -186,7 +187,7 @@ def maybe_copy_target_network_with_checks(
     """Returns a built target for `network`: `target_network`, or a fresh copy.
 
     Raises:
-      ValueError: The two share trainable variables or do not match.
+      ValueError: If the networks share trainable variables or do not match.
     """
     if target_network is None:
         target_network = network.copy(name=name)

@@ -1,4 +1,4 @@
-"""Functions that are compiled by XLA where they run in a graph."""
+"""Decorators for functions that XLA compiles if they run in a graph."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tensorflow as tf
 
 
 def is_xla_available() -> bool:
-    """Whether XLA compiles for the device that operations are placed on here."""
+    """Returns whether XLA compiles for the device that operations are placed on."""
     with tf.init_scope():
         device = tf.constant(0.0).device
     return _compiles_for(device)
@@ -19,7 +19,7 @@ def is_xla_available() -> bool:
 def compile_in_graph_mode(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Decorates `fn` to be compiled by XLA when a tf.function calls it.
 
-    Called eagerly, or where XLA is not available, `fn` is called as it is.
+    In an eager call, or if XLA is not available, `fn` runs unchanged.
 
     Args:
       fn: A function of nests of tensors; other arguments become tensors.
@@ -36,7 +36,7 @@ def compile_in_graph_mode(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def compile_method_in_graph_mode(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorates a method as `compile_in_graph_mode` does a function."""
+    """Decorates a method as `compile_in_graph_mode` decorates a function."""
 
     @functools.wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:

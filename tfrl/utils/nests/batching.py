@@ -17,7 +17,7 @@ from tfrl.utils.nests.structure import assert_same_structure
 def batch_nested_tensors(tensors: Any, specs: Any = None) -> Any:
     """Adds a batch dimension of 1 to each tensor that lacks it.
 
-    Without `specs` every tensor gets one.
+    Without `specs`, every tensor gets a batch dimension.
 
     Raises:
       ValueError: If a tensor has neither its spec's shape nor one dimension more.
@@ -36,7 +36,7 @@ def batch_nested_tensors(tensors: Any, specs: Any = None) -> Any:
 def unbatch_nested_tensors(tensors: Any, specs: Any = None) -> Any:
     """Removes the batch dimension of 1 from each tensor that has it.
 
-    Without `specs` every tensor has.
+    Without `specs`, every tensor must have the dimension.
 
     Raises:
       ValueError: If a tensor has neither its spec's shape nor one dimension more, or if
@@ -61,7 +61,7 @@ def split_nested_tensors(
     Args:
       tensors: A nest of `[B, ...]`.
       specs: A nest of specs, without the batch dimension.
-      num_or_size_splits: As for `tf.split`; for sparse tensors a number.
+      num_or_size_splits: As for `tf.split`; must be a number for sparse tensors.
 
     Raises:
       ValueError: If a tensor has no batch dimension, or if a sparse one is to be split
@@ -109,7 +109,7 @@ def flatten_multi_batched_nested_tensors(
       specs: A nest of specs, without outer dimensions.
 
     Returns:
-      The nest with one batch dimension, and the outer shape it had, int64.
+      The nest with one batch dimension, and its former outer shape, int64.
 
     Raises:
       ValueError: If the tensors do not fit the specs or differ in outer dimensions.
@@ -133,7 +133,7 @@ def flatten_multi_batched_nested_tensors(
 def flatten_and_check_shape_nested_specs(
     specs: Any, reference_specs: Any
 ) -> tuple[list[Any], list[tf.TensorShape]]:
-    """Returns the flat specs and the flat shapes of their reference specs.
+    """Returns the flat `specs`, and the flat shapes of `reference_specs`.
 
     Raises:
       ValueError: If structures or shapes differ.
@@ -150,12 +150,12 @@ def flatten_and_check_shape_nested_specs(
 
 
 def where(condition: Any, true_outputs: Any, false_outputs: Any) -> Any:
-    """`tf.where` over nests, by a condition on the leading dimensions.
+    """Applies `tf.where` to nests, with a condition on the leading dimensions.
 
     Args:
       condition: bool `[B, ...]`; its shape is a prefix of every leaf's.
       true_outputs: A nest of tensors.
-      false_outputs: A nest like it.
+      false_outputs: A nest of the same structure.
 
     Raises:
       ValueError: If the structures differ, or a leaf has a lower rank than `condition`.
@@ -249,7 +249,7 @@ def unstack_nested_arrays(nested_array: Any) -> list[Any]:
 
 
 def unstack_nested_arrays_into_flat_items(nested_array: Any) -> list[tuple[Any, ...]]:
-    """Does as `unstack_nested_arrays`, with flat tuples in place of nests."""
+    """Splits a nest of arrays `[B, ...]` into B flat tuples of views."""
     return list(zip(*tf.nest.flatten(nested_array), strict=True))
 
 
@@ -262,7 +262,7 @@ def stack_nested_arrays(nested_arrays: Sequence[Any]) -> Any:
 
 
 def get_outer_array_shape(nested_array: Any, spec: Any) -> tuple[int, ...]:
-    """Returns the outer shape of the first array over the first spec."""
+    """Returns the outer shape of the first array, beyond the shape of its spec."""
     array = tf.nest.flatten(nested_array)[0]
     return array.shape[: array.ndim - len(tf.nest.flatten(spec)[0].shape)]
 
@@ -270,7 +270,7 @@ def get_outer_array_shape(nested_array: Any, spec: Any) -> tuple[int, ...]:
 def _flat_with_outer_rank(
     tensors: Any, specs: Any, allowed: tuple[int, ...]
 ) -> list[tuple[Any, int]]:
-    """Returns flat tensors with their numbers of outer dimensions, of `allowed`."""
+    """Returns each tensor with its number of outer dimensions, one of `allowed`."""
     assert_same_structure(
         tensors, specs, message="Tensors and specs do not have matching structures"
     )

@@ -1,7 +1,7 @@
 """Compares nests of tensors with nests of specs: dtypes, shapes, outer dimensions.
 
-A tensor *fits* a spec if it has the spec's shape after some outer dimensions. In all of
-these, arrays count as tensors, and an `ArraySpec` as a spec.
+A tensor *fits* a spec if it has the spec's shape after some outer dimensions. In this
+module arrays count as tensors, and an `ArraySpec` counts as a spec.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def assert_tensors_matching_dtypes_and_shapes(
       tensors_1: A nest of tensors.
       tensors_2: A nest of tensors.
       caller: The name of the caller, for the error.
-      tensors_1_name: What `tensors_1` is, for the error.
-      tensors_2_name: What `tensors_2` is, for the error.
+      tensors_1_name: A name of `tensors_1`, for the error.
+      tensors_2_name: A name of `tensors_2`, for the error.
 
     Raises:
       ValueError: If they differ.
@@ -62,10 +62,11 @@ def assert_matching_dtypes_and_inner_shapes(
     specs_name: str,
     allow_extra_fields: bool = False,
 ) -> None:
-    """Checks that every tensor has its spec's dtype, and its shape innermost.
+    """Checks that every tensor has its spec's dtype and ends in its spec's shape.
 
     Args:
-      tensors_or_specs: A nest of tensors, of what converts to them, or of specs.
+      tensors_or_specs: A nest of tensors, of values that convert to tensors, or of
+        specs.
       specs: A nest of specs.
       caller: The name of the caller, for the error.
       tensors_name: A name of `tensors_or_specs`, for the error.
@@ -89,11 +90,11 @@ def is_batched_nested_tensors(
     allow_extra_fields: bool = False,
     check_dtypes: bool = True,
 ) -> bool:
-    """Whether all tensors have `num_outer_dims` more dimensions than their specs.
+    """Returns whether all tensors have `num_outer_dims` dimensions before their specs'.
 
-    Tensors that all have the shape of their specs are unbatched, and so are tensors
-    with another number of outer dimensions that they agree on. The former is
-    checked first, so a batch may count as a step of a spec with an unknown dimension.
+    The result is False if all tensors have exactly their specs' shapes, or share
+    another number of outer dimensions. A dimension that a spec leaves unknown is an
+    inner dimension, even if it holds a batch.
 
     Args:
       tensors: A nest of tensors.
@@ -115,12 +116,12 @@ def is_batched_nested_tensors(
 
 
 def get_outer_rank(tensors: Any, specs: Any) -> int:
-    """Returns the number of dimensions before those of the specs.
+    """Returns the number of outer dimensions that all tensors share.
 
-    0 for an empty nest.
+    The rank of an empty nest is 0.
 
     Raises:
-      ValueError: As `is_batched_nested_tensors`.
+      ValueError: In the cases of `is_batched_nested_tensors`.
     """
     outer_ranks = _outer_ranks(tensors, specs, check_dtypes=False)
     return outer_ranks[0] if outer_ranks else 0
@@ -130,7 +131,7 @@ def get_outer_shape(nested_tensor: Any, spec: Any) -> tf.Tensor:
     """Returns the outer shape that all tensors share, int32 `[outer rank]`.
 
     Raises:
-      ValueError: As `is_batched_nested_tensors`.
+      ValueError: In the cases of `is_batched_nested_tensors`.
     """
     outer_rank = get_outer_rank(nested_tensor, spec)
     if outer_rank == 0:
@@ -162,7 +163,7 @@ def assert_value_spec(output_spec: Any, network_name: str) -> None:
 
 
 class _Pair(NamedTuple):
-    """A tensor's static type beside its spec's."""
+    """The static shapes and dtypes of a tensor and of its spec."""
 
     shape: tf.TensorShape
     dtype: tf.DType
@@ -171,7 +172,7 @@ class _Pair(NamedTuple):
 
 
 def _pairs(tensors: Any, specs: Any, message: str) -> list[_Pair]:
-    """The leaves of both nests, which must have the same structure."""
+    """Pairs the leaves of two nests, which must have the same structure."""
     assert_same_structure(tensors, specs, message=message)
     pairs = []
     for tensor, spec in zip(
@@ -192,7 +193,7 @@ def _as_typed(value: Any, dtype_hint: Any = None) -> Any:
 
 
 def _table(specs: Any, pairs: Sequence[_Pair | None]) -> str:
-    """A line for each pair, by its path in `specs`; None is left out."""
+    """Returns a line for each pair, with its path in `specs`; skips None."""
     return "\n".join(
         f"  {path or '(the leaf)'}: {pair.dtype.name} {pair.shape} vs. "
         f"{pair.spec_dtype.name} {pair.spec_shape}"
@@ -207,7 +208,7 @@ def _assert_leaves_match(
     shapes_match: Callable[[tf.TensorShape, tf.TensorShape], bool],
     names: tuple[str, str, str],
 ) -> None:
-    """Compares dtypes, and shapes by `shapes_match`; reports the leaves that differ."""
+    """Raises a ValueError that lists the leaves whose dtypes or shapes differ."""
     caller, name, other_name = names
     message = f"{caller}: {name} and {other_name} do not have matching structures"
     pairs = _pairs(tensors, others, message)
@@ -226,7 +227,7 @@ def _assert_leaves_match(
 
 
 def _fits(tensor_shape: tf.TensorShape, inner_shape: tf.TensorShape) -> bool:
-    """Whether `tensor_shape` ends in `inner_shape`; an unknown rank fits anything."""
+    """Returns whether `tensor_shape` ends in `inner_shape`, or a rank is unknown."""
     if inner_shape.rank in (0, None) or tensor_shape.rank is None:
         return True
     if inner_shape.rank > tensor_shape.rank:
@@ -235,7 +236,7 @@ def _fits(tensor_shape: tf.TensorShape, inner_shape: tf.TensorShape) -> bool:
 
 
 def _outer_ranks(tensors: Any, specs: Any, check_dtypes: bool) -> list[int]:
-    """The number of outer dimensions of each tensor, all the same."""
+    """Returns each tensor's number of outer dimensions, which must be equal."""
     pairs = _pairs(tensors, specs, "Tensors and specs do not have matching structures")
     if any(None in (pair.shape.rank, pair.spec_shape.rank) for pair in pairs):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The structure of nests: comparing, naming leaves by path, pruning extra keys."""
+"""Compares nests, names their leaves by path, and prunes extra keys."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def assert_same_structure(
     allow_shallow_nest1: bool = False,
     message: str | None = None,
 ) -> None:
-    """`tf.nest.assert_same_structure` with an error that shows both structures.
+    """Checks that two nests have the same structure; the error shows both.
 
     Args:
       nest1: A nest.
@@ -54,7 +54,7 @@ def assert_same_structure(
       message: The first line of the error.
 
     Raises:
-      ValueError: If the nests differ in shape.
+      ValueError: If the nests differ in structure.
       TypeError: If they differ in the type of a container.
     """
     try:
@@ -85,7 +85,7 @@ def assert_same_structure(
 def fast_map_structure(
     func: Callable[..., Any], *structure: Any, expand_composites: bool = False
 ) -> Any:
-    """`tf.nest.map_structure` that does not check that the structures agree."""
+    """Maps `func` over nests, without a check that their structures agree."""
     flat = [
         tf.nest.flatten(nest, expand_composites=expand_composites) for nest in structure
     ]
@@ -115,16 +115,16 @@ def has_tensors(*x: Any) -> bool:
 
 def safe_has_state(state: Any) -> bool:
     """Whether `state` is not None, `()` or `[]`."""
-    # By identity or type: in a graph a comparison with a tensor is a tensor.
+    # Tested by identity and type: comparing a tensor in a graph would give a tensor.
     return state is not None and not (isinstance(state, tuple | list) and not state)
 
 
 def prune_extra_keys(narrow: Any, wide: Any) -> Any:
     """Returns `wide` without dict keys that `narrow` lacks, at every level.
 
-    Nothing is raised where the two do not fit (a missing key, another length, another
-    container): that part of `wide` is returned as it is, and a comparison afterwards
-    (`assert_same_structure`) reports it. Where `narrow` is `()`, the result is too.
+    Where the two do not match (a missing key, another length, another container), that
+    part of `wide` is returned unchanged; a later `assert_same_structure` reports the
+    mismatch. Where `narrow` is `()`, the result is `()`.
     """
     narrow, wide = _unwrap(narrow), _unwrap(wide)
     if isinstance(narrow, tuple) and not narrow:

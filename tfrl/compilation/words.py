@@ -150,7 +150,7 @@ class _Leaf:
         return _reshape_inner(value, outer_rank, [self.words])
 
     def from_words(self, words: tf.Tensor) -> tf.Tensor:
-        """Returns a value `[..., *shape]` from words `[..., words]` cast to float32."""
+        """Returns a value `[..., *shape]` for its words `[..., words]`, as float32."""
         outer_rank = words.shape.rank - 1
         per_element = self._carrier.size // _WORD_BYTES
         if per_element > 1:

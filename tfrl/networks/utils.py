@@ -147,7 +147,7 @@ def call_layer(layer: Any, inputs: Any, training: Any = False) -> Any:
 def check_single_floating_network_output(
     output_spec: Any, expected_output_shape: tuple[int, ...], label: str
 ) -> None:
-    """Checks that a network's output is one floating tensor of the shape.
+    """Checks that a network's output is one floating tensor of the expected shape.
 
     Raises:
       ValueError: If the output is anything else.

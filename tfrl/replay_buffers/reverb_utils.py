@@ -272,7 +272,7 @@ class ReverbTrajectorySequenceObserver(ReverbAddTrajectoryObserver):
         """Does nothing: the boundary is a frame like any other."""
 
     def _end_at_cut(self) -> None:
-        """Does nothing: the step types on both sides of a cut show it."""
+        """Does nothing: samplers see a cut by the step types on both of its sides."""
 
 
 def _padding_like(

@@ -122,9 +122,9 @@ class Connection:
 
         Args:
           stream: The stream of messages.
-          welcome: As the attribute.
-          address: As the attribute.
-          shared: As the attribute.
+          welcome: See the attribute.
+          address: See the attribute.
+          shared: See the attribute.
         """
         self.welcome = welcome
         self.shared = shared

@@ -78,7 +78,7 @@ class StepBuffers:
         """Creates buffers without steps.
 
         Args:
-          keep: As the attribute.
+          keep: See the attribute.
         """
         self.start = 0
         self.end = 0

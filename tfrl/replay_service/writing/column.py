@@ -62,10 +62,10 @@ class Column:
         """Creates a column without values.
 
         Args:
-          path: As the attribute.
-          buffers: As the attribute.
-          keep: As the attribute.
-          created: As the attribute.
+          path: See the attribute.
+          buffers: See the attribute.
+          keep: See the attribute.
+          created: See the attribute.
         """
         self.path = path
         self.buffers = buffers

@@ -35,7 +35,7 @@ class TrajectoryColumn:
           start: The earliest step.
           extent: The number of consecutive steps, or, if they are not consecutive, the
             distance of each step from the start.
-          is_squeezed: As the attribute.
+          is_squeezed: See the attribute.
         """
         self._column = column
         self._start = start

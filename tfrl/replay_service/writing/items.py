@@ -79,9 +79,9 @@ class Group:
         """Creates a group without items.
 
         Args:
-          key: As the attribute.
-          layout: As the attribute.
-          episode: As the attribute.
+          key: See the attribute.
+          layout: See the attribute.
+          episode: See the attribute.
         """
         self.key = key
         self.layout = layout

@@ -138,9 +138,9 @@ class Plan:
         """Creates a plan.
 
         Args:
-          root: As the attribute.
-          columns: As the attribute.
-          is_whole: As the attribute.
+          root: See the attribute.
+          columns: See the attribute.
+          is_whole: See the attribute.
         """
         self.root = root
         self.columns = columns

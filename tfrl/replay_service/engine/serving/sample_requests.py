@@ -42,8 +42,8 @@ class Sampler:
         """Creates the state of a session without samples.
 
         Args:
-          service: As the attribute.
-          caller: As the attribute.
+          service: See the attribute.
+          caller: See the attribute.
         """
         self.service = service
         self.caller = caller

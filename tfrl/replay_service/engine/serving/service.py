@@ -95,8 +95,8 @@ class Writer:
         """Creates the record of a writer without a session.
 
         Args:
-          index: As the attribute.
-          confirmed: As the attribute.
+          index: See the attribute.
+          confirmed: See the attribute.
         """
         self.index = index
         self.confirmed = confirmed

@@ -45,8 +45,8 @@ class WriterState:
         """Creates the state without steps, and ends the writer's earlier session.
 
         Args:
-          service: As the attribute.
-          caller: As the attribute.
+          service: See the attribute.
+          caller: See the attribute.
           writer_id: The id of the writer; None for a writer without a record.
 
         Raises:

@@ -128,7 +128,7 @@ class Columns:
         self.stamp += rows.size
 
     def free(self, rows: np.ndarray) -> None:
-        """Removes the items in distinct rows."""
+        """Removes the items in `rows`, which must be distinct."""
         self.keys[rows] = NO_KEY
         self.stamps[rows] = -1
         self._free[self._num_free : self._num_free + rows.size] = rows

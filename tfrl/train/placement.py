@@ -43,12 +43,12 @@ def device_scope(name: str) -> Any:
 
 
 def host() -> str:
-    """Returns the full name of the CPU that calls Python."""
+    """Returns the name, such as "/device:CPU:0", of the CPU that calls Python."""
     return tf.config.list_logical_devices("CPU")[0].name
 
 
 def device_of(values: Iterable[Any]) -> str:
-    """Returns the short name ("/device:GPU:0") of the first variable's device.
+    """Returns the name, such as "/device:GPU:0", of the first variable's device.
 
     Args:
       values: `tf.Variable`s or Keras variables; if empty, the host is returned.

@@ -84,3 +84,19 @@ def test_what_comes_after_the_first_episodes_is_unfinished(frames):
     np.testing.assert_array_equal(
         episodes.is_padding(kept)[2], episodes.is_padding(frames)[2]
     )
+
+
+def test_a_frame_is_appended_to_every_row(frames):
+    last = tf.nest.map_structure(lambda t: t[:, 1], frames)
+    longer = episodes.append(frames, last)
+    np.testing.assert_array_equal(longer.step_type[:, :6], STEP_TYPE)
+    np.testing.assert_array_equal(longer.step_type[:, 6], [MID, MID, MID])
+
+
+@pytest.mark.parametrize("position", [0, 4, 6])
+def test_a_frame_is_put_at_a_position_of_every_row(frames, position):
+    frame = tf.nest.map_structure(lambda t: t[:, 2], frames)
+    expected = np.array(STEP_TYPE)
+    expected[:, position : position + 1] = [[LAST], [FIRST], [LAST]]
+    put = episodes.put(frames, tf.constant(position, tf.int64), frame)
+    np.testing.assert_array_equal(put.step_type, expected)

@@ -258,6 +258,16 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         return self._train_sequence_length
 
     @property
+    def bootstraps_truncations(self) -> bool:
+        """Whether `train` needs the last observations of truncated episodes.
+
+        The last observation is in the boundary frame that follows an episode. If True,
+        an `EpisodicLoop` also appends this frame to the last episode of each row. False
+        unless a subclass says otherwise.
+        """
+        return False
+
+    @property
     def summaries_enabled(self) -> bool:
         """Whether any summary is written."""
         return self._enable_summaries

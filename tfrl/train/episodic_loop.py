@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import tensorflow as tf
 
@@ -13,9 +13,22 @@ from tfrl.environments import tf_environment
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.train import loop
 from tfrl.trajectories import episodes, trajectory
+from tfrl.trajectories import time_step as ts
 
 # A compiled loop whose buffer is shorter than this always trains at one length.
 _SHORT = 256
+
+
+class _Ending(NamedTuple):
+    """The frame that follows the last frames of all rows in the buffer.
+
+    Attributes:
+      is_needed: Whether an agent that bootstraps truncated episodes needs the frame.
+      frame: A frame of every member, `[B, ...]`; zeros if it is not needed.
+    """
+
+    is_needed: tf.Tensor
+    frame: trajectory.Trajectory
 
 
 class EpisodicLoop(loop.Loop):
@@ -31,6 +44,10 @@ class EpisodicLoop(loop.Loop):
     this experience. A compiled loop pads the experience with zeros to a quarter of the
     buffer's `max_length`, or to the whole `max_length` if the longest member needs
     more. So choose `max_length` no larger than necessary.
+
+    If the agent bootstraps truncated episodes (`TFAgent.bootstraps_truncations`), a
+    boundary frame with the last observation follows the last episode of each member,
+    too. The environment does not take a step for this frame.
     """
 
     _collects_into_buffer = True
@@ -94,24 +111,32 @@ class EpisodicLoop(loop.Loop):
         del time_step, policy_state
         # A failed iteration leaves its frames in the buffer.
         self._replay_buffer.clear()
-        time_step, policy_state, is_complete = self._collect_on_host()
+        time_step, policy_state, is_complete, ending = self._collect_on_host()
         if self._jit_compile:
             # XLA has no assertions; `_check_call` raises in its place.
             self._overflowed.assign(tf.logical_not(is_complete))
-            loss = self._train_at_fixed_length(is_complete)
+            loss = self._train_at_fixed_length(is_complete, ending)
         else:
             check = context.assert_true(is_complete, [self._overflow_message()])
             with tf.control_dependencies([check]):
-                loss = self._train_on_device(self._replay_buffer.gather_all())
+                frames = self._replay_buffer.gather_all()
+                if ending is not None:
+                    frames = tf.cond(
+                        ending.is_needed,
+                        lambda: episodes.append(frames, ending.frame),
+                        lambda: frames,
+                    )
+                loss = self._train_on_device(frames)
         self._replay_buffer.clear()
         return time_step, policy_state, loss
 
-    def _collect(self) -> tuple[Any, Any, tf.Tensor]:
+    def _collect(self) -> tuple[Any, Any, tf.Tensor, _Ending | None]:
         """Collects new episodes until every member has finished its number of them.
 
-        Returns the last time step, the last policy state, and whether every member has
-        finished. This is False if the buffer became full first, or if an earlier
-        iteration of a compiled call failed.
+        Returns the last time step, the last policy state, whether every member has
+        finished, and the frame that is missing at the rows' ends, if any. A member has
+        not finished if the buffer became full first, or if an earlier iteration of a
+        compiled call failed.
         """
         policy = self._agent.collect_policy
         batch_size = self._environment.batch_size
@@ -143,14 +168,77 @@ class EpisodicLoop(loop.Loop):
                 tf.constant(-1, tf.int64),
             ),
         )
-        return time_step, policy_state, tf.logical_not(is_unfinished(finished))
+        is_complete = tf.logical_not(is_unfinished(finished))
+        ending = self._end_rows(time_step, policy_state, is_complete)
+        return time_step, policy_state, is_complete, ending
+
+    def _end_rows(
+        self, time_step: ts.TimeStep, policy_state: Any, is_complete: tf.Tensor
+    ) -> _Ending | None:
+        """Makes the boundary frames that hold the last observations.
+
+        The members that finished last have no boundary frame yet, because the next
+        iteration resets the environment.
+
+        Returns the frame to append to the buffer's rows, or None. A buffer without a
+        `max_length` has room for the frame, so it is added there: the rows of such a
+        buffer need not be environments.
+        """
+        if not self._agent.bootstraps_truncations:
+            return None
+        truncated = time_step.is_last() & (time_step.discount > 0)
+        is_needed = is_complete & tf.reduce_any(truncated)
+        if self._replay_buffer.max_length is None:
+            tf.cond(
+                is_needed,
+                lambda: self._add(self._boundary(time_step, policy_state)),
+                lambda: tf.constant(-1, tf.int64),
+            )
+            return None
+        frame = tf.cond(
+            is_needed,
+            lambda: self._boundary(time_step, policy_state),
+            lambda: self._zeros(),
+        )
+        return _Ending(is_needed, frame)
+
+    def _boundary(
+        self, time_step: ts.TimeStep, policy_state: Any
+    ) -> trajectory.Trajectory:
+        """Returns a frame from LAST to FIRST for members at LAST, without a step.
+
+        The frames of other members continue their episodes, which are not complete.
+        """
+        # The next step has the same seed. The environment does not see this action.
+        seed = tf.stack([self._seed.read_value(), self._step.read_value() + 1])
+        policy = self._agent.collect_policy
+        return trajectory.from_transition(
+            time_step,
+            policy.action(time_step, policy_state, seed=seed),
+            time_step._replace(
+                step_type=tf.where(
+                    time_step.is_last(), ts.StepType.FIRST, ts.StepType.MID
+                ),
+                reward=tf.nest.map_structure(tf.zeros_like, time_step.reward),
+                discount=tf.ones_like(time_step.discount),
+            ),
+        )
+
+    def _zeros(self) -> trajectory.Trajectory:
+        batch_size = self._environment.batch_size
+        return tf.nest.map_structure(
+            lambda spec: tf.zeros([batch_size, *spec.shape], spec.dtype),
+            self._replay_buffer.data_spec,
+        )
 
     def _train(self, frames: trajectory.Trajectory) -> tf.Tensor:
         """Updates the agent with the first episodes of `frames`; returns the loss."""
         shares = episodes.keep_first(frames, self._episodes_per_member)
         return self._agent.train(shares).loss
 
-    def _train_at_fixed_length(self, is_complete: tf.Tensor) -> tf.Tensor:
+    def _train_at_fixed_length(
+        self, is_complete: tf.Tensor, ending: _Ending | None
+    ) -> tf.Tensor:
         """Updates the agent with frames that are padded to one of two fixed lengths.
 
         A compiled program needs fixed shapes. So the frames are padded with zeros to
@@ -162,18 +250,39 @@ class EpisodicLoop(loop.Loop):
         lengths = sorted({-(-max_length // 4), max_length})
         if max_length < _SHORT:
             lengths = [max_length]
+        added = self._replay_buffer.num_frames() // self._environment.batch_size
+        needed = added
+        if ending is not None:
+            needed += tf.cast(ending.is_needed, added.dtype)
+            # The last program is for episodes that fill the buffer.
+            lengths.append(max_length + 1)
 
         def train(length: int) -> Callable[[], tf.Tensor]:
-            return lambda: self._train_on_device(
-                self._replay_buffer.gather_first(length)
-            )
+            return lambda: self._train_on_device(self._gather(length, added, ending))
 
-        added = self._replay_buffer.num_frames() // self._environment.batch_size
-        too_short = tf.cast(added > tf.constant(lengths, added.dtype), tf.int32)
+        too_short = tf.cast(needed > tf.constant(lengths, added.dtype), tf.int32)
         return tf.switch_case(
             tf.where(is_complete, 1 + tf.reduce_sum(too_short), 0),
             [lambda: tf.constant(0.0), *map(train, lengths)],
         )
+
+    def _gather(
+        self, length: int, added: tf.Tensor, ending: _Ending | None
+    ) -> trajectory.Trajectory:
+        """Returns rows of `length` frames, padded with zeros.
+
+        Args:
+          length: At most one more than the buffer's `max_length`.
+          added: How many frames of each row the buffer holds.
+          ending: The frame to append to them, or None.
+        """
+        frames = self._replay_buffer.gather_first(min(length, self._max_length))
+        if ending is None:
+            return frames
+        if length > self._max_length:
+            return episodes.append(frames, ending.frame)
+        position = tf.where(ending.is_needed, added, length)
+        return episodes.put(frames, position, ending.frame)
 
     def _check_call(self, loss: float, num_iterations: int) -> None:
         if self._overflowed:

@@ -94,3 +94,28 @@ def keep_first(frames: Trajectory, num_episodes: int) -> Trajectory:
     return frames._replace(
         next_step_type=tf.where(kept, frames.next_step_type, ts.StepType.MID)
     )
+
+
+def append(frames: Trajectory, frame: Trajectory) -> Trajectory:
+    """Returns `frames`, `[B, T, ...]`, with `frame`, `[B, ...]`, at their end."""
+    return tf.nest.map_structure(
+        lambda row, last: tf.concat([row, last[:, tf.newaxis]], axis=1), frames, frame
+    )
+
+
+def put(frames: Trajectory, position: tf.Tensor, frame: Trajectory) -> Trajectory:
+    """Returns `frames` with `frame` in place of the frame at `position` of each row.
+
+    Args:
+      frames: Frames `[B, T, ...]`.
+      position: An integer scalar; if it is not in `[0, T)`, nothing is replaced.
+      frame: A frame of each row, `[B, ...]`.
+    """
+
+    def replace(row: tf.Tensor, new: tf.Tensor) -> tf.Tensor:
+        length = tf.shape(row)[1]
+        here = tf.range(length) == tf.cast(position, tf.int32)
+        here = tf.reshape(here, [1, length, *[1] * (row.shape.rank - 2)])
+        return tf.where(here, new[:, tf.newaxis], row)
+
+    return tf.nest.map_structure(replace, frames, frame)

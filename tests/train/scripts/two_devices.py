@@ -28,7 +28,11 @@ from tfrl.agents import DqnAgent, ReinforceAgent  # noqa: E402
 from tfrl.compilation import internals  # noqa: E402
 from tfrl.environments import native, suite_gym, tf_py_environment  # noqa: E402
 from tfrl.metrics import tf_metrics  # noqa: E402
-from tfrl.networks import ActorDistributionNetwork, QNetwork  # noqa: E402
+from tfrl.networks import (  # noqa: E402
+    ActorDistributionNetwork,
+    QNetwork,
+    ValueNetwork,
+)
 from tfrl.replay_buffers import (  # noqa: E402
     TFPrioritizedReplayBuffer,
     TFUniformReplayBuffer,
@@ -38,8 +42,8 @@ from tfrl.replay_buffers import (  # noqa: E402
 tf.config.set_soft_device_placement(False)
 
 
-def gymnasium_cart_pole():
-    environment = suite_gym.load("CartPole-v1")
+def gymnasium_cart_pole(**kwargs):
+    environment = suite_gym.load("CartPole-v1", **kwargs)
     environment.seed(3)
     return tf_py_environment.TFPyEnvironment(environment)
 
@@ -84,7 +88,8 @@ def dqn_loop(device, buffer=TFUniformReplayBuffer, buffer_device=None, **kwargs)
 
 
 def reinforce_loop(device, jit_compile):
-    environment = gymnasium_cart_pole()
+    # A time limit, so that the last observations are needed, too.
+    environment = gymnasium_cart_pole(max_episode_steps=12)
     with train.device_scope(device):
         agent = ReinforceAgent(
             environment.time_step_spec(),
@@ -96,6 +101,9 @@ def reinforce_loop(device, jit_compile):
                 seed=1,
             ),
             optimizer=keras.optimizers.Adam(1e-3),
+            value_network=ValueNetwork(
+                environment.observation_spec(), fc_layer_params=(16,), seed=3
+            ),
             seed=2,
         )
         agent.initialize()

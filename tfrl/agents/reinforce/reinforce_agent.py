@@ -47,6 +47,9 @@ class ReinforceAgent(tf_agent.TFAgent):
 
     `train` takes rows `[B, T, ...]`, each of which holds whole episodes one after
     another. Frames of incomplete episodes and boundary frames are masked.
+
+    With a value network, a truncated episode is bootstrapped if the row holds the
+    boundary frame after it, as the rows of `EpisodicLoop` and of the drivers do.
     """
 
     def __init__(
@@ -78,9 +81,7 @@ class ReinforceAgent(tf_agent.TFAgent):
           actor_network: A `Network` that maps observations to action distributions.
           optimizer: The optimizer of all weights.
           value_network: The baseline, a `Network` that maps observations to values
-            `[B]`. With a baseline, the return of an episode that a time limit cut short
-            bootstraps the value of its last observation, which is in the next frame, a
-            boundary.
+            `[B]`.
           value_estimation_loss_coef: Weight of the baseline's squared error.
           advantage_fn: A function of (returns, value predictions) that returns the
             advantages; the predictions are None without a value network.
@@ -140,6 +141,11 @@ class ReinforceAgent(tf_agent.TFAgent):
         self._entropy_regularization = entropy_regularization
         self._optimizer = optimizers.OptimizerAdapter(optimizer, self._trained())
         self._as_trajectory = data_converter.AsTrajectory(self.data_context)
+
+    @property
+    def bootstraps_truncations(self) -> bool:
+        """Whether there is a value network."""
+        return self._value_network is not None
 
     def _networks(self) -> list[Any]:
         return [n for n in (self._actor_network, self._value_network) if n is not None]

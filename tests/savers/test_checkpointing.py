@@ -1,5 +1,8 @@
 import os
+import re
+import warnings
 
+import keras
 import pytest
 import tensorflow as tf
 
@@ -80,6 +83,131 @@ def test_a_missing_data_file_is_passed_over_with_a_warning(tmp_path):
     (tmp_path / "ckpt-2.data-00000-of-00001").unlink()
     with pytest.warns(RuntimeWarning, match="CHECKPOINT DAMAGED"):
         assert restored_value(tmp_path) == 10.0
+
+
+def cut(path, size):
+    with open(path, "r+b") as file:
+        file.truncate(size)
+
+
+@pytest.mark.parametrize("suffix", [".data-00000-of-00001", ".index"])
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.9])
+def test_a_checkpoint_cut_short_is_passed_over_with_a_warning(tmp_path, suffix, share):
+    save_some(tmp_path, [10.0, 20.0])
+    path = tmp_path / f"ckpt-2{suffix}"
+    size = int(share * path.stat().st_size)
+    cut(path, size)
+    with pytest.warns(
+        RuntimeWarning,
+        match=f"CHECKPOINT DAMAGED[\\s\\S]*{path.name} \\({size} bytes\\)",
+    ):
+        assert restored_value(tmp_path) == 10.0
+
+
+@pytest.mark.parametrize("suffix", [".data-00000-of-00001", ".index"])
+def test_nothing_but_checkpoints_cut_short_is_an_error_that_names_files(
+    tmp_path, suffix
+):
+    save_some(tmp_path, [10.0, 20.0])
+    for number in (1, 2):
+        cut(tmp_path / f"ckpt-{number}{suffix}", 0)
+    with pytest.raises(checkpointing.CheckpointError) as error:
+        restored_value(tmp_path)
+    for number in (1, 2):
+        assert f"ckpt-{number}{suffix} (0 bytes)" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "found"),
+    [(".data-00000-of-00001", "ckpt-1.data-*"), (".index", "ckpt-1.index")],
+)
+def test_a_missing_file_is_named(tmp_path, suffix, found):
+    save_some(tmp_path, [10.0])
+    (tmp_path / f"ckpt-1{suffix}").unlink()
+    with pytest.raises(
+        checkpointing.CheckpointError, match=re.escape(f"{found} (missing)")
+    ):
+        restored_value(tmp_path)
+
+
+def save_parts(directory, units, capacity):
+    network = keras.Sequential([keras.layers.Dense(units, name="hidden")])
+    network.build((None, 4))
+    checkpointing.Checkpointer(
+        directory,
+        network=network,
+        table=tf.Variable(tf.zeros([capacity]), name="rows"),
+    ).save(units)
+
+
+@pytest.mark.parametrize(
+    ("units", "capacity", "difference"),
+    [
+        (9, 5, r"network, variable .*/kernel: saved float32 \(4, 8\), here .*\(4, 9\)"),
+        (8, 6, r"table, variable rows: saved float32 \(5,\), here float32 \(6,\)"),
+    ],
+)
+def test_other_shapes_are_an_error_that_names_the_variables(
+    tmp_path, units, capacity, difference
+):
+    save_parts(tmp_path, 8, 5)
+    with pytest.raises(checkpointing.CheckpointError, match=difference) as error:
+        save_parts(tmp_path, units, capacity)
+    assert "another configuration" in str(error.value)
+    assert "Restore the files" not in str(error.value)
+
+
+def test_other_shapes_do_not_fall_back_to_an_older_checkpoint(tmp_path):
+    save_some(tmp_path, [10.0])
+    checkpointing.Checkpointer(tmp_path / "other", variable=tf.Variable([1.0])).save(2)
+    for path in (tmp_path / "other").glob("ckpt-2*"):
+        path.rename(tmp_path / path.name)
+    with pytest.raises(checkpointing.CheckpointError, match=r"ckpt-2: its files are"):
+        restored_value(tmp_path)
+
+
+def test_another_dtype_is_an_error(tmp_path):
+    save_some(tmp_path, [10.0])
+    with pytest.raises(
+        checkpointing.CheckpointError, match=r"saved float32 \(\), here int32 \(\)"
+    ):
+        checkpointing.Checkpointer(tmp_path, variable=tf.Variable(0))
+
+
+def test_a_variable_that_was_not_saved_keeps_its_value_with_a_warning(tmp_path):
+    checkpointing.Checkpointer(tmp_path, pair=[tf.Variable(1.0)]).save(1)
+    pair = [tf.Variable(0.0), tf.Variable(5.0, name="second")]
+    with pytest.warns(
+        RuntimeWarning, match="does not hold[\\s\\S]*pair, variable seco"
+    ):
+        checkpointing.Checkpointer(tmp_path, pair=pair)
+    assert [float(v) for v in pair] == [1.0, 5.0]
+
+
+def test_an_object_that_was_not_saved_at_all_is_no_reason_to_warn(tmp_path):
+    save_some(tmp_path, [10.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        checkpointing.Checkpointer(
+            tmp_path, variable=tf.Variable(0.0), buffer=tf.Variable(1.0)
+        )
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"all of it: 1"])
+def test_a_damaged_state_file_is_written_again(tmp_path, content):
+    save_some(tmp_path, [10.0, 20.0])
+    (tmp_path / "checkpoint").write_bytes(content)
+    variable = tf.Variable(0.0)
+    checkpointer = checkpointing.Checkpointer(tmp_path, 2, variable=variable)
+    assert float(variable) == 20.0
+    checkpointer.save(3)
+    left = sorted(name for name in os.listdir(tmp_path) if name.endswith(".index"))
+    assert left == ["ckpt-2.index", "ckpt-3.index"]
+
+
+def test_a_state_file_without_checkpoints_does_no_harm(tmp_path):
+    (tmp_path / "checkpoint").write_bytes(b"")
+    assert restored_value(tmp_path) == -1.0
 
 
 def test_a_lost_state_file_does_not_hide_the_checkpoints(tmp_path):

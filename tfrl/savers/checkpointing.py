@@ -2,23 +2,30 @@
 
 An interrupted save leaves no checkpoint. A damaged checkpoint is skipped, with a loud
 warning, and the last good one is restored. A directory whose checkpoints are all
-unreadable is an error: training never restarts silently.
+unreadable is an error, and so is one whose variables have other shapes: training never
+restarts silently.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import warnings
 from typing import Any
 
 import tensorflow as tf
 
-_NAME = "ckpt"
+from tfrl.savers import checkpoint_files
+
+# A message lists at most this many variables.
+_MOST_LINES = 8
 
 
 class CheckpointError(RuntimeError):
-    """Raised if a directory holds checkpoints, but none of them can be read."""
+    """Raised if checkpoints cannot be restored.
+
+    Either none of a directory's checkpoints can be read, or they belong to a program
+    with other variables.
+    """
 
 
 class Checkpointer:
@@ -36,13 +43,18 @@ class Checkpointer:
             buffers, variables, metrics, or anything else that TensorFlow can track.
 
         Raises:
-          CheckpointError: If there are checkpoints, but none can be read.
+          CheckpointError: If there are checkpoints, but none can be read, or their
+            variables have other shapes or dtypes.
         """
         self._directory = os.fspath(ckpt_dir)
         os.makedirs(self._directory, exist_ok=True)
+        checkpoint_files.repair_state(self._directory)
         self._checkpoint = tf.train.Checkpoint(**objects)
         self._manager = tf.train.CheckpointManager(
-            self._checkpoint, self._directory, max_to_keep, checkpoint_name=_NAME
+            self._checkpoint,
+            self._directory,
+            max_to_keep,
+            checkpoint_name=checkpoint_files.NAME,
         )
         self._restored_path = restore_latest(self._checkpoint, self._directory)
 
@@ -65,7 +77,8 @@ class Checkpointer:
         """Restores the latest good checkpoint, if there is one, and returns its path.
 
         Raises:
-          CheckpointError: If there are checkpoints, but none can be read.
+          CheckpointError: If there are checkpoints, but none can be read, or their
+            variables have other shapes or dtypes.
         """
         self._restored_path = restore_latest(self._checkpoint, self._directory)
         return self._restored_path
@@ -87,15 +100,19 @@ def restore_latest(
       The restored path, or None if the directory holds no checkpoint.
 
     Raises:
-      CheckpointError: If it holds checkpoints, but none can be read.
+      CheckpointError: If it holds checkpoints, but none can be read, or the variables
+        of the newest one that can be read have other shapes or dtypes.
     """
     failures = []
-    for path in _checkpoints_newest_first(os.fspath(directory)):
+    for path in checkpoint_files.newest_first(os.fspath(directory)):
         try:
-            _check_readable(path)
+            reader = checkpoint_files.read_whole(path)
+            _check_same_variables(path, reader, checkpoint)
             checkpoint.restore(path).expect_partial()
-        except (tf.errors.OpError, ValueError, TypeError, OSError, EOFError) as error:
-            failures.append(f"  {path}: {type(error).__name__}: {_first_line(error)}")
+        except CheckpointError:
+            raise
+        except checkpoint_files.READING_ERRORS as error:
+            failures.append(checkpoint_files.describe_failure(path, error))
             continue
         if failures:
             warnings.warn(
@@ -116,24 +133,34 @@ def restore_latest(
     return None
 
 
-def _checkpoints_newest_first(directory: str) -> list[str]:
-    """Returns the prefixes `directory/ckpt-N` that have any file, newest first."""
-    numbers = set()
-    for name in os.listdir(directory):
-        match = re.match(rf"{_NAME}-(\d+)\.(index|data-\d+-of-\d+)$", name)
-        if match:
-            numbers.add(int(match[1]))
-    return [
-        os.path.join(directory, f"{_NAME}-{n}") for n in sorted(numbers, reverse=True)
-    ]
+def _check_same_variables(
+    path: str, reader: Any, checkpoint: tf.train.Checkpoint
+) -> None:
+    """Compares the variables with the saved ones.
+
+    Raises a CheckpointError if shapes or dtypes differ, and warns of variables that
+    were not saved.
+    """
+    changed, absent = checkpoint_files.compare(reader, checkpoint)
+    if changed:
+        raise CheckpointError(
+            f"checkpoint {path}: its files are whole, but it was saved with another "
+            "configuration, such as another network or another capacity of the replay "
+            f"buffer:\n{_shortened(changed)}\n"
+            "Use the configuration with which it was saved, or another directory."
+        )
+    if absent:
+        warnings.warn(
+            f"CHECKPOINT OF OTHER OBJECTS: {path} does not hold these variables, which "
+            f"keep their initial values:\n{_shortened(absent)}\n"
+            "Use the configuration with which it was saved, if this is not on purpose.",
+            RuntimeWarning,
+            stacklevel=4,
+        )
 
 
-def _check_readable(path: str) -> None:
-    """Reads every tensor once; TensorFlow compares each with its checksum."""
-    reader = tf.train.load_checkpoint(path)
-    for name in reader.get_variable_to_shape_map():
-        reader.get_tensor(name)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [""])[0]
+def _shortened(lines: list[str]) -> str:
+    more = len(lines) - _MOST_LINES
+    if more > 0:
+        lines = [*lines[:_MOST_LINES], f"  and {more} more"]
+    return "\n".join(lines)

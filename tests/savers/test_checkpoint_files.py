@@ -1,0 +1,49 @@
+import keras
+import pytest
+import tensorflow as tf
+
+from tfrl.savers import checkpoint_files
+from tfrl.utils import optimizers
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        lambda: keras.optimizers.Adam(amsgrad=True),
+        lambda: tf.compat.v1.train.AdamOptimizer(),
+    ],
+)
+def test_variables_are_named_as_tensorflow_names_them(tmp_path, optimizer):
+    network = keras.Sequential(
+        [keras.layers.LSTM(3), keras.layers.BatchNormalization(), keras.layers.Dense(2)]
+    )
+    network.build((None, 2, 4))
+    root = tf.train.Checkpoint(
+        network=network,
+        optimizer=optimizers.OptimizerAdapter(optimizer(), network.trainable_variables),
+        generator=tf.random.Generator.from_seed(1),
+        nest=[tf.Variable(1), {"a.b/c": tf.Variable([2.0])}],
+    )
+    path = root.write(str(tmp_path / "all"))
+    shapes = tf.train.load_checkpoint(path).get_variable_to_shape_map()
+    saved = {k: v for k, v in shapes.items() if k.endswith("VARIABLE_VALUE")}
+    named = dict(checkpoint_files.named_variables(root))
+    assert {key: list(v.shape) for key, v in named.items()} == saved
+
+
+def test_checkpoints_are_sorted_by_their_numbers(tmp_path):
+    for name in ("ckpt-9.index", "ckpt-10.data-00000-of-00002", "ckpt-x.index"):
+        (tmp_path / name).touch()
+    found = checkpoint_files.newest_first(str(tmp_path))
+    assert found == [str(tmp_path / "ckpt-10"), str(tmp_path / "ckpt-9")]
+
+
+def test_a_missing_shard_is_an_error(tmp_path):
+    root = tf.train.Checkpoint(variable=tf.Variable(1.0))
+    path = root.write(str(tmp_path / "ckpt-1"))
+    checkpoint_files.read_whole(path)
+    (tmp_path / "ckpt-1.data-00000-of-00001").rename(
+        tmp_path / "ckpt-1.data-00001-of-00002"
+    )
+    with pytest.raises(checkpoint_files.READING_ERRORS):
+        checkpoint_files.read_whole(path)

@@ -1,0 +1,168 @@
+"""Finds the files of checkpoints, reads them whole and names their variables."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+NAME = "ckpt"
+
+# The exceptions of TensorFlow's reader; it raises an IndexError for a short data file.
+READING_ERRORS = (
+    tf.errors.OpError,
+    ValueError,
+    TypeError,
+    LookupError,
+    RuntimeError,
+    OSError,
+    EOFError,
+)
+
+_VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
+
+
+def newest_first(directory: str) -> list[str]:
+    """Returns the prefixes `directory/ckpt-N` that have any file, newest first."""
+    numbers = set()
+    for name in os.listdir(directory):
+        match = re.match(rf"{NAME}-(\d+)\.(index|data-\d+-of-\d+)$", name)
+        if match:
+            numbers.add(int(match[1]))
+    return [
+        os.path.join(directory, f"{NAME}-{n}") for n in sorted(numbers, reverse=True)
+    ]
+
+
+def repair_state(directory: str) -> None:
+    """Writes the state file `checkpoint` again if it is lost or damaged.
+
+    TensorFlow's manager of a directory reads which checkpoints there are from this file
+    and raises an error if it is damaged.
+    """
+    with contextlib.suppress(ValueError):
+        if tf.train.get_checkpoint_state(directory) is not None:
+            return
+    names = [os.path.basename(path) for path in newest_first(directory)[::-1]]
+    state = os.path.join(directory, "checkpoint")
+    if not names:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(state)
+        return
+    # The order alone counts, but the manager forgets what has no time.
+    lines = [f'model_checkpoint_path: "{names[-1]}"']
+    for i, name in enumerate(names, start=1):
+        lines.append(f'all_model_checkpoint_paths: "{name}"')
+        lines.append(f"all_model_checkpoint_timestamps: {i}")
+    with open(f"{state}.new", "w") as file:
+        file.write("\n".join(lines) + "\n")
+    os.replace(f"{state}.new", state)
+
+
+def read_whole(path: str) -> Any:
+    """Reads every tensor of a checkpoint, which compares each with its checksum.
+
+    Args:
+      path: The checkpoint's prefix, `directory/ckpt-N`.
+
+    Returns:
+      The `tf.train.load_checkpoint` reader.
+
+    Raises:
+      READING_ERRORS: A file is damaged, cut short or missing.
+    """
+    reader = tf.train.load_checkpoint(path)
+    for name in reader.get_variable_to_shape_map():
+        reader.get_tensor(name)
+    return reader
+
+
+def describe_failure(path: str, error: Exception) -> str:
+    """Returns a line with the checkpoint, its files with their sizes, and the error."""
+    directory, prefix = os.path.split(path)
+    files = [
+        f"{name} ({os.path.getsize(os.path.join(directory, name)):,} bytes)"
+        for name in sorted(os.listdir(directory))
+        if name.startswith(f"{prefix}.")
+    ]
+    if not os.path.exists(f"{path}.index"):
+        files.append(f"{prefix}.index (missing)")
+    if not any(".data-" in name for name in files):
+        files.append(f"{prefix}.data-* (missing)")
+    reason = (str(error).splitlines() or [""])[0]
+    if isinstance(error, IndexError):
+        reason = "a data file is shorter than the index says"
+    return f"  {path}: {type(error).__name__}: {reason}; files: {', '.join(files)}"
+
+
+def named_variables(root: Any) -> Iterator[tuple[str, Any]]:
+    """Yields the variables below `root` with the keys that a checkpoint gives them.
+
+    Keys are paths of attributes. The walk visits objects in the order in which
+    TensorFlow does when it saves, because a variable with several paths has the key of
+    the first.
+
+    Args:
+      root: The object to save, such as a `tf.train.Checkpoint`.
+
+    Yields:
+      A key such as `agent/_q_network/bias/.ATTRIBUTES/VARIABLE_VALUE`, and the
+      variable.
+    """
+    view = tf.train.TrackableView(root)
+    paths = {id(root): ""}
+    queue = collections.deque([root])
+    while queue:
+        parent = queue.popleft()
+        path = paths[id(parent)]
+        if isinstance(parent, tf.Variable | keras.Variable):
+            yield path + _VALUE, parent
+        for name, child in view.children(parent).items():
+            if id(child) not in paths:
+                escaped = name.replace(".", "..").replace("/", ".S")
+                paths[id(child)] = f"{path}/{escaped}" if path else escaped
+                queue.append(child)
+
+
+def compare(reader: Any, root: Any) -> tuple[list[str], list[str]]:
+    """Compares the variables of a checkpoint with those of the object to restore.
+
+    Args:
+      reader: The checkpoint's reader.
+      root: The object to restore.
+
+    Returns:
+      A line for each variable that was saved with another shape or dtype, and a line
+      for each variable that was not saved although its part of `root` was.
+    """
+    shapes = reader.get_variable_to_shape_map()
+    dtypes = reader.get_variable_to_dtype_map()
+    parts = {key.split("/")[0] for key in shapes}
+    changed, absent = [], []
+    for key, variable in named_variables(root):
+        if key not in shapes:
+            if key.split("/")[0] in parts:
+                absent.append(f"  {label(key, variable)}")
+            continue
+        shape, dtype = tf.TensorShape(variable.shape), tf.as_dtype(variable.dtype)
+        # A replay buffer's uint32 words are saved as int32.
+        same = dtype == dtypes[key] or {dtype, dtypes[key]} == {tf.int32, tf.uint32}
+        if not same or not shape.is_compatible_with(shapes[key]):
+            changed.append(
+                f"  {label(key, variable)}: saved {dtypes[key].name} "
+                f"{tuple(shapes[key])}, here {dtype.name} {tuple(shape)}"
+            )
+    return changed, absent
+
+
+def label(key: str, variable: Any) -> str:
+    """Returns the part that holds a variable, and the variable's own name."""
+    part = key.split("/")[0]
+    name = getattr(variable, "path", None) or variable.name.split(":")[0]
+    return f"{part}, variable {name}"

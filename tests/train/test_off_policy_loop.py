@@ -1,4 +1,5 @@
 import functools
+import pickle
 
 import keras
 import numpy as np
@@ -10,7 +11,7 @@ from tfrl.agents.dqn import dqn_agent
 from tfrl.environments import tf_py_environment
 from tfrl.networks import q_network
 from tfrl.replay_buffers import tf_prioritized_replay_buffer, tf_uniform_replay_buffer
-from tfrl.train import off_policy_loop
+from tfrl.train import off_policy_loop, position
 from tfrl.trajectories import time_step as ts
 
 
@@ -22,6 +23,16 @@ class Stateless(testing.CorridorEnvironment):
 
     def set_state(self, state):
         raise NotImplementedError
+
+
+class MakesAFile:
+    """Its pickle creates a file when it is loaded."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (self.path, "w")
 
 
 def make_buffer(agent, max_length, seed, replay):
@@ -163,6 +174,27 @@ def test_without_the_environments_state_a_restored_loop_begins_a_new_episode(tmp
     assert frames.step_type[0, 27] == ts.StepType.FIRST
     # The cut shows, so that no agent takes the two frames for a transition.
     assert frames.next_step_type[0, 26] != frames.step_type[0, 27]
+
+
+def test_a_checkpoint_with_a_pickled_position_begins_a_new_episode(
+    tmp_path, monkeypatch
+):
+    """Earlier versions pickled the position. A pickle can be code: it is not loaded."""
+    pickled = pickle.dumps(MakesAFile(str(tmp_path / "created")))
+    before, _ = make_loop()
+    before.run(7)
+    with monkeypatch.context() as earlier:
+        earlier.setattr(position.Position, "serialize", lambda self: pickled)
+        path = tf.train.Checkpoint(**before.checkpoint_items()).write(
+            str(tmp_path / "c")
+        )
+    after, replay_buffer = make_loop()
+    with pytest.warns(RuntimeWarning, match=r"it is a pickle.* with a new episode"):
+        tf.train.Checkpoint(**after.checkpoint_items()).read(path)
+    assert not (tmp_path / "created").exists()
+    assert_equal_weights(before, after)
+    assert after.run(1).iteration == 8
+    assert replay_buffer.gather_all().step_type[0, 27] == ts.StepType.FIRST
 
 
 def test_a_restored_loop_without_its_buffer_collects_again(tmp_path):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import collections
 import hashlib
-import io
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ import tensorflow as tf
 from tfrl.replay_buffers import py_uniform_replay_buffer
 from tfrl.specs import array_spec
 from tfrl.trajectories import trajectory
+from tfrl.utils.nests import serialization
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -107,21 +107,19 @@ class FrameBuffer(tf.train.experimental.PythonState):
             arrays[f"keys{i}"] = np.array(keys, np.int64)
             arrays[f"counts{i}"] = np.array([self._counts[key] for key in keys])
             arrays[f"frames{i}"] = np.stack([self._frames[key] for key in keys])
-        file = io.BytesIO()
-        np.savez(file, allow_pickle=False, **arrays)
-        return file.getvalue()
+        return serialization.pack_arrays(arrays)
 
     def deserialize(self, string_value: bytes) -> None:
         """Sets the contents from the bytes of an npz file."""
         self.clear()
-        with np.load(io.BytesIO(string_value), allow_pickle=False) as arrays:
-            for i in range(len(arrays.files) // 3):
-                keys = arrays[f"keys{i}"].tolist()
-                self._counts.update(
-                    dict(zip(keys, arrays[f"counts{i}"].tolist(), strict=True))
-                )
-                for key, frame in zip(keys, arrays[f"frames{i}"], strict=True):
-                    self._frames[key] = frame.copy()
+        arrays = serialization.unpack_arrays(string_value)
+        for i in range(len(arrays) // 3):
+            keys = arrays[f"keys{i}"].tolist()
+            self._counts.update(
+                dict(zip(keys, arrays[f"counts{i}"].tolist(), strict=True))
+            )
+            for key, frame in zip(keys, arrays[f"frames{i}"], strict=True):
+                self._frames[key] = frame.copy()
 
 
 class PyHashedReplayBuffer(py_uniform_replay_buffer.PyUniformReplayBuffer):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import tree
 
 from tfrl.specs import array_spec
 from tfrl.utils import tracking
+from tfrl.utils.nests import serialization
 
 
 class NumpyState(tf.train.experimental.PythonState):
@@ -38,15 +38,12 @@ class NumpyState(tf.train.experimental.PythonState):
     def serialize(self) -> bytes:
         """Returns the arrays as the bytes of an npz file."""
         arrays = {k: v for k, v in vars(self).items() if not k.startswith("_")}
-        file = io.BytesIO()
-        np.savez(file, allow_pickle=False, **arrays)
-        return file.getvalue()
+        return serialization.pack_arrays(arrays)
 
     def deserialize(self, string_value: bytes) -> None:
         """Sets the attributes from the bytes of an npz file."""
-        with np.load(io.BytesIO(string_value), allow_pickle=False) as arrays:
-            for name, array in arrays.items():
-                setattr(self, name, array)
+        for name, array in serialization.unpack_arrays(string_value).items():
+            setattr(self, name, array)
 
 
 class NumpyStorage(tf.Module, tracking.Untracked):

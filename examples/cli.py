@@ -15,6 +15,7 @@ import tensorflow as tf
 from absl import app, flags
 from ml_collections import config_flags
 
+from tfrl import replay_service
 from tfrl.environments import suite_gym, tf_py_environment, vector_py_environment
 from tfrl.savers import checkpointing
 from tfrl.train import run, run_directory
@@ -138,6 +139,7 @@ def start(main: Callable[[], None]) -> None:
             TypeError,
             ValueError,
             checkpointing.CheckpointError,
+            replay_service.ReverbError,
             tf.errors.InvalidArgumentError,
         ) as error:
             if _TRACEBACK.value:

@@ -277,6 +277,34 @@ def test_a_run_with_a_replay_server_goes_on_also_one_of_the_old_flag(run, tmp_pa
     assert len(list((logdir / "checkpoints" / "replay").glob("*/DONE"))) == 1
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_run_tells_that_its_replay_server_has_died(tmp_path):
+    logdir = tmp_path / "run"
+    process = start(
+        "train_dqn_service",
+        f"--logdir={logdir}",
+        *SMALL_DQN[1:],
+        "--num_iterations=9999",
+    )
+    deadline = time.monotonic() + 200
+    while not (logdir / "checkpoints" / "ckpt-20.index").exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    children = pathlib.Path(f"/proc/{process.pid}/task").glob("*/children")
+    servers = [int(pid) for path in children for pid in path.read_text().split()]
+    for pid in servers:
+        os.kill(pid, signal.SIGKILL)
+    _, errors = process.communicate(timeout=100)
+    assert process.returncode == 2
+    *_, error, hint = errors.splitlines()
+    assert f"(process {servers[0]}), which this process had started, has died" in error
+    assert "exit code -9: it was killed by SIGKILL" in error
+    assert "Run this program again" in error
+    assert hint.startswith("(--traceback")
+    assert "Traceback" not in errors
+
+
 @pytest.mark.parametrize("module", ["train_reinforce", "train_reinforce_service"])
 def test_train_reinforce_runs(module, run, tmp_path):
     logdir = tmp_path / "run"

@@ -1,5 +1,8 @@
 """The loops with their experience in a replay server."""
 
+import os
+import signal
+
 import keras
 import numpy as np
 import pytest
@@ -94,6 +97,19 @@ def test_off_policy_loop_goes_on_with_the_servers_contents(tmp_path):
     buffer.local_server.stop()
 
 
+def kill(buffer):
+    os.kill(buffer.local_server._process.pid, signal.SIGKILL)
+
+
+def test_off_policy_loop_tells_that_its_server_has_died(tmp_path):
+    loop, buffer = make_dqn_loop(tmp_path)
+    loop.run(1)
+    kill(buffer)
+    with pytest.raises(reverb.ReplayUnavailable, match="has died with exit code -9"):
+        loop.run(10)
+    buffer.local_server.stop()
+
+
 def test_no_compiled_program_calls_a_server(tmp_path):
     with pytest.raises(ValueError, match="jit_compile: got True for a ReverbReplay"):
         make_dqn_loop(tmp_path, jit_compile=True)
@@ -148,4 +164,7 @@ def test_episodic_loop_trains_with_the_episodes_in_a_queue():
         [[20, 21, 22], [30, 31, 32]],
     ]
     assert buffer.num_frames() == 0
+    kill(buffer)
+    with pytest.raises(reverb.ReplayUnavailable, match="has died with exit code -9"):
+        loop.run(1)
     buffer.local_server.stop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
@@ -121,6 +121,15 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
                 f"{max_length} frames of each environment, so no window can be "
                 f"sampled. Make it with max_length >= {num_steps}."
             )
+
+    @contextlib.contextmanager
+    def reraise(self) -> Iterator[None]:
+        """Raises the buffer's own exception instead of TensorFlow's wrapper of it.
+
+        Call a graph that uses the buffer inside `with replay_buffer.reraise():`. Most
+        buffers have no exceptions of their own, so by default it changes nothing.
+        """
+        yield
 
     def num_frames(self) -> Any:
         """Returns how many items the buffer holds now."""

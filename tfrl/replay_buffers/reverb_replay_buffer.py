@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -140,7 +141,8 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
             info.signature, data_spec, sequence_length, table_name
         )
         super().__init__(data_spec, info.max_size, stateful_dataset=True)
-        self._call_python = ordered_calls.OrderedCalls()
+        self._ordered_calls = ordered_calls.OrderedCalls()
+        self._set_untracked("_failure", None)
         self._rows = None
         if make_observer is not None:
             self._rows = reverb_rows.Rows(
@@ -205,6 +207,24 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
         """Raises a ValueError if items cannot be cut into pieces of `num_steps`."""
         self._steps_to_cut(num_steps)
 
+    @contextlib.contextmanager
+    def reraise(self) -> Iterator[None]:
+        """Raises the replay service's own exception in place of a `tf.errors.OpError`.
+
+        ```
+        with replay_buffer.reraise():
+            train_loop()  # a tf.function that writes to the buffer or samples it
+        ```
+        """
+        self._take_failure()
+        try:
+            yield
+        except tf.errors.OpError:
+            failure = self._take_failure()
+            if failure is None:
+                raise
+            raise failure from None
+
     def flush(self) -> None:
         """Waits until the server has all items that `add_batch` has made so far."""
         if self._rows is not None:
@@ -234,6 +254,29 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
             [tf.TensorSpec([], tf.int64)],
         )
         return number
+
+    def _call_python(
+        self,
+        function: Callable[..., Sequence[Any]],
+        inputs: Sequence[Any],
+        output_specs: Sequence[tf.TensorSpec],
+    ) -> list[tf.Tensor]:
+        """Calls a function in the order of the program; see `OrderedCalls`."""
+
+        def call(*arrays: np.ndarray) -> Sequence[Any]:
+            try:
+                return function(*arrays)
+            except replay_service.ReverbError as error:
+                self._set_untracked("_failure", error)
+                raise
+
+        return self._ordered_calls(call, inputs, output_specs)
+
+    def _take_failure(self) -> Exception | None:
+        """Returns and forgets the last exception of the service in a graph."""
+        failure = self._failure
+        self._set_untracked("_failure", None)
+        return reverb_dataset.take_failure(self._server_address) or failure
 
     def _get_next(
         self, sample_batch_size: int | None, num_steps: int | None, time_stacked: bool

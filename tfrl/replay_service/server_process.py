@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -13,7 +14,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tfrl.replay_service import errors
-from tfrl.system import interpreter
+from tfrl.replay_service.transport import own_servers
+from tfrl.system import child_errors, interpreter
 
 _CODE = (
     "from tfrl.replay_service.engine.serving import main; "
@@ -62,6 +64,7 @@ class ServerProcess:
         self._directory = message.get("directory")
         assert self._process.stdout is not None
         self._process.stdout.close()
+        own_servers.add(self.port, self.death)
 
     def wait(self, timeout: float) -> bool:
         """Waits for `stop` to end the process; returns whether the process has ended.
@@ -72,23 +75,41 @@ class ServerProcess:
         Raises:
           RuntimeError: If the process has ended without `stop`.
         """
+        death = self.death(timeout)
+        if death is not None:
+            raise RuntimeError(death)
+        return self._stopped and self._process.poll() is not None
+
+    def death(self, wait: float) -> str | None:
+        """Returns how the process ended without `stop`; None if it has not.
+
+        Args:
+          wait: The number of seconds to wait for its end.
+        """
         try:
-            code = self._process.wait(timeout)
+            code = self._process.wait(wait)
         except subprocess.TimeoutExpired:
-            return False
-        if not self._stopped:
-            raise RuntimeError(
-                f"The replay server on port {self.port} (process {self.pid}) has died "
-                f"with exit code {code}; its output on stderr says why. Start another "
-                "one; with a checkpointer it continues from the last checkpoint."
-            )
-        return True
+            return None
+        if self._stopped:
+            return None
+        hint = "its output on stderr says why"
+        if code < 0:
+            hint = f"it {child_errors.describe_exit(code)}"
+        if code == -signal.SIGKILL:
+            hint += ", so check whether the machine ran out of memory"
+        return (
+            f"The replay server on port {self.port} (process {self.pid}), which this "
+            f"process had started, has died with exit code {code}: {hint}. What its "
+            "tables held since the last checkpoint is lost. Run this program again; "
+            "with a DefaultCheckpointer the server continues from that checkpoint."
+        )
 
     def stop(self) -> None:
         """Ends the process if it is still running. May be called repeatedly."""
         if self._owner != os.getpid() or self._stopped:
             return  # A forked copy of the owner must not end the process.
         self._stopped = True
+        own_servers.remove(self.port, self.death)
         self._close_pipes()
         try:
             self._process.wait(_GRACE)

@@ -190,12 +190,14 @@ class Loop(tf.Module, abc.ABC):
         Raises:
           Exception: The exception that the environment raised. Earlier iterations keep
             their effect. The loop can be run again, and then begins a new episode.
+          replay_service.ReverbError: The buffer's server failed, for instance it died.
           tf.errors.InvalidArgumentError: A check inside the call failed, for instance
             the loss was not finite. In a compiled loop the agent's weights may then not
             be finite either; restore a checkpoint.
         """
         device = tf.device(self._placement.collecting_device)
-        with _short_assertions(), self._environment.reraise(), device:
+        own_errors = self._environment.reraise(), self._reraise_of_buffer()
+        with _short_assertions(), own_errors[0], own_errors[1], device:
             self._start()
             time_step, policy_state, loss = self._call(
                 *self._position.take(), tf.constant(num_iterations, tf.int64)
@@ -254,6 +256,11 @@ class Loop(tf.Module, abc.ABC):
             self._environment.reset(),
             self._agent.collect_policy.get_initial_state(self._environment.batch_size),
         )
+
+    def _reraise_of_buffer(self) -> contextlib.AbstractContextManager[None]:
+        if self._replay_buffer is None:
+            return contextlib.nullcontext()
+        return self._replay_buffer.reraise()
 
     def _check_call(self, loss: float, num_iterations: int) -> None:
         """Raises the errors that a compiled call cannot raise itself.

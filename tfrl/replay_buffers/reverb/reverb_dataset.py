@@ -9,6 +9,7 @@ import tensorflow as tf
 import tree
 
 from tfrl import replay_service
+from tfrl.replay_service.sampling import generator
 
 
 def make_reverb_dataset(
@@ -122,6 +123,11 @@ def whole_sequences(
         ),
         **options,
     )
+
+
+def take_failure(server_address: str) -> replay_service.ReverbError | None:
+    """Returns and forgets the last error that a dataset of this server has raised."""
+    return generator.failures.pop(server_address, None)
 
 
 def check_signature(

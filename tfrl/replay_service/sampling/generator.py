@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfrl.replay_service import errors
 from tfrl.replay_service.sampling.sampler import Exhausted, SampleStream
 from tfrl.specs import spec_json
 
@@ -25,6 +26,10 @@ _SLICE = 0.1  # Maximum seconds that a call waits for the server.
 _MOST_TAKEN_APART = (
     256  # Maximum number of rows that are fetched together and yielded one by one.
 )
+# The last error of the service in a pipeline, by the server's address, because
+# TensorFlow reports it as an UnknownError.
+failures: dict[str, errors.ReverbError] = {}
+
 _ARGUMENTS = [
     *[tf.TensorSpec([], tf.string)] * 3,
     tf.TensorSpec([], tf.int64),
@@ -146,8 +151,11 @@ def _function(function: Callable[..., Any], *signature: Any) -> Any:
 class _Reader:
     """Reads the stream of one iterator."""
 
-    def __init__(self, stream: SampleStream, batch_size: int, drop_remainder: bool):
+    def __init__(
+        self, address: str, stream: SampleStream, batch_size: int, drop_remainder: bool
+    ):
         self.stream = stream
+        self._address = address
         self.has_ended = False
         self._batch_size = batch_size
         self._drop_remainder = drop_remainder
@@ -167,6 +175,10 @@ class _Reader:
         except Exhausted:
             self.has_ended = True
             raise StopIteration from None
+        except errors.ReverbError as error:
+            failures[self._address] = type(error)(str(error))
+            # TensorFlow would show the whole chain of causes.
+            raise failures[self._address] from None
         except RuntimeError as error:
             # TensorFlow would report this type of error as an UnknownError.
             raise ValueError(str(error)) from None
@@ -205,7 +217,9 @@ def _open(
     )
     _close_at_exit()
     number = next(_numbers)
-    _readers[number] = _Reader(stream, int(batch_size), bool(drop_remainder))
+    _readers[number] = _Reader(
+        server_address.decode(), stream, int(batch_size), bool(drop_remainder)
+    )
     return np.int64(number)
 
 

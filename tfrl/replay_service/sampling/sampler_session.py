@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfrl.replay_service import errors
 from tfrl.replay_service.transport import connection as connections
-from tfrl.replay_service.transport import wire
+from tfrl.replay_service.transport import own_servers, wire
 
 if TYPE_CHECKING:
     from tfrl.replay_service.transport.arena_view import ArenaView
@@ -24,6 +24,7 @@ _MOST_DEFINITIONS, _MOST_VIEWS = 2048, 64
 _LOGGER = logging.getLogger("tfrl.replay_service")
 _SHORT_LIFE = 1.0  # Seconds; a connection lost sooner counts as a failure.
 _PAUSE = 0.05  # Seconds before another attempt after a failure.
+_DYING = 0.2  # Seconds in which a process that closed its connections should end.
 
 
 class SamplerSession:
@@ -151,6 +152,8 @@ class Connector:
         now = time.monotonic()
         if now - self._connected_at > _SHORT_LIFE:
             self._give_up_at = now + self._timeout
+            if own_servers.death_of(self._address, wait=_DYING) is not None:
+                return  # The next attempt to connect says so.
             _LOGGER.warning(
                 "The replay server at %r is gone (%s): trying to reach it for up to "
                 "%g s.",

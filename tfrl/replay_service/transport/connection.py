@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from tfrl.replay_service import errors
-from tfrl.replay_service.transport import wire
+from tfrl.replay_service.transport import own_servers, wire
 
 if TYPE_CHECKING:
     from tfrl.replay_service.transport.arena_view import ArenaView
@@ -34,7 +34,6 @@ _LOGGER = logging.getLogger("tfrl.replay_service")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 1.0  # Seconds between attempts to connect.
 _LONGEST_TRY = 10.0  # Seconds for a server to answer an attempt.
 _TRANSPORTS = ("shared", "unix", "grpc")
-_LOOPBACK = ("localhost", "127.", "[::1]", "::1", "0.0.0.0")
 
 # Separate from the generator that users seed: connecting must not change their draws.
 _RANDOM = random.Random()
@@ -72,7 +71,8 @@ def connect(
       shared: Whether to read the server's memory if possible.
 
     Raises:
-      ReplayUnavailable: If no server answers in time.
+      ReplayUnavailable: If no server answers in time, or immediately if this process
+        started the server and it has died.
       AuthenticationError: If the server refuses the token.
       ValueError: If the environment names an unknown transport.
     """
@@ -95,6 +95,9 @@ def connect(
             )
         except errors.ReplayUnavailable as error:
             reason = error
+        death = own_servers.death_of(address)
+        if death is not None:
+            raise errors.ReplayUnavailable(death) from None
         elapsed = time.monotonic() - started
         pause = min(2 * pause, _LONGEST_PAUSE, timeout - elapsed)
         if pause < _FIRST_PAUSE / 2:
@@ -336,7 +339,7 @@ def _greet(
 
 def _warn_of_slowness(address: str, reason: object) -> None:
     host = address.rsplit(":", 1)[0]
-    if not host.startswith(_LOOPBACK) or not hasattr(socket, "AF_UNIX"):
+    if not host.startswith(own_servers.LOOPBACK) or not hasattr(socket, "AF_UNIX"):
         return
     with _lock:
         if address in _warned:

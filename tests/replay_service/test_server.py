@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl.replay_service import client as clients
 from tfrl.replay_service import (
+    checkpointers,
     errors,
     item_selectors,
     rate_limiters,
     server_process,
 )
+from tfrl.replay_service import client as clients
 from tfrl.replay_service.server import Server, Table, TableExtensionBase
 
 # Of localhost, for a hundred years; made by openssl for this test alone.
@@ -311,3 +312,64 @@ def test_server_ends_with_a_parent_that_is_killed():
     assert not is_alive(int(pid))
     assert not os.path.exists(directory)
     assert not os.path.exists(checkpoints)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits another process")
+def test_a_full_disk_is_said_and_the_server_continues(tmp_path):
+    import resource
+
+    checkpointer = checkpointers.DefaultCheckpointer(tmp_path)
+    server = Server([Table.queue("q", 3)], checkpointer=checkpointer)
+    client = server.localhost_client()
+    client.insert(np.zeros(10_000), {"q": 1.0})
+    limits = resource.prlimit(server._process.pid, resource.RLIMIT_FSIZE)
+    tight = (10_000, limits[1])
+    resource.prlimit(server._process.pid, resource.RLIMIT_FSIZE, tight)
+    with pytest.raises(errors.ResourceExhaustedError, match=r"no room .* directory\.$"):
+        client.checkpoint()
+    assert os.listdir(tmp_path) == []
+    resource.prlimit(server._process.pid, resource.RLIMIT_FSIZE, limits)
+    assert os.path.isdir(client.checkpoint())
+    server.stop()
+
+
+def test_a_directory_that_cannot_be_written_to_is_an_error_at_the_start(tmp_path):
+    (tmp_path / "file").write_text("")
+    checkpointer = checkpointers.DefaultCheckpointer(tmp_path / "file" / "x")
+    with pytest.raises(
+        NotADirectoryError, match="checkpoint_path: cannot write"
+    ) as told:
+        Server([make_table()], checkpointer=checkpointer)
+    assert str(told.value).count("[Errno") == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="locks directories")
+def test_what_killed_servers_leave_is_deleted_at_the_next_start(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    code = (
+        "import time\n"
+        "from tfrl.replay_service.server import Server, Table\n"
+        "server = Server([Table.queue('q', 3)])\n"
+        "print(server._process.pid, server.port, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    parents = [
+        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    (pid, _), (_, port) = [map(int, p.stdout.readline().split()) for p in parents]
+    of_both = set(os.listdir(tmp_path))
+    assert len(of_both) == 4
+    # Neither can delete anything: the child is killed before its parent.
+    os.kill(parents[0].pid, signal.SIGSTOP)
+    os.kill(pid, signal.SIGKILL)
+    parents[0].kill()
+    parents[0].communicate()
+    assert set(os.listdir(tmp_path)) == of_both
+    server = Server([Table.queue("q", 3)])
+    assert len(of_both & set(os.listdir(tmp_path))) == 2
+    server.stop()
+    assert "q" in clients.Client(f"localhost:{port}").server_info()
+    parents[1].kill()
+    parents[1].communicate()

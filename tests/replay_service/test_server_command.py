@@ -162,3 +162,26 @@ def test_command_serves_until_it_is_told_to_end(tmp_path):
         assert process.stdout.read() == "Replay server ended.\n"
         process.stdout.close()
     assert keys[0] == keys[1]
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs SIGHUP")
+@pytest.mark.parametrize("is_ignored", [False, True])
+def test_the_end_of_its_terminal_ends_it_in_order_unless_ignored(is_ignored):
+    command = [sys.executable, "-m", "tfrl.replay_service.server_command"]
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN) if is_ignored else None
+    try:
+        process = subprocess.Popen(
+            [*command, "--table", "name=t"], stdout=subprocess.PIPE, text=True
+        )
+    finally:
+        if is_ignored:
+            signal.signal(signal.SIGHUP, before)
+    process.stdout.readline()
+    process.send_signal(signal.SIGHUP)
+    if is_ignored:
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.5)
+        process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 0
+    assert process.stdout.read() == "Replay server ended.\n"
+    process.stdout.close()

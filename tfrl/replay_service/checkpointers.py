@@ -10,10 +10,13 @@ from __future__ import annotations
 import abc
 import os
 import shutil
-import tempfile
 import weakref
 from collections.abc import Mapping
 from typing import Any
+
+from tfrl.system import locked_directories
+
+TEMPORARY = "tfrl-checkpoints-"  # The beginning of the names of temporary directories.
 
 
 class CheckpointerBase(metaclass=abc.ABCMeta):
@@ -42,8 +45,8 @@ class DefaultCheckpointer(CheckpointerBase):
         """Creates a checkpointer.
 
         Args:
-          path: The directory that holds the checkpoints. It is created for the first
-            checkpoint.
+          path: The directory that holds the checkpoints. A server creates it when it
+            starts.
           group: Accepted for compatibility with Reverb; has no effect.
           fallback_checkpoint_path: A checkpoint to start from while `path` holds none,
             such as a result of `Client.checkpoint`.
@@ -83,7 +86,8 @@ class TempDirCheckpointer(DefaultCheckpointer):
 
     def __init__(self) -> None:
         """Creates the directory."""
-        super().__init__(tempfile.mkdtemp(prefix="tfrl-checkpoints-"))
+        path, self._lock = locked_directories.make_temporary(TEMPORARY)
+        super().__init__(path)
         weakref.finalize(self, _delete, self.path, os.getpid())
 
 

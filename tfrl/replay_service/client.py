@@ -313,7 +313,8 @@ class Client:
         """Makes the server write a checkpoint; returns its path on the server's host.
 
         Raises:
-          ReverbError: If the checkpoint could not be written.
+          ResourceExhaustedError: If the disk is full. Earlier checkpoints are kept.
+          ReverbError: If the checkpoint could not be written for another reason.
           ReplayUnavailable: If no server answers.
         """
         return str(self._control.request(wire.CHECKPOINT, {})["path"])

@@ -60,7 +60,8 @@ class Server:
           ValueError: If there are no tables, two tables have the same name, other hosts
             can reach the server without a token, or a checkpoint does not fit the
             tables.
-          OSError: If the port is in use or not available.
+          OSError: If the port is in use or not available, or checkpoints cannot be
+            written to the checkpointer's directory.
           RuntimeError: If the process does not start.
         """
         if not tables:

@@ -175,5 +175,7 @@ class ServerProcess:
 
 def _failure(message: Mapping[str, Any]) -> Exception:
     if message.get("code") == "os":
-        return OSError(message.get("errno"), message["message"])
+        number = message.get("errno")
+        # With None as its number, the text would begin with "[Errno None]".
+        return OSError(*([] if number is None else [number]), message["message"])
     return errors.from_meta(message)

@@ -22,13 +22,15 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from tfrl.system import locked_directories
+
 FORMAT = 1
 
 _LOGGER = logging.getLogger("tfrl.replay_service")
 _DONE, _META = "DONE", "meta.json"
 _TIME = "%Y-%m-%dT%H-%M-%S.%f"  # Without colons, which Windows does not allow in names.
 _NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{6}")
-_UNFINISHED = ".writing"
+UNFINISHED = ".writing"
 _STALE = 3600.0  # Seconds after which an unfinished checkpoint is deleted.
 _CHUNK = 4 << 20
 
@@ -49,8 +51,8 @@ class Writer:
         self._root.mkdir(parents=True, exist_ok=True)
         now = datetime.datetime.now(datetime.UTC)
         self._target = self._root / now.strftime(_TIME)
-        self._directory = self._root / f".{self._target.name}{_UNFINISHED}"
-        self._directory.mkdir()
+        self._directory = self._root / f".{self._target.name}{UNFINISHED}"
+        self._lock = locked_directories.make(str(self._directory))
         self._files: dict[str, tuple[int, int]] = {}
 
     def __enter__(self) -> Writer:
@@ -60,6 +62,8 @@ class Writer:
     def __exit__(self, *_: object) -> None:
         """Deletes the directory unless it was renamed."""
         shutil.rmtree(self._directory, ignore_errors=True)
+        if self._lock is not None:
+            self._lock.release()
 
     def add_array(self, name: str, array: np.ndarray) -> None:
         """Writes an array of numbers."""
@@ -164,7 +168,7 @@ def latest(path: str | os.PathLike[str]) -> Path | None:
                 found = directory
                 break
             refused[directory] = problem
-        elif directory.name.endswith(_UNFINISHED):
+        elif directory.name.endswith(UNFINISHED):
             _LOGGER.warning(
                 "The checkpoint %s is not used: its server ended while writing it.",
                 directory,
@@ -258,7 +262,7 @@ def _no_whole_one(refused: dict[Path, str]) -> str:
 
 def _is_stale(directory: Path) -> bool:
     """Returns whether a directory is an old unfinished checkpoint."""
-    if not directory.name.endswith(_UNFINISHED):
+    if not directory.name.endswith(UNFINISHED):
         return False
     try:
         return time.time() - directory.stat().st_mtime > _STALE

@@ -24,6 +24,8 @@ from tfrl.replay_service.engine.storage import layouts, step_store
 
 _LOGGER = logging.getLogger("tfrl.replay_service")
 _CHUNK = 4 << 20  # Bytes of steps that are copied together.
+# A disk is full, a quota is used up, or a file would be larger than the limit.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _SLOTS = "slots"  # The slots of all items, layout after layout.
 _OPTIONS = (
     "max_size",
@@ -151,7 +153,7 @@ def write(taken: Snapshot, path: str) -> str:
                     writer.add_array(_array_name(index, name), array)
             return writer.finish(_meta_of(taken, stores))
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno in _NO_ROOM:
             raise errors.ResourceExhaustedError(
                 f"There is no room for a checkpoint in {path}: {error}. Free some "
                 "space, or give the server another directory."

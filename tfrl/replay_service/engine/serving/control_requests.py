@@ -84,6 +84,8 @@ class Checkpoint(Request):
         error = self._task.exception()
         if error is None:
             self._caller.send(wire.OK, {"path": self._task.result()})
+        elif isinstance(error, errors.ReverbError):
+            self._caller.send_error(error)
         else:
             text = f"The checkpoint could not be written: {error}."
             self._caller.send_error(errors.ReverbError(text))

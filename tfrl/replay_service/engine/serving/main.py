@@ -17,22 +17,26 @@ import shutil
 import signal
 import socket
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from tfrl.replay_service import checkpointers, errors
-from tfrl.replay_service.engine.checkpoints import server_checkpoint
+from tfrl.replay_service.engine.checkpoints import (
+    checkpoint_directory,
+    server_checkpoint,
+)
 from tfrl.replay_service.engine.serving import listeners
 from tfrl.replay_service.engine.serving.arena_listener import ArenaListener
 from tfrl.replay_service.engine.serving.service import Service
 from tfrl.replay_service.engine.storage import arena
+from tfrl.system import locked_directories
 
 _GRACE = 1.5  # Seconds for an orderly end.
 _POLL = 1.0  # Seconds between checks whether the parent is alive.
 _LOOPBACK = "127.0.0.1"
+_SOCKETS = "tfrl-replay-"  # The beginning of the name of the sockets' directory.
 
 # The directory of the sockets, which is deleted before a forced exit.
 _directory: str | None = None
@@ -53,9 +57,10 @@ async def run(
       stop: The event that ends serving.
 
     Raises:
-      OSError: If the port is not available.
+      OSError: If the port is not available, or no checkpoint could be written.
       ValueError: If an option, or the checkpoint to start from, is invalid.
     """
+    locked_directories.remove_temporary(checkpointers.TEMPORARY)
     service = Service(
         config["tables"],
         seed=config.get("seed"),
@@ -63,7 +68,9 @@ async def run(
         shared=_can_share(),
         checkpointer=checkpointers.from_config(config.get("checkpointer")),
     )
+    checkpoint_directory.prepare(service.checkpointer.path)
     server_checkpoint.restore_latest(service)
+    checkpoint_directory.remove_unfinished(service.checkpointer.path)
     async with contextlib.AsyncExitStack() as stack:
         directory = await _listen_locally(service, stack)
         host = str(config.get("host") or "localhost")
@@ -89,7 +96,8 @@ def serve(
     Args:
       config: As for `run`.
       announce: As for `run`.
-      signals: Whether SIGINT and SIGTERM end serving.
+      signals: Whether SIGINT, SIGTERM and SIGHUP end serving. A SIGHUP that is ignored,
+        as by nohup, stays ignored.
       on_start: Called with a function that ends serving. Any thread may call the
         function.
 
@@ -106,8 +114,10 @@ def serve(
                 loop.call_soon_threadsafe(stop.set)
 
         if signals:
-            for name in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(name, end)
+            for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+                number = getattr(signal, name, None)  # Windows has no SIGHUP.
+                if number and signal.getsignal(number) != signal.SIG_IGN:
+                    signal.signal(number, end)
         if on_start is not None:
             on_start(end)
         await run(config, announce, stop)
@@ -150,7 +160,9 @@ def child_main(parent: int) -> None:
     except (OSError, ValueError, errors.ReverbError) as error:
         code = "os" if isinstance(error, OSError) else errors.code_of(error)
         number = getattr(error, "errno", None)
-        tell_parent(code=code, message=str(error), errno=number)
+        # The parent's exception adds the number again.
+        text = str(error).removeprefix(f"[Errno {number}] ")
+        tell_parent(code=code, message=text, errno=number)
         sys.exit(1)
 
 
@@ -200,7 +212,10 @@ async def _listen_locally(
         return None
     loop = asyncio.get_running_loop()
     try:
-        _directory = tempfile.mkdtemp(prefix="tfrl-replay-")  # Its mode is 0700.
+        locked_directories.remove_temporary(_SOCKETS)
+        _directory, lock = locked_directories.make_temporary(_SOCKETS)
+        if lock is not None:
+            stack.callback(lock.release)
         stack.callback(shutil.rmtree, _directory, ignore_errors=True)
         path = os.path.join(_directory, "s")
         server = await loop.create_unix_server(

@@ -1,0 +1,47 @@
+"""The directory of the checkpoints, when a server starts."""
+
+import os
+
+import numpy as np
+import pytest
+
+from tfrl.replay_service.engine.checkpoints import (
+    checkpoint_directory,
+    checkpoint_files,
+)
+
+
+def test_it_is_created_and_left_empty(tmp_path):
+    path = tmp_path / "some" / "where"
+    checkpoint_directory.prepare(str(path))
+    checkpoint_directory.prepare(str(path))
+    assert os.listdir(path) == []
+
+
+@pytest.mark.parametrize(
+    ("below", "reason"),
+    [((), "It is a file, not a directory"), (("x", "y"), "Not a directory")],
+)
+def test_one_that_cannot_be_written_to_is_told(below, reason, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("")
+    path = str(file.joinpath(*below))
+    with pytest.raises(OSError, match=f"checkpoint_path: cannot .*: {reason}") as told:
+        checkpoint_directory.prepare(path)
+    assert path in str(told.value)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks directories")
+def test_what_a_killed_server_was_writing_is_deleted(tmp_path):
+    left = tmp_path / ".2026-01-01T00-00-00.000000.writing"
+    left.mkdir()
+    (left / "a.npy").write_text("")
+    (tmp_path / "mine.writing").mkdir()
+    with checkpoint_files.Writer(tmp_path) as writer:
+        writer.add_array("a", np.arange(3))
+        [name] = set(os.listdir(tmp_path)) - {left.name, "mine.writing"}
+        checkpoint_directory.remove_unfinished(str(tmp_path))
+        assert set(os.listdir(tmp_path)) == {name, "mine.writing"}
+        path = writer.finish({})
+    assert set(os.listdir(tmp_path)) == {os.path.basename(path), "mine.writing"}
+    checkpoint_directory.remove_unfinished(str(tmp_path / "missing"))

@@ -1,0 +1,151 @@
+"""Directories that a process holds locked, so that later ones see whether it has ended.
+
+The system releases the lock of a process that is killed. A directory has another name
+until it is locked, so one that has its final name and no lock is abandoned.
+
+>>> import tempfile
+>>> from tfrl.system import locked_directories
+>>> with tempfile.TemporaryDirectory() as parent:
+...     path, lock = locked_directories.make_temporary("example-", parent)
+...     locked_directories.abandoned(parent, "example-*")
+...     lock.release()  # As the system does when the process ends.
+...     [path] == locked_directories.abandoned(parent, "example-*")
+[]
+True
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import os
+import shutil
+import stat
+import sys
+import tempfile
+import weakref
+
+if sys.platform != "win32":
+    import fcntl
+
+_NEW = "new-"
+_MARK = ".temporary"  # A file in the directories of `make_temporary`.
+
+
+class Lock:
+    """A lock on a directory, which is held until `release` or the end of the process.
+
+    Processes that are forked while it is held hold it, too.
+    """
+
+    def __init__(self, path: str):
+        """Locks a directory.
+
+        Args:
+          path: The directory.
+
+        Raises:
+          OSError: If another process holds the lock, or the directory cannot be locked.
+        """
+        if sys.platform == "win32":
+            raise OSError("Directories cannot be locked on Windows.")
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._close = weakref.finalize(self, os.close, descriptor)
+
+    def release(self) -> None:
+        """Unlocks the directory. May be called repeatedly."""
+        self._close()
+
+
+def make(path: str) -> Lock | None:
+    """Creates a directory and locks it; returns None if it cannot be locked.
+
+    Args:
+      path: The path of the directory.
+
+    Raises:
+      OSError: If the directory cannot be created.
+    """
+    new = f"{path}.new"
+    os.mkdir(new)
+    return _lock_and_rename(new, path)
+
+
+def make_temporary(prefix: str, parent: str | None = None) -> tuple[str, Lock | None]:
+    """Creates a directory that only this user can enter, and locks it.
+
+    Args:
+      prefix: The beginning of its name.
+      parent: The directory in which it is made; None for that of temporary files.
+
+    Returns:
+      Its path, and its lock or None if it cannot be locked.
+
+    Raises:
+      OSError: If the directory cannot be created.
+    """
+    new = tempfile.mkdtemp(prefix=_NEW + prefix, dir=parent)
+    parent, name = os.path.split(new)
+    path = os.path.join(parent, name.removeprefix(_NEW))
+    lock = _lock_and_rename(new, path)
+    with open(os.path.join(path, _MARK), "x", encoding="utf-8") as file:
+        file.write("This directory is deleted when the process that made it ends.\n")
+    return path, lock
+
+
+def remove_temporary(prefix: str, parent: str | None = None) -> None:
+    """Deletes this user's directories of `make_temporary` whose processes have ended.
+
+    Args:
+      prefix: The beginning of their names.
+      parent: The directory in which they are; None for that of temporary files.
+    """
+    with contextlib.suppress(OSError):
+        for path in abandoned(parent or tempfile.gettempdir(), f"{prefix}*"):
+            if os.path.isfile(os.path.join(path, _MARK)):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def abandoned(parent: str, pattern: str) -> list[str]:
+    """Returns the paths of this user's directories that no process holds locked.
+
+    Directories that cannot be locked do not count.
+
+    Args:
+      parent: The directory to look in.
+      pattern: The pattern of the names, as in a shell.
+    """
+    found = []
+    for name in sorted(os.listdir(parent)):
+        path = os.path.join(parent, name)
+        if fnmatch.fnmatchcase(name, pattern) and _is_own_directory(path):
+            with contextlib.suppress(OSError):
+                Lock(path).release()
+                found.append(path)
+    return found
+
+
+def _lock_and_rename(new: str, path: str) -> Lock | None:
+    lock = None
+    with contextlib.suppress(OSError):
+        lock = Lock(new)
+    try:
+        os.rename(new, path)
+    except BaseException:
+        os.rmdir(new)
+        raise
+    return lock
+
+
+def _is_own_directory(path: str) -> bool:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    is_own = not hasattr(os, "getuid") or status.st_uid == os.getuid()
+    return is_own and stat.S_ISDIR(status.st_mode)

@@ -314,6 +314,10 @@ def bad_reward(observation):
     return ts.transition(observation, 1.0)._replace(reward=np.float32(np.nan))
 
 
+def large_reward(observation):
+    return ts.transition(observation, 1.0)._replace(reward=1e300)
+
+
 def bad_reward_shape(observation):
     return ts.transition(observation, [1.0])
 
@@ -331,6 +335,7 @@ def bad_reward_shape(observation):
         (bad_infinity, r"observation: got -inf at index \[0\], expected a finite"),
         (bad_structure, "observation: got a dict, expected an array of dtype float32,"),
         (bad_reward, "reward: got NaN, expected a finite number,"),
+        (large_reward, r"reward: got 1e\+300 \(infinite in float32\), expected a"),
         (bad_reward_shape, r"reward: got shape \(1,\), expected \(\)"),
     ],
 )

@@ -366,6 +366,24 @@ def test_integer_actions_of_another_dtype_are_cast():
     assert not environment.step(np.array([0, 1], np.int32)).is_first().any()
 
 
+class InfiniteReward(Walk):
+    lengths = (4, 4)
+
+    def step(self, action):
+        observation, _, *rest = super().step(action)
+        return observation, np.inf if action == 2 else 1.0, *rest
+
+
+def test_an_infinite_reward_is_refused_with_the_members_index():
+    environment = VectorPyEnvironment(SyncVectorEnv([InfiniteReward] * 2))
+    environment.reset()
+    with pytest.raises(
+        ValueError,
+        match=r"reward: got inf at index \[1\] from SyncVectorEnv of Inf",
+    ):
+        environment.step([0, 2])
+
+
 def test_reset_in_mid_episode_restarts_every_member():
     environment = VectorPyEnvironment(sync())
     environment.reset()

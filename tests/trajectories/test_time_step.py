@@ -143,6 +143,21 @@ def test_nan_reward_is_an_error_that_names_the_field():
         ts.transition(np.zeros(2), None)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e300, np.array([0.0, -np.inf])])
+@pytest.mark.parametrize("make", [ts.transition, ts.truncation])
+@pytest.mark.filterwarnings("error")
+def test_rewards_and_discounts_are_finite_in_float32(make, value):
+    with pytest.raises(ValueError, match=r"time_step\.reward: got .*finite"):
+        make(np.zeros(2), value)
+    with pytest.raises(ValueError, match=r"time_step\.discount: got .*finite"):
+        make(np.zeros(2), 1.0, value)
+
+
+def test_a_reward_that_is_a_string_is_an_error():
+    with pytest.raises(ValueError, match=r"time_step\.reward: got '1' of type str"):
+        ts.transition(np.zeros(2), "1")
+
+
 def test_constructors_keep_the_static_shape_inside_a_graph():
     @tf.function(input_signature=[tf.TensorSpec([3]), tf.TensorSpec([None])])
     def step_types(static, dynamic):

@@ -13,7 +13,8 @@ import numpy as np
 import tree
 
 from tfrl.environments import py_environment, suite_gym
-from tfrl.environments.gymnasium import autoreset
+from tfrl.environments.boundary import time_step_checker
+from tfrl.environments.gymnasium import autoreset, rewards
 from tfrl.specs import array_spec
 from tfrl.specs.gym_spaces import spec_from_gym_space
 from tfrl.trajectories import time_step as ts
@@ -73,6 +74,7 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
             for leaf in tree.flatten(vector_env.action_space.sample())
         ]
         self._stepper = autoreset.make_stepper(vector_env, drop_first_transitions)
+        self._name = time_step_checker.environment_name(vector_env)
         self._discount = np.float32(discount)
         self._ended = np.zeros(self._batch_size, np.bool_)
         self._info: dict[str, Any] | None = None
@@ -168,7 +170,7 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
         discount = np.full(self._batch_size, self._discount)
         discount[last & terminated] = 0.0
         discount[first] = 1.0
-        reward = np.array(reward, np.float32)
+        reward = rewards.as_float32(reward, (self._batch_size,), self._name)
         reward[first] = 0.0
         return ts.TimeStep(step_type, reward, discount, self._to_spec(observation))
 

@@ -6,6 +6,33 @@ from typing import Any
 
 import numpy as np
 
+FLOAT32_MAX = float(np.finfo(np.float32).max)
+# The sum of squares of numbers that are finite in float32 is finite in it up to here.
+_SMALL_SUM = 1e38
+
+
+def is_finite_in_float32(array: np.ndarray) -> bool:
+    """Whether all numbers of a floating array are finite in float32."""
+    # False for NaN. One product takes half the time of np.isfinite.
+    if array.dtype.itemsize >= 4 and np.vdot(array, array) <= _SMALL_SUM:
+        return True
+    return not np.count_nonzero(_not_finite_in_float32(array))
+
+
+def describe_not_finite_in_float32(array: np.ndarray) -> str:
+    """Describes the first number that is not finite in float32, for a message."""
+    index = tuple(int(i) for i in np.argwhere(_not_finite_in_float32(array))[0])
+    number = array[index]
+    what = "NaN" if np.isnan(number) else f"{number}"
+    at = f" at index {list(index)}" if index else ""
+    why = " (infinite in float32)" if np.isfinite(number) else ""
+    return f"{what}{at}{why}"
+
+
+def _not_finite_in_float32(array: np.ndarray) -> np.ndarray:
+    # NaN compares as false.
+    return ~(np.abs(array.astype(np.float64)) <= FLOAT32_MAX)
+
 
 def is_floating(dtype: np.dtype[Any]) -> bool:
     """Whether `dtype` is floating; includes bfloat16, which NumPy does not know."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tree
 
-from tfrl.specs import array_spec
+from tfrl.specs import array_spec, bounds
 
 
 def _constant(value: int) -> np.ndarray:
@@ -132,7 +132,8 @@ def transition(
         or `[]` if that reward is a scalar. Give `()` for an unbatched vector reward.
 
     Raises:
-      ValueError: Reward or discount holds a NaN.
+      ValueError: Reward or discount holds something that is not a number, or is not
+        finite in float32.
     """
     return _step(StepType.MID, observation, reward, discount, outer_dims)
 
@@ -253,14 +254,18 @@ def _tensor_step(
 
 
 def _as_array(value: Any, field: str) -> np.ndarray:
-    array = np.asarray(value, dtype=np.float32)
-    # A NaN alone differs from itself; np.isnan takes twice as long.
-    if (array != array).any():
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf":
         raise ValueError(
-            f"time_step.{field}: got {value!r}, which holds a NaN (None counts as "
-            f"one), expected finite numbers; give the environment's own {field}."
+            f"time_step.{field}: got {value!r} of type {type(value).__name__}, "
+            f"expected finite numbers; give the environment's own {field}."
         )
-    return array
+    if array.dtype.kind == "f" and not bounds.is_finite_in_float32(array):
+        raise ValueError(
+            f"time_step.{field}: got {bounds.describe_not_finite_in_float32(array)}, "
+            f"expected finite numbers; give the environment's own {field}."
+        )
+    return array.astype(np.float32, copy=False)
 
 
 def _fill_array(outer_shape: Any, step_type: np.ndarray) -> np.ndarray:

@@ -1,9 +1,18 @@
+import re
+import warnings
 from unittest import mock
 
+import gymnasium
 import numpy as np
 import pytest
 
-from tfrl.environments import py_environment, wrappers
+from tfrl.environments import (
+    batched_py_environment,
+    py_environment,
+    suite_gym,
+    vector_py_environment,
+    wrappers,
+)
 from tfrl.environments.boundary import time_step_checker
 from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
@@ -69,14 +78,93 @@ def test_numbers_without_a_dtype_get_the_specs():
         check(array_spec.ArraySpec((), np.uint8), 300)
 
 
-def test_infinity_passes_where_the_spec_has_no_bound():
+def test_infinity_is_refused_also_where_the_spec_has_no_bound():
     spec = array_spec.BoundedArraySpec((2,), np.float32, [0.0, -np.inf], [np.inf, 1.0])
-    check(spec, np.array([np.inf, -np.inf], np.float32))
-    check(array_spec.ArraySpec((), np.float32), np.float32(np.inf))
-    with pytest.raises(ValueError, match=r"got -inf at index \[0\]"):
-        check(spec, np.array([-np.inf, 0.0], np.float32))
-    with pytest.raises(ValueError, match=r"got inf at index \[1\]"):
-        check(spec, np.array([0.0, np.inf], np.float32))
+    with pytest.raises(ValueError, match=r"got inf at index \[0\], expected a finite"):
+        check(spec, np.array([np.inf, 0.0], np.float32))
+    with pytest.raises(ValueError, match=r"got -inf at index \[1\], expected a finite"):
+        check(spec, np.array([0.0, -np.inf], np.float32))
+    with pytest.raises(ValueError, match="observation: got inf, expected a finite"):
+        check(array_spec.ArraySpec((), np.float32), np.float32(np.inf))
+
+
+def test_a_number_that_is_infinite_in_float32_is_refused():
+    numbers = np.array([1e38, -1e39])
+    with pytest.raises(
+        ValueError,
+        match=r"got -1e\+39 at index \[1\] \(infinite in float32\), expected",
+    ):
+        check(array_spec.ArraySpec((2,), np.float64), numbers)
+    check(array_spec.ArraySpec((2,), np.float64), numbers / 10)
+
+
+@pytest.mark.parametrize("reward", [np.inf, -np.inf, 1e300, np.float64(1e39), np.nan])
+@pytest.mark.filterwarnings("error")
+def test_rewards_and_discounts_are_finite_in_float32(reward):
+    spec = array_spec.ArraySpec((), np.float32)
+    checker = time_step_checker.TimeStepChecker(Constant(spec))
+    time_step = ts.restart(np.float32(0))
+    with pytest.raises(ValueError, match=r"^reward: got .*, expected a finite number"):
+        checker(time_step._replace(reward=reward), 1)
+    with pytest.raises(ValueError, match=r"^discount: got .*, expected a finite"):
+        checker(time_step._replace(discount=reward), 1)
+
+
+@pytest.mark.parametrize("reward", [None, "1", "abc", 1j])
+def test_rewards_that_are_not_numbers_are_refused(reward):
+    spec = array_spec.ArraySpec((), np.float32)
+    checker = time_step_checker.TimeStepChecker(Constant(spec))
+    with pytest.raises(
+        ValueError, match=r"^reward: got .*, expected an array of dtype"
+    ):
+        checker(ts.restart(np.float32(0))._replace(reward=reward), 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.uint8])
+@pytest.mark.parametrize("batch_size", [None, 2])
+def test_the_first_observation_out_of_bounds_makes_one_warning(dtype, batch_size):
+    spec = array_spec.BoundedArraySpec((3,), dtype, 1, [5, 6, 7])
+    checker = time_step_checker.TimeStepChecker(Constant(spec, batch_size))
+    shape = (3,) if batch_size is None else (batch_size, 3)
+
+    def observe(last):
+        observation = np.ones(shape, dtype)
+        observation[..., -1] = last
+        return ts.restart(observation, batch_size=batch_size)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        checker(observe(1), 1)
+        checker(observe(7), 2)
+    index = [2] if batch_size is None else [0, 2]
+    with pytest.warns(
+        RuntimeWarning,
+        match=rf"^observation: got 8(\.0)? at index {re.escape(str(index))}, expected "
+        r"a number in \[1(\.0)?, 7(\.0)?\].* from environment Constant at step 3; ",
+    ):
+        checker(observe(8), 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        flat = checker(observe(0), 4)
+    assert flat[3].reshape(-1, 3)[0].tolist() == [1, 1, 0]
+
+
+def test_a_discount_above_1_makes_a_warning():
+    checker = time_step_checker.TimeStepChecker(
+        Constant(array_spec.ArraySpec((), np.float32))
+    )
+    with pytest.warns(RuntimeWarning, match=r"^discount: got 2.0, .*\[0.0, 1.0\]"):
+        checker(ts.restart(np.float32(0))._replace(discount=2.0), 1)
+
+
+def test_bounds_at_the_limits_of_their_dtype_are_no_bounds():
+    spec = array_spec.BoundedArraySpec((2,), np.float32, [-np.inf, 0.0], np.inf)
+    largest = np.finfo(np.float32).max
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check(spec, np.array([-largest, largest], np.float32))
+    with pytest.warns(RuntimeWarning, match=r"got -1.0 at index \[1\]"):
+        check(spec, np.array([-largest, -1.0], np.float32))
 
 
 def test_large_finite_numbers_pass():
@@ -113,6 +201,31 @@ def test_an_environment_is_called_by_its_class_inside_of_wrappers():
     environment = Constant(array_spec.ArraySpec((), np.float32))
     wrapped = wrappers.RunStats(wrappers.TimeLimit(environment, 3))
     assert time_step_checker.environment_name(wrapped) == "Constant"
+
+
+class Unregistered(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,))
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        return self.observation_space.sample(), 0.0, False, False, {}
+
+
+def test_an_unregistered_gymnasium_environment_is_called_by_its_own_class():
+    gym_env = gymnasium.wrappers.RecordEpisodeStatistics(Unregistered())
+    single = suite_gym.wrap_env(gym_env, max_episode_steps=3)
+    assert time_step_checker.environment_name(single) == "Unregistered"
+    batch = batched_py_environment.BatchedPyEnvironment([single, single], False)
+    name = time_step_checker.environment_name(batch)
+    assert name == "BatchedPyEnvironment of Unregistered"
+    vector = vector_py_environment.VectorPyEnvironment(
+        gymnasium.vector.SyncVectorEnv([Unregistered])
+    )
+    name = time_step_checker.environment_name(vector)
+    assert name == "SyncVectorEnv of Unregistered"
 
 
 def test_a_mock_is_called_by_its_class():

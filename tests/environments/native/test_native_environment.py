@@ -349,6 +349,25 @@ def test_actions_are_checked(action, error, message):
         environment.step(action)
 
 
+@pytest.mark.parametrize("in_graph", [False, True])
+def test_an_infinite_reward_is_an_error_outside_of_compiled_programs(in_graph):
+    def step(state, action, random):
+        del random
+        reward = 1.0 / tf.cast(state - 2, tf.float32)
+        return native.Outcome(state - action, reward, state < 1)
+
+    environment = native.NativeEnvironment(
+        dataclasses.replace(countdown(), step=step), batch_size=2
+    )
+    environment.reset()
+    take_step = tf.function(environment.step) if in_graph else environment.step
+    take_step(tf.constant([0, 1]))
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="reward: got NaN or infinity from the ste"
+    ):
+        take_step(tf.constant([0, 0]))
+
+
 def test_a_batch_has_members():
     with pytest.raises(ValueError, match="batch_size: got 0, expected at least 1; "):
         native.NativeEnvironment(countdown(), 0)

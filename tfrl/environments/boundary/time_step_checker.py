@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import math
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import gymnasium
 import numpy as np
 import tree
 
 from tfrl.environments import py_environment
-from tfrl.specs import array_spec
+from tfrl.specs import array_spec, bounds
 from tfrl.trajectories import time_step as ts
-
-# An array whose sum of squares is finite is finite; np.isfinite takes twice as long.
-_SUMMABLE_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 class TimeStepChecker:
     """Checks a time step and flattens it into new arrays, each `[B, ...]`.
 
     The structure, shapes and dtypes of observations must equal those of the specs.
-    Python numbers, rewards and discounts are cast. NaN is refused, and so is an
-    infinity beyond a bound of the spec.
+    Python numbers, rewards and discounts are cast. Numbers must be finite in float32,
+    because networks compute in it, and one NaN or infinity in a replay buffer spoils
+    every batch that contains it. The first number that leaves the bounds of its spec
+    makes one warning.
     """
 
     def __init__(self, environment: py_environment.PyEnvironment):
@@ -38,10 +38,19 @@ class TimeStepChecker:
         self._observation_spec = spec.observation
         self._reward_spec = spec.reward
         outer = () if batch_size is None else (batch_size,)
-        self._as_step_type = _make_leaf_check((), spec.step_type, outer, cast=True)
-        self._as_discount = _make_leaf_check((), spec.discount, outer, cast=True)
-        self._reward_checks = _make_checks(spec.reward, outer, cast=True)
-        self._observation_checks = _make_checks(spec.observation, outer, cast=False)
+        self._out_of_bounds: list[str] = []
+        self._has_warned = False
+
+        def make_checks(field: str, leaves: Any, cast: bool) -> list[_LeafCheck]:
+            return [
+                _make_leaf_check((field, *path), leaf, outer, cast, self._out_of_bounds)
+                for path, leaf in tree.flatten_with_path(leaves)
+            ]
+
+        (self._as_step_type,) = make_checks("step_type", spec.step_type, True)
+        (self._as_discount,) = make_checks("discount", spec.discount, True)
+        self._reward_checks = make_checks("reward", spec.reward, True)
+        self._observation_checks = make_checks("observation", spec.observation, False)
 
     def __call__(self, time_step: ts.TimeStep, step: int) -> list[np.ndarray]:
         """Returns copies of the arrays of `time_step`, flat.
@@ -54,28 +63,42 @@ class TimeStepChecker:
           ValueError: If the time step breaks its spec; it names environment, field and
             step.
         """
-        field = "step_type"
         try:
-            flat = [self._as_step_type(time_step.step_type)]
-            field = "reward"
-            flat += _flatten(time_step.reward, self._reward_spec, self._reward_checks)
-            field = "discount"
-            flat.append(self._as_discount(time_step.discount))
-            field = "observation"
-            flat += _flatten(
-                time_step.observation, self._observation_spec, self._observation_checks
-            )
+            flat = [
+                self._as_step_type(time_step.step_type),
+                *_flatten(
+                    "reward", time_step.reward, self._reward_spec, self._reward_checks
+                ),
+                self._as_discount(time_step.discount),
+                *_flatten(
+                    "observation",
+                    time_step.observation,
+                    self._observation_spec,
+                    self._observation_checks,
+                ),
+            ]
         except _BrokenSpecError as error:
-            where = "/".join((field, *map(str, error.path)))
             raise ValueError(
-                f"{where}: got {error.problem} from environment {self._name} at step "
-                f"{step}; mend the environment, or its spec."
+                f"{error.where}: got {error.problem} from environment {self._name} at "
+                f"step {step}; mend the environment, or its spec."
             ) from None
+        if self._out_of_bounds and not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                f"{self._out_of_bounds[0]} from environment {self._name} at step "
+                f"{step}; mend the bounds in its spec (or its Box), or clip the "
+                "numbers in a wrapper. There is no warning about later ones.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         return flat
 
 
 def environment_name(environment: Any) -> str:
-    """Returns the environment's name for messages: its registered id, or its class."""
+    """Returns the environment's name for messages: its registered id, or its class.
+
+    It is the class inside of all wrappers; of a batch, that of the first member.
+    """
     name = getattr(getattr(environment, "spec", None), "id", None)
     if isinstance(name, str):
         return name
@@ -84,36 +107,38 @@ def environment_name(environment: Any) -> str:
         environment, "wrapped_env"
     ):
         environment = environment.wrapped_env()
+    if hasattr(type(environment), "gym"):
+        environment = environment.gym
+    if isinstance(environment, gymnasium.Env | gymnasium.vector.VectorEnv):
+        environment = environment.unwrapped
+    members = getattr(environment, "envs", None)
+    if isinstance(members, list | tuple) and members:
+        return f"{type(environment).__name__} of {environment_name(members[0])}"
     return type(environment).__name__
 
 
 class _BrokenSpecError(Exception):
-    """The leaf at `path` does not match its spec."""
+    """The leaf at `where` does not match its spec."""
 
-    def __init__(self, path: tuple[Any, ...], problem: str):
-        super().__init__(path, problem)
-        self.path = path
+    def __init__(self, where: str, problem: str):
+        super().__init__(where, problem)
+        self.where = where
         self.problem = problem
 
 
 _LeafCheck = Callable[[Any], np.ndarray]
 
 
-def _make_checks(spec: Any, outer: tuple[int, ...], cast: bool) -> list[_LeafCheck]:
-    return [
-        _make_leaf_check(path, leaf, outer, cast)
-        for path, leaf in tree.flatten_with_path(spec)
-    ]
-
-
-def _flatten(value: Any, spec: Any, checks: Sequence[_LeafCheck]) -> list[np.ndarray]:
+def _flatten(
+    field: str, value: Any, spec: Any, checks: Sequence[_LeafCheck]
+) -> list[np.ndarray]:
     if isinstance(spec, array_spec.ArraySpec):
         return [checks[0](value)]
     try:
         leaves = tree.flatten_up_to(spec, value)
     except (TypeError, ValueError) as error:
         raise _BrokenSpecError(
-            (), f"another structure than that of the spec {spec} ({error})"
+            field, f"another structure than that of the spec {spec} ({error})"
         ) from None
     return [check(leaf) for check, leaf in zip(checks, leaves, strict=True)]
 
@@ -123,47 +148,98 @@ def _make_leaf_check(
     spec: array_spec.ArraySpec,
     outer: tuple[int, ...],
     cast: bool,
+    out_of_bounds: list[str],
 ) -> _LeafCheck:
-    """Returns a function that checks one leaf and returns a copy, `[B, ...]`."""
+    """Returns a function that checks one leaf and returns a copy, `[B, ...]`.
+
+    It appends a message to `out_of_bounds` if a number leaves the bounds of `spec` and
+    the list is empty.
+    """
+    where = "/".join(map(str, path))
     dtype = spec.dtype
     shape = outer + spec.shape
     add_batch = not outer
     is_float = array_spec.is_continuous(spec)
-    summable = dtype in _SUMMABLE_DTYPES
-    vdot, isfinite = np.vdot, math.isfinite
+    is_finite = bounds.is_finite_in_float32
+    leaves_bounds = _make_bounds_check(spec, is_scalar=shape == ())
 
     def check(value: Any) -> np.ndarray:
         if type(value) is not np.ndarray or value.dtype != dtype:
-            value = _coerce(path, value, dtype, cast)
+            value = _coerce(where, value, dtype, cast)
         if value.shape != shape:
-            _check_shape(path, value.shape, shape)
-        if is_float and not (summable and isfinite(vdot(value, value))):
-            _check_numbers(path, value, spec)
+            _check_shape(where, value.shape, shape)
+        if is_float and not is_finite(value):
+            raise _not_finite(where, value)
+        if leaves_bounds and not out_of_bounds and leaves_bounds(value):
+            out_of_bounds.append(_describe_outlier(where, value, spec))
         copy = value.copy()
         return copy[np.newaxis] if add_batch else copy
 
     return check
 
 
-def _coerce(
-    path: tuple[Any, ...], value: Any, dtype: np.dtype[Any], cast: bool
-) -> np.ndarray:
+def _make_bounds_check(
+    spec: Any, is_scalar: bool
+) -> Callable[[np.ndarray], Any] | None:
+    """Returns a function that looks for numbers out of bounds; None without bounds.
+
+    A bound at the limit of its dtype counts as no bound.
+    """
+    if not array_spec.is_bounded(spec) or spec.dtype.kind not in "iuf":
+        return None
+    least, greatest = bounds.dtype_limits(spec.dtype)
+    low, high = spec.minimum, spec.maximum
+    if np.all(low == least) and np.all(high == greatest):
+        return None
+    if is_scalar:
+        least, greatest = low.item(), high.item()
+        return lambda value: not least <= value.item() <= greatest
+    # Counting takes a fraction of the time of np.any.
+    count = np.count_nonzero
+    return lambda value: count(value < low) or count(value > high)
+
+
+def _describe_outlier(where: str, value: np.ndarray, spec: Any) -> str:
+    low, high = (
+        np.broadcast_to(bound, value.shape) for bound in (spec.minimum, spec.maximum)
+    )
+    index = tuple(np.argwhere((value < low) | (value > high))[0])
+    at = f" at index {list(map(int, index))}" if index else ""
+    return (
+        f"{where}: got {value[index]}{at}, expected a number in "
+        f"[{low[index]}, {high[index]}], the bounds of its spec,"
+    )
+
+
+def _not_finite(where: str, value: np.ndarray) -> _BrokenSpecError:
+    """Returns the error for an array with a number that is not finite in float32."""
+    what = bounds.describe_not_finite_in_float32(value)
+    return _BrokenSpecError(where, f"{what}, expected a finite number,")
+
+
+def _coerce(where: str, value: Any, dtype: np.dtype[Any], cast: bool) -> np.ndarray:
     """Returns `value` as an array of `dtype`, if that is allowed."""
     try:
         array = np.asarray(value)
         if array.dtype == dtype:
             return array
         # A value that has a dtype must have that of the spec.
-        if cast or (not hasattr(value, "dtype") and _holds(array, dtype)):
+        castable = array.dtype.kind in ("b", "i", "u", "f", dtype.kind)
+        if castable and (
+            cast or (not hasattr(value, "dtype") and _holds(array, dtype))
+        ):
+            if array.dtype.kind == "f" and not bounds.is_finite_in_float32(array):
+                # Before the cast, which would turn a large number into infinity.
+                raise _not_finite(where, array)
             return array.astype(dtype)
     except (TypeError, ValueError) as error:
         raise _BrokenSpecError(
-            path, f"{value!r}, expected an array of dtype {dtype} ({error}),"
+            where, f"{value!r}, expected an array of dtype {dtype} ({error}),"
         ) from None
     got = f"dtype {array.dtype}"
     if array.dtype == np.object_:
         got = f"a {type(value).__name__}"
-    raise _BrokenSpecError(path, f"{got}, expected an array of dtype {dtype},")
+    raise _BrokenSpecError(where, f"{got}, expected an array of dtype {dtype},")
 
 
 def _holds(array: np.ndarray, dtype: np.dtype[Any]) -> bool:
@@ -173,29 +249,10 @@ def _holds(array: np.ndarray, dtype: np.dtype[Any]) -> bool:
     return np.can_cast(array.dtype, dtype, "same_kind")
 
 
-def _check_shape(
-    path: tuple[Any, ...], got: tuple[int, ...], expected: tuple[Any, ...]
-) -> None:
+def _check_shape(where: str, got: tuple[int, ...], expected: tuple[Any, ...]) -> None:
     if len(got) == len(expected) and all(
         wanted is None or wanted == size
         for size, wanted in zip(got, expected, strict=True)
     ):
         return
-    raise _BrokenSpecError(path, f"shape {got}, expected {expected},")
-
-
-def _check_numbers(path: tuple[Any, ...], value: np.ndarray, spec: Any) -> None:
-    """Raises if `value` has a NaN, or an infinity beyond a bound of `spec`.
-
-    A bound at the limit of its dtype counts as no bound.
-    """
-    bad = np.isnan(value)
-    if array_spec.is_bounded(spec) and spec.dtype in _SUMMABLE_DTYPES:
-        limits = np.finfo(spec.dtype)
-        bad |= np.isposinf(value) & (spec.maximum < limits.max)
-        bad |= np.isneginf(value) & (spec.minimum > limits.min)
-    if bad.any():
-        index = tuple(int(i) for i in np.argwhere(bad)[0])
-        what = "NaN" if np.isnan(value[index]) else f"{value[index]}"
-        at = f" at index {list(index)}" if index else ""
-        raise _BrokenSpecError(path, f"{what}{at}, expected a finite number,")
+    raise _BrokenSpecError(where, f"shape {got}, expected {expected},")

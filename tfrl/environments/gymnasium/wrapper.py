@@ -11,6 +11,8 @@ import numpy as np
 import tree
 
 from tfrl.environments import py_environment
+from tfrl.environments.boundary import time_step_checker
+from tfrl.environments.gymnasium import rewards
 from tfrl.specs import array_spec
 from tfrl.specs.gym_spaces import spec_from_gym_space
 from tfrl.trajectories import time_step as ts
@@ -71,6 +73,7 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
             gym_env.action_space, gymnasium.spaces.Discrete
         )
         self._render_kwargs = dict(render_kwargs or {})
+        self._name = time_step_checker.environment_name(gym_env)
         self._info: dict[str, Any] | None = None
         self._done = True
         self._was_reset = False
@@ -115,7 +118,7 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         """
         if mode != self._gym_env.render_mode:
             raise ValueError(
-                f"render: got mode {mode!r}, expected the one that {self._name()} was "
+                f"render: got mode {mode!r}, expected the one that {self._name} was "
                 f"made for, {self._gym_env.render_mode!r}; load it with "
                 f"suite_gym.load(..., gym_kwargs={{'render_mode': {mode!r}}})."
             )
@@ -173,20 +176,11 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         observation, reward, terminated, truncated, self._info = self._gym_env.step(
             action
         )
-        # Only NaN differs from itself; np.isnan takes twice as long.
-        if (
-            reward != reward
-            if self._reward_spec.shape == ()
-            else np.isnan(reward).any()
-        ):
-            raise ValueError(
-                f"reward: got NaN from {self._name()}, expected a finite number; "
-                "mend the environment's reward."
-            )
+        reward = rewards.as_float32(reward, self._reward_spec.shape, self._name)
         self._done = bool(terminated or truncated)
         return ts.TimeStep(
             ts.StepType.LAST if self._done else ts.StepType.MID,
-            np.asarray(reward, np.float32),
+            reward,
             _ZERO if terminated else self._discount,
             self._to_spec(observation),
         )
@@ -212,15 +206,11 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
     def _own_method(self, name: str) -> Any:
         if not self._gym_env.has_wrapper_attr(name):
             raise NotImplementedError(
-                f"{self._name()}.{name}: the Gymnasium environment has no such method, "
+                f"{self._name}.{name}: the Gymnasium environment has no such method, "
                 "expected one that saves or restores its state; add get_state() and "
                 "set_state(state) to it."
             )
         return self._gym_env.get_wrapper_attr(name)
-
-    def _name(self) -> str:
-        spec = self._gym_env.spec
-        return type(self._gym_env.unwrapped).__name__ if spec is None else spec.id
 
 
 def _read_only(value: Any) -> np.ndarray:

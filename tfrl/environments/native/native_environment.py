@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfrl.compilation import context
 from tfrl.environments import tf_environment
 from tfrl.environments.boundary import action_tensors
 from tfrl.environments.native import dynamics_checks
@@ -241,6 +242,11 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
         discount: tf.Tensor,
     ) -> ts.TimeStep:
         """Assigns the results of a call to the variables, and returns its time step."""
+        reward = context.assert_finite(
+            reward,
+            "reward: got NaN or infinity from the step of the Dynamics, expected "
+            "finite numbers; mend its reward",
+        )
         values = [*tf.nest.flatten(state), elapsed, step_type, reward, discount]
         for variable, value in zip(self._all_variables()[:-1], values, strict=True):
             variable.assign(value)

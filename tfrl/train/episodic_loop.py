@@ -254,8 +254,8 @@ class EpisodicLoop(loop.Loop):
         needed = added
         if ending is not None:
             needed += tf.cast(ending.is_needed, added.dtype)
-            # The last program is for episodes that fill the buffer.
-            lengths.append(max_length + 1)
+            # Episodes that fill the buffer need room for one frame more.
+            lengths[-1] += 1
 
         def train(length: int) -> Callable[[], tf.Tensor]:
             return lambda: self._train_on_device(self._gather(length, added, ending))
@@ -280,7 +280,7 @@ class EpisodicLoop(loop.Loop):
         if ending is None:
             return frames
         if length > self._max_length:
-            return episodes.append(frames, ending.frame)
+            frames = episodes.append(frames, self._zeros())
         position = tf.where(ending.is_needed, added, length)
         return episodes.put(frames, position, ending.frame)
 

@@ -1,10 +1,10 @@
-"""Invalid messages; `benchmarks.service_fuzz` makes them."""
+"""Invalid and excessive messages, of `benchmarks.service_fuzz` and `service_floods`."""
 
 from __future__ import annotations
 
 import pytest
 
-from benchmarks import service_fuzz
+from benchmarks import service_floods, service_fuzz
 
 
 def test_a_server_goes_on_whatever_it_is_sent():
@@ -19,3 +19,21 @@ def test_a_server_goes_on_after_ten_thousand_messages():
 def test_faults_are_found():
     findings = service_fuzz.Findings(1, 11.0, 100_000_000, 50, alive=False)
     assert len(findings.faults()) == 4
+
+
+def test_no_flood_fills_a_server_or_stops_the_others():
+    findings = service_floods.flood(0.1)
+    assert [fault for finding in findings for fault in finding.faults()] == []
+    answers = {finding.name: finding.answer for finding in findings}
+    greeting = "expected at most 65536"
+    assert greeting in answers["JSON before the greeting, socket"]
+    assert greeting in answers["the same, in parts"]
+    assert "larger than max" in answers["JSON before the greeting, gRPC"]
+    request = "bytes of JSON in a message, expected at most 4194304"
+    assert request in answers["JSON after the greeting, socket"]
+    assert request in answers["JSON after the greeting, gRPC"]
+
+
+def test_faults_of_floods_are_found():
+    assert len(service_floods.Finding("some", 10.0, 10**9).faults()) == 2
+    assert "some" in str(service_floods.Finding("some"))

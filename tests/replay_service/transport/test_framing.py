@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tfrl.replay_service import errors
-from tfrl.replay_service.transport import framing, wire
+from tfrl.replay_service.transport import framing, limits, wire
 
 CHUNK = 64
 
@@ -71,3 +71,85 @@ def test_a_message_that_is_too_large_is_not_read():
     ):
         reader.next_message()
     assert len(reader.space()) == CHUNK
+
+
+def test_a_server_reads_no_more_than_it_accepts_now():
+    reader = framing.MessageReader(CHUNK)
+    data = b"\x40\0\0\0" + bytes(64)
+    reader.space()[: len(data[:CHUNK])] = data[:CHUNK]
+    reader.received(CHUNK)
+    with pytest.raises(
+        errors.ProtocolError, match="message of 64 bytes, expected at most 63"
+    ):
+        reader.next_message(63)
+
+
+def test_the_size_of_a_large_message_is_known_until_it_is_complete():
+    reader = framing.MessageReader(CHUNK)
+    data = (2 * CHUNK).to_bytes(4, "little") + bytes(2 * CHUNK)
+    reader.space()[:CHUNK] = data[:CHUNK]
+    reader.received(CHUNK)
+    assert reader.expected == 0
+    assert reader.next_message() is None
+    assert reader.expected == 2 * CHUNK
+    rest = reader.space()
+    assert len(rest) == CHUNK + 4
+    reader.received(len(rest))
+    assert len(reader.next_message()) == 2 * CHUNK
+    assert reader.expected == 0
+    reader.close()
+    assert not len(reader.space())
+
+
+@pytest.mark.parametrize("size", [0, 99, 100, 101, 200, 950])
+def test_messages_of_all_sizes_arrive_whole_in_parts(size, monkeypatch):
+    monkeypatch.setattr(limits, "PART_BYTES", 100)
+    message = random.Random(size).randbytes(size)
+    reader = framing.PartReader()
+    for _ in range(2):
+        parts = framing.split(message)
+        assert max(map(len, parts)) <= 100
+        *incomplete, whole = map(reader.add, parts)
+        assert bytes(whole) == message
+        assert incomplete == [None] * (len(parts) - 1)
+        assert reader.expected == 0
+
+
+def test_parts_hold_no_more_than_is_accepted_now(monkeypatch):
+    monkeypatch.setattr(limits, "PART_BYTES", 100)
+    announcement, part, *_ = framing.split(bytes(950))
+    with pytest.raises(
+        errors.ProtocolError, match="message of 950 bytes, expected at most 949"
+    ):
+        framing.PartReader().add(announcement, 949)
+    reader = framing.PartReader()
+    assert reader.add(announcement, 950) is None
+    assert reader.expected == 950
+    for _ in range(9):
+        reader.add(part)
+    with pytest.raises(
+        errors.ProtocolError, match="Got 1000 bytes of a message of 950"
+    ):
+        reader.add(part)
+    with pytest.raises(errors.ProtocolError, match="Got 900 bytes of"):
+        reader.add(b"")
+    with pytest.raises(errors.ProtocolError, match="message of 100 bytes"):
+        framing.PartReader().add(bytes(100), 99)
+
+
+def test_a_message_that_is_too_large_is_not_sent_in_parts(monkeypatch):
+    monkeypatch.setattr(limits, "PART_BYTES", 4)
+    monkeypatch.setattr(wire, "MAX_FRAME", 10)
+    with pytest.raises(errors.ResourceExhaustedError, match="Got 11 bytes"):
+        framing.split(bytes(11))
+
+
+def test_memory_that_is_refused_is_an_error_of_the_service(monkeypatch):
+    def refuse(*_):
+        raise MemoryError
+
+    reader = framing.PartReader()
+    monkeypatch.setattr(np, "empty", refuse)
+    announcement, *_ = framing.split(bytes(limits.PART_BYTES + 1))
+    with pytest.raises(errors.ResourceExhaustedError, match="not enough memory"):
+        reader.add(announcement)

@@ -1,5 +1,6 @@
 """Messages come back as they were sent, and nothing else is taken for one."""
 
+import json
 import random
 import struct
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from tfrl.replay_service import errors
-from tfrl.replay_service.transport import wire
+from tfrl.replay_service.transport import limits, wire
 
 HEAD = struct.Struct("<2sBBIH")
 
@@ -111,3 +112,29 @@ def test_truncated_or_garbled_messages_raise_nothing_else():
         except errors.ProtocolError:
             continue
         assert sum(array.nbytes for array in frame.arrays) <= len(whole)
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ("x" * limits.JSON_BYTES, "bytes of JSON in a message, expected at most"),
+        ([0] * limits.JSON_VALUES, "values in the JSON of a message, expected at most"),
+        ([[]] * limits.JSON_VALUES, "values in the JSON of a message"),
+        ([{"a": 0}] * (limits.JSON_VALUES // 2), "values in the JSON of a message"),
+    ],
+)
+def test_the_json_of_requests_is_limited_before_it_is_parsed(values, text, monkeypatch):
+    message = join(1, {"a": values})
+    assert wire.decode(message).meta == {"a": values}  # Clients trust their server.
+
+    def parse(text):
+        raise AssertionError
+
+    monkeypatch.setattr(json, "loads", parse)
+    with pytest.raises(errors.ProtocolError, match=text):
+        wire.decode(message, is_request=True)
+
+
+def test_a_request_at_the_limit_is_read():
+    values = [0] * (limits.JSON_VALUES - 3)
+    assert wire.decode(join(1, {"a": values}), is_request=True).meta == {"a": values}

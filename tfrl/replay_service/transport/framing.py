@@ -1,8 +1,15 @@
-"""Frames messages on a stream of bytes: the length in four bytes, then the message.
+"""Frames messages: on a stream of bytes, and as messages of gRPC.
 
-The length is little-endian. Both the client and the server use this format on a Unix
-socket. Small buffers are joined before they are sent, and large messages are read into
-their final memory, so no data is copied more than once.
+On a Unix socket, a message is preceded by its length, in four bytes, little-endian.
+Small buffers are joined before they are sent, and large messages are read into their
+final memory, so no data is copied more than once.
+
+Over gRPC, a client sends a message of up to `limits.PART_BYTES` as one message of gRPC.
+A longer one is preceded by "TL" and its length in eight bytes, and sent in parts of
+this size, because gRPC holds a whole message in memory before the server can refuse it.
+
+A server passes the size of the largest message that it accepts now, which depends on
+whether the client has sent a valid greeting.
 """
 
 from __future__ import annotations
@@ -13,9 +20,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from tfrl.replay_service import errors
-from tfrl.replay_service.transport import wire
+from tfrl.replay_service.transport import limits, wire
 
 _LENGTH = struct.Struct("<I")
+_ANNOUNCEMENT = struct.Struct("<2sQ")  # Of a message in parts.
+_IN_PARTS = b"TL"
 
 
 def check_length(length: int) -> None:
@@ -28,6 +37,20 @@ def check_length(length: int) -> None:
         raise errors.ResourceExhaustedError(
             f"Got {length} bytes to send, expected at most {wire.MAX_FRAME}."
         )
+
+
+def split(message: bytes) -> list[bytes]:
+    """Returns the messages of gRPC in which a client sends a message.
+
+    Raises:
+      ResourceExhaustedError: If the message is larger than `wire.MAX_FRAME`.
+    """
+    length, part = len(message), limits.PART_BYTES
+    if length <= part:
+        return [message]
+    check_length(length)
+    parts = [message[start : start + part] for start in range(0, length, part)]
+    return [_ANNOUNCEMENT.pack(_IN_PARTS, length), *parts]
 
 
 def pack(buffers: Sequence[wire.Buffer], joined: int) -> list[wire.Buffer]:
@@ -65,6 +88,9 @@ class MessageReader:
 
     Read bytes into `space()`, pass their number to `received`, and call `next_message`
     until it returns None.
+
+    Attributes:
+      expected: The size of the large message in transit; 0 without one.
     """
 
     def __init__(self, chunk_bytes: int):
@@ -74,7 +100,8 @@ class MessageReader:
           chunk_bytes: The maximum number of bytes per read, except within a larger
             message.
         """
-        self._chunk = memoryview(bytearray(chunk_bytes))
+        self._chunk = _memory_for(chunk_bytes)
+        self.expected = 0
         self._start = self._end = 0  # The unused part of the chunk.
         self._large: memoryview | None = None  # A large message in transit.
         self._large_end = 0
@@ -97,34 +124,105 @@ class MessageReader:
         else:
             self._end += count
 
-    def next_message(self) -> wire.Buffer | None:
+    def close(self) -> None:
+        """Releases the memory. Nothing can be read after that."""
+        self._chunk, self._large, self.expected = memoryview(b""), None, 0
+
+    def next_message(self, most: int = wire.MAX_FRAME) -> wire.Buffer | None:
         """Returns the next complete message, or None if more bytes are needed.
 
+        Args:
+          most: The largest message to accept, in bytes.
+
         Raises:
-          ProtocolError: If the next message is larger than `wire.MAX_FRAME`. Nothing
-            can be read after that.
+          ProtocolError: If the next message is larger. Nothing can be read after that.
+          ResourceExhaustedError: If there is no memory for the next message.
         """
         if self._large is not None:
             if self._large_end < len(self._large):
                 return None
-            message, self._large = self._large, None
+            message, self._large, self.expected = self._large, None, 0
             return message
         start = self._start + _LENGTH.size
         if start > self._end:
             return None
         (length,) = _LENGTH.unpack_from(self._chunk, self._start)
-        if length > wire.MAX_FRAME:
+        if length > most:
             self._start = self._end = 0
-            raise errors.ProtocolError(
-                f"Got a message of {length} bytes, expected at most {wire.MAX_FRAME}."
-            )
+            raise too_large(length, most)
         if start + length <= self._end:
             self._start = start + length
             return bytes(self._chunk[start : self._start])
         if length + _LENGTH.size > len(self._chunk):
-            # np.empty does not write zeros first.
-            self._large = memoryview(np.empty(length, np.uint8).data)
+            self._large = _memory_for(length)
+            self.expected = length
             self._large_end = self._end - start
             self._large[: self._large_end] = self._chunk[start : self._end]
             self._start = self._end = 0
         return None
+
+
+class PartReader:
+    """Assembles messages from messages of gRPC; see `split`.
+
+    Attributes:
+      expected: The size of the message whose parts are in transit; 0 without one.
+    """
+
+    def __init__(self) -> None:
+        """Creates a reader at the start of a stream."""
+        self.expected = 0
+        self._large: memoryview | None = None
+        self._end = 0
+
+    def add(self, received: bytes, most: int = wire.MAX_FRAME) -> wire.Buffer | None:
+        """Returns the complete message that `received` ends, or None if there is none.
+
+        Args:
+          received: A message of gRPC.
+          most: The largest message to accept, in bytes.
+
+        Raises:
+          ProtocolError: If a message is larger, or the parts are longer than announced.
+          ResourceExhaustedError: If there is no memory for the message.
+        """
+        if self._large is not None:
+            end = self._end + len(received)
+            if end > self.expected or not received:
+                raise errors.ProtocolError(
+                    f"Got {end} bytes of a message of {self.expected}."
+                )
+            self._large[self._end : end] = received
+            self._end = end
+            if end < self.expected:
+                return None
+            message, self._large, self.expected = self._large, None, 0
+            return message
+        length = len(received)
+        in_parts = length == _ANNOUNCEMENT.size and received.startswith(_IN_PARTS)
+        if in_parts:
+            _, length = _ANNOUNCEMENT.unpack(received)
+        if length > most:
+            raise too_large(length, most)
+        if not in_parts:
+            return received
+        self._large = _memory_for(length)
+        self.expected, self._end = length, 0
+        return None
+
+
+def _memory_for(length: int) -> memoryview:
+    try:
+        # This writes no zeros, so the memory is used only as the bytes arrive.
+        return memoryview(np.empty(length, np.uint8).data)
+    except MemoryError:
+        raise errors.ResourceExhaustedError(
+            f"There is not enough memory for a message of {length} bytes."
+        ) from None
+
+
+def too_large(length: int, most: int) -> errors.ProtocolError:
+    """Returns the error for a message of `length` bytes, if at most `most` may come."""
+    return errors.ProtocolError(
+        f"Got a message of {length} bytes, expected at most {most}."
+    )

@@ -70,9 +70,8 @@ class GrpcStream:
         """
         if self._failure is not None:
             raise self._failure
-        message = b"".join(buffers)
-        framing.check_length(len(message))
-        self._outgoing.put(message)
+        for part in framing.split(b"".join(buffers)):
+            self._outgoing.put(part)
 
     def pump(self) -> bool:
         """Returns whether gRPC has taken all messages; gRPC then sends them itself."""

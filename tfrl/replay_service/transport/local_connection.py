@@ -7,6 +7,7 @@ accept are kept and sent by later calls.
 from __future__ import annotations
 
 import collections
+import contextlib
 import select
 import socket
 import time
@@ -53,6 +54,7 @@ class LocalStream:
         self._outgoing: collections.deque[memoryview] = collections.deque()
         self._reader = framing.MessageReader(_CHUNK)
         self._is_drained = True  # Whether the last read emptied the socket.
+        self._last: wire.Buffer | None = None  # Read after sending had failed.
 
     def send(self, buffers: Sequence[wire.Buffer]) -> None:
         """Sends as much of a message as the socket accepts; later calls send the rest.
@@ -71,7 +73,8 @@ class LocalStream:
         """Sends as many of the waiting bytes as the socket accepts.
 
         Returns:
-          Whether everything has been sent.
+          Whether everything has been sent, or the server has closed the connection
+          after a message that says why.
 
         Raises:
           ConnectionLost: If the connection is lost.
@@ -84,7 +87,10 @@ class LocalStream:
             except (BlockingIOError, InterruptedError):
                 return False
             except OSError as error:
-                raise _lost(error) from error
+                outgoing.clear()
+                if not self._has_last_message():
+                    raise _lost(error) from error
+                break
             while sent:
                 first = outgoing[0]
                 if sent < len(first):
@@ -106,6 +112,9 @@ class LocalStream:
         deadline = None if timeout is None else time.monotonic() + timeout
         if self._outgoing:
             self.pump()
+        if self._last is not None:
+            message, self._last = self._last, None
+            return message
         while True:
             message = self._next_message()
             if message is not None:
@@ -131,6 +140,14 @@ class LocalStream:
         milliseconds = None if timeout is None else timeout * 1000
         waiting = self._reading if self.pump() else self._both
         return bool(waiting.poll(milliseconds))
+
+    def _has_last_message(self) -> bool:
+        """Returns whether the server sent a message before it closed the connection."""
+        if self._last is None:
+            with contextlib.suppress(errors.ConnectionLost):
+                self._read()
+                self._last = self._next_message()
+        return self._last is not None
 
     def _next_message(self) -> wire.Buffer | None:
         try:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrl.replay_service import errors
+from tfrl.replay_service.transport import limits
 from tfrl.specs.dtype_names import dtype_from_name, dtype_name
 
 HELLO, WELCOME, OK, ERROR, WAITING = 1, 2, 3, 4, 5
@@ -33,11 +34,11 @@ MAX_FRAME = 512 << 20  # Bytes.
 
 _HEAD = struct.Struct("<2sBBIH")
 _MAGIC = b"TR"
-_MAX_RANK = 32
-_MAX_ARRAYS = 4096
+MAX_ARRAYS = 4096
 _ALIGNMENT = 8
+_FEW_BYTES = 1 << 14  # Of JSON, which cannot contain many values.
 
-_DIMENSIONS = [struct.Struct(f"<{rank}Q") for rank in range(_MAX_RANK + 1)]
+_DIMENSIONS = [struct.Struct(f"<{rank}Q") for rank in range(limits.RANK + 1)]
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 Buffer = bytes | bytearray | memoryview
@@ -96,11 +97,17 @@ def encode(
     return buffers
 
 
-def decode(buffer: Buffer) -> Frame:
+def decode(buffer: Buffer, *, is_request: bool = False) -> Frame:
     """Returns the message in `buffer`, with arrays that are views of the buffer.
 
+    Args:
+      buffer: The bytes of the message.
+      is_request: Whether the message comes from a client. Then the limits of its JSON
+        are checked before it is parsed.
+
     Raises:
-      ProtocolError: If the buffer does not hold exactly one message.
+      ProtocolError: If the buffer does not hold exactly one message, or the message
+        exceeds a limit.
     """
     view = memoryview(buffer).toreadonly()
     if len(view) < _HEAD.size:
@@ -113,14 +120,16 @@ def decode(buffer: Buffer) -> Frame:
             f"Got a message that starts with {magic!r} {version}, expected {_MAGIC!r} "
             f"{PROTOCOL}: the other side uses another protocol."
         )
-    if count > _MAX_ARRAYS:
+    if count > MAX_ARRAYS:
         raise errors.ProtocolError(
-            f"Got {count} arrays in a message, expected at most {_MAX_ARRAYS}."
+            f"Got {count} arrays in a message, expected at most {MAX_ARRAYS}."
         )
     described, offset = _read_descriptions(view, count)
     end = offset + text_length
     if end > len(view):
         raise _too_short(view, end)
+    if is_request and text_length > _FEW_BYTES:
+        _check_json(view[offset:end])
     meta = _read_json(view[offset:end]) if text_length else {}
     offset = end
     arrays = []
@@ -146,8 +155,10 @@ def decode(buffer: Buffer) -> Frame:
 def _describe(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
     name = _encoded_name(dtype)
     rank = len(shape)
-    if rank > _MAX_RANK:
-        raise ValueError(f"Got an array of rank {rank}, expected at most {_MAX_RANK}.")
+    if rank > limits.RANK:
+        raise ValueError(
+            f"Got an array of rank {rank}, expected at most {limits.RANK}."
+        )
     return name + bytes([rank]) + _DIMENSIONS[rank].pack(*shape)
 
 
@@ -171,9 +182,9 @@ def _read_descriptions(
         for _ in range(count):
             rank_at = offset + 1 + view[offset]
             rank = view[rank_at]
-            if rank > _MAX_RANK:
+            if rank > limits.RANK:
                 raise errors.ProtocolError(
-                    f"Got an array of rank {rank}, expected at most {_MAX_RANK}."
+                    f"Got an array of rank {rank}, expected at most {limits.RANK}."
                 )
             shape = _DIMENSIONS[rank].unpack_from(view, rank_at + 1)
             described.append((_dtype_of(view[offset + 1 : rank_at].tobytes()), shape))
@@ -195,6 +206,27 @@ def _too_short(view: memoryview, end: int) -> errors.ProtocolError:
     return errors.ProtocolError(
         f"Got a message of {len(view)} bytes, expected at least {end}."
     )
+
+
+def _check_json(text: memoryview) -> None:
+    """Checks the length of a request's JSON and the number of its values.
+
+    Raises:
+      ProtocolError: If one of them exceeds its limit.
+    """
+    if len(text) > limits.JSON_BYTES:
+        raise errors.ProtocolError(
+            f"Got {len(text)} bytes of JSON in a message, expected at most "
+            f"{limits.JSON_BYTES}."
+        )
+    data = text.tobytes()
+    # A comma or a bracket precedes each value. Counting them is faster than parsing.
+    values = data.count(b",") + data.count(b"[") + data.count(b"{")
+    if values > limits.JSON_VALUES:
+        raise errors.ProtocolError(
+            f"Got {values} values in the JSON of a message, expected at most "
+            f"{limits.JSON_VALUES}."
+        )
 
 
 def _read_json(text: memoryview) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import tree
 
+from tfrl.replay_service.transport import limits
 from tfrl.replay_service.writing.column import Column
 from tfrl.replay_service.writing.history import ColumnHistory
 from tfrl.replay_service.writing.structure import Path, Plan, Structure
@@ -176,10 +177,7 @@ class StepBuffers:
 
     def schema_description(self) -> list[Any]:
         """Returns the schema in the form of messages."""
-        return [
-            [dtype_names.dtype_name(c.dtype), list(c.shape), "/".join(map(str, c.path))]
-            for c in self.schema
-        ]
+        return [[dtype_names.dtype_name(c.dtype), list(c.shape)] for c in self.schema]
 
     def forget_sent(self) -> None:
         """Marks all steps as not sent."""
@@ -292,6 +290,11 @@ class StepBuffers:
         column.array[row] = array
 
     def _add_to_schema(self, column: Column, value: np.ndarray) -> None:
+        if len(self.schema) >= limits.COLUMNS:
+            raise ValueError(
+                f"append: got more than {limits.COLUMNS} leaves. Stack leaves into "
+                "fewer, larger arrays."
+            )
         block = self._blocks[-1]
         with self._lock:
             column.set_type(value, len(self.schema))

@@ -13,10 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrl.replay_service import signatures
+from tfrl.replay_service.transport import limits, wire
 from tfrl.replay_service.writing.history import TrajectoryColumn
 from tfrl.specs import spec_json
 
 _MAX_LAYOUTS = 1024
+_MOST_REFS = 1 << 20  # References to steps in one message, unless an item has more.
+_MOST_VALUES = limits.JSON_VALUES // 2  # In the JSON of the groups of one message.
 
 Key = tuple[Any, ...]
 
@@ -33,9 +36,18 @@ class Layout:
         item's first column.
       lowest: The smallest offset.
       highest: The largest offset.
+      num_values: The approximate number of values in the JSON that describes a group.
     """
 
-    __slots__ = ("columns", "highest", "lengths", "lowest", "offsets", "table")
+    __slots__ = (
+        "columns",
+        "highest",
+        "lengths",
+        "lowest",
+        "num_values",
+        "offsets",
+        "table",
+    )
 
     def __init__(self, table: str, columns: Sequence[TrajectoryColumn]):
         """Creates the layout of an item.
@@ -60,6 +72,7 @@ class Layout:
         self.offsets = np.concatenate(parts)
         self.lowest = int(self.offsets.min())
         self.highest = int(self.offsets.max())
+        self.num_values = 4 * len(self.columns) + len(self.lengths) + 8
 
 
 class Group:
@@ -180,23 +193,39 @@ class Batch:
         self.groups = groups
 
 
-def split_groups(groups: list[Group], most: int) -> Iterator[list[Group]]:
-    """Yields lists of groups with at most `most` items each, in order.
+def split_groups(
+    groups: list[Group], most: int, num_columns: int
+) -> Iterator[list[Group]]:
+    """Yields lists of groups that fit into one message each, in order.
 
     Args:
       groups: The groups, which lose the items that are split off.
       most: The maximum number of items per list.
+      num_columns: The number of columns of the steps, which share the message.
     """
+    most_groups = max(1, (wire.MAX_ARRAYS - 1 - num_columns) // 3)
     part: list[Group] = []
-    room = most
+    room, refs, values = most, _MOST_REFS, _MOST_VALUES
     for group in groups:
-        while len(group.starts) > room:
-            if room:
-                part.append(group.split_off(room))
-            yield part
-            part, room = [], most
+        layout = group.layout
+        width = len(layout.offsets)
+        while True:
+            fitting = min(room, refs // width)
+            if part and (
+                fitting < 1 or values < layout.num_values or len(part) >= most_groups
+            ):
+                yield part
+                part, room, refs, values = [], most, _MOST_REFS, _MOST_VALUES
+                continue
+            fitting = max(fitting, 1)
+            if len(group.starts) <= fitting:
+                break
+            part.append(group.split_off(fitting))
+            room, refs = 0, 0
         part.append(group)
         room -= len(group.starts)
+        refs -= len(group.starts) * width
+        values -= layout.num_values
     if part:
         yield part
 
@@ -238,6 +267,11 @@ class Layouts:
                 raise ValueError(
                     "trajectory must not be empty. Got a column without steps: leave "
                     "it out, or create the item when there are steps for it."
+                )
+            if len(columns) > limits.COLUMNS:
+                raise ValueError(
+                    f"trajectory: got {len(columns)} columns, expected at most "
+                    f"{limits.COLUMNS}. Stack leaves into fewer, larger arrays."
                 )
             if self._validates:
                 self._check(table, columns)

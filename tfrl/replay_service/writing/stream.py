@@ -103,7 +103,7 @@ class WriterStream:
             return
         # Many items may be waiting after a time without a connection.
         batches = []
-        for groups in split_groups(self._groups, BATCH):
+        for groups in split_groups(self._groups, BATCH, len(self._buffers.schema)):
             batches.append(Batch(groups, self._next_number))
             self._next_number = batches[-1].last + 1
         self.outstanding += self.count

@@ -1,7 +1,9 @@
 """Sessions answer messages, wait for limiters, and free what they held."""
 
 import asyncio
+import gc
 import random
+import weakref
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from tfrl.replay_service.engine.serving.handlers import SessionHandlers
 from tfrl.replay_service.engine.serving.service import Service
 from tfrl.replay_service.engine.serving.sessions import Session
 from tfrl.replay_service.table import Table
-from tfrl.replay_service.transport import wire
+from tfrl.replay_service.transport import limits, wire
 from tfrl.specs.array_spec import ArraySpec
 
 SCHEMA = [["float32", [3], "a"], ["int64", [], "b"]]
@@ -64,6 +66,14 @@ class Peer:
         (frame,) = self.take()
         assert frame.kind == kind, frame
         return frame
+
+
+def silent(service):
+    """Returns a peer that has not sent a greeting."""
+    peer = Peer.__new__(Peer)
+    peer.frames, peer.is_open, peer.reads = [], True, True
+    peer.session = Session(service, SessionHandlers, peer, is_local=True)
+    return peer
 
 
 class Writer(Peer):
@@ -222,11 +232,9 @@ async def test_greeting_has_a_deadline(monkeypatch):
     monkeypatch.setattr(
         "tfrl.replay_service.engine.serving.sessions._HELLO_DEADLINE", 0.01
     )
-    silent = Peer.__new__(Peer)
-    silent.frames, silent.is_open = [], True
-    silent.session = Session(make_service(), SessionHandlers, silent, is_local=True)
+    peer = silent(make_service())
     await asyncio.sleep(0.05)
-    assert silent.only(wire.ERROR).meta["code"] == "protocol"
+    assert peer.only(wire.ERROR).meta["code"] == "protocol"
 
 
 @in_loop
@@ -677,6 +685,130 @@ async def test_schemas_take_no_memory_before_there_are_steps():
     writer.say(wire.WRITE, meta, [np.zeros(0, np.int64), empty, *arrays])
     refused, _ = writer.take()
     assert "that were never sent" in refused.meta["message"]
+
+
+@in_loop
+async def test_before_the_greeting_only_short_messages_are_accepted():
+    service = make_service()
+    greeting = {"protocol": 1, "role": "control", "secret": service.secret}
+    hello = b"".join(wire.encode(wire.HELLO, greeting | {"more": "x" * 64_000}))
+    for padding, code in ((0, None), (limits.GREETING_BYTES, "protocol")):
+        peer = silent(service)
+        peer.session.receive(hello[:-2] + b" " * padding + hello[-2:])
+        frame = peer.take()[0]
+        assert frame.meta.get("code") == code
+    assert "expected at most 65536" in frame.meta["message"]
+    assert not peer.is_open
+
+
+@in_loop
+async def test_after_the_greeting_json_is_limited_but_arrays_are_not():
+    service = make_service()
+    peer = Peer(service)
+    peer.take()
+    keys = np.arange(10**6, dtype=np.uint64)
+    peer.say(wire.MUTATE, {"table": "t"}, [keys, np.ones(10**6), NO_KEYS])
+    peer.only(wire.OK)
+    peer.say(wire.INFO, {"more": [0] * limits.JSON_VALUES})
+    assert "values in the JSON" in peer.only(wire.ERROR).meta["message"]
+    assert not peer.is_open
+
+
+@in_loop
+async def test_too_many_sessions_without_a_greeting_end_the_oldest(monkeypatch):
+    monkeypatch.setattr("tfrl.replay_service.engine.serving.newcomers._MOST_LOCAL", 2)
+    service = make_service()
+    peers = [silent(service) for _ in range(2)]
+    greeted = Peer(service)  # The third ends the first, and is no newcomer afterwards.
+    assert [peer.is_open for peer in peers] == [False, True]
+    assert "without sending a greeting" in peers[0].only(wire.ERROR).meta["message"]
+    silent(service)
+    assert greeted.is_open
+    assert peers[1].is_open
+    assert len(service.newcomers) == 2
+    peers[1].session.close()
+    assert len(service.newcomers) == 1
+
+
+@in_loop
+async def test_all_sessions_together_read_ahead_up_to_a_limit(monkeypatch):
+    monkeypatch.setattr("tfrl.replay_service.engine.serving.sessions._ALL_AHEAD", 100)
+    service = make_service()
+    peers = [sampler(service) for _ in range(3)]
+    for peer in peers:
+        sample(peer, 1)
+        peer.say(wire.INFO, {"more": "x" * 40})
+    assert [peer.reads for peer in peers] == [True, False, False]
+    peers[0].session.close()
+    Writer(service).insert(1)
+    await turns()
+    assert [peer.reads for peer in peers[1:]] == [True, True]
+    assert service.kept == 0
+
+
+@in_loop
+async def test_items_that_wait_do_not_hold_their_message():
+    service = make_service(table(limiter=rate_limiters.RateLimiter(1, 1, 0, 1)))
+    writer = Writer(service)
+    group, arrays = writer.group([[0], [1]])
+    steps = [np.arange(2), np.zeros((2, 3), np.float32), np.arange(2)]
+    meta = {"keep": 0, "episode": 0, "groups": [group], "schema": SCHEMA}
+    message = np.frombuffer(
+        b"".join(wire.encode(wire.WRITE, meta, [*steps, *arrays])), np.uint8
+    )
+    held = weakref.ref(message)
+    writer.session.receive(message.data)
+    del message
+    assert writer.only(wire.CONFIRMED).meta == {"confirmed": 1}
+    gc.collect()
+    assert held() is None
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        {"schema": [["x" * 10**5, [3]]]},
+        {"schema": [[[["int64"]] * 100, [3]]]},
+        {"schema": [["int64", [1] * 1000]]},
+        {"schema": [["int64", []]] * 4001},
+        {"keep": "x" * 10**5},
+        {"keep": int("9" * 4000)},
+    ],
+)
+@in_loop
+async def test_fields_of_any_size_are_refused_in_a_few_words(meta):
+    writer = Writer(make_service())
+    group, arrays = writer.group([[0]])
+    full = {"keep": 0, "episode": 0, "groups": [group], "schema": SCHEMA}
+    writer.say(wire.WRITE, full | meta, arrays)
+    frame = writer.only(wire.ERROR)
+    assert frame.meta["code"] == "protocol"
+    assert len(frame.meta["message"]) < 500
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        {"table": "x" * 10**5},
+        {"lengths": [1] * 10**4},
+        {"lengths": [[]] * 10**4},
+        {"columns": [[0, 0, False]] * 10**4},
+        {"columns": [["x" * 10**5, 0, False]]},
+        {"columns": [[[[]], 0, False]] * 10**4},
+    ],
+)
+@in_loop
+async def test_groups_of_any_size_are_refused_in_a_few_words(group):
+    writer = Writer(make_service())
+    writer.insert(1)
+    writer.take()
+    meta, arrays = writer.group([[0]])
+    more = {"keep": 0, "episode": 0, "groups": [meta | group]}
+    steps = [np.zeros(0, np.int64), np.zeros((0, 3), np.float32), np.zeros(0, int)]
+    writer.say(wire.WRITE, more, [*steps, *arrays])
+    frame = writer.take()[0]
+    assert frame.kind == wire.ERROR
+    assert len(frame.meta["message"]) < 500
 
 
 @in_loop

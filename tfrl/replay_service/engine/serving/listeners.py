@@ -14,7 +14,7 @@ from tfrl.replay_service import errors
 from tfrl.replay_service.engine.serving.handlers import SessionHandlers
 from tfrl.replay_service.engine.serving.service import Service
 from tfrl.replay_service.engine.serving.sessions import Session
-from tfrl.replay_service.transport import addresses, framing, wire
+from tfrl.replay_service.transport import addresses, framing, limits, wire
 
 _CHUNK = 1 << 18  # Bytes read in one call, except within a larger message.
 _AT_ONCE = 8  # Messages of one read that may be answered immediately.
@@ -26,7 +26,8 @@ _HIGH_WATER = 8 << 20  # Unsent bytes at which a session pauses.
 _OPTIONS = (
     ("grpc.so_reuseport", 0),
     ("grpc.max_send_message_length", wire.MAX_FRAME),
-    ("grpc.max_receive_message_length", wire.MAX_FRAME),
+    ("grpc.max_receive_message_length", limits.PART_BYTES),
+    ("grpc.max_concurrent_streams", 100),  # Of one connection; each client uses one.
     # The server detects clients that have vanished, and clients may send pings.
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 10_000),
@@ -34,6 +35,26 @@ _OPTIONS = (
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
     ("grpc.http2.max_ping_strikes", 0),
 )
+
+
+class _Incoming:
+    """The reservation of memory for one connection's message in transit."""
+
+    def __init__(self, service: Service):
+        self._all = service.incoming
+        self._size = 0
+
+    def set(self, size: int) -> None:
+        """Reserves memory for a message of `size` bytes instead of the one before.
+
+        Raises:
+          ResourceExhaustedError: If there is not enough memory.
+        """
+        if size != self._size:
+            self._all.add(-self._size)
+            self._size = 0
+            self._all.add(size)
+            self._size = size
 
 
 class LocalProtocol(asyncio.BufferedProtocol):
@@ -47,6 +68,7 @@ class LocalProtocol(asyncio.BufferedProtocol):
         """
         self._service = service
         self._reader = framing.MessageReader(_CHUNK)
+        self._incoming = _Incoming(service)
         self._transport: Any = None
         self._session: Any = None
 
@@ -61,6 +83,8 @@ class LocalProtocol(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Ends the session."""
         self._session.close()
+        self._incoming.set(0)
+        self._reader.close()
 
     def pause_writing(self) -> None:
         """Pauses the session: the client reads too slowly."""
@@ -81,6 +105,10 @@ class LocalProtocol(asyncio.BufferedProtocol):
         while (message := self._next_message()) is not None:
             self._session.receive(message, at_once=count < _AT_ONCE)
             count += 1
+        try:
+            self._incoming.set(self._reader.expected)
+        except errors.ResourceExhaustedError as error:
+            self._session.refuse(error)
 
     def send(self, buffers: list[wire.Buffer]) -> None:
         """Sends a message without copying its large arrays."""
@@ -106,8 +134,8 @@ class LocalProtocol(asyncio.BufferedProtocol):
     def _next_message(self) -> wire.Buffer | None:
         """Returns the next complete message; ends the session if it is too large."""
         try:
-            return self._reader.next_message()
-        except errors.ProtocolError as error:
+            return self._reader.next_message(self._session.most_bytes)
+        except errors.ReverbError as error:
             self._session.refuse(error)
             return None
 
@@ -130,6 +158,8 @@ class GrpcSink:
         self._may_read.set()
         self._paused = False
         self._closed = False
+        self._parts = framing.PartReader()
+        self._incoming = _Incoming(service)
         self._session = Session(service, SessionHandlers, self, is_local=False)
 
     async def run(self) -> None:
@@ -171,12 +201,24 @@ class GrpcSink:
         try:
             while not self._closed:
                 await self._may_read.wait()
-                message = await self._context.read()
-                if message is grpc.aio.EOF:
+                received = await self._context.read()
+                if received is grpc.aio.EOF:
                     break
-                self._session.receive(message)
+                self._receive(received)
         finally:
             self._session.close()
+            self._incoming.set(0)
+
+    def _receive(self, received: bytes) -> None:
+        """Passes a message to the session if it is complete."""
+        try:
+            message = self._parts.add(received, self._session.most_bytes)
+            self._incoming.set(self._parts.expected)
+        except errors.ReverbError as error:
+            self._session.refuse(error)
+        else:
+            if message is not None:
+                self._session.receive(message)
 
     async def _write(self) -> None:
         while True:

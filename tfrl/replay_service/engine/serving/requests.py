@@ -10,6 +10,7 @@ from __future__ import annotations
 import abc
 import collections
 import enum
+import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -17,6 +18,8 @@ import numpy as np
 
 from tfrl.replay_service import errors
 from tfrl.replay_service.transport import wire
+
+_MOST_SHOWN = 200  # Characters of a name in an error message.
 
 
 class Outcome(enum.Enum):
@@ -143,9 +146,16 @@ def check_count(value: Any, what: str, least: int = 0) -> int:
     """
     if type(value) is not int or not least <= value < 2**63:
         raise errors.ProtocolError(
-            f"{what}: got {value!r}, expected an integer of at least {least}."
+            f"{what}: got {reprlib.repr(value)}, expected an integer of at least "
+            f"{least}."
         )
     return value
+
+
+def shown(name: Any) -> str:
+    """Returns the name of a table for an error message, shortened if it is no name."""
+    is_name = isinstance(name, str) and len(name) <= _MOST_SHOWN
+    return str(name) if is_name else reprlib.repr(name)
 
 
 def priorities_error(table: str, priorities: np.ndarray) -> ValueError | None:

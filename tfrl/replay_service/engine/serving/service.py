@@ -16,7 +16,9 @@ import numpy as np
 
 from tfrl.replay_service import checkpointers, errors
 from tfrl.replay_service.engine.checkpoints import server_checkpoint
-from tfrl.replay_service.engine.serving.requests import Caller
+from tfrl.replay_service.engine.serving.newcomers import Newcomers
+from tfrl.replay_service.engine.serving.requests import Caller, shown
+from tfrl.replay_service.engine.storage import memory
 from tfrl.replay_service.engine.storage.layouts import Layouts
 from tfrl.replay_service.engine.storage.step_store import StepStore
 from tfrl.replay_service.engine.tables.engine_table import EngineTable
@@ -136,6 +138,9 @@ class Service:
         self.secret = secrets.token_hex(16)
         self.local: dict[str, Any] | None = None  # The addresses of the Unix sockets.
         self.sessions: set[Caller] = set()
+        self.newcomers = Newcomers()
+        self.kept = 0  # Bytes of messages that wait for their turn.
+        self.incoming = memory.Reserved()  # For messages that have not arrived whole.
         self.layouts = Layouts()
         self.shared = shared
         self.stores: dict[tuple[Any, ...], StepStore] = {}
@@ -167,7 +172,7 @@ class Service:
         try:
             return self.tables[name]
         except (KeyError, TypeError):
-            raise RuntimeError(f"Priority table {name} was not found") from None
+            raise RuntimeError(f"Priority table {shown(name)} was not found") from None
 
     def store(self, schema: tuple[tuple[str, tuple[int, ...]], ...]) -> StepStore:
         """Returns the store of the steps of one schema, and creates it if it is new.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import reprlib
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -25,11 +26,12 @@ from tfrl.replay_service.engine.serving.requests import (
     Request,
 )
 from tfrl.replay_service.engine.serving.service import Service
-from tfrl.replay_service.transport import wire
+from tfrl.replay_service.transport import framing, limits, wire
 
 _ROLES = ("control", "writer", "sampler")
 _HELLO_DEADLINE = 10.0  # Seconds.
 _READ_AHEAD = 16 << 20  # Bytes of kept messages at which reading stops.
+_ALL_AHEAD = 256 << 20  # The same, for the messages of all sessions.
 _MESSAGES_AHEAD = 1024
 _TURN = 0.001  # Seconds after which other sessions have their turn.
 _LONGEST_WAIT = 10 * 365 * 86400.0  # Seconds; event loops do not accept infinity.
@@ -58,6 +60,7 @@ class Session:
       service: The state that all sessions share.
       shared: Whether the client reads steps from the server's memory.
       waiting_since: The loop's time when the current request began to wait.
+      most_bytes: The size of the largest message that the client may send now.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class Session:
         self.service = service
         self.shared = False
         self.waiting_since = 0.0
+        self.most_bytes = limits.GREETING_BYTES
         self._handlers = make_handlers(service, self)
         self._sink = sink
         self._is_local = is_local
@@ -98,6 +102,7 @@ class Session:
             _HELLO_DEADLINE, self._no_hello
         )
         service.sessions.add(self)
+        service.newcomers.add(self, is_local)
 
     def receive(self, message: wire.Buffer, at_once: bool = True) -> None:
         """Receives a message.
@@ -108,6 +113,9 @@ class Session:
             answered after other sessions have had their turn.
         """
         if self._closed:
+            return
+        if len(message) > self.most_bytes:
+            self.refuse(framing.too_large(len(message), self.most_bytes))
             return
         is_idle = self._request is None and not self._messages and not self._paused
         if is_idle and at_once:
@@ -158,11 +166,15 @@ class Session:
         self._closed = True
         self._cancel_timer()
         self.service.sessions.discard(self)
+        self.service.newcomers.discard(self)
         self._leave_queue()
         if self._request is not None:
             self._request.close()
+            self._request = None
         self._handlers.close()
         self._messages.clear()
+        self.service.kept -= self._kept
+        self._kept = 0
         self._sink.close()
 
     def now(self) -> float:
@@ -195,7 +207,7 @@ class Session:
         self.close()
 
     def _handle(self, message: wire.Buffer) -> None:
-        frame = wire.decode(message)
+        frame = wire.decode(message, is_request=True)
         is_hello = frame.kind == wire.HELLO
         if not (is_hello or self._handlers.handles(frame.kind)):
             raise errors.ProtocolError(
@@ -261,7 +273,12 @@ class Session:
     def _keep(self, message: wire.Buffer) -> None:
         self._messages.append(message)
         self._kept += len(message)
-        too_much = self._kept > _READ_AHEAD or len(self._messages) > _MESSAGES_AHEAD
+        self.service.kept += len(message)
+        too_much = (
+            self._kept > _READ_AHEAD
+            or len(self._messages) > _MESSAGES_AHEAD
+            or self.service.kept > _ALL_AHEAD
+        )
         if self._reading and too_much:
             self._reading = False
             self._sink.pause_reading()
@@ -269,6 +286,7 @@ class Session:
     def _take_kept(self) -> wire.Buffer:
         message = self._messages.popleft()
         self._kept -= len(message)
+        self.service.kept -= len(message)
         few = self._kept <= _READ_AHEAD // 2 and len(self._messages) < _MESSAGES_AHEAD
         if few and not self._reading:
             self._reading = True
@@ -306,12 +324,15 @@ class Session:
         self._cancel_timer()
         if hello.get("protocol") != wire.PROTOCOL or hello.get("role") not in _ROLES:
             raise errors.ProtocolError(
-                f"Greeted in protocol {hello.get('protocol')!r} as "
-                f"{hello.get('role')!r}, expected {wire.PROTOCOL} and one of {_ROLES}."
+                f"Greeted in protocol {reprlib.repr(hello.get('protocol'))} as "
+                f"{reprlib.repr(hello.get('role'))}, expected {wire.PROTOCOL} and one "
+                f"of {_ROLES}."
             )
         if self._is_local and not self.service.admits_locally(hello.get("secret")):
             raise errors.AuthenticationError("The secret belongs to another server.")
         self._greeted = True
+        self.most_bytes = wire.MAX_FRAME
+        self.service.newcomers.discard(self)
         self.shared = self._is_local and bool(hello.get("shared"))
         welcome = self.service.welcome(self._is_local)
         welcome.update(self._handlers.greet(hello))

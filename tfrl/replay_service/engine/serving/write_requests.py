@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import collections
+import reprlib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from tfrl.replay_service import errors, signatures
+from tfrl.replay_service import errors
 from tfrl.replay_service.engine.serving.requests import (
     AGAIN,
     DONE,
@@ -18,14 +19,19 @@ from tfrl.replay_service.engine.serving.requests import (
     check_array,
     check_count,
     priorities_error,
+    shown,
 )
 from tfrl.replay_service.engine.serving.service import SLICE, Service, TableWaitQueues
+from tfrl.replay_service.engine.serving.write_checks import (
+    Schema,
+    check_signature,
+    read_schema,
+)
 from tfrl.replay_service.engine.storage.sent_steps import SentSteps
 from tfrl.replay_service.engine.storage.step_store import StepStore
 from tfrl.replay_service.transport import wire
 from tfrl.specs import dtype_names
 
-_MAX_COLUMNS = 4000
 _MAX_KNOWN = 1024
 
 
@@ -57,8 +63,8 @@ class WriterState:
             not isinstance(writer_id, str) or len(writer_id) > 64
         ):
             raise errors.ProtocolError(
-                f"writer_id: got {writer_id!r}, expected a string of 64 characters or "
-                "fewer."
+                f"writer_id: got {reprlib.repr(writer_id)}, expected a string of 64 "
+                "characters or fewer."
             )
         self.service = service
         self.caller = caller
@@ -68,7 +74,7 @@ class WriterState:
             self.record.session.close()
         self.record.session = caller
         self.sent = self.record.confirmed
-        self._schema: tuple[tuple[str, tuple[int, ...]], ...] = ()
+        self._schema: Schema = ()
         self._store: StepStore | None = None
         self._steps: dict[int, SentSteps] = {}  # By schema.
         self._targets: dict[tuple[Any, ...], tuple[TableWaitQueues, int, int]] = {}
@@ -119,17 +125,7 @@ class WriterState:
             self.record.session = None
 
     def _set_schema(self, schema: Any) -> None:
-        if len(schema) > _MAX_COLUMNS:
-            raise errors.ProtocolError(
-                f"Got {len(schema)} columns, expected at most {_MAX_COLUMNS}."
-            )
-        self._schema = tuple(
-            (
-                dtype_names.dtype_name(dtype_names.dtype_from_name(str(column[0]))),
-                tuple(check_count(size, "a dimension") for size in column[1]),
-            )
-            for column in schema
-        )
+        self._schema = read_schema(schema)
         # A new store is created when its first steps arrive.
         self._store = self.service.stores.get(self._schema)
         self._targets.clear()
@@ -215,8 +211,8 @@ class WriterState:
         service = self.service
         if not isinstance(table, str) or table not in service.tables:
             raise ValueError(
-                f"Unable to create item in table '{table}' since the table could not "
-                "be found."
+                f"Unable to create item in table '{shown(table)}' since the table "
+                "could not be found."
             )
         if self._store is None:
             raise ValueError("An item refers to steps that were never sent.")
@@ -225,7 +221,7 @@ class WriterState:
             layout = service.layouts.index(self._store, columns, lengths)
         except ValueError as error:
             raise errors.ProtocolError(str(error)) from error
-        _check_signature(service, queues, layout)
+        check_signature(service, queues, layout)
         if len(self._targets) >= _MAX_KNOWN:
             self._targets.clear()
         found = self._targets[table, columns, lengths] = queues, layout, sum(lengths)
@@ -264,6 +260,7 @@ class Write(Request):
         self._state = state
         self._groups = collections.deque(groups)
         self._keep = keep
+        self._has_waited = False
 
     def advance(self, woken: bool) -> Outcome | collections.deque[Caller]:
         """Inserts as many items as the rate limiters allow now, up to a limit.
@@ -302,6 +299,10 @@ class Write(Request):
 
     def _wait(self, queues: TableWaitQueues) -> collections.deque[Caller]:
         self._confirm()
+        if not self._has_waited:
+            self._has_waited = True
+            for group in self._groups:
+                group.detach()
         return queues.inserters
 
     def _confirm(self, always: bool = False) -> None:
@@ -364,33 +365,14 @@ class _Group:
         service.layouts.remove(removed)
         self.queues.changed()
 
+    def detach(self) -> None:
+        """Copies the arrays, which are parts of a message that can be large."""
+        self._priorities = self._priorities.copy()
+        self._numbers = self._numbers.copy()
+
     def drop(self) -> None:
         """Drops all remaining items by confirming them."""
         self._record.confirmed = max(self._record.confirmed, int(self._numbers[-1]))
 
 
 _NO_SLOTS = np.empty(0, np.int32)
-
-
-def _check_signature(service: Service, queues: TableWaitQueues, layout: int) -> None:
-    """Checks a layout against a table's signature.
-
-    Raises:
-      ValueError: If the layout does not match the signature.
-    """
-    if queues.leaves is None:
-        return
-    definition = service.layouts.definition(layout)
-    lengths = definition["lengths"]
-    items = []
-    steps = []
-    for column in definition["columns"]:
-        row = tuple(column["shape"])
-        time = () if column["squeezed"] else (lengths[column["range"]],)
-        items.append((column["dtype"], (*time, *row)))
-        steps.append((column["dtype"], row))
-    name = queues.table.name
-    problem = signatures.mismatch(name, queues.leaves, items)
-    # Items of `Client.insert` and `Client.writer` match signatures of single steps.
-    if problem and signatures.mismatch(name, queues.leaves, steps):
-        raise ValueError(problem)

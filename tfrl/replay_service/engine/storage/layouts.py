@@ -9,12 +9,14 @@ so a batch of items is gathered in one operation. A table stores an item as a pa
 from __future__ import annotations
 
 import itertools
+import reprlib
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tfrl.replay_service.engine.storage import row_pool, step_store
+from tfrl.replay_service.transport import limits
 
 MAX_WIDTH = 1 << 24  # Maximum number of steps of one item.
 
@@ -72,8 +74,9 @@ class Layouts:
             index = self._indices.get(key)
         except TypeError:
             raise ValueError(
-                f"Got a layout of columns {columns!r} and lengths {lengths!r}, "
-                "expected lists of (column, range, squeezed) and of lengths."
+                f"Got a layout of columns {reprlib.repr(columns)} and lengths "
+                f"{reprlib.repr(lengths)}, expected lists of (column, range, squeezed) "
+                "and of lengths."
             ) from None
         if index is not None:
             return index
@@ -252,11 +255,16 @@ def _check(
     Raises:
       ValueError: If the columns do not fit the store or the ranges.
     """
+    if len(columns) > limits.COLUMNS or len(lengths) > limits.COLUMNS:
+        raise ValueError(
+            f"Got {len(columns)} columns and {len(lengths)} ranges for an item, "
+            f"expected at most {limits.COLUMNS}."
+        )
     whole = all(type(length) is int and length > 0 for length in lengths)
     if not (whole and lengths and sum(lengths) <= MAX_WIDTH):
         raise ValueError(
-            f"Got ranges of {lengths!r} steps for an item, expected positive integers "
-            f"with a sum of at most {MAX_WIDTH}."
+            f"Got ranges of {reprlib.repr(lengths)} steps for an item, expected "
+            f"positive integers with a sum of at most {MAX_WIDTH}."
         )
     sources = []
     for source in columns:
@@ -268,9 +276,10 @@ def _check(
             and not (source[2] and lengths[source[1]] != 1)
         ):
             raise ValueError(
-                f"Got {source!r} for a column of an item, expected (column, range, "
-                f"squeezed) with one of {len(store.columns)} columns and one of the "
-                f"ranges of {lengths!r} steps; a squeezed range has 1 step."
+                f"Got {reprlib.repr(source)} for a column of an item, expected "
+                f"(column, range, squeezed) with one of {len(store.columns)} columns "
+                f"and one of the ranges of {reprlib.repr(lengths)} steps; a squeezed "
+                "range has 1 step."
             )
         sources.append(ColumnSource(source[0], source[1], bool(source[2])))
     return tuple(sources)

@@ -14,6 +14,7 @@ from pathlib import Path
 from tfrl.replay_service import errors
 
 _SPARE = 64 << 20  # Bytes reserved for other uses and for other processes.
+_UNCHECKED = 64 << 20  # Bytes that `Reserved` grants without a check, which is slow.
 _ANY = 1 << 36  # Assumed where the system does not report its memory.
 _MEMINFO = Path("/proc/meminfo")
 _GROUP = Path("/sys/fs/cgroup")  # This container's group, with cgroup version 2.
@@ -36,10 +37,32 @@ def check(size: int) -> None:
     left = available()
     if left is not None and size > left - _SPARE:
         raise errors.ResourceExhaustedError(
-            f"There is not enough memory for {size} more bytes of steps: "
+            f"There is not enough memory for {size} more bytes: "
             f"{max(left, 0)} are left, of which {_SPARE} are reserved. Give the tables "
             "a smaller max_size, or the server more memory."
         )
+
+
+class Reserved:
+    """Counts bytes that will be written soon, for which no memory is in use yet.
+
+    Attributes:
+      size: The number of bytes.
+    """
+
+    def __init__(self) -> None:
+        """Creates a count of 0."""
+        self.size = 0
+
+    def add(self, size: int) -> None:
+        """Reserves `size` more bytes, or releases some if `size` is negative.
+
+        Raises:
+          ResourceExhaustedError: If there is not enough memory. Nothing is reserved.
+        """
+        if size > 0 and self.size + size > _UNCHECKED:
+            check(self.size + size)
+        self.size += size
 
 
 def available() -> int | None:

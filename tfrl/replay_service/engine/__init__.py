@@ -11,8 +11,8 @@
 >>> slots = store.allocate(3)
 >>> store.write(slots, [np.arange(6, dtype=np.float32).reshape(3, 2)])
 >>> items = layouts.Layouts()
->>> pairs = items.index(store, columns=[(0, 0, False)], lengths=[2])
+>>> pairs = items.find(store, columns=[(0, 0, False)], lengths=[2])
 >>> payloads = items.add(pairs, np.array([slots[:2], slots[1:]]))
->>> items.gather(pairs, items.slots(pairs, payloads[1:, 1]))[0].tolist()
+>>> pairs.gather(pairs.slots(payloads[1:, 1]))[0].tolist()
 [[[2.0, 3.0], [4.0, 5.0]]]
 """

@@ -113,8 +113,8 @@ class LocalStream:
         if self._outgoing:
             self.pump()
         if self._last is not None:
-            message, self._last = self._last, None
-            return message
+            last, self._last = self._last, None
+            return last
         while True:
             message = self._next_message()
             if message is not None:

@@ -51,7 +51,7 @@ def fill(made, table, schema, values, lengths, squeezed=False):
     """Inserts an item for each value, whose steps count up from it."""
     store = made.store(schema)
     columns = [[c, 0, squeezed] for c in range(len(schema))]
-    layout = made.layouts.index(store, columns, [lengths])
+    layout = made.layouts.find(store, columns, [lengths])
     for value in values:
         slots = store.allocate(lengths)
         steps = value + np.arange(lengths)
@@ -82,7 +82,7 @@ def items(made, table):
         strict=True,
     ):
         slots = made.layouts.slots(int(layout), np.array([row]))
-        data = made.layouts.gather(int(layout), slots)
+        data = made.layouts.get(int(layout)).gather(slots)
         described = [
             (str(array.dtype), array.shape, array.astype(float).tolist())
             for array in data

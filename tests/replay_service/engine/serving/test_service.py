@@ -42,7 +42,8 @@ def test_schemas_are_not_without_number(monkeypatch):
     with pytest.raises(errors.ResourceExhaustedError, match="the same columns"):
         made.store((("float32", (3,)),))
     assert made.store((("float32", (2,)),)) is second
-    payloads = made.layouts.add(made.layouts.index(second, [(0, 0, False)], [1]), slots)
+    layout = made.layouts.find(second, [(0, 0, False)], [1])
+    payloads = made.layouts.add(layout, slots)
     second.release(slots)
     made.layouts.remove(payloads)
     # Nothing refers to a step of the second any more.
@@ -50,8 +51,7 @@ def test_schemas_are_not_without_number(monkeypatch):
     assert made.find_store(second.schema_id) is None
     assert third.schema_id not in (first.schema_id, second.schema_id)
     assert len(made.layouts) == 0
-    again = made.layouts.index(third, [(0, 0, False)], [1])
-    assert again != payloads[0, 0]
+    assert made.layouts.find(third, [(0, 0, False)], [1]).id != layout.id
 
 
 def test_welcome_tells_of_tables_and_strangers_of_the_way_in():

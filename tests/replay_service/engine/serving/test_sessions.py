@@ -193,6 +193,79 @@ async def test_layouts_are_defined_once_and_split_messages_in_draw_order():
     assert "define" not in third.meta
 
 
+@in_loop
+async def test_a_layout_ends_with_its_last_item_and_its_samples_are_sent_all_the_same():
+    service = make_service(table(max_times_sampled=1))
+    writer, peer = Writer(service), sampler(service)
+    ids = set()
+    for turn in range(3):
+        for length in (1, 2, 3):
+            refs = 3 * turn + np.arange(3)
+            writer.write(refs, writer.group([refs[:length]]))
+            assert len(service.layouts) == 1
+            sample(peer, 1)
+            frame = peer.only(wire.SAMPLES)
+            assert len(service.layouts) == 0
+            assert ("define" in frame.meta) == (turn == 0)
+            np.testing.assert_array_equal(frame.arrays[6], [refs[:length]])
+            ids.add(frame.meta["layout"])
+    assert len(ids) == 3
+
+
+@in_loop
+async def test_items_that_are_refused_leave_no_layouts():
+    service = make_service(table(signature=ArraySpec((2,), np.int64)))
+    writer = Writer(service)
+    writer.write([0, 1], writer.group([[0, 1]], columns=[[1, 0, False]]))
+    assert len(service.layouts) == 1
+    for refs in ([[0, 2]], [[0, 1, 0]], [[1]]):
+        for name in ("t", "nope"):
+            for priority in (1.0, -1.0):
+                group = writer.group(
+                    refs, name, priority, columns=[[1, 0, False]] * len(refs[0])
+                )
+                writer.write([], group)
+    assert len([f for f in writer.take() if f.kind == wire.ERROR]) == 12
+    assert len(service.layouts) == 1
+    writer.session.close()
+    service.layouts.remove(service.tables["t"].table.reset())
+    assert len(service.layouts) == 0
+
+
+@in_loop
+async def test_a_session_remembers_a_number_of_layouts_at_most(monkeypatch):
+    monkeypatch.setattr(
+        "tfrl.replay_service.engine.serving.write_requests._MAX_KNOWN", 9
+    )
+    service = make_service(table(max_size=1))
+    writer = Writer(service)
+    writer.write(range(3))
+    for length in [1, 2, 3] * 5:
+        groups = [writer.group([np.arange(length)]) for _ in range(2)]
+        writer.write([], *groups)
+    assert {frame.kind for frame in writer.take()} == {wire.CONFIRMED}
+    state = writer.session._handlers._writer
+    assert 1 <= len(state._targets) <= 3
+    assert service.info()[0]["rate_limiter_info"]["insert_stats"]["completed"] == 30
+
+
+@in_loop
+async def test_items_without_memory_for_their_slots_are_refused(monkeypatch):
+    service = make_service()
+    writer = Writer(service)
+    writer.write(range(2))
+
+    def refuse(*_):
+        raise errors.ResourceExhaustedError("no")
+
+    monkeypatch.setattr(service.layouts, "_check_memory", refuse)
+    writer.write([], writer.group([[0, 1]]))
+    _, refused, confirmed = writer.take()
+    assert refused.meta["code"] == "resource_exhausted"
+    assert confirmed.meta["confirmed"] == 1
+    assert writer.is_open
+
+
 @pytest.mark.parametrize(
     "first",
     [

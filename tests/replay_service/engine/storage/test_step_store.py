@@ -186,3 +186,14 @@ def test_memory_does_not_grow_with_turnover():
         held[turn % 100] = store.allocate(50)
     assert store.nbytes <= before + 8 * 5000
     store.close()
+
+
+def test_the_counts_of_steps_without_bytes_are_checked_against_memory(
+    make, monkeypatch
+):
+    store = make([("uint8", (0,))])
+    slots = store.allocate(1 << 20)
+    monkeypatch.setattr("tfrl.replay_service.engine.storage.memory.available", int)
+    with pytest.raises(errors.ResourceExhaustedError, match="not enough memory"):
+        store.allocate(1)
+    assert store.rows_in_use == len(slots)

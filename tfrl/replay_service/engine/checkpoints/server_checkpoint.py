@@ -332,11 +332,11 @@ def _restore_items(
     begin = 0
     for layout in saved:
         store, slots = steps[layout["store"]]
-        index = service.layouts.index(store, layout["columns"], layout["lengths"])
+        found = service.layouts.find(store, layout["columns"], layout["lengths"])
         shape = layout["items"], sum(layout["lengths"])
         end = begin + shape[0] * shape[1]
         items = slots[numbers[begin:end]].reshape(shape)
-        payloads.append(service.layouts.add(index, items))
+        payloads.append(service.layouts.add(found, items))
         begin = end
     starts = np.cumsum([len(of_layout) for of_layout in payloads])
     return np.concatenate(payloads), starts

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -19,9 +18,9 @@ from tfrl.replay_service.engine.serving.requests import (
     check_count,
 )
 from tfrl.replay_service.engine.serving.service import SLICE, Service, TableWaitQueues
+from tfrl.replay_service.engine.storage.layouts import Layout
 from tfrl.replay_service.engine.storage.step_store import StepStore
 from tfrl.replay_service.transport import wire
-from tfrl.specs import dtype_names
 
 _LARGE = 32 << 20  # Maximum bytes of data in one message, unless one item is larger.
 _MAX_PINS = 4096
@@ -48,8 +47,7 @@ class Sampler:
         self.service = service
         self.caller = caller
         self.pins: collections.deque[tuple[StepStore, np.ndarray]] = collections.deque()
-        self._definitions: dict[int, dict[str, Any]] = {}
-        self._item_bytes: dict[int, int] = {}
+        self._known: set[int] = set()  # The ids of the layouts that the client knows.
 
     def request(self, meta: Mapping[str, Any]) -> Sample | None:
         """Returns the request in a message, or None if it has been answered already."""
@@ -75,18 +73,16 @@ class Sampler:
             store, slots = self.pins.popleft()
             store.release(slots)
 
-    def definition(self, layout: int) -> dict[str, Any] | None:
+    def definition(self, layout: Layout) -> dict[str, Any] | None:
         """Returns a layout's definition, or None if the client knows it already."""
-        if layout in self._definitions:
+        if layout.id in self._known:
             return None
-        found = self.service.layouts.definition(layout)
-        if len(self._definitions) >= _MAX_DEFINITIONS:
-            self._definitions.clear()
-            self._item_bytes.clear()
-        self._definitions[layout] = found
-        return found
+        if len(self._known) >= _MAX_DEFINITIONS:
+            self._known.clear()
+        self._known.add(layout.id)
+        return layout.definition()
 
-    def items_per_message(self, layout: int) -> int:
+    def items_per_message(self, layout: Layout) -> int:
         """Returns the number of items in one message.
 
         Raises:
@@ -94,10 +90,13 @@ class Sampler:
         """
         if self.caller.shared:
             return SLICE
-        size = self._item_bytes.get(layout)
-        if size is None:
-            size = _size_of(self.service.layouts.definition(layout))
-            self._item_bytes[layout] = size
+        size = layout.item_bytes
+        if size > wire.MAX_FRAME - (1 << 16):
+            raise errors.ResourceExhaustedError(
+                f"An item of {size} bytes is too large for a message of at most "
+                f"{wire.MAX_FRAME}: insert shorter trajectories, or sample on the "
+                "server's host, where the data is not sent."
+            )
         return max(1, _LARGE // max(size, 1))
 
     def close(self) -> None:
@@ -108,7 +107,7 @@ class Sampler:
 class _Piece(NamedTuple):
     """Samples of one layout that fit into one message."""
 
-    layout: int
+    layout: Layout
     slots: np.ndarray
     info: tuple[np.ndarray, ...]
 
@@ -173,7 +172,7 @@ class Sample(Request):
     def close(self) -> None:
         """Releases the slots of samples that were not sent."""
         for piece in self._pieces:
-            self._layouts.store(piece.layout).release(piece.slots)
+            piece.layout.store.release(piece.slots)
         self._pieces.clear()
 
     def _wait(self) -> Outcome | collections.deque[Caller]:
@@ -197,10 +196,10 @@ class Sample(Request):
             drawn.times_sampled,
         )
         for start, stop in _runs(drawn.payloads[:, 0]):
-            layout = int(drawn.payloads[start, 0])
+            layout = self._layouts.get(drawn.payloads[start, 0])
             step = self._sampler.items_per_message(layout)
-            slots = self._layouts.slots(layout, drawn.payloads[start:stop, 1])
-            self._layouts.store(layout).retain(slots)
+            slots = layout.slots(drawn.payloads[start:stop, 1])
+            layout.store.retain(slots)
             for first in range(0, stop - start, step):
                 part = slice(start + first, min(start + first + step, stop))
                 self._pieces.append(
@@ -214,13 +213,13 @@ class Sample(Request):
     def _send(self, piece: _Piece) -> None:
         meta: dict[str, Any] = {
             "request": self._request,
-            "layout": piece.layout,
+            "layout": piece.layout.id,
             "done": not (self._pieces or self._left),
         }
         definition = self._sampler.definition(piece.layout)
         if definition is not None:
             meta["define"] = definition
-        store = self._layouts.store(piece.layout)
+        store = piece.layout.store
         if self._caller.shared:
             pins = self._sampler.pins
             if len(pins) >= _MAX_PINS:
@@ -231,7 +230,7 @@ class Sample(Request):
             pins.append((store, piece.slots))
             data = [piece.slots]
         else:
-            data = self._layouts.gather(piece.layout, piece.slots)
+            data = piece.layout.gather(piece.slots)
             store.release(piece.slots)
         self._caller.send(wire.SAMPLES, meta, (*piece.info, *data))
 
@@ -242,24 +241,3 @@ def _runs(layouts: np.ndarray) -> list[tuple[int, int]]:
         return [(0, len(layouts))]
     changes = (np.flatnonzero(layouts[1:] != layouts[:-1]) + 1).tolist()
     return list(zip([0, *changes], [*changes, len(layouts)], strict=True))
-
-
-def _size_of(definition: Mapping[str, Any]) -> int:
-    """Returns the size of an item of a layout in bytes.
-
-    Raises:
-      ResourceExhaustedError: If the item is too large for a message.
-    """
-    size = sum(
-        definition["lengths"][column["range"]]
-        * math.prod(column["shape"])
-        * dtype_names.dtype_from_name(column["dtype"]).itemsize
-        for column in definition["columns"]
-    )
-    if size > wire.MAX_FRAME - (1 << 16):
-        raise errors.ResourceExhaustedError(
-            f"An item of {size} bytes is too large for a message of at most "
-            f"{wire.MAX_FRAME}: insert shorter trajectories, or sample on the server's "
-            "host, where the data is not sent."
-        )
-    return size

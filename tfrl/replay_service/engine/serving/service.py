@@ -270,7 +270,6 @@ class Service:
     def _drop_unused_stores(self) -> None:
         unused = {k: store for k, store in self.stores.items() if not store.rows_in_use}
         for schema, store in unused.items():
-            self.layouts.forget(store)
             store.close()
             del self.stores[schema]
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from tfrl.replay_service import errors, signatures
 from tfrl.replay_service.engine.serving.requests import check_count
-from tfrl.replay_service.engine.serving.service import Service, TableWaitQueues
+from tfrl.replay_service.engine.serving.service import TableWaitQueues
+from tfrl.replay_service.engine.storage.layouts import Layout
 from tfrl.replay_service.transport import limits
 from tfrl.specs import dtype_names
 
@@ -30,7 +31,7 @@ def read_schema(schema: Any) -> Schema:
     return tuple(_column(name, shape) for name, shape, *_ in schema)
 
 
-def check_signature(service: Service, queues: TableWaitQueues, layout: int) -> None:
+def check_signature(queues: TableWaitQueues, layout: Layout) -> None:
     """Checks a layout against a table's signature.
 
     Raises:
@@ -38,15 +39,13 @@ def check_signature(service: Service, queues: TableWaitQueues, layout: int) -> N
     """
     if queues.leaves is None:
         return
-    definition = service.layouts.definition(layout)
-    lengths = definition["lengths"]
     items = []
     steps = []
-    for column in definition["columns"]:
-        row = tuple(column["shape"])
-        time = () if column["squeezed"] else (lengths[column["range"]],)
-        items.append((column["dtype"], (*time, *row)))
-        steps.append((column["dtype"], row))
+    for column, range_, squeezed in layout.columns:
+        dtype, row = layout.store.columns[column]
+        time = () if squeezed else (layout.lengths[range_],)
+        items.append((dtype, (*time, *row)))
+        steps.append((dtype, row))
     name = queues.table.name
     problem = signatures.mismatch(name, queues.leaves, items)
     # Items of `Client.insert` and `Client.writer` match signatures of single steps.

@@ -27,12 +27,13 @@ from tfrl.replay_service.engine.serving.write_checks import (
     check_signature,
     read_schema,
 )
+from tfrl.replay_service.engine.storage.layouts import Layout
 from tfrl.replay_service.engine.storage.sent_steps import SentSteps
 from tfrl.replay_service.engine.storage.step_store import StepStore
 from tfrl.replay_service.transport import wire
 from tfrl.specs import dtype_names
 
-_MAX_KNOWN = 1024
+_MAX_KNOWN = 1 << 14  # Columns and ranges of the targets that a session remembers.
 
 
 class WriterState:
@@ -77,7 +78,8 @@ class WriterState:
         self._schema: Schema = ()
         self._store: StepStore | None = None
         self._steps: dict[int, SentSteps] = {}  # By schema.
-        self._targets: dict[tuple[Any, ...], tuple[TableWaitQueues, int, int]] = {}
+        self._targets: dict[tuple[Any, ...], tuple[TableWaitQueues, Layout]] = {}
+        self._known = 0  # The number of columns and ranges in the targets' keys.
 
     @property
     def confirmed(self) -> int:
@@ -128,7 +130,7 @@ class WriterState:
         self._schema = read_schema(schema)
         # A new store is created when its first steps arrive.
         self._store = self.service.stores.get(self._schema)
-        self._targets.clear()
+        self._forget_targets()
 
     def _add_steps(
         self, numbers: np.ndarray, arrays: Sequence[np.ndarray]
@@ -162,7 +164,7 @@ class WriterState:
         if store is not self._store:
             # The store is new. An earlier one may have been dropped with its layouts.
             self._store = store
-            self._targets.clear()
+            self._forget_targets()
             self._steps = {id: steps for id, steps in self._steps.items() if len(steps)}
         return store
 
@@ -188,8 +190,8 @@ class WriterState:
         result.problem = problem
         if problem is None:
             try:
-                result.queues, result.layout, width = self._target(group)
-                result.slots = self._resolve(width, refs)
+                result.queues, result.layout = self._target(group)
+                result.slots = self._resolve(result.layout.width, refs)
             except ValueError as error:
                 result.problem = error
             else:
@@ -197,8 +199,8 @@ class WriterState:
                 result.problem = priorities_error(name, priorities)
         return result
 
-    def _target(self, group: dict[str, Any]) -> tuple[TableWaitQueues, int, int]:
-        """Returns a group's table, its layout, and the layout's number of steps.
+    def _target(self, group: dict[str, Any]) -> tuple[TableWaitQueues, Layout]:
+        """Returns a group's table and its layout.
 
         Raises:
           ValueError: If there is no such table, or its signature does not match.
@@ -218,14 +220,20 @@ class WriterState:
             raise ValueError("An item refers to steps that were never sent.")
         queues = service.tables[table]
         try:
-            layout = service.layouts.index(self._store, columns, lengths)
+            layout = service.layouts.find(self._store, columns, lengths)
         except ValueError as error:
             raise errors.ProtocolError(str(error)) from error
-        check_signature(service, queues, layout)
-        if len(self._targets) >= _MAX_KNOWN:
-            self._targets.clear()
-        found = self._targets[table, columns, lengths] = queues, layout, sum(lengths)
+        check_signature(queues, layout)
+        self._known += len(columns) + len(lengths)
+        if self._known > _MAX_KNOWN:
+            self._forget_targets()
+            self._known = len(columns) + len(lengths)
+        found = self._targets[table, columns, lengths] = queues, layout
         return found
+
+    def _forget_targets(self) -> None:
+        self._targets.clear()
+        self._known = 0
 
     def _resolve(self, width: int, refs: np.ndarray) -> np.ndarray:
         """Returns the slots of the steps that items refer to, int32 `[n, W]`.
@@ -286,9 +294,8 @@ class Write(Request):
                 budget -= room
                 try:
                     group.insert(room, self._state.service)
-                except (
-                    ValueError
-                ) as error:  # For example, a priority to a too large power.
+                except (ValueError, errors.ResourceExhaustedError) as error:
+                    # For example, a priority to a too large power.
                     group.problem = error
                 woken = woken and not queues.inserters
                 continue
@@ -327,7 +334,7 @@ class _Group:
     ):
         self.problem: Exception | None = None
         self.queues: TableWaitQueues | None = None
-        self.layout = -1
+        self.layout: Layout | None = None
         self.slots = _NO_SLOTS
         self._record = record
         self._priorities = priorities
@@ -350,6 +357,7 @@ class _Group:
     def insert(self, count: int, service: Service) -> None:
         """Inserts the next `count` items, which the rate limiter allows."""
         assert self.queues is not None
+        assert self.layout is not None
         part = slice(self._next, self._next + count)
         payloads = service.layouts.add(self.layout, self.slots[part])
         episodes = np.full(count, self._episode, np.int64)

@@ -3,7 +3,7 @@
 A layout defines the columns of an item, and from which of the item's ranges of steps
 each column takes its rows. The items of a layout are the rows of one matrix of slots,
 so a batch of items is gathered in one operation. A table stores an item as a pair
-(layout, row in the layout's matrix).
+(number of the layout, row in the layout's matrix), its payload.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrl.replay_service.engine.storage import row_pool, step_store
+from tfrl.replay_service.engine.storage import memory, row_pool, step_store
 from tfrl.replay_service.transport import limits
 
 MAX_WIDTH = 1 << 24  # Maximum number of steps of one item.
+_CHECKED_BYTES = 16 << 20  # Allocated between two checks of the available memory.
+_LAYOUT_BYTES, _COLUMN_BYTES = 1024, 64  # Approximately, of a layout.
 
 
 class ColumnSource(NamedTuple):
@@ -36,29 +38,36 @@ class ColumnSource(NamedTuple):
 
 
 class Layouts:
-    """All layouts of a server, with the slots of their items."""
+    """The layouts of a server's items, with the slots of the items.
+
+    A layout has a number while there are items of it, and is forgotten with the last.
+    Numbers are used again, so payloads stay small.
+    """
 
     def __init__(self) -> None:
         """Creates a collection without layouts."""
-        self._layouts: list[_Layout | None] = []  # None: its store was dropped.
-        self._indices: dict[tuple[Any, ...], int] = {}
+        self._layouts: list[Layout | None] = []  # By number; None: it is free.
+        self._free: list[int] = []
+        self._by_key: dict[tuple[Any, ...], Layout] = {}
+        self._ids = itertools.count()
+        self._unchecked = 0  # Bytes used since memory was last checked.
 
     def __len__(self) -> int:
-        """Returns the number of layouts."""
-        return len(self._indices)
+        """Returns the number of layouts that have items."""
+        return len(self._by_key)
 
     @property
     def nbytes(self) -> int:
         """The memory used by the slots of all items, in bytes."""
-        return sum(layout.nbytes for layout in self._layouts if layout is not None)
+        return sum(layout.nbytes for layout in self._by_key.values())
 
-    def index(
+    def find(
         self,
         store: step_store.StepStore,
         columns: Iterable[Sequence[Any]],
         lengths: Sequence[int],
-    ) -> int:
-        """Returns the number of a layout, and creates the layout if it is new.
+    ) -> Layout:
+        """Returns a layout for `add`: one that has items, or a new one.
 
         Args:
           store: The store of the steps.
@@ -71,46 +80,61 @@ class Layouts:
         try:
             sources = tuple(map(tuple, columns))
             key = (store.schema_id, sources, tuple(lengths))
-            index = self._indices.get(key)
+            found = self._by_key.get(key)
         except TypeError:
             raise ValueError(
                 f"Got a layout of columns {reprlib.repr(columns)} and lengths "
                 f"{reprlib.repr(lengths)}, expected lists of (column, range, squeezed) "
                 "and of lengths."
             ) from None
-        if index is not None:
-            return index
-        layout = _Layout(store, _check(store, sources, key[2]), key[2])
-        self._layouts.append(layout)
-        return self._indices.setdefault(key, len(self._layouts) - 1)
+        if found is not None:
+            return found
+        checked = _check(store, sources, key[2])
+        return Layout(next(self._ids), store, checked, key[2])
 
-    def forget(self, store: step_store.StepStore) -> None:
-        """Removes the layouts of a store, to whose steps no item refers."""
-        for key in [key for key in self._indices if key[0] == store.schema_id]:
-            self._layouts[self._indices.pop(key)] = None
-
-    def add(self, layout: int, slots: np.ndarray) -> np.ndarray:
+    def add(self, layout: Layout, slots: np.ndarray) -> np.ndarray:
         """Adds items, each of which keeps a reference to its slots.
 
         Args:
-          layout: The number of the layout.
+          layout: A layout that `find` returned.
           slots: int32 `[n, W]`, the steps of each item, range after range.
 
         Returns:
           The payloads of the items, int32 `[n, 2]`.
+
+        Raises:
+          ResourceExhaustedError: If there is not enough memory. Nothing is added.
         """
+        if layout.number < 0:
+            # Another writer may have added items of an equal layout meanwhile.
+            layout = self._by_key.get(layout.key, layout)
+        growth = layout.growth(len(slots))
+        if growth:
+            self._check_memory(growth)
+        if layout.number < 0:
+            self._register(layout)
         payloads = np.empty((len(slots), 2), np.int32)
-        payloads[:, 0] = layout
-        payloads[:, 1] = self._layout(layout).add(slots)
+        payloads[:, 0] = layout.number
+        payloads[:, 1] = layout.add(slots)
         return payloads
 
-    def slots(self, layout: int, rows: np.ndarray) -> np.ndarray:
-        """Returns the slots, int32 `[n, W]`, of a layout's items in `rows` `[n]`."""
-        return self._layout(layout).slots(rows)
+    def get(self, number: int) -> Layout:
+        """Returns the layout of this number, which has items."""
+        layout = self._layouts[number]
+        assert layout is not None, "The layout has no items."
+        return layout
 
-    def store(self, layout: int) -> step_store.StepStore:
+    def slots(self, number: int, rows: np.ndarray) -> np.ndarray:
+        """Returns the slots, int32 `[n, W]`, of a layout's items in `rows` `[n]`."""
+        return self.get(number).slots(rows)
+
+    def store(self, number: int) -> step_store.StepStore:
         """Returns the store of the steps of a layout's items."""
-        return self._layout(layout).store
+        return self.get(number).store
+
+    def definition(self, number: int) -> dict[str, Any]:
+        """Returns the description of a layout that readers need, as a JSON object."""
+        return self.get(number).definition()
 
     def remove(self, payloads: np.ndarray) -> None:
         """Removes the items with these payloads, int32 `[n, 2]`, of any layouts."""
@@ -119,31 +143,34 @@ class Layouts:
         first = payloads[0, 0]
         layouts = payloads[:, 0]
         if len(payloads) == 1 or (layouts == first).all():
-            self._layout(first).remove(payloads[:, 1])
+            self._remove(first, payloads[:, 1])
             return
         for rows in group(layouts):
-            self._layout(layouts[rows[0]]).remove(payloads[rows, 1])
+            self._remove(layouts[rows[0]], payloads[rows, 1])
 
-    def gather(self, layout: int, slots: np.ndarray) -> list[np.ndarray]:
-        """Returns the data of items.
+    def _remove(self, number: int, rows: np.ndarray) -> None:
+        layout = self.get(number)
+        layout.remove(rows)
+        if layout.is_empty:
+            del self._by_key[layout.key]
+            self._free.append(layout.number)
+            self._layouts[layout.number] = None
+            layout.number = -1
 
-        Args:
-          layout: The number of the layout.
-          slots: int32 `[n, W]`, as `slots` returns them.
+    def _register(self, layout: Layout) -> None:
+        self._by_key[layout.key] = layout
+        if self._free:
+            layout.number = self._free.pop()
+            self._layouts[layout.number] = layout
+        else:
+            layout.number = len(self._layouts)
+            self._layouts.append(layout)
 
-        Returns:
-          One array per column, `[n, T, *row shape]`, or `[n, *row shape]` if squeezed.
-        """
-        return self._layout(layout).gather(slots)
-
-    def definition(self, layout: int) -> dict[str, Any]:
-        """Returns the description of a layout that readers need, as a JSON object."""
-        return self._layout(layout).definition()
-
-    def _layout(self, number: int) -> _Layout:
-        layout = self._layouts[number]
-        assert layout is not None, "The layout was removed."
-        return layout
+    def _check_memory(self, growth: int) -> None:
+        self._unchecked += growth
+        if self._unchecked > _CHECKED_BYTES:
+            size, self._unchecked = self._unchecked, 0
+            memory.check(size)
 
 
 def group(numbers: np.ndarray) -> list[np.ndarray]:
@@ -155,57 +182,105 @@ def group(numbers: np.ndarray) -> list[np.ndarray]:
     return np.split(order, changes)
 
 
-class _Layout:
-    """One layout, with the slots of its items."""
+class Layout:
+    """One layout, with the slots of its items.
+
+    Attributes:
+      id: A number that no other layout of the server ever has.
+      number: The number of the layout in payloads; -1 if there are no items.
+      key: Equal for layouts of the same store, columns and lengths.
+      store: The store of the steps.
+      columns: The source of each column of an item.
+      lengths: The number of steps of each range.
+      width: The number of steps of an item.
+      item_bytes: The size of the data of an item, in bytes.
+    """
 
     # Episodes of different lengths create thousands of these.
-    __slots__ = ("_matrix", "_offsets", "_pool", "columns", "lengths", "store", "width")
+    __slots__ = (
+        "_matrix",
+        "_offsets",
+        "_pool",
+        "columns",
+        "id",
+        "item_bytes",
+        "key",
+        "lengths",
+        "number",
+        "store",
+        "width",
+    )
 
     def __init__(
         self,
+        id: int,
         store: step_store.StepStore,
         columns: tuple[ColumnSource, ...],
         lengths: tuple[int, ...],
     ):
+        """Creates a layout without items; see the attributes."""
+        self.id = id
+        self.number = -1
+        self.key = (store.schema_id, columns, lengths)
         self.store = store
         self.columns = columns
         self.lengths = lengths
         self._offsets = tuple(itertools.accumulate(lengths, initial=0))
         self.width = self._offsets[-1]
+        self.item_bytes = sum(
+            lengths[range_] * store.row_bytes[column] for column, range_, _ in columns
+        )
         self._pool: row_pool.RowPool | None = None
         self._matrix: np.ndarray | None = None  # One element of a void dtype per item.
 
     @property
     def nbytes(self) -> int:
+        """The memory used by the slots of the items, in bytes."""
         if self._matrix is None or self._pool is None:
             return 0
         return self._matrix.nbytes + self._pool.nbytes
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no items."""
+        return self._pool is None
+
+    def growth(self, count: int) -> int:
+        """Returns the bytes that adding `count` items would allocate, or 0."""
+        if self._pool is None or self._matrix is None:
+            described = _LAYOUT_BYTES + _COLUMN_BYTES * len(self.columns)
+            return described + 4 * self.width * max(count, 64 // self.width)
+        rows = self._rows_for(count)
+        return 4 * self.width * rows if rows > len(self._matrix) else 0
+
     def add(self, slots: np.ndarray) -> np.ndarray:
+        """Adds items, given their slots `[n, W]`; returns their rows, int32 `[n]`."""
         pool = self._pool
         matrix = self._matrix
         if pool is None or matrix is None:
             pool = self._pool = row_pool.RowPool()
-            matrix = np.empty(max(1, 64 // self.width), f"V{4 * self.width}")
-        end = pool.end_after(len(slots))
-        if end > len(matrix):
-            longer = np.empty(max(end, 2 * len(matrix)), matrix.dtype)
+            rows = max(len(slots), 64 // self.width, 1)
+            matrix = self._matrix = np.empty(rows, f"V{4 * self.width}")
+        rows = self._rows_for(len(slots))
+        if rows > len(matrix):
+            longer = np.empty(rows, matrix.dtype)
             longer[: pool.end] = matrix[: pool.end]
-            matrix = longer
-        self._matrix = matrix
+            matrix = self._matrix = longer
         self.store.retain(slots)
-        rows = pool.allocate(len(slots))
+        added = pool.allocate(len(slots))
         data = np.ascontiguousarray(slots, np.int32).reshape(-1).view(matrix.dtype)
-        assert len(data) == len(rows), "The number of slots differs from the layout's."
-        matrix[rows.astype(np.intp)] = data
-        return rows
+        assert len(data) == len(added), "The number of slots differs from the layout's."
+        matrix[added.astype(np.intp)] = data
+        return added
 
     def slots(self, rows: np.ndarray) -> np.ndarray:
+        """Returns the slots, int32 `[n, W]`, of the items in `rows` `[n]`."""
         assert self._matrix is not None, "The layout has no items."
         data = self._matrix.take(rows.astype(np.intp), mode="clip")
         return data.view(np.int32).reshape(-1, self.width)
 
     def remove(self, rows: np.ndarray) -> None:
+        """Removes the items in `rows` `[n]`."""
         slots = self.slots(rows)
         assert self._pool is not None
         self._pool.release(rows)
@@ -214,6 +289,14 @@ class _Layout:
         self.store.release(slots)
 
     def gather(self, slots: np.ndarray) -> list[np.ndarray]:
+        """Returns the data of items.
+
+        Args:
+          slots: int32 `[n, W]`, as `slots` returns them.
+
+        Returns:
+          One array per column, `[n, T, *row shape]`, or `[n, *row shape]` if squeezed.
+        """
         slots = slots.astype(np.intp, copy=False)
         gathered = []
         for column, range_, squeezed in self.columns:
@@ -226,6 +309,7 @@ class _Layout:
         return gathered
 
     def definition(self) -> dict[str, Any]:
+        """Returns the description that readers need, as a JSON object."""
         columns = []
         for column, range_, squeezed in self.columns:
             dtype, shape = self.store.columns[column]
@@ -243,6 +327,13 @@ class _Layout:
             "columns": columns,
             "lengths": list(self.lengths),
         }
+
+    def _rows_for(self, count: int) -> int:
+        """Returns the number of rows of the matrix with `count` more items."""
+        assert self._pool is not None
+        assert self._matrix is not None
+        end, rows = self._pool.end_after(count), len(self._matrix)
+        return max(end, 2 * rows) if end > rows else rows
 
 
 def _check(

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from tfrl.replay_service.engine.storage import arena as arena_lib
-from tfrl.replay_service.engine.storage import row_pool
+from tfrl.replay_service.engine.storage import memory, row_pool
 from tfrl.specs import dtype_names
 
 # With the dtype of the counts, and indices of intp, NumPy counts 100 slots in a
 # microsecond; otherwise it takes ten.
 _ONE = np.int32(1)
+_UNCHECKED_ROWS = 1 << 20
 
 
 class StepStore:
@@ -80,7 +81,10 @@ class StepStore:
         end = self._pool.end_after(n)
         self._arena.reserve(end)
         if end > len(self._counts):
-            counts = np.zeros(max(end, 2 * len(self._counts)), np.int32)
+            rows = max(end, 2 * len(self._counts))
+            if rows > _UNCHECKED_ROWS:  # Steps without bytes use only this memory.
+                memory.check(rows * _ONE.itemsize)
+            counts = np.zeros(rows, np.int32)
             counts[: len(self._counts)] = self._counts
             self._counts = counts
         slots = self._pool.allocate(n)

@@ -1,3 +1,4 @@
+import re
 import threading
 import time
 from multiprocessing import pool
@@ -628,3 +629,38 @@ def test_steps_from_the_tutorials_run():
         time_step = environment.step(tf.random.uniform([1], 0, 2, dtype=tf.int32))
         steps += 1
     assert 0 < steps < 200
+
+
+LINE = gymnasium.spaces.Box(-1, 1, (2,))
+
+
+class WithSpaces(gymnasium.Env):
+    def __init__(self, observation=LINE, action=LINE):
+        self.observation_space = observation
+        self.action_space = action
+
+
+@pytest.mark.parametrize(
+    ("space", "path", "shape"),
+    [
+        (gymnasium.spaces.Box(-1, 1, (0,)), "", (0,)),
+        (gymnasium.spaces.Box(0, 255, (84, 0), np.uint8), "", (84, 0)),
+        (
+            gymnasium.spaces.Dict(a=LINE, b=gymnasium.spaces.Box(0, 1, (0,))),
+            "/b",
+            (0,),
+        ),
+    ],
+)
+def test_spaces_without_elements_are_refused(space, path, shape):
+    shape = re.escape(str(shape))
+    with pytest.raises(
+        ValueError, match=f"^time_step_spec/observation{path}: got the shape {shape}"
+    ):
+        tf_py_environment.TFPyEnvironment(
+            suite_gym.wrap_env(WithSpaces(observation=space))
+        )
+    with pytest.raises(
+        ValueError, match=f"^action_spec{path}: got the shape {shape}, an array without"
+    ):
+        tf_py_environment.TFPyEnvironment(suite_gym.wrap_env(WithSpaces(action=space)))

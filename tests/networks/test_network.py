@@ -368,3 +368,14 @@ def test_restoring_builds_what_is_not_built(tmp_path):
     tf.train.Checkpoint(net=other).restore(path).assert_consumed()
     for a, b in zip(net.variables, other.variables, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_observations_without_elements_are_refused():
+    # TensorFlow's matrix product would end the process.
+    empty = tf.TensorSpec([0], tf.float32)
+    actions = tensor_spec.BoundedTensorSpec([], tf.int32, 0, 1)
+    with pytest.raises(ValueError, match=r"^input_tensor_spec: got the shape \(0,\)"):
+        q_network.QNetwork(empty, actions)
+    unspecified = sequential.Sequential([keras.layers.Dense(2)])
+    with pytest.raises(ValueError, match=r"^input_tensor_spec: got the shape \(0,\)"):
+        unspecified.create_variables(empty)

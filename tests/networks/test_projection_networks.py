@@ -146,3 +146,16 @@ def test_masked_categorical_is_what_a_mask_in_the_network_gives():
     by_network, _ = net(X, 1, mask=mask)
     by_class = masked.MaskedCategorical(plain.logits, mask, neg_inf=None)
     np.testing.assert_array_equal(by_network.logits, by_class.logits)
+
+
+@pytest.mark.parametrize(
+    ("projection", "dtype"),
+    [
+        (normal_projection_network.NormalProjectionNetwork, tf.float32),
+        (categorical_projection_network.CategoricalProjectionNetwork, tf.int32),
+    ],
+)
+def test_actions_without_elements_are_refused(projection, dtype):
+    spec = tensor_spec.BoundedTensorSpec([2, 0], dtype, 0, 1)
+    with pytest.raises(ValueError, match=r"^sample_spec: got the shape \(2, 0\)"):
+        projection(spec)

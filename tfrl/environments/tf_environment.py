@@ -9,6 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrl.specs import sizes
 from tfrl.trajectories import time_step as ts
 
 
@@ -30,7 +31,12 @@ class TFEnvironment(abc.ABC):
           time_step_spec: The `TimeStep` of nests of tensor specs, without the batch.
           action_spec: The nest of tensor specs of the actions, without the batch.
           batch_size: The number of members.
+
+        Raises:
+          ValueError: If an array of the specs has no elements.
         """
+        sizes.check_not_empty(time_step_spec, "time_step_spec")
+        sizes.check_not_empty(action_spec, "action_spec")
         self._time_step_spec = time_step_spec
         self._action_spec = action_spec
         self._batch_size = batch_size

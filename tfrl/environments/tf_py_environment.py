@@ -64,6 +64,7 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
 
         Raises:
           TypeError: If `environment` or `isolation` has another type.
+          ValueError: If an array of the environment's specs has no elements.
         """
         del check_dims
         self._pool, self._owns_pool = _make_pool(isolation)

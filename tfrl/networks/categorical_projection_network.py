@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.networks import network, seeding, utils
-from tfrl.specs import distribution_spec, tensor_spec
+from tfrl.specs import distribution_spec, sizes, tensor_spec
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -98,14 +98,15 @@ def _check_spec(spec: Any) -> int:
             "must be bounded and must be discrete; use a NormalProjectionNetwork for "
             "continuous actions."
         )
-    sizes = np.unique(np.asarray(spec.maximum, np.int64) - spec.minimum + 1)
-    if len(sizes) > 1 or sizes[0] <= 0:
+    sizes.check_not_empty(spec, "sample_spec")
+    numbers = np.unique(np.asarray(spec.maximum, np.int64) - spec.minimum + 1)
+    if len(numbers) > 1 or numbers[0] <= 0:
         raise ValueError(
-            f"sample_spec: got {sizes} actions in its dimensions, expected the same "
+            f"sample_spec: got {numbers} actions in its dimensions, expected the same "
             "number, at least 1: Bounds on discrete actions must be the same for all "
             "dimensions; split the action into a nest of specs."
         )
-    return int(sizes[0])
+    return int(numbers[0])
 
 
 def _distribution_spec(spec: Any, logits_shape: tuple[int, ...]) -> Any:

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from tfrl.compilation import internals
 from tfrl.networks import checks, layer_utils, recurrence, seeding, signatures
-from tfrl.specs import tensor_spec
+from tfrl.specs import sizes, tensor_spec
 from tfrl.utils import tracking
 
 if TYPE_CHECKING:
@@ -75,12 +75,15 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
             dimensions; or None, to pass them to `create_variables` later.
           state_spec: The nest of specs of the recurrent state; `()` if stateless.
           name: The layer's name.
+
+        Raises:
+          ValueError: If an observation has no elements.
         """
         # Keras must not cast the inputs, since their dtypes are checked: uint8 images
         # and float64 observations have to arrive unchanged.
         super().__init__(name=name, autocast=False)
         if input_tensor_spec is not None:
-            input_tensor_spec = tensor_spec.from_spec(input_tensor_spec)
+            input_tensor_spec = _as_input_spec(input_tensor_spec)
         self._set_untracked("_input_tensor_spec", input_tensor_spec)
         self._set_untracked("_state_spec", tensor_spec.from_spec(state_spec))
         self._set_untracked("_network_output_spec", None)
@@ -175,7 +178,8 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
           same.
 
         Raises:
-          ValueError: If the specs of the observations are not known.
+          ValueError: If the specs of the observations are not known, or one of them
+            has no elements.
         """
         if self._network_output_spec is not None:
             return self._network_output_spec
@@ -186,9 +190,7 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
                     "one here or in the constructor; pass "
                     "env.observation_spec(), say."
                 )
-            self._set_untracked(
-                "_input_tensor_spec", tensor_spec.from_spec(input_tensor_spec)
-            )
+            self._set_untracked("_input_tensor_spec", _as_input_spec(input_tensor_spec))
         with tf.init_scope():
             outputs, _ = self(
                 _zeros(self._input_tensor_spec),
@@ -319,6 +321,12 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
             ),
             self._state_spec,
         )
+
+
+def _as_input_spec(input_tensor_spec: Any) -> Any:
+    specs = tensor_spec.from_spec(input_tensor_spec)
+    sizes.check_not_empty(specs, "input_tensor_spec")
+    return specs
 
 
 class DistributionNetwork(Network):

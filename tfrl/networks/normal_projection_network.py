@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tfrl.keras_layers import bias_layer
 from tfrl.networks import network, seeding, utils
-from tfrl.specs import distribution_spec
+from tfrl.specs import distribution_spec, sizes
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -146,12 +146,13 @@ class NormalProjectionNetwork(network.DistributionNetwork):
 
 
 def check_sample_spec(spec: Any, kind: str) -> None:
-    """Raises a ValueError unless `spec` is one spec of floats."""
+    """Raises a ValueError unless `spec` is one spec of floats, with elements."""
     if len(tf.nest.flatten(spec)) != 1:
         raise ValueError(
             f"sample_spec: got the nest {spec}, expected one spec: {kind} Projection "
             "network only supports single spec samples; make one for each."
         )
+    sizes.check_not_empty(spec, "sample_spec")
     if not spec.dtype.is_floating:
         raise ValueError(
             f"sample_spec: got {spec}, expected a floating dtype; use a "

@@ -368,6 +368,13 @@ def test_an_infinite_reward_is_an_error_outside_of_compiled_programs(in_graph):
         take_step(tf.constant([0, 0]))
 
 
+def test_observations_and_actions_have_elements():
+    empty = tensor_spec.BoundedTensorSpec([0], tf.int32, 0, 1)
+    for field in ("observation_spec", "action_spec"):
+        with pytest.raises(ValueError, match=rf"^{field}: got the shape \(0,\)"):
+            native.NativeEnvironment(dataclasses.replace(countdown(), **{field: empty}))
+
+
 def test_a_batch_has_members():
     with pytest.raises(ValueError, match="batch_size: got 0, expected at least 1; "):
         native.NativeEnvironment(countdown(), 0)

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.environments.native import dynamics as dynamics_lib
-from tfrl.specs import tensor_spec
+from tfrl.specs import sizes, tensor_spec
 from tfrl.utils import nest_utils
 
 # Stateful operations that are allowed: parameters may be read from variables.
@@ -20,9 +20,11 @@ def check(dynamics: dynamics_lib.Dynamics, batch_size: int) -> Any:
 
     Raises:
       ValueError: If a function cannot be traced, is not pure, or returns another
-        structure, shape or dtype than it should.
+        structure, shape or dtype than it should, or a spec has no elements.
       TypeError: If `step` does not return an `Outcome`.
     """
+    sizes.check_not_empty(dynamics.observation_spec, "observation_spec")
+    sizes.check_not_empty(dynamics.action_spec, "action_spec")
     initial = _trace(
         "initial", dynamics.initial, _random_spec(batch_size, dynamics, "initial")
     )

@@ -1,8 +1,10 @@
+import gc
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import cloudpickle
@@ -15,6 +17,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from tfrl.environments import suite_gym, vector_py_environment
 from tfrl.environments.vector_py_environment import VectorPyEnvironment
 from tfrl.specs import array_spec
+from tfrl.system import child_errors
 
 # The workers of an AsyncVectorEnv cannot import this file.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -419,6 +422,90 @@ def test_worker_that_died_is_named_and_closing_still_works():
         environment.step(np.zeros(2, np.int64))
     environment.close()
     assert not any(process.is_alive() for process in vector_env.processes)
+
+
+class Slow(Walk):
+    """Takes a second for action 2."""
+
+    def step(self, action):
+        time.sleep(1.0 if action == 2 else 0.0)
+        return super().step(action)
+
+
+def _call_on_thread(function, seconds=20.0):
+    """Returns the exception of a call that must end, without a hang of the test."""
+    raised = []
+
+    def call():
+        try:
+            function()
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    assert not thread.is_alive()
+    return raised[0] if raised else None
+
+
+@pytest.mark.parametrize(
+    ("victim", "max_concurrency"),
+    # The first waits for none, the last dies behind others, and with a limit it dies
+    # with the semaphore that the others wait for.
+    [(0, None), (2, None), (2, 1)],
+)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_worker_killed_in_mid_step_is_an_error_and_does_not_hang(
+    victim, max_concurrency
+):
+    vector_env = async_(env=Slow, max_concurrency=max_concurrency)
+    environment = VectorPyEnvironment(vector_env)
+    environment.reset()
+    action = np.zeros(3, np.int64)
+    environment.step(action)
+    action[victim] = 2
+    pid = vector_env.processes[victim].pid
+    kill = threading.Timer(0.5, os.kill, (pid, signal.SIGKILL))
+    kill.start()
+    error = _call_on_thread(lambda: environment.step(action))
+    assert isinstance(error, child_errors.ChildDiedError)
+    assert "no answer from a worker (exit codes [" in str(error)
+    assert f"member {victim}: its process {pid} was killed by SIGKILL" in str(error)
+    with pytest.raises(RuntimeError, match="vector_env: the environment is broken"):
+        environment.step(action)
+    assert _call_on_thread(environment.close) is None
+    assert not any(process.is_alive() for process in vector_env.processes)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_closing_after_an_interrupted_step_does_not_hang():
+    vector_env = async_(env=Slow)
+    environment = VectorPyEnvironment(vector_env)
+    environment.reset()
+
+    def interrupted():
+        vector_env.step_async([0, 0, 0])
+        vector_env.parent_pipes[0].recv()
+        raise KeyboardInterrupt
+
+    vector_env.step = lambda actions: interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        environment.step(np.zeros(3, np.int64))
+    assert _call_on_thread(environment.close) is None
+    assert not any(process.is_alive() for process in vector_env.processes)
+
+
+def test_a_forgotten_environment_stops_its_watch():
+    before = threading.active_count()
+    environment = VectorPyEnvironment(async_(num_envs=2))
+    assert threading.active_count() == before + 1
+    del environment
+    gc.collect()
+    deadline = time.monotonic() + 10.0
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert threading.active_count() == before
 
 
 def test_closing_ends_the_workers():

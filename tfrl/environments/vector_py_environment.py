@@ -14,7 +14,8 @@ import tree
 
 from tfrl.environments import py_environment, suite_gym
 from tfrl.environments.boundary import time_step_checker
-from tfrl.environments.gymnasium import autoreset, rewards
+from tfrl.environments.gymnasium import autoreset, rewards, worker_watch
+from tfrl.environments.workers import process_py_environment
 from tfrl.specs import array_spec
 from tfrl.specs.gym_spaces import spec_from_gym_space
 from tfrl.trajectories import time_step as ts
@@ -79,6 +80,9 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
         self._ended = np.zeros(self._batch_size, np.bool_)
         self._info: dict[str, Any] | None = None
         self._next_seed: int | None = None
+        processes = getattr(vector_env.unwrapped, "processes", None)
+        self._watch = worker_watch.WorkerWatch(processes) if processes else None
+        self._failure: BaseException | None = None
 
     @property
     def batched(self) -> bool:
@@ -138,27 +142,31 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
     def close(self) -> None:
         """Closes the members and ends their processes, whatever their state."""
         try:
-            self._vector_env.close()
-        except (Exception, KeyboardInterrupt):
+            if self._failure is None:
+                self._vector_env.close()
+        except (Exception, KeyboardInterrupt) as error:
             # A worker died or failed and no longer answers.
-            processes = getattr(self._vector_env, "processes", None)
-            if processes is None:
+            if self._watch is None:
                 raise
-            for process in processes:
-                process.terminate()
-                process.join()
-            self._vector_env.closed = True
+            self._failure = error
+        if self._watch is None:
+            return
+        if self._failure is None:
+            self._watch.stop()
+        else:
+            self._watch.end_all()
+            self._vector_env.unwrapped.closed = True
 
     def _reset(self) -> ts.TimeStep:
         seed, self._next_seed = self._next_seed, None
-        with self._naming_dead_workers():
+        with self._naming_dead_workers("reset"):
             observation, self._info = self._stepper.reset(seed, self._ended)
         self._ended = np.zeros(self._batch_size, np.bool_)
         return ts.restart(self._to_spec(observation), batch_size=self._batch_size)
 
     def _step(self, action: Any) -> ts.TimeStep:
         first = self._ended
-        with self._naming_dead_workers():
+        with self._naming_dead_workers("step"):
             observation, reward, terminated, truncated, self._info = self._stepper.step(
                 self._to_gym_action(action), first
             )
@@ -212,17 +220,27 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
         return array
 
     @contextlib.contextmanager
-    def _naming_dead_workers(self) -> Iterator[None]:
+    def _naming_dead_workers(self, what: str) -> Iterator[None]:
+        process_py_environment.check_usable("vector_env", False, self._failure)
         try:
             yield
-        except (EOFError, BrokenPipeError, ConnectionResetError) as error:
-            codes = [p.exitcode for p in getattr(self._vector_env, "processes", [])]
-            raise RuntimeError(
-                "vector_env: got no answer from a worker process, expected all of them "
-                f"to run (their exit codes: {codes}, None for one that runs); an "
-                "environment may have ended its process, or the machine may have run "
-                "out of memory."
-            ) from error
+        except (
+            EOFError,
+            BrokenPipeError,
+            ConnectionResetError,
+            KeyboardInterrupt,
+        ) as error:
+            if self._watch is None:
+                raise
+            # Gymnasium may have read some of the answers, so it cannot go on.
+            self._failure = error
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            death = self._watch.death(what)
+            if death is None:
+                raise
+            self._failure = death
+            raise death from error
 
 
 def load(

@@ -1,0 +1,70 @@
+import multiprocessing
+import os
+import signal
+import time
+
+import pytest
+
+from tfrl.environments.gymnasium.worker_watch import WorkerWatch
+
+
+@pytest.fixture
+def start():
+    """Starts processes by what they do; ends them after the test."""
+    context = multiprocessing.get_context("forkserver")
+    started = []
+
+    def start(function, *args):
+        process = context.Process(target=function, args=args, daemon=True)
+        process.start()
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.join()
+
+
+def test_the_death_of_one_ends_the_others_and_is_named(start):
+    processes = [start(time.sleep, 60) for _ in range(3)]
+    watch = WorkerWatch(processes)
+    os.kill(processes[1].pid, signal.SIGSEGV)
+    for process in processes:
+        process.join(10.0)
+    assert [process.exitcode for process in processes] == [-15, -11, -15]
+    message = str(watch.death("reset"))
+    assert "exit codes [None, -11, None], None for one that runs): member 1" in message
+    assert f"process {processes[1].pid} was killed by SIGSEGV during reset" in message
+
+
+def test_an_orderly_end_leaves_the_others_alone(start):
+    ended, running = start(time.sleep, 0), start(time.sleep, 60)
+    watch = WorkerWatch([ended, running])
+    ended.join()
+    running.join(0.5)
+    assert running.is_alive()
+    assert "member 0: its process" in str(watch.death("step"))
+    assert "exited with code 0" in str(watch.death("step"))
+    watch.end_all()
+    assert running.exitcode == -signal.SIGTERM
+
+
+def test_workers_may_end_after_a_stop(start):
+    processes = [start(time.sleep, 60) for _ in range(2)]
+    watch = WorkerWatch(processes)
+    assert watch.death("step") is None
+    watch.stop()
+    watch.stop()
+    processes[0].kill()
+    processes[0].join()
+    processes[1].join(0.5)
+    assert processes[1].is_alive()
+
+
+def test_a_worker_that_ignores_the_request_to_end_is_killed(start):
+    # A stopped process acts on no other signal.
+    process = start(time.sleep, 60)
+    os.kill(process.pid, signal.SIGSTOP)
+    WorkerWatch([process]).end_all()
+    assert process.exitcode == -signal.SIGKILL

@@ -1,0 +1,127 @@
+"""Watches the worker processes of Gymnasium's `AsyncVectorEnv`.
+
+Gymnasium waits for its workers without a limit and one after the other. If a worker is
+killed while the others wait for it, for instance because it held the semaphore of
+`max_concurrency`, the wait never ends. So a thread waits for the processes themselves:
+when one dies, the thread ends the others, which ends the wait.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+import weakref
+from collections.abc import Sequence
+from multiprocessing import connection
+from typing import Any
+
+from tfrl.system import child_errors
+
+_GRACE = 1.0  # Seconds between the request to end and the kill.
+
+
+class WorkerWatch:
+    """Ends all workers when one of them dies, and says which one died first.
+
+    A worker that ends with exit code 0 does not count as dead: Gymnasium's workers end
+    so after an exception of their environment, which they report before.
+    """
+
+    def __init__(self, processes: Sequence[Any]):
+        """Starts the thread that watches.
+
+        Args:
+          processes: The `multiprocessing.Process`es.
+        """
+        self._processes = list(processes)
+        self._exit_codes: list[int | None] = []
+        self._found = threading.Event()
+        receiver, sender = connection.Pipe(duplex=False)
+        # The thread must not keep the environment alive, whose end stops the thread.
+        thread = threading.Thread(
+            target=_watch,
+            args=(self._processes, receiver, self._exit_codes, self._found),
+            name="worker_watch",
+            daemon=True,
+        )
+        thread.start()
+        self._stop = weakref.finalize(self, _send_stop, sender)
+
+    def death(self, what: str) -> child_errors.ChildDiedError | None:
+        """Returns the error for the worker that died first; None if none did.
+
+        Args:
+          what: The call during which it died.
+        """
+        # A process closes its pipes shortly before it has an exit code.
+        self._found.wait(_GRACE)
+        codes = self._exit_codes or [process.exitcode for process in self._processes]
+        dead = [index for index, code in enumerate(codes) if code is not None]
+        if not dead:
+            return None
+        killed = [index for index in dead if codes[index] != 0]
+        index = (killed or dead)[0]
+        return child_errors.died(
+            f"vector_env: no answer from a worker (exit codes {codes}, None for one "
+            f"that runs): member {index}",
+            what,
+            self._processes[index].pid,
+            codes[index],
+        )
+
+    def stop(self) -> None:
+        """Stops watching, so that the workers may end."""
+        self._stop()
+
+    def end_all(self) -> None:
+        """Ends all workers, whatever they do."""
+        self.stop()
+        _end_all(self._processes)
+
+
+def _watch(
+    processes: list[Any],
+    stop_receiver: Any,
+    exit_codes: list[int | None],
+    found: threading.Event,
+) -> None:
+    parent = os.getpid()
+    running = {process.sentinel: process for process in processes}
+    while running:
+        ended = connection.wait([stop_receiver, *running])
+        if stop_receiver in ended or os.getpid() != parent:
+            return
+        for sentinel in ended:
+            if _exit_code(running.pop(sentinel)) != 0:
+                exit_codes[:] = [process.exitcode for process in processes]
+                found.set()
+                _end_all(processes)
+                return
+
+
+def _send_stop(sender: Any) -> None:
+    # Closing it alone would not do: a forked process may have a copy.
+    with contextlib.suppress(OSError):  # The thread has ended already.
+        sender.send_bytes(b"stop")
+    sender.close()
+
+
+def _exit_code(process: Any) -> int | None:
+    """Returns the exit code of a process whose sentinel is ready."""
+    deadline = time.monotonic() + _GRACE
+    while process.exitcode is None and time.monotonic() < deadline:
+        time.sleep(0.001)
+    return process.exitcode
+
+
+def _end_all(processes: Sequence[Any]) -> None:
+    for process in processes:
+        process.terminate()
+    deadline = time.monotonic() + _GRACE
+    for process in processes:
+        process.join(max(0.0, deadline - time.monotonic()))
+        if process.is_alive():
+            process.kill()
+            process.join()

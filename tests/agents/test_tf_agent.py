@@ -258,6 +258,33 @@ def test_a_loss_that_is_not_finite_changes_nothing(graph):
     assert agent.train_step_counter == 0
 
 
+class HugeGradients(TwoOptimizers):
+    """Has finite losses, and gradients that are what the test says."""
+
+    def _train(self, experience, weights=None):
+        checked = self._apply(
+            tf.constant(1.0), [experience], self.weights[:1], self.optimizers[0]
+        )
+        self._count(checked)
+        return tf_agent.LossInfo(checked, ())
+
+
+@pytest.mark.parametrize("graph", [False, True])
+@pytest.mark.parametrize("gradient", [np.nan, -np.inf, 1e30])
+def test_a_gradient_that_is_not_finite_changes_nothing(graph, gradient):
+    agent = HugeGradients()
+    train = tf.function(agent.train) if graph else agent.train
+    train(tf.constant(1.0))
+    with pytest.raises(
+        tf.errors.InvalidArgumentError,
+        match=r"HugeGradients loss is finite, but the sum of the squares of its "
+        r"gradients is not[\s\S]*No weight was changed by this optimizer",
+    ):
+        train(tf.constant(gradient, tf.float32))
+    np.testing.assert_allclose(agent.weights[0], 0.9)
+    assert agent.train_step_counter == 1
+
+
 def test_the_old_name_of_an_update_warns_and_does_both():
     agent = TwoOptimizers()
     weight, optimizer = agent.weights[0], agent.optimizers[0]

@@ -3,6 +3,7 @@ import re
 import warnings
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -74,7 +75,7 @@ def test_numbers_are_ordered_as_numbers_not_as_text(tmp_path):
 def test_a_damaged_checkpoint_is_passed_over_with_a_warning(tmp_path, suffix):
     save_some(tmp_path, [10.0, 20.0])
     damage(tmp_path / f"ckpt-2{suffix}")
-    with pytest.warns(RuntimeWarning, match="CHECKPOINT DAMAGED[\\s\\S]*ckpt-1"):
+    with pytest.warns(RuntimeWarning, match=r"CHECKPOINT DAMAGED[\s\S]*ckpt-1"):
         assert restored_value(tmp_path) == 10.0
 
 
@@ -177,9 +178,7 @@ def test_another_dtype_is_an_error(tmp_path):
 def test_a_variable_that_was_not_saved_keeps_its_value_with_a_warning(tmp_path):
     checkpointing.Checkpointer(tmp_path, pair=[tf.Variable(1.0)]).save(1)
     pair = [tf.Variable(0.0), tf.Variable(5.0, name="second")]
-    with pytest.warns(
-        RuntimeWarning, match="does not hold[\\s\\S]*pair, variable seco"
-    ):
+    with pytest.warns(RuntimeWarning, match=r"does not hold[\s\S]*pair, variable seco"):
         checkpointing.Checkpointer(tmp_path, pair=pair)
     assert [float(v) for v in pair] == [1.0, 5.0]
 
@@ -222,3 +221,109 @@ def test_nothing_but_damaged_checkpoints_is_an_error(tmp_path):
         damage(tmp_path / f"ckpt-{number}.data-00000-of-00001")
     with pytest.raises(checkpointing.CheckpointError, match="none of its 2 checkpoin"):
         restored_value(tmp_path)
+
+
+class Agent(tf.Module):
+    """Has the attribute by which agents are known, and a weight and a statistic."""
+
+    train_step_counter = 0
+
+    def __init__(self):
+        super().__init__()
+        self.weight = tf.Variable([1.0, 2.0], name="weight")
+        self.statistic = tf.Variable(0.0, trainable=False, name="statistic")
+        self.lowest = tf.Variable(np.inf, trainable=False, name="lowest")
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["weight", "statistic"])
+def test_numbers_of_an_agent_that_are_not_finite_are_not_saved(tmp_path, name, number):
+    agent = Agent()
+    checkpointer = checkpointing.Checkpointer(tmp_path, agent=agent)
+    checkpointer.save(1)
+    before = sorted(os.listdir(tmp_path))
+    variable = getattr(agent, name)
+    variable.assign(tf.fill(variable.shape, number))
+    with pytest.raises(checkpointing.CheckpointError) as error:
+        checkpointer.save(2)
+    assert f"agent, variable {name}" in str(error.value)
+    assert f"the last checkpoint, {tmp_path / 'ckpt-1'}" in str(error.value)
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+@pytest.mark.parametrize("kind", [tf.float16, tf.bfloat16, tf.float64])
+def test_every_kind_of_floating_point_number_is_checked(tmp_path, kind):
+    weight = tf.Variable(tf.zeros([3], kind))
+    checkpointer = checkpointing.Checkpointer(tmp_path, weight=weight)
+    checkpointer.save(1)
+    weight.assign([0, np.nan, 0])
+    with pytest.raises(checkpointing.CheckpointError, match="weight, variable"):
+        checkpointer.save(2)
+
+
+def test_slots_of_an_optimizer_and_statistics_of_a_layer_are_checked(tmp_path):
+    layer = keras.layers.BatchNormalization()
+    layer.build((None, 2))
+    optimizer = keras.optimizers.Adam()
+    optimizer.build(layer.trainable_variables)
+    checkpointer = checkpointing.Checkpointer(
+        tmp_path, layer=layer, optimizer=optimizer
+    )
+    for variable in (layer.moving_variance, optimizer.variables[-1]):
+        variable.assign(np.full(variable.shape, np.inf))
+        with pytest.raises(checkpointing.CheckpointError, match=variable.path):
+            checkpointer.save(1)
+        variable.assign(np.zeros(variable.shape))
+    checkpointer.save(1)
+
+
+def test_data_may_be_infinite(tmp_path):
+    data = tf.Variable([np.inf, np.nan], trainable=False)
+    best = tf.Variable(-np.inf)
+    checkpointing.Checkpointer(tmp_path, agent=Agent(), data=data, best=best).save(1)
+    data.assign([0.0, 0.0])
+    best.assign(3.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        checkpointing.Checkpointer(
+            tmp_path, agent=Agent(), data=data, best=tf.Variable(-np.inf)
+        )
+    np.testing.assert_array_equal(data, [np.inf, np.nan])
+
+
+def save_unchecked(directory, *values):
+    """Writes checkpoints as releases did that saved without checking."""
+    variable = tf.Variable(0.0)
+    manager = tf.train.CheckpointManager(
+        tf.train.Checkpoint(variable=variable), str(directory), 20
+    )
+    for number, value in enumerate(values, start=1):
+        variable.assign(value)
+        manager.save(number)
+
+
+def test_a_checkpoint_that_is_not_finite_is_passed_over_with_a_warning(tmp_path):
+    save_unchecked(tmp_path, 10.0, np.inf, np.nan)
+    with pytest.warns(
+        RuntimeWarning,
+        match=r"ckpt-3: its weights are lost, 1 of 1 [\s\S]*one, .*ckpt-1",
+    ):
+        assert restored_value(tmp_path) == 10.0
+
+
+def test_nothing_but_checkpoints_that_are_not_finite_is_an_error(tmp_path):
+    save_unchecked(tmp_path, np.nan)
+    with pytest.raises(
+        checkpointing.CheckpointError, match=r"none of its 1[\s\S]*weights are lost"
+    ):
+        restored_value(tmp_path)
+
+
+def test_a_program_whose_weights_are_lost_may_restore_a_good_checkpoint(tmp_path):
+    weight = tf.Variable(1.0)
+    checkpointer = checkpointing.Checkpointer(tmp_path, weight=weight)
+    checkpointer.save(1)
+    weight.assign(np.nan)
+    assert checkpointer.initialize_or_restore().endswith("ckpt-1")
+    assert float(weight) == 1.0
+    checkpointer.save(2)

@@ -321,6 +321,36 @@ def test_a_loss_that_is_not_finite_is_an_error_after_the_call(python_loop, tmp_p
     assert np.isfinite(loop.run(5).loss)
 
 
+def test_weights_that_are_lost_with_a_finite_loss_are_an_error_after_the_call():
+    loop, _ = make_loop()
+    assert np.isfinite(loop.run(1).loss)
+    loop.agent._optimizer.optimizer.learning_rate = np.inf
+    count = len(loop.agent.variables())
+    with pytest.raises(
+        tf.errors.InvalidArgumentError,
+        match=rf"[1-9]\d* of the agent's {count} variables hold NaN or infinity now, "
+        "so the weights are lost.*resume from a checkpoint",
+    ):
+        loop.run(1)
+
+
+class InfiniteLoss(dqn_agent.DqnAgent):
+    """Has an infinite loss with the usual gradients."""
+
+    def _td_error(self, *arguments):
+        loss, error = super()._td_error(*arguments)
+        return loss + np.inf, error
+
+
+def test_an_infinite_loss_with_finite_gradients_does_not_lose_the_weights():
+    loop, _ = make_loop(agent_class=InfiniteLoss)
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="the weights are still finite, but were t"
+    ):
+        loop.run(5)
+    assert all(np.isfinite(array).all() for array in state(loop))
+
+
 def test_a_pipeline_cannot_be_compiled():
     with pytest.raises(ValueError, match=r"sampling: got 'dataset' with jit_compile"):
         make_loop(sampling="dataset")

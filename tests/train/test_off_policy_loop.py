@@ -11,6 +11,7 @@ from tfrl.agents.dqn import dqn_agent
 from tfrl.environments import tf_py_environment
 from tfrl.networks import q_network
 from tfrl.replay_buffers import tf_prioritized_replay_buffer, tf_uniform_replay_buffer
+from tfrl.specs import array_spec
 from tfrl.train import off_policy_loop, position
 from tfrl.trajectories import time_step as ts
 
@@ -390,6 +391,23 @@ def test_a_buffer_of_other_specs_is_an_error():
         ValueError, match=r"replay_buffer.data_spec: .*observation has shape \(2,\)"
     ):
         off_policy_loop.OffPolicyLoop(loop.environment, loop.agent, replay_buffer)
+
+
+def huge_observations():
+    return testing.CountingEnvironment(
+        observation_spec=array_spec.ArraySpec((1,), np.float32, "count"),
+        observe=lambda count: np.full(1, 1e30, np.float32),
+    )
+
+
+def test_gradients_that_are_not_finite_are_a_short_error_and_change_nothing():
+    loop, _ = make_loop(huge_observations())
+    before = weights(loop)
+    with pytest.raises(tf.errors.InvalidArgumentError) as error:
+        loop.run(50)
+    assert error.value.message.startswith("experience: the DqnAgent loss is finite, bu")
+    for old, new in zip(before, weights(loop), strict=True):
+        np.testing.assert_array_equal(old, new)
 
 
 def test_a_buffer_of_another_batch_size_is_an_error():

@@ -251,6 +251,30 @@ def test_nothing_but_damaged_checkpoints_is_an_error(tmp_path):
         make_run(tmp_path)
 
 
+def test_weights_that_are_not_finite_leave_the_outputs_as_they_are(
+    tmp_path, monkeypatch
+):
+    this, loop = make_run(tmp_path, eval_interval=1)
+    run_loop = loop.run
+
+    def run_and_spoil(number):
+        info = run_loop(number)
+        if loop.iteration == 6:
+            weight = loop.agent.variables()[0]
+            weight.assign(weight * np.nan)
+        return info
+
+    monkeypatch.setattr(loop, "run", run_and_spoil)
+    with pytest.raises(checkpointing.CheckpointError, match="agent, variable QNetwork"):
+        this.run()
+    assert loop.iteration == 6
+    assert int(tf.saved_model.load(str(tmp_path / "policy")).get_train_step()) == 5
+    assert [row["iteration"] for row in rows(tmp_path)] == list("012345")
+    _, again = make_run(tmp_path)
+    assert again.iteration == 5
+    assert all(np.isfinite(weight).all() for weight in weights(again))
+
+
 def test_a_replaced_policy_that_was_cut_short_is_recovered(tmp_path):
     this, _ = make_run(tmp_path)
     this.run()

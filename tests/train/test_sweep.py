@@ -165,6 +165,22 @@ def test_the_callback_is_told_after_each_evaluation(result):
         np.testing.assert_array_equal(returns, result.returns[:, column])
 
 
+def test_a_run_that_loses_its_weights_shows_and_does_no_harm_to_the_others():
+    swept = train.sweep(
+        make_loop,
+        [5, 5, 8],
+        {"learning_rate": [1e-2, np.inf, 1e-2]},
+        num_iterations=1,
+        eval_interval=1,
+        num_threads=1,
+    )
+    # The loss is that before the update, and the same in the first two runs.
+    np.testing.assert_array_equal(np.isfinite(swept.losses[:, 0]), [True, False, True])
+    alone = make_loop(5)
+    alone.run(1)
+    assert_as_alone(swept, 0, alone)
+
+
 def test_a_restored_runs_policy_acts_as_that_run(result):
     observation = np.random.default_rng(0).normal(size=(200, 4)).astype(np.float32)
     alone_environment = native.load("CartPole-v1", 200)

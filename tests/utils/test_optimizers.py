@@ -348,6 +348,33 @@ def test_no_norm_clips_nothing():
     assert optimizers.clip_gradient_norms([gradient, None], None) == [gradient, None]
 
 
+# --- The size of gradients.
+
+
+def test_the_squares_of_all_gradients_are_summed_up():
+    slices = tf.IndexedSlices(tf.constant([[1.0, 2.0]]), tf.constant([5]))
+    size = optimizers.half_squared_norm([tf.constant([3.0, 4.0]), None, slices])
+    assert size == (9 + 16 + 1 + 4) / 2
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, 1e30])
+def test_a_gradient_without_a_finite_square_shows(number):
+    gradients = [tf.constant([1.0]), tf.constant([[0.0, number]], tf.float32)]
+    assert not np.isfinite(optimizers.half_squared_norm(gradients))
+
+
+def test_gradients_of_other_precisions_are_summed_up_in_a_wider_one():
+    half = [tf.constant([300.0], kind) for kind in (tf.float16, tf.bfloat16)]
+    assert optimizers.half_squared_norm(half) == 300**2
+    double = tf.constant([1e30], tf.float64)
+    np.testing.assert_allclose(optimizers.half_squared_norm([double]), 5e59)
+    assert np.isfinite(optimizers.half_squared_norm([*half, double]))
+
+
+def test_no_gradients_are_of_size_zero():
+    assert optimizers.half_squared_norm([None]) == 0
+
+
 def test_without_an_optimizer_nothing_can_be_updated():
     variable = tf.Variable([1.0])
     adapter = optimizers.OptimizerAdapter(None, [variable])

@@ -1,13 +1,16 @@
-"""Checks of the arguments that all agents have."""
+"""Checks of the arguments and the updates that all agents have."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
+from tfrl.compilation import context
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
+from tfrl.utils import optimizers
 
 
 def as_time_step_spec(time_step_spec: Any, algorithm: str) -> ts.TimeStep:
@@ -62,3 +65,39 @@ def as_train_step_counter(counter: Any = None) -> tf.Variable:
             f"{counter!r}; pass tf.Variable(0, dtype=tf.int64), or None."
         )
     return counter
+
+
+def check_finite(loss: tf.Tensor, algorithm: str) -> tf.Tensor:
+    """Returns `loss`; raises an InvalidArgumentError if it is NaN or infinite.
+
+    Operations that must not run after a failure, such as the update, must depend on the
+    result.
+    """
+    return context.assert_finite(
+        loss,
+        f"experience: the {algorithm} loss is not finite, expected a number; look for "
+        "NaN or infinite observations and rewards (the first is found by "
+        "tf.debugging.enable_check_numerics()), or lower the learning rate. No weight "
+        "was changed by this optimizer",
+    )
+
+
+def check_finite_gradients(gradients: Sequence[Any], algorithm: str) -> tf.Tensor:
+    """Returns a scalar; raises an InvalidArgumentError if gradients are not finite.
+
+    Gradients whose sum of squares overflows are refused, too: an optimizer that keeps
+    a mean of the squares, such as Adam, would never change the weights again.
+    Operations that must not run after a failure, such as the update, must depend on the
+    result.
+
+    Args:
+      gradients: Tensors, `tf.IndexedSlices` or None.
+      algorithm: The name of the agent's class, for the error's text.
+    """
+    return context.assert_finite(
+        optimizers.half_squared_norm(gradients),
+        f"experience: the {algorithm} loss is finite, but the sum of the squares of "
+        "its gradients is not, expected a number; look for huge observations and "
+        "rewards, and scale them to about 1 or clip them. No weight was changed by "
+        "this optimizer",
+    )

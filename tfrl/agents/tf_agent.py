@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import tensorflow as tf
 
 from tfrl.agents import checks, data_converter
+from tfrl.agents.checks import check_finite, check_finite_gradients
 from tfrl.compilation import context
 from tfrl.policies import tf_policy
 from tfrl.specs import tensor_spec
@@ -295,9 +296,10 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         optimizer: optimizers.OptimizerAdapter,
         untrained: Sequence[Any] = (),
     ) -> tf.Tensor:
-        """Applies one optimizer's gradients, if the loss is finite.
+        """Applies one optimizer's gradients, if the loss and they are finite.
 
         An agent with several optimizers calls this once for each, and then `_count`.
+        Under XLA, which has no assertions, the gradients are applied in any case.
 
         Args:
           loss: The scalar that was minimised.
@@ -307,10 +309,11 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
           untrained: Further variables to summarise, such as statistics of layers.
 
         Returns:
-          The loss, checked. Other changes of the update must depend on it.
+          The loss, after the checks. Other changes of the update must depend on it.
 
         Raises:
-          tf.errors.InvalidArgumentError: The loss is not finite; nothing was changed.
+          tf.errors.InvalidArgumentError: The loss or the sum of the gradients' squares
+            is not finite; nothing was changed.
         """
         if self.summarize_grads_and_vars:
             pairs = list(zip(gradients, trained, strict=True))
@@ -318,17 +321,22 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
                 [*pairs, *((None, v) for v in untrained)], self.train_step_counter
             )
             summaries.add_gradients_summaries(pairs, self.train_step_counter)
-        checked = check_finite(loss, type(self).__name__)
-        with tf.control_dependencies([checked]):
+        if context.in_xla_graph():
             optimizer.apply(gradients)
-        return checked
+            return loss
+        name = type(self).__name__
+        with tf.control_dependencies([check_finite(loss, name)]):
+            size = check_finite_gradients(gradients, name)
+        with tf.control_dependencies([size]):
+            optimizer.apply(gradients)
+            return tf.identity(loss)
 
     def _count(self, *checked: tf.Tensor) -> None:
         """Adds one to the train step counter.
 
         Args:
-          *checked: The losses that `_apply` returned. The counter does not change if
-            one of them is not finite.
+          *checked: The losses that `_apply` returned. The counter does not change if a
+            check failed.
         """
         with tf.control_dependencies(checked):
             self.train_step_counter.assign_add(1)
@@ -374,18 +382,3 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         """
         found = variables.tracked_variables(self)
         return [v for v in found if v is not self._train_step_counter]
-
-
-def check_finite(loss: tf.Tensor, algorithm: str) -> tf.Tensor:
-    """Returns `loss`; raises an InvalidArgumentError if it is NaN or infinite.
-
-    Operations that must not run after a failure, such as the update, must depend on the
-    result.
-    """
-    return context.assert_finite(
-        loss,
-        f"experience: the {algorithm} loss is not finite, expected a number; look for "
-        "NaN or infinite observations and rewards (the first is found by "
-        "tf.debugging.enable_check_numerics()), or lower the learning rate. No weight "
-        "was changed",
-    )

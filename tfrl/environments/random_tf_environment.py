@@ -56,7 +56,9 @@ class RandomTFEnvironment(tf_environment.TFEnvironment):
         self._end_probability = episode_end_probability
         self._generator = seeds.make_generator(seed)
         self._variables = [
-            tf.Variable(tf.zeros([batch_size, *spec.shape], spec.dtype))
+            tf.Variable(
+                tf.zeros([batch_size, *spec.shape], spec.dtype), trainable=False
+            )
             for spec in tf.nest.flatten(time_step_spec)
         ]
         self._started = tf.Variable(False)

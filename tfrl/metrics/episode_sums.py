@@ -36,7 +36,9 @@ class EpisodeSums(tf.Module):
         self._shape = tf.TensorShape(shape)
         self.finished = TFDeque(buffer_size, dtype, shape)
         self._running = tf.Variable(
-            tf.zeros([self._batch_size, *self._shape], self._dtype), name="accumulator"
+            tf.zeros([self._batch_size, *self._shape], self._dtype),
+            trainable=False,
+            name="accumulator",
         )
 
     def add(self, trajectory: traj.Trajectory, values: tf.Tensor) -> None:

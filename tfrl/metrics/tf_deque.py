@@ -42,7 +42,9 @@ class TFDeque(tf.Module):
         # One spare row: skipped values are written there, so that the shapes of a write
         # do not depend on data.
         self._buffer = tf.Variable(
-            tf.zeros([self._max_len + 1, *self._shape], self._dtype), name="buffer"
+            tf.zeros([self._max_len + 1, *self._shape], self._dtype),
+            trainable=False,
+            name="buffer",
         )
         # The number of values ever added.
         self._head = tf.Variable(0, dtype=tf.int64, name="head")

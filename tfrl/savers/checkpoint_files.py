@@ -6,11 +6,14 @@ import collections
 import contextlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
+
+from tfrl.savers import finite
 
 NAME = "ckpt"
 
@@ -25,6 +28,8 @@ READING_ERRORS = (
     EOFError,
 )
 
+_VARIABLE = (tf.Variable, keras.Variable)
+_TRAINED = (keras.Layer, keras.optimizers.Optimizer, tf.compat.v1.train.Optimizer)
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 
 
@@ -121,13 +126,55 @@ def named_variables(root: Any) -> Iterator[tuple[str, Any]]:
     while queue:
         parent = queue.popleft()
         path = paths[id(parent)]
-        if isinstance(parent, tf.Variable | keras.Variable):
+        if isinstance(parent, _VARIABLE):
             yield path + _VALUE, parent
         for name, child in view.children(parent).items():
             if id(child) not in paths:
                 escaped = name.replace(".", "..").replace("/", ".S")
                 paths[id(child)] = f"{path}/{escaped}" if path else escaped
                 queue.append(child)
+
+
+def trained_variables(root: Any) -> dict[str, Any]:
+    """Returns the floating-point variables that training changes, by their keys.
+
+    These are the trainable ones, and those of agents, Keras layers and optimizers.
+    Others hold data, such as experience and metrics, in which infinity may be right.
+
+    Args:
+      root: The object to save, such as a `tf.train.Checkpoint`.
+    """
+    trained = set()
+    view = tf.train.TrackableView(root)
+    seen: dict[int, bool] = {}
+    queue = collections.deque([(root, False)])
+    while queue:
+        part, is_inside = queue.popleft()
+        is_inside |= isinstance(part, _TRAINED) or hasattr(
+            type(part), "train_step_counter"
+        )
+        # A part of an agent may have been found elsewhere before.
+        if seen.get(id(part), False) or (id(part) in seen and not is_inside):
+            continue
+        seen[id(part)] = is_inside
+        if isinstance(part, _VARIABLE) and (is_inside or part.trainable):
+            trained.add(id(part))
+        queue.extend((child, is_inside) for child in view.children(part).values())
+    return {
+        key: variable
+        for key, variable in named_variables(root)
+        if id(variable) in trained and finite.can_be_checked(variable)
+    }
+
+
+def not_finite(reader: Any, keys: Iterable[str]) -> list[str]:
+    """Returns those keys of a checkpoint whose tensors hold NaN or infinity."""
+    saved = reader.get_variable_to_shape_map()
+    return [
+        key
+        for key in keys
+        if key in saved and not np.isfinite(reader.get_tensor(key)).all()
+    ]
 
 
 def compare(reader: Any, root: Any) -> tuple[list[str], list[str]]:

@@ -1,30 +1,31 @@
 """Saves checkpoints, and restores them whole or not at all.
 
-An interrupted save leaves no checkpoint. A damaged checkpoint is skipped, with a loud
-warning, and the last good one is restored. A directory whose checkpoints are all
-unreadable is an error, and so is one whose variables have other shapes: training never
-restarts silently.
+An interrupted save leaves no checkpoint, and weights that are not finite are not saved.
+A checkpoint that is damaged or holds such weights is skipped, with a loud warning, and
+the last good one is restored. A directory without a good checkpoint is an error, and so
+is a checkpoint whose variables have other shapes: training never restarts silently.
 """
 
 from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Collection
 from typing import Any
 
 import tensorflow as tf
 
-from tfrl.savers import checkpoint_files
+from tfrl.savers import checkpoint_files, finite
 
 # A message lists at most this many variables.
 _MOST_LINES = 8
 
 
 class CheckpointError(RuntimeError):
-    """Raised if checkpoints cannot be restored.
+    """Raised if a checkpoint cannot be saved or restored.
 
-    Either none of a directory's checkpoints can be read, or they belong to a program
-    with other variables.
+    None of a directory's checkpoints can be used, or they belong to a program with
+    other variables, or the variables to save are not finite.
     """
 
 
@@ -41,9 +42,12 @@ class Checkpointer:
           max_to_keep: How many of the newest checkpoints are kept.
           **objects: The objects to save, by name: networks, optimizers, agents,
             buffers, variables, metrics, or anything else that TensorFlow can track.
+            The trainable variables, and all variables of agents, Keras layers and
+            optimizers, must be finite when they are saved, except for those that are
+            not finite now, such as a best return of minus infinity.
 
         Raises:
-          CheckpointError: If there are checkpoints, but none can be read, or their
+          CheckpointError: If there are checkpoints, but none can be used, or their
             variables have other shapes or dtypes.
         """
         self._directory = os.fspath(ckpt_dir)
@@ -56,7 +60,10 @@ class Checkpointer:
             max_to_keep,
             checkpoint_name=checkpoint_files.NAME,
         )
-        self._restored_path = restore_latest(self._checkpoint, self._directory)
+        self._unchecked = frozenset(self._not_finite())
+        self._restored_path = restore_latest(
+            self._checkpoint, self._directory, unchecked=self._unchecked
+        )
 
     @property
     def checkpoint_exists(self) -> bool:
@@ -77,37 +84,98 @@ class Checkpointer:
         """Restores the latest good checkpoint, if there is one, and returns its path.
 
         Raises:
-          CheckpointError: If there are checkpoints, but none can be read, or their
+          CheckpointError: If there are checkpoints, but none can be used, or their
             variables have other shapes or dtypes.
         """
-        self._restored_path = restore_latest(self._checkpoint, self._directory)
+        self._restored_path = restore_latest(
+            self._checkpoint, self._directory, unchecked=self._unchecked
+        )
         return self._restored_path
 
+    def check_finite(self) -> None:
+        """Checks the variables that `save` checks, without saving.
+
+        Raises:
+          CheckpointError: If variables that training changes are not finite.
+        """
+        found = self._not_finite()
+        bad = [
+            f"  {checkpoint_files.label(key, variable)}"
+            for key, variable in found.items()
+            if key not in self._unchecked
+        ]
+        if bad:
+            raise CheckpointError(
+                f"checkpoint directory {self._directory!r}: nothing was saved, because "
+                f"these variables hold NaN or infinity:\n{_shortened(bad)}\n"
+                f"{self._last_good()} Lower the learning rate, or look for "
+                "observations and rewards that are huge or not finite."
+            )
+
     def save(self, global_step: int | tf.Variable | tf.Tensor) -> str:
-        """Saves a checkpoint numbered `global_step` and returns its path."""
+        """Saves a checkpoint numbered `global_step` and returns its path.
+
+        Raises:
+          CheckpointError: If variables that training changes are not finite; nothing
+            was saved.
+        """
+        self.check_finite()
         return self._manager.save(checkpoint_number=int(global_step))
+
+    def _not_finite(self) -> dict[str, Any]:
+        """Returns the trained variables that are not finite now, by key."""
+        return {
+            key: variable
+            for key, variable in checkpoint_files.trained_variables(
+                self._checkpoint
+            ).items()
+            if not finite.is_finite(variable)
+        }
+
+    def _last_good(self) -> str:
+        newest = checkpoint_files.newest_first(self._directory)
+        if not newest:
+            return "There is no earlier checkpoint."
+        return f"Resume from the last checkpoint, {newest[0]}."
 
 
 def restore_latest(
-    checkpoint: tf.train.Checkpoint, directory: str | os.PathLike
+    checkpoint: tf.train.Checkpoint,
+    directory: str | os.PathLike,
+    *,
+    unchecked: Collection[str] = (),
 ) -> str | None:
-    """Restores the newest checkpoint in `directory` that can be read whole.
+    """Restores the newest good checkpoint in `directory`.
 
-    Checkpoints are found by the names of their files, so a lost or damaged `checkpoint`
-    state file does no harm.
+    A good checkpoint can be read whole, and the variables in it that training changes
+    are finite. Checkpoints are found by the names of their files, so a lost or damaged
+    `checkpoint` state file does no harm.
+
+    Args:
+      checkpoint: The objects to restore.
+      directory: The directory of the checkpoints.
+      unchecked: The keys of variables that need not be finite.
 
     Returns:
       The restored path, or None if the directory holds no checkpoint.
 
     Raises:
-      CheckpointError: If it holds checkpoints, but none can be read, or the variables
-        of the newest one that can be read have other shapes or dtypes.
+      CheckpointError: If it holds checkpoints, but none is good, or the variables of
+        the newest good one have other shapes or dtypes.
     """
+    checked = set(checkpoint_files.trained_variables(checkpoint)).difference(unchecked)
     failures = []
     for path in checkpoint_files.newest_first(os.fspath(directory)):
         try:
             reader = checkpoint_files.read_whole(path)
             _check_same_variables(path, reader, checkpoint)
+            bad = checkpoint_files.not_finite(reader, sorted(checked))
+            if bad:
+                failures.append(
+                    f"  {path}: its weights are lost, {len(bad)} of {len(checked)} "
+                    f"variables hold NaN or infinity, such as {bad[0]}"
+                )
+                continue
             checkpoint.restore(path).expect_partial()
         except CheckpointError:
             raise
@@ -116,7 +184,7 @@ def restore_latest(
             continue
         if failures:
             warnings.warn(
-                "CHECKPOINT DAMAGED: these could not be read:\n"
+                "CHECKPOINT DAMAGED: these cannot be used:\n"
                 + "\n".join(failures)
                 + f"\nGoing on from the last good one, {path}.",
                 RuntimeWarning,
@@ -126,7 +194,7 @@ def restore_latest(
     if failures:
         raise CheckpointError(
             f"checkpoint directory {os.fspath(directory)!r}: none of its "
-            f"{len(failures)} checkpoints can be read:\n"
+            f"{len(failures)} checkpoints can be used:\n"
             + "\n".join(failures)
             + "\nRestore the files from a copy, or use another directory."
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import functools
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,7 @@ from tfrl.environments import tf_environment
 from tfrl.metrics import tf_metrics
 from tfrl.policies import tf_policy
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
+from tfrl.savers import finite
 from tfrl.train import loop_checks, placement, position, run_transform
 from tfrl.trajectories import trajectory
 from tfrl.utils import seeds
@@ -83,7 +85,8 @@ class Loop(tf.Module, abc.ABC):
             takes a few seconds; small networks are then several times faster. The
             results agree with those of the plain graph to float32's accuracy. XLA
             removes the checks inside the call, so the loop checks after the call that
-            the losses are finite. The program calls a Python environment on the CPU.
+            the losses and the agent's variables are finite. The program calls a Python
+            environment on the CPU.
             "auto" compiles every loop that can be compiled. A loop cannot be compiled
             if its replay buffer is in a server, if its parts are on devices that one
             program cannot reach, or if its environment is in Python and compiled
@@ -123,6 +126,10 @@ class Loop(tf.Module, abc.ABC):
         ]
         self._position = position.Position(environment)
         self._transform = run_transform.RunTransform()
+        # Of an agent's own numbers, some may be infinite from the start.
+        self._agent_is_finite = functools.partial(
+            finite.all_finite, [v for v in agent.variables() if finite.is_finite(v)]
+        )
         self._jit_compile = jit_compile
         self._call: Any = tf.function(
             self._iterations,
@@ -192,8 +199,8 @@ class Loop(tf.Module, abc.ABC):
             their effect. The loop can be run again, and then begins a new episode.
           replay_service.ReverbError: The buffer's server failed, for instance it died.
           tf.errors.InvalidArgumentError: A check inside the call failed, for instance
-            the loss was not finite. In a compiled loop the agent's weights may then not
-            be finite either; restore a checkpoint.
+            the loss or its gradients were not finite. In a compiled loop the agent's
+            weights are then lost; restore a checkpoint.
         """
         device = tf.device(self._placement.collecting_device)
         own_errors = self._environment.reraise(), self._reraise_of_buffer()
@@ -227,6 +234,10 @@ class Loop(tf.Module, abc.ABC):
     def environment_steps(self) -> tf.Tensor:
         """Returns the total steps of all environments, an int64 scalar."""
         return self._environment_steps.result()
+
+    def agent_is_finite(self) -> tf.Tensor:
+        """Returns whether the numbers of the agent's variables are finite, a bool."""
+        return self._agent_is_finite()
 
     @contextlib.contextmanager
     def transformed_by(self, transform: run_transform.RunTransform) -> Iterator[None]:
@@ -269,16 +280,25 @@ class Loop(tf.Module, abc.ABC):
           loss: The call's mean loss.
           num_iterations: The number of iterations in the call.
         """
-        if not math.isfinite(loss):
-            raise tf.errors.InvalidArgumentError(
-                None,
-                None,
-                f"experience: a {type(self._agent).__name__} loss in the last "
-                f"{num_iterations} iterations was not finite, expected a number; the "
-                "weights are corrupt. Look for NaN or infinite observations and "
-                "rewards, or lower the learning rate, and resume from a checkpoint; "
-                "jit_compile=False stops before the update.",
-            )
+        if math.isfinite(loss):
+            return
+        held = self._agent.variables()
+        lost = sum(not finite.is_finite(variable) for variable in held)
+        state = (
+            f"{lost} of the agent's {len(held)} variables hold NaN or infinity now, so "
+            "the weights are lost"
+            if lost
+            else "the weights are still finite, but were trained with that loss"
+        )
+        raise tf.errors.InvalidArgumentError(
+            None,
+            None,
+            f"experience: a {type(self._agent).__name__} loss in the last "
+            f"{num_iterations} iterations was not finite, or its gradients were not, "
+            f"expected numbers; {state}. Look for NaN, infinite or huge observations "
+            "and rewards, or lower the learning rate, and resume from a checkpoint; "
+            "jit_compile=False stops before the update.",
+        )
 
     def _iterations(
         self, time_step: Any, policy_state: Any, num_iterations: tf.Tensor
@@ -297,7 +317,19 @@ class Loop(tf.Module, abc.ABC):
             body,
             (zero[0], time_step, policy_state, zero[1]),
         )
-        return time_step, policy_state, loss_sum / tf.cast(num_iterations, tf.float64)
+        loss = loss_sum / tf.cast(num_iterations, tf.float64)
+        return time_step, policy_state, self._nan_if_lost(loss)
+
+    def _nan_if_lost(self, loss: tf.Tensor) -> tf.Tensor:
+        """Returns the loss; in a compiled loop, NaN if a weight is not finite.
+
+        XLA has no assertions that could prevent the update; `_check_call` raises the
+        error.
+        """
+        if not self._jit_compile:
+            return loss
+        with tf.device(self._placement.device):
+            return tf.where(self.agent_is_finite(), loss, float("nan"))
 
     def _copied_weights(self) -> list[Any]:
         """Returns the variables that a program on the host may copy from the device."""

@@ -153,6 +153,8 @@ class Run:
         Raises:
           Exception: The exception that the environment raised; the checkpoints are
             unchanged.
+          CheckpointError: The weights are not finite; the checkpoints and the saved
+            policies are unchanged.
         """
         first = self._loop.iteration
         resumed_at = first if self._checkpointer.checkpoint_exists else None
@@ -231,6 +233,8 @@ class Run:
         """Evaluates, logs and saves, each if it is due at this iteration."""
         iteration = self._loop.iteration
         at_end = iteration == self._num_iterations
+        # Neither a policy nor a row is written of weights that are not finite.
+        self._checkpointer.check_finite()
         evaluates = at_end or iteration % self._eval_interval == 0
         result = None
         if evaluates and self._evaluate is not None:

@@ -24,7 +24,7 @@ class SweepResult:
         environments of a run, int64 `[N, E]`.
       returns: Mean return of the greedy policy's episodes, float32 `[N, E]`.
       losses: Mean loss since the previous evaluation, float32 `[N, E]`; not finite for
-        a run that diverged. The other runs continue after such a failure.
+        a run that diverged, whose weights are lost then. The other runs continue.
     """
 
     seeds: tuple[int, ...]

@@ -262,8 +262,10 @@ class Runs:
                 lambda i, *_: i < number, body, (*position, tf.zeros([self._share]))
             )
             steps = self._transform.apply(self.loop.environment_steps)
+            is_finite = self._transform.apply(self.loop.agent_is_finite)
             returns = self._evaluate()
         loss = loss_sum / tf.cast(number, tf.float32)
+        loss = tf.where(is_finite, loss, float("nan"))
         return self._transform.values, tuple(position), (loss, steps, returns)
 
     def _evaluate(self) -> tf.Tensor:

@@ -171,6 +171,28 @@ def _refuse(pairs: list[tuple[tf.Tensor, Any]]) -> None:
     )
 
 
+def half_squared_norm(gradients: Sequence[Any]) -> tf.Tensor:
+    """Returns half of the sum of the squares of all gradients, a scalar.
+
+    It is finite if and only if all gradients are, and small enough for their squares,
+    which optimizers such as Adam sum up.
+
+    Args:
+      gradients: Tensors or `tf.IndexedSlices`; None counts as zero.
+    """
+    values = [
+        gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+        for gradient in gradients
+        if gradient is not None
+    ]
+    # The square of a float16 overflows at 256.
+    wide = [tf.cast(v, tf.float32) if v.dtype.size < 4 else v for v in values]
+    halves = [tf.nn.l2_loss(v) for v in wide]
+    if len({half.dtype for half in halves}) > 1:
+        halves = [tf.cast(half, tf.float64) for half in halves]
+    return tf.add_n(halves) if halves else tf.constant(0.0)
+
+
 def clip_gradient_norms(
     gradients: Sequence[tf.Tensor | None], max_norm: float | None
 ) -> list[tf.Tensor | None]:

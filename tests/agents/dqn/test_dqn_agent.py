@@ -646,6 +646,27 @@ def test_sequence_length_of_the_experience():
 
 
 @pytest.mark.parametrize("graph", [False, True])
+@pytest.mark.parametrize("kind", [dqn_agent.DqnAgent, dqn_agent.DdqnAgent])
+def test_huge_observations_with_a_finite_loss_are_an_error_and_train_nothing(
+    kind, graph
+):
+    agent = make(kind, optimizer=keras.optimizers.Adam(0.1))
+    train = common.function(agent.train) if graph else agent.train
+    train(window(2))
+    before = [v.numpy() for v in agent.variables()]
+    huge = window(2, observation=FRAMES.observation * np.float32(1e30))
+    assert np.isfinite(agent.loss(huge).loss)
+    with pytest.raises(
+        tf.errors.InvalidArgumentError,
+        match=r"Agent loss is finite, but .*gradients is not.* No weight was changed",
+    ):
+        train(huge)
+    for old, new in zip(before, agent.variables(), strict=True):
+        np.testing.assert_array_equal(old, new)
+    train(window(2))
+
+
+@pytest.mark.parametrize("graph", [False, True])
 def test_experience_that_is_not_a_number_is_an_error_and_trains_nothing(graph):
     agent = make(optimizer=keras.optimizers.Adam(0.1), target_update_period=2)
     train = common.function(agent.train) if graph else agent.train

@@ -800,3 +800,22 @@ def test_learns_which_arm_pays(baseline):
     assert np.mean(means[-10:]) > 0.95
     best = agent.policy.action(ts.restart(tf.eye(2), 2)).action
     np.testing.assert_array_equal(best, [1, 0])
+
+
+@pytest.mark.parametrize("graph", [False, True])
+def test_huge_observations_with_a_finite_loss_are_an_error_and_train_nothing(graph):
+    agent = make(optimizer=keras.optimizers.Adam(0.1), value_network=Value())
+    train = common.function(agent.train) if graph else agent.train
+    experience = frames("fmM")
+    train(experience)
+    before = [v.numpy() for v in agent.variables()]
+    # A value of 1e19 has a finite squared error, whose gradient has no finite square.
+    huge = experience._replace(observation=experience.observation * 3e18)
+    assert np.isfinite(agent.loss(huge).loss)
+    with pytest.raises(
+        tf.errors.InvalidArgumentError,
+        match=r"ReinforceAgent loss is finite, but .*gradients is not",
+    ):
+        train(huge)
+    for old, new in zip(before, agent.variables(), strict=True):
+        np.testing.assert_array_equal(old, new)

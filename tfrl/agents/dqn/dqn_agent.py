@@ -259,7 +259,7 @@ class DqnAgent(q_network_agent.QNetworkAgent):
         self._count(checked)
         with tf.control_dependencies([checked]):
             self._update_target()
-        return loss_info
+        return loss_info._replace(loss=checked)
 
     # TF-Agents' order of arguments; the base class calls this method by keyword.
     def _loss(  # type: ignore[override]

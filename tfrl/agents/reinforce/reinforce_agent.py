@@ -167,8 +167,9 @@ class ReinforceAgent(tf_agent.TFAgent):
         gradients = optimizers.clip_gradient_norms(
             tape.gradient(loss_info.loss, trained), self._gradient_clipping
         )
-        self._count(self._apply(loss_info.loss, gradients, trained, self._optimizer))
-        return loss_info
+        checked = self._apply(loss_info.loss, gradients, trained, self._optimizer)
+        self._count(checked)
+        return loss_info._replace(loss=checked)
 
     def _loss(
         self,

@@ -470,6 +470,20 @@ def lambda_output_shape(layer: keras.layers.Lambda) -> Any:
         return None
 
 
+# --- Gymnasium's wrappers.
+
+# The private attributes that hold the state of wrappers, by module and class.
+WRAPPER_STATE = {
+    "common:OrderEnforcing": ("_has_reset",),
+    "common:TimeLimit": ("_elapsed_steps",),
+    "stateful_observation:MaxAndSkipObservation": ("_obs_buffer",),
+    "stateful_observation:NormalizeObservation": ("_update_running_mean",),
+    "stateful_reward:NormalizeReward": ("_update_running_mean",),
+}
+# Which members of a `SyncVectorEnv` their next step resets.
+MEMBERS_TO_RESET = "_autoreset_envs"
+
+
 # --- Atari games.
 
 

@@ -11,6 +11,7 @@ from . import py_environment as py_environment
 from . import py_to_dm_wrapper as py_to_dm_wrapper
 from . import random_py_environment as random_py_environment
 from . import random_tf_environment as random_tf_environment
+from . import state_adapters as state_adapters
 from . import suite_atari as suite_atari
 from . import suite_bsuite as suite_bsuite
 from . import suite_dm_control as suite_dm_control

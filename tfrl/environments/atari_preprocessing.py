@@ -79,6 +79,9 @@ class AtariPreprocessing(gymnasium.wrappers.AtariPreprocessing):
             grayscale_newaxis=True,
         )
         self.life_lost = False
+        self._last_info: dict[str, Any] = {}
+        # The console's state does not include its screen.
+        self._last_screen: Any = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -89,7 +92,7 @@ class AtariPreprocessing(gymnasium.wrappers.AtariPreprocessing):
         if not continues:
             self.game_over = False
             return super().reset(seed=seed, options=options)
-        self.ale.getScreenGrayscale(self.obs_buffer[0])
+        self.obs_buffer[0][...] = self._last_screen
         self.obs_buffer[1].fill(0)
         return internals.last_picture(self), self._last_info
 
@@ -100,4 +103,5 @@ class AtariPreprocessing(gymnasium.wrappers.AtariPreprocessing):
         self.game_over = bool(self.ale.game_over(with_truncation=False))
         self.life_lost = bool(terminated) and not self.game_over and not truncated
         self._last_info = info
+        self._last_screen = self.ale.getScreenGrayscale() if self.life_lost else None
         return np.asarray(observation), float(reward), terminated, truncated, info

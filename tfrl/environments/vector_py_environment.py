@@ -12,7 +12,7 @@ import gymnasium
 import numpy as np
 import tree
 
-from tfrl.environments import py_environment, suite_gym
+from tfrl.environments import py_environment, state_adapters, suite_gym
 from tfrl.environments.boundary import time_step_checker
 from tfrl.environments.gymnasium import autoreset, rewards, worker_watch
 from tfrl.environments.workers import process_py_environment
@@ -123,6 +123,35 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
     def get_info(self) -> Any:
         """Returns Gymnasium's latest `infos`; None before the first reset."""
         return self._info
+
+    def get_state(self) -> Any:
+        """Returns the state of the members and of their wrappers.
+
+        `state_adapters` says which of them have a state.
+
+        Raises:
+          NotImplementedError: If one of them has none; the members of an
+            `AsyncVectorEnv` have none.
+        """
+        return {
+            "gym": state_adapters.get_state(self._vector_env),
+            "ended": self._ended.copy(),
+            "next_seed": self._next_seed,
+        }
+
+    def set_state(self, state: Any) -> None:
+        """Restores what `get_state` returned, in this process or another.
+
+        Raises:
+          NotImplementedError: If a class of `state_adapters` is missing.
+          ValueError: If the state is that of other environments.
+        """
+        if self._info is None:
+            # Some environments make their parts in a reset.
+            self._reset()
+        state_adapters.set_state(self._vector_env, state["gym"])
+        self._ended = state["ended"].copy()
+        self._next_seed = state["next_seed"]
 
     def render(self, mode: str = "rgb_array") -> Any:
         """Returns the members' pictures, uint8 `[B, height, width, 3]`.

@@ -22,31 +22,50 @@ class StateSaver(abc.ABC):
         """Restores the state, in the child."""
 
 
-class GymnasiumStateSaver(StateSaver):
-    """Transfers the environments that the user has registered with Gymnasium."""
+class RegistryStateSaver(StateSaver):
+    """Transfers what the user has registered, except what cannot be pickled."""
 
     def collect_state(self) -> bytes | None:
-        """Returns the pickled specs of environments outside of Gymnasium.
-
-        Specs that cannot be pickled are left out.
-        """
-        if "gymnasium" not in sys.modules:
+        """Returns the pickled entries, in the parent; None if there are none."""
+        entries = self.entries()
+        if not entries:
             return None
+        return _pickle(entries) or _pickle(
+            {name: entry for name, entry in entries.items() if _pickle(entry)}
+        )
+
+    def restore_state(self, state: bytes) -> None:
+        """Registers the entries, in the child."""
+        self.register(pickle.loads(state))
+
+    @abc.abstractmethod
+    def entries(self) -> dict[str, Any]:
+        """Returns what the user has registered, by name."""
+
+    @abc.abstractmethod
+    def register(self, entries: dict[str, Any]) -> None:
+        """Registers entries."""
+
+
+class GymnasiumStateSaver(RegistryStateSaver):
+    """Transfers the environments that the user has registered with Gymnasium."""
+
+    def entries(self) -> dict[str, Any]:
+        """Returns the specs of environments outside of Gymnasium."""
+        if "gymnasium" not in sys.modules:
+            return {}
         registry = sys.modules["gymnasium"].envs.registration.registry
-        specs = {
+        return {
             name: spec
             for name, spec in registry.items()
             if not _module_of(spec.entry_point).startswith("gymnasium.")
         }
-        if not specs:
-            return None
-        return _pickle(specs) or _pickle({n: s for n, s in specs.items() if _pickle(s)})
 
-    def restore_state(self, state: bytes) -> None:
+    def register(self, entries: dict[str, Any]) -> None:
         """Registers the specs."""
         import gymnasium
 
-        gymnasium.registry.update(pickle.loads(state))
+        gymnasium.registry.update(entries)
 
 
 _savers: list[StateSaver] = [GymnasiumStateSaver()]

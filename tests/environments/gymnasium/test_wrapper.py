@@ -166,14 +166,14 @@ def test_unknown_attributes_are_looked_up_in_the_gymnasium_environment():
 
 
 def test_state_is_the_gymnasium_environments_own():
-    environment = gymnasium_wrapper.GymnasiumWrapper(Nested())
+    environment, resumed = (
+        gymnasium_wrapper.GymnasiumWrapper(gymnasium.wrappers.OrderEnforcing(Nested()))
+        for _ in range(2)
+    )
     environment.reset()
     environment.step(0)
     captured = py_environment.capture_state(environment)
     expected = environment.step(0)
-    resumed = gymnasium_wrapper.GymnasiumWrapper(
-        gymnasium.wrappers.OrderEnforcing(Nested())
-    )
     py_environment.restore_state(resumed, captured)
     np.testing.assert_array_equal(
         resumed.step(0).observation["position"], expected.observation["position"]
@@ -181,9 +181,22 @@ def test_state_is_the_gymnasium_environments_own():
 
 
 def test_state_of_an_environment_without_one_names_it():
-    environment = gymnasium_wrapper.GymnasiumWrapper(gymnasium.make("CartPole-v1"))
-    with pytest.raises(NotImplementedError, match=r"CartPole-v1.get_state: .* add"):
+    class Stateless(gymnasium.Env):
+        observation_space = action_space = spaces.Discrete(2)
+
+    environment = gymnasium_wrapper.GymnasiumWrapper(Stateless())
+    with pytest.raises(NotImplementedError, match=r"Stateless\.get_state: .* add"):
         environment.get_state()
+
+
+def test_info_that_a_checkpoint_cannot_hold_is_left_out_of_the_state():
+    environment = gymnasium_wrapper.GymnasiumWrapper(Nested())
+    environment.reset()
+    environment.get_info()["spaces"] = Nested.observation_space
+    state = environment.get_state()
+    assert state["info"] == {"seed": None}
+    environment.set_state(state)
+    assert environment.get_info() == {"seed": None}
 
 
 def test_space_without_spec_is_an_error():

@@ -10,12 +10,13 @@ import gymnasium
 import numpy as np
 import tree
 
-from tfrl.environments import py_environment
+from tfrl.environments import py_environment, state_adapters
 from tfrl.environments.boundary import time_step_checker
 from tfrl.environments.gymnasium import rewards
 from tfrl.specs import array_spec
 from tfrl.specs.gym_spaces import spec_from_gym_space
 from tfrl.trajectories import time_step as ts
+from tfrl.utils.nests import serialization
 
 
 class GymnasiumWrapper(py_environment.PyEnvironment):
@@ -129,14 +130,16 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         self._gym_env.close()
 
     def get_state(self) -> Any:
-        """Returns the Gymnasium environment's own state and the state of this wrapper.
+        """Returns the state of the Gymnasium environment and of its wrappers.
+
+        `state_adapters` says which of them have a state.
 
         Raises:
-          NotImplementedError: If the Gymnasium environment has no `get_state`.
+          NotImplementedError: If one of them has none.
         """
         return {
-            "gym": self._own_method("get_state")(),
-            "info": copy.deepcopy(self._info),
+            "gym": state_adapters.get_state(self._gym_env),
+            "info": _storable(self._info),
             "done": self._done,
             "next_seed": self._next_seed,
         }
@@ -145,13 +148,13 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         """Restores what `get_state` returned, in this process or another.
 
         Raises:
-          NotImplementedError: If the Gymnasium environment has no `set_state`.
+          NotImplementedError: If a class of `state_adapters` is missing.
+          ValueError: If the state is that of another environment.
         """
-        set_state = self._own_method("set_state")
         if not self._was_reset:
-            # Gymnasium's wrappers refuse to step an environment that was never reset.
+            # Some environments make their parts in a reset.
             self._reset()
-        set_state(state["gym"])
+        state_adapters.set_state(self._gym_env, state["gym"])
         self._info = copy.deepcopy(state["info"])
         self._done = state["done"]
         self._next_seed = state["next_seed"]
@@ -203,20 +206,22 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
             observation,
         )
 
-    def _own_method(self, name: str) -> Any:
-        if not self._gym_env.has_wrapper_attr(name):
-            raise NotImplementedError(
-                f"{self._name}.{name}: the Gymnasium environment has no such method, "
-                "expected one that saves or restores its state; add get_state() and "
-                "set_state(state) to it."
-            )
-        return self._gym_env.get_wrapper_attr(name)
-
 
 def _read_only(value: Any) -> np.ndarray:
     array = np.asarray(value)
     array.setflags(write=False)
     return array
+
+
+def _storable(info: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Returns a copy of the entries that checkpoints can hold."""
+    if info is None:
+        return None
+    return {
+        key: copy.deepcopy(value)
+        for key, value in info.items()
+        if serialization.is_storable(value)
+    }
 
 
 # The time steps share their constants.

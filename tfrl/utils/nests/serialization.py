@@ -99,6 +99,15 @@ def from_bytes(data: bytes) -> Any:
         ) from error
 
 
+def is_storable(nest: Any) -> bool:
+    """Returns whether `to_bytes` can encode `nest`."""
+    try:
+        _encode(nest, {}, ())
+    except UnsupportedValueError:
+        return False
+    return True
+
+
 def path_text(path: _Path) -> str:
     """Returns a path as Python would write it, such as `['env'][0]`."""
     return "".join(f"[{key!r}]" for key in path)

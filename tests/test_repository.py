@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
 
 # Words and phrases that the code and the pages say in plain English instead.
@@ -98,3 +100,75 @@ def test_code_and_pages_use_none_of_the_words_to_avoid():
             line = text.count("\n", 0, match.start()) + 1
             found.append(f"{path.relative_to(REPOSITORY)}:{line}: {match[0]}")
     assert not found
+
+
+# Modules that pickle: they talk with processes that this one has started, over pipes.
+PICKLES_FOR_OWN_PROCESSES = {
+    "tfrl/environments/parallel_py_environment.py",
+    "tfrl/environments/workers/process_py_environment.py",
+    "tfrl/environments/workers/process_worker.py",
+    "tfrl/system/child_errors.py",
+    "tfrl/system/child_main.py",
+    "tfrl/system/child_process.py",
+    "tfrl/system/state_savers.py",
+    "tfrl/system/system_multiprocessing.py",
+}
+PICKLING_MODULES = {
+    "_pickle",
+    "cloudpickle",
+    "dill",
+    "joblib",
+    "marshal",
+    "pickle",
+    "shelve",
+}
+
+
+def uses_of_pickle(source):
+    """Yields the names of modules and arguments by which a source may unpickle."""
+    for node in ast.walk(ast.parse(source)):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        elif isinstance(node, ast.Call) and node.args:
+            # importlib.import_module("pickle") and __import__("pickle")
+            called = ast.unparse(node.func).rpartition(".")[2]
+            if called in ("import_module", "__import__"):
+                names = [getattr(node.args[0], "value", "")]
+        elif isinstance(node, ast.Attribute):
+            # pandas.read_pickle and the like
+            names = [node.attr.removeprefix("read_")]
+        elif isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+            is_off = getattr(node.value, "value", None) is False
+            names = [] if is_off else ["pickle"]
+        yield from (n for n in names if str(n).partition(".")[0] in PICKLING_MODULES)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import pickle",
+        "import os, cloudpickle as c",
+        "from pickle import loads",
+        "def f():\n  import dill",
+        "importlib.import_module('marshal')",
+        "numpy.load(path, allow_pickle=True)",
+        "numpy.load(path, allow_pickle=trusted)",
+        "pandas.read_pickle(path)",
+    ],
+)
+def test_the_search_for_pickles_finds(source):
+    assert list(uses_of_pickle(source))
+    assert not list(uses_of_pickle("numpy.load(path, allow_pickle=False)"))
+
+
+def test_nothing_that_a_file_holds_is_unpickled():
+    found = {
+        str(path.relative_to(REPOSITORY))
+        for folder in ("benchmarks", "configs", "examples", "tfrl")
+        for path in (REPOSITORY / folder).rglob("*.py")
+        if list(uses_of_pickle(path.read_text()))
+    }
+    assert found == PICKLES_FOR_OWN_PROCESSES

@@ -5,15 +5,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfrl import testing
 from tfrl.environments import (
     batched_py_environment,
-    py_environment,
     suite_gym,
     tf_py_environment,
     wrappers,
 )
-from tfrl.specs import array_spec
-from tfrl.trajectories import time_step as ts
+from tfrl.utils import numpy_storage
 
 
 def make_cartpole():
@@ -25,11 +24,11 @@ def play(environment, steps):
     return [environment.step(np.int64(i % 2)).observation for i in range(steps)]
 
 
-def test_an_environment_without_a_state_continues_in_another_object():
+def test_the_state_continues_in_another_object():
     environment = make_cartpole()
     environment.seed(3)
     play(environment, 5)
-    state = pickle.loads(pickle.dumps(environment.get_state()))
+    state = environment.get_state()
     expected = play(environment, 80)
     resumed = make_cartpole()
     resumed.set_state(state)
@@ -111,26 +110,53 @@ def test_a_batch_is_saved_as_a_whole():
         )
 
 
-def test_what_can_neither_save_itself_nor_be_pickled_is_an_error():
-    class Locked(py_environment.PyEnvironment):
-        def __init__(self):
-            super().__init__()
-            self.lock = threading.Lock()
+class Forgetful(testing.CountingEnvironment):
+    """Has no state, or one that checkpoints cannot hold."""
 
-        def observation_spec(self):
-            return array_spec.ArraySpec((), np.float32)
+    given = None
 
-        action_spec = observation_spec
+    def get_state(self):
+        if self.given is None:
+            raise NotImplementedError("Forgetful.get_state: none")
+        return self.given
 
-        def _reset(self):
-            return ts.restart(np.float32(0))
 
-        def _step(self, action):
-            return ts.transition(np.float32(0), 0.0)
+def test_an_environment_without_a_state_is_refused():
+    with pytest.raises(NotImplementedError, match=r"Forgetful\.get_state: none"):
+        wrappers.NumpyStateWrapper(Forgetful(3))
 
+
+def test_a_state_that_checkpoints_cannot_hold_is_refused():
+    environment = Forgetful(3)
+    environment.given = {"lock": threading.Lock()}
     with pytest.raises(
-        TypeError,
-        match=r"env: got an environment that cannot be pickled \(.*lock.*\), expected "
-        "one that has get_state and set_state, or can be pickled; write these methods",
+        TypeError, match=r"nest\['lock'\]: got a _thread.lock, expected"
     ):
-        wrappers.NumpyStateWrapper(Locked())
+        wrappers.NumpyStateWrapper(environment)
+
+
+class MakesAFile:
+    """Its pickle creates a file when it is loaded."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+def test_a_pickle_of_an_earlier_version_begins_a_new_episode(tmp_path, scripted):
+    """Earlier versions pickled environments. A pickle can be code: it is not loaded."""
+    pickled = numpy_storage.NumpyState()
+    pickled.environment = np.frombuffer(
+        pickle.dumps(MakesAFile(tmp_path / "created")), np.uint8
+    )
+    path = tf.train.Checkpoint(environment=pickled).save(str(tmp_path / "checkpoint"))
+    environment = wrappers.NumpyStateWrapper(scripted(length=9))
+    environment.reset()
+    environment.step(0)
+    restored = tf.train.Checkpoint(environment=environment.numpy_state)
+    with pytest.warns(RuntimeWarning, match=r"it is a pickle.* begins a new episode"):
+        restored.restore(path)
+    assert not (tmp_path / "created").exists()
+    assert environment.step(0).is_first()

@@ -32,6 +32,7 @@ def server(start_server):
     queues = ("queue", "gaps", "short", "taken", "lent", "late", "closed", "reused")
     return start_server(
         [
+            Table.queue("shapes", 1000),
             make_table("pairs"),
             make_table("lengths"),
             make_table("squeezed"),
@@ -105,6 +106,17 @@ def test_batches_hold_the_items_in_the_order_of_their_draws(open_stream):
         *("uint64", "float64", "int64", "float64", "int32"),
         *("float32", "int64"),
     ]
+
+
+def test_items_of_hundreds_of_shapes_are_in_a_table_together(client, open_stream):
+    sizes = range(300)
+    for size in sizes:
+        client.insert(np.full(size, size, np.int32), {"shapes": 1.0})
+    assert client.server_info()["shapes"].current_size == len(sizes)
+    stream = open_stream("shapes", max_in_flight=40)
+    for size in sizes:
+        batch = stream.next_batch(1)
+        np.testing.assert_array_equal(batch[5], np.full((1, 1, size), size))
 
 
 def test_rows_of_all_columns_belong_to_one_item(open_stream):

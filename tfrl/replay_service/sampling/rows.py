@@ -73,12 +73,10 @@ class Layout:
             for column in columns
         )
 
-    def rows(self, arrays: Sequence[np.ndarray], pinned: bool) -> Rows:
-        """Returns the rows of a message.
+    def rows(self, arrays: Sequence[np.ndarray]) -> Rows:
+        """Returns the rows of a message, given its arrays.
 
-        Args:
-          arrays: The arrays of the message.
-          pinned: Whether the server keeps the rows in its memory until their release.
+        If they are in the server's memory, the server keeps them until their release.
         """
         info, data = list(arrays[: len(INFO_DTYPES)]), arrays[len(INFO_DTYPES) :]
         if self.item_rows > 1:
@@ -86,7 +84,7 @@ class Layout:
         if self._memory is None:
             if self._timesteps:
                 data = [array.reshape(-1, *array.shape[2:]) for array in data]
-            return Rows(self, info, list(data), [None] * len(data), pinned)
+            return Rows(self, info, list(data), [None] * len(data), pinned=False)
         slots = data[0].astype(np.intp)
         ranges: dict[tuple[int, bool], np.ndarray] = {}
         indices = []
@@ -97,7 +95,7 @@ class Layout:
             indices.append(ranges[key])
         # The layout keeps a reference to the view, and so the memory stays mapped.
         memory = [self._memory.columns[column] for _, _, column in self._columns]
-        return Rows(self, info, memory, list(indices), pinned)
+        return Rows(self, info, memory, list(indices), pinned=True)
 
     def _is_flat(self, column: dict[str, Any]) -> bool:
         return self._timesteps or bool(column["squeezed"])

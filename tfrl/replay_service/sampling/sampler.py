@@ -312,7 +312,7 @@ class SampleStream:
             assert self._session is not None
             self._outstanding[0][1] -= len(frame.arrays[0])
             layout = self._layout(meta)
-            self._rows.append(layout.rows(frame.arrays, self._session.shared))
+            self._rows.append(layout.rows(frame.arrays))
         if meta["done"]:
             self._outstanding.popleft()
         if meta.get("end") == "timeout":

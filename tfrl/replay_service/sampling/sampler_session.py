@@ -56,13 +56,16 @@ class SamplerSession:
             del self._definitions[next(iter(self._definitions))]
 
     def layout(self, number: int) -> tuple[dict[str, Any], ArenaView | None]:
-        """Returns a layout's definition, and a view of the server's memory if `shared`.
+        """Returns a layout's definition, and a view of the server's memory or None.
+
+        There is no view if the data of samples is sent in messages: if `shared` is
+        False, or the server does not have the steps in memory that clients can map.
 
         Raises:
           OSError: If the server's memory cannot be read.
         """
         definition = self._definitions[number]
-        if not self.shared:
+        if not (self.shared and definition.get("mapped", True)):
             return definition, None
         schema = definition["schema"]
         view = self._views.get(schema)

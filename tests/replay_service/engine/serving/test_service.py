@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from tfrl.replay_service import checkpointers, errors, rate_limiters
+from tfrl.replay_service import checkpointers, rate_limiters
 from tfrl.replay_service import item_selectors as selectors
 from tfrl.replay_service.engine.checkpoints import server_checkpoint
 from tfrl.replay_service.engine.serving import service
@@ -33,25 +33,61 @@ def test_writers_with_the_same_schema_share_a_store():
     assert made.find_store("nope") is None
 
 
-def test_schemas_are_not_without_number(monkeypatch):
-    monkeypatch.setattr(service, "_MAX_SCHEMAS", 2)
+def array_of(size):
+    return (("float32", (size,)),)
+
+
+def test_stores_without_steps_are_dropped_when_there_are_many(monkeypatch):
+    monkeypatch.setattr(service, "_FEW_STORES", 2)
     made = make_service(shared=False)
-    first, second = (made.store((("float32", (size,)),)) for size in (1, 2))
+    made._most_stores = 2
+    first, second = (made.store(array_of(size)) for size in (1, 2))
     first.allocate(1)
     slots = second.allocate(1)
-    with pytest.raises(errors.ResourceExhaustedError, match="the same columns"):
-        made.store((("float32", (3,)),))
-    assert made.store((("float32", (2,)),)) is second
     layout = made.layouts.find(second, [(0, 0, False)], [1])
     payloads = made.layouts.add(layout, slots)
     second.release(slots)
+    made.store(array_of(3))
+    assert made.store(array_of(2)) is second
     made.layouts.remove(payloads)
-    # Nothing refers to a step of the second any more.
-    third = made.store((("float32", (3,)),))
+    # Nothing refers to a step of the second and the third any more.
+    made.store(array_of(4)).allocate(1)
+    fifth = made.store(array_of(5))
     assert made.find_store(second.schema_id) is None
-    assert third.schema_id not in (first.schema_id, second.schema_id)
-    assert len(made.layouts) == 0
-    assert made.layouts.find(third, [(0, 0, False)], [1]).id != layout.id
+    assert fifth.schema_id not in (first.schema_id, second.schema_id)
+    assert set(made.stores) == {array_of(size) for size in (1, 4, 5)}
+    assert made.layouts.find(fifth, [(0, 0, False)], [1]).id != layout.id
+
+
+def test_stores_in_use_are_not_looked_through_for_each_new_one(monkeypatch):
+    sweeps = []
+    sweep = service.Service._drop_unused_stores
+    monkeypatch.setattr(
+        service.Service,
+        "_drop_unused_stores",
+        lambda self: (sweeps.append(len(self.stores)), sweep(self)),
+    )
+    made = make_service(shared=False)
+    for size in range(1000):
+        made.store(array_of(size)).allocate(1)
+    assert len(made.stores) == 1000
+    assert sweeps == [64, 128, 256, 512]
+
+
+def test_only_some_stores_can_be_mapped(monkeypatch):
+    monkeypatch.setattr(service, "_MOST_MAPPED", 2)
+    monkeypatch.setattr(service, "_FEW_STORES", 3)
+    made = make_service(shared=True)
+    made._most_stores = 3
+    if make_service(shared=True).store(array_of(1)).fd is None:
+        pytest.skip("This system cannot share memory.")
+    slots = {size: made.store(array_of(size)).allocate(1) for size in range(1, 4)}
+    mapped = {size: made.store(array_of(size)).fd is not None for size in slots}
+    assert mapped == {1: True, 2: True, 3: False}
+    made.store(array_of(2)).release(slots[2])
+    assert made.store(array_of(4)).fd is not None
+    for store in made.stores.values():
+        store.close()
 
 
 def test_welcome_tells_of_tables_and_strangers_of_the_way_in():

@@ -13,6 +13,7 @@ from tfrl.replay_service import item_selectors as selectors
 from tfrl.replay_service.engine.serving.handlers import SessionHandlers
 from tfrl.replay_service.engine.serving.service import Service
 from tfrl.replay_service.engine.serving.sessions import Session
+from tfrl.replay_service.engine.storage import arena
 from tfrl.replay_service.table import Table
 from tfrl.replay_service.transport import limits, wire
 from tfrl.specs.array_spec import ArraySpec
@@ -29,7 +30,17 @@ def table(name="t", limiter=None, max_size=1000, **kwargs):
 
 def make_service(*tables, **kwargs):
     tables = tables or (table(),)
-    return Service([t.to_config() for t in tables], seed=1, shared=False, **kwargs)
+    options = {"seed": 1, "shared": False} | kwargs
+    return Service([t.to_config() for t in tables], **options)
+
+
+def make_shared_service(*tables):
+    """Returns a service whose steps other processes can map."""
+    probe = arena.make_arena([1], shared=True)
+    if probe.fd is None:
+        pytest.skip("This system cannot share memory.")
+    probe.close()
+    return make_service(*tables, shared=True)
 
 
 class Peer:
@@ -210,6 +221,44 @@ async def test_a_layout_ends_with_its_last_item_and_its_samples_are_sent_all_the
             np.testing.assert_array_equal(frame.arrays[6], [refs[:length]])
             ids.add(frame.meta["layout"])
     assert len(ids) == 3
+
+
+@in_loop
+async def test_steps_that_cannot_be_mapped_are_sent_to_clients_that_map_others(
+    monkeypatch,
+):
+    monkeypatch.setattr("tfrl.replay_service.engine.serving.service._MOST_MAPPED", 1)
+    service = make_shared_service(table(max_times_sampled=1))
+    for _ in range(2):
+        writer = Writer(service)
+        writer.insert(2)
+        other = Writer(service)
+        other.schema = SCHEMA[:1]
+        refs = np.arange(1)
+        group, arrays = other.group([[0]], columns=[[0, 0, False]])
+        meta = {"keep": 1, "episode": 0, "groups": [group], "schema": SCHEMA[:1]}
+        other.say(wire.WRITE, meta, [refs, np.full((1, 3), 5, np.float32), *arrays])
+    mapped, sent = service.stores.values()
+    assert sent.fd is None
+    peer = sampler(service, shared=True)
+    sample(peer, 6)
+    await turns()
+    frames = peer.take()
+    assert [frame.meta.get("define", {}).get("mapped") for frame in frames] == [
+        *(True, False),
+        *(None, None),
+    ]
+    for frame in frames[::2]:
+        (slots,) = frame.arrays[5:]
+        assert mapped.read(1, slots).tolist() == [[0], [1]]
+    for frame in frames[1::2]:
+        (data,) = frame.arrays[5:]
+        assert data.tolist() == [[[5, 5, 5]]]
+    assert sent.rows_in_use == 0
+    assert mapped.rows_in_use == 4
+    peer.say(wire.RELEASE, {"release": 2})
+    assert mapped.rows_in_use == 0
+    mapped.close()
 
 
 @in_loop
@@ -455,7 +504,7 @@ async def test_timeout_ends_a_request_after_what_there_is():
 
 @in_loop
 async def test_slots_are_not_reused_before_their_reader_releases_them():
-    service = make_service(table(max_size=1))
+    service = make_shared_service(table(max_size=1))
     writer = Writer(service)
     peer = sampler(service, shared=True)
     writer.insert(1)
@@ -481,7 +530,7 @@ async def test_slots_are_not_reused_before_their_reader_releases_them():
 
 @in_loop
 async def test_release_does_not_wait_behind_a_request_that_waits():
-    service = make_service(table(max_times_sampled=1))
+    service = make_shared_service(table(max_times_sampled=1))
     Writer(service).insert(1)
     peer = sampler(service, shared=True)
     sample(peer, 1)
@@ -493,7 +542,7 @@ async def test_release_does_not_wait_behind_a_request_that_waits():
 
 @in_loop
 async def test_end_of_a_session_frees_what_it_held():
-    service = make_service(
+    service = make_shared_service(
         table(), table("q", rate_limiters.RateLimiter(1, 1, 0, 1), max_size=1)
     )
     writer = Writer(service)

@@ -227,3 +227,21 @@ def test_an_unknown_amount_of_memory_is_no_limit(monkeypatch, tmp_path):
     _proc(monkeypatch, tmp_path, "nothing of use", {})
     assert memory.available() is None
     memory.check(1 << 50)
+
+
+def test_a_heap_of_few_rows_takes_little_and_grows_in_few_steps():
+    arena = arena_lib.HeapArena([1000])
+    arena.reserve(1)
+    assert 1000 <= arena.nbytes <= 4096
+    sizes = set()
+    for rows in range(1000):
+        arena.reserve(rows)
+        sizes.add(arena.rows)
+    assert len(sizes) < 40
+    assert arena.nbytes < 1.2e6
+    image = arena_lib.HeapArena([28224])
+    image.reserve(1)
+    assert image.nbytes == 28224
+    empty = arena_lib.HeapArena([0])
+    empty.reserve(1000)
+    assert empty.nbytes == 0

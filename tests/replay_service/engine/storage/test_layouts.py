@@ -94,6 +94,7 @@ def test_memory_is_checked_before_it_is_used(store, layouts, monkeypatch):
 def test_a_definition_tells_a_reader_everything(store, layouts):
     layout = layouts.find(store, [[1, 1, True], [0, 0, False]], [2, 1])
     assert layout.definition() == {
+        "mapped": False,
         "schema": 7,
         "columns": [
             {"dtype": "int64", "shape": [], "range": 1, "squeezed": True, "column": 1},

@@ -82,13 +82,17 @@ class Sampler:
         self._known.add(layout.id)
         return layout.definition()
 
+    def reads_memory(self, layout: Layout) -> bool:
+        """Returns whether the client reads a layout's steps from shared memory."""
+        return self.caller.shared and layout.store.fd is not None
+
     def items_per_message(self, layout: Layout) -> int:
         """Returns the number of items in one message.
 
         Raises:
           ResourceExhaustedError: If one item is too large for a message.
         """
-        if self.caller.shared:
+        if self.reads_memory(layout):
             return SLICE
         size = layout.item_bytes
         if size > wire.MAX_FRAME - (1 << 16):
@@ -220,7 +224,7 @@ class Sample(Request):
         if definition is not None:
             meta["define"] = definition
         store = piece.layout.store
-        if self._caller.shared:
+        if self._sampler.reads_memory(piece.layout):
             pins = self._sampler.pins
             if len(pins) >= _MAX_PINS:
                 store.release(piece.slots)

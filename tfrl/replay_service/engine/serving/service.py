@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrl.replay_service import checkpointers, errors
+from tfrl.replay_service import checkpointers
 from tfrl.replay_service.engine.checkpoints import server_checkpoint
 from tfrl.replay_service.engine.serving.newcomers import Newcomers
 from tfrl.replay_service.engine.serving.requests import Caller, shown
@@ -29,7 +29,10 @@ SLICE = 256  # Items processed for one session before another has its turn.
 _TICK = 1.0  # Seconds between checks for long waits.
 _LONG_WAIT = 10.0  # Seconds after which a client is told why it waits.
 _MAX_WRITERS = 10_000  # Maximum number of writers with a record.
-_MAX_SCHEMAS = 256
+# Stores in memory that clients can map. Each takes two of the server's open files, and
+# as many addresses as the machine has bytes of memory. A client maps as many at most.
+_MOST_MAPPED = 64
+_FEW_STORES = 64  # Unused stores are kept while there are no more stores than this.
 
 
 class TableWaitQueues:
@@ -147,6 +150,8 @@ class Service:
         self.writers: collections.OrderedDict[str, Writer] = collections.OrderedDict()
         self._next_writer = 1
         self._next_schema = 0
+        self._mapped = 0  # The number of stores that clients can map.
+        self._most_stores = _FEW_STORES  # Then unused stores are looked for.
         self._token = None if token is None else token.encode()
         self.checkpointer = checkpointer or checkpointers.TempDirCheckpointer()
         self._checkpointing = asyncio.Lock()
@@ -177,23 +182,21 @@ class Service:
     def store(self, schema: tuple[tuple[str, tuple[int, ...]], ...]) -> StepStore:
         """Returns the store of the steps of one schema, and creates it if it is new.
 
+        Creating a store may drop stores without steps. If there are many schemas, for
+        example one for each length of an array, only some stores are in memory that
+        clients can map. Samples of the others are sent in messages.
+
         Args:
           schema: The dtype's name and the shape of each column.
-
-        Raises:
-          ResourceExhaustedError: If there are too many schemas.
         """
         found = self.stores.get(schema)
         if found is None:
-            if len(self.stores) >= _MAX_SCHEMAS:
+            if len(self.stores) >= self._most_stores:
                 self._drop_unused_stores()
-            if len(self.stores) >= _MAX_SCHEMAS:
-                raise errors.ResourceExhaustedError(
-                    f"Got steps of more than {_MAX_SCHEMAS} sets of dtypes and shapes: "
-                    "give the steps of a server's writers the same columns."
-                )
-            found = StepStore(self._next_schema, list(schema), self.shared)
+            shared = self.shared and self._mapped < _MOST_MAPPED
+            found = StepStore(self._next_schema, list(schema), shared)
             self._next_schema += 1
+            self._mapped += found.fd is not None
             self.stores[schema] = found
         return found
 
@@ -270,8 +273,11 @@ class Service:
     def _drop_unused_stores(self) -> None:
         unused = {k: store for k, store in self.stores.items() if not store.rows_in_use}
         for schema, store in unused.items():
+            self._mapped -= store.fd is not None
             store.close()
             del self.stores[schema]
+        # Twice as many, so that looking for them takes little time for each new store.
+        self._most_stores = max(_FEW_STORES, 2 * len(self.stores))
 
     def _forget_writers(self) -> None:
         excess = len(self.writers) - _MAX_WRITERS

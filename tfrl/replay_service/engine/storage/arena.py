@@ -28,6 +28,8 @@ MAX_ROWS = 2**31 - 1  # Rows are numbered by int32.
 _LEAST_SIZE = 16 << 20
 _MADV_POPULATE_WRITE = 23  # The mmap module does not define it.
 _LEAST_STEP = 96 << 10
+_LEAST_HEAP = 4 << 10
+_SMALL_HEAP = 64 << 10  # Bytes up to which a heap arena doubles its size.
 _MOST_STEP = 8 << 20  # The kernel takes a few milliseconds for it.
 _PAGE = mmap.PAGESIZE
 
@@ -217,8 +219,12 @@ class HeapArena:
         """
         if rows <= self.rows:
             return
-        further = self.rows + min(self.rows // 8, _MOST_STEP)
-        rows = max(rows, further, 16)
+        # There can be thousands of arenas with few rows.
+        size = max(sum(self._row_bytes), 1)
+        further = min(self.rows // 8, _MOST_STEP)
+        if self.rows * size < _SMALL_HEAP:
+            further = max(self.rows, _LEAST_HEAP // size)
+        rows = max(rows, self.rows + further)
         # The old columns are freed only afterwards.
         memory.check(rows * sum(self._row_bytes))
         try:

@@ -324,6 +324,7 @@ class Layout:
             )
         return {
             "schema": self.store.schema_id,
+            "mapped": self.store.fd is not None,
             "columns": columns,
             "lengths": list(self.lengths),
         }

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from tfrl.environments import py_environment
+from tfrl import testing
+from tfrl.environments import py_environment, wrappers
 from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
 
@@ -184,3 +185,26 @@ def test_captured_time_step_is_a_copy():
     captured = py_environment.capture_state(environment)
     environment.current_time_step().observation[0] = 7
     assert captured["time_step"].observation[0] == 0
+
+
+@pytest.mark.parametrize("wraps", [False, True])
+def test_a_stop_iteration_is_an_error_that_names_the_environment(wraps):
+    class Exhausted(testing.CountingEnvironment):
+        def _reset(self):
+            self.rows = iter([1])
+            return super()._reset()
+
+        def _step(self, action):
+            next(self.rows)
+            return super()._step(action)
+
+    environment = Exhausted(5)
+    if wraps:
+        environment = wrappers.TimeLimit(environment, 4)
+    environment.reset()
+    environment.step(np.int32(0))
+    with pytest.raises(
+        RuntimeError, match=r"^step: got a StopIteration from environment Exhausted, e"
+    ):
+        environment.step(np.int32(0))
+    environment.reset()

@@ -124,7 +124,10 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
 
         Subclasses write `_reset` and leave this method alone.
         """
-        self._current_time_step = self._reset()
+        try:
+            self._current_time_step = self._reset()
+        except StopIteration as error:
+            raise _stopped(self, "reset") from error
         return self._current_time_step
 
     def step(self, action: Any) -> ts.TimeStep:
@@ -139,7 +142,10 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
         current = self._current_time_step
         if current is None or self.should_reset(current):
             return self.reset()
-        self._current_time_step = self._step(action)
+        try:
+            self._current_time_step = self._step(action)
+        except StopIteration as error:
+            raise _stopped(self, "step") from error
         return self._current_time_step
 
     def seed(self, seed: Any) -> Any:
@@ -229,6 +235,19 @@ def restore_state(environment: PyEnvironment, captured: dict[str, Any]) -> None:
     """Restores the state that `capture_state` returned."""
     environment.set_state(captured["state"])
     environment._current_time_step = captured["time_step"]
+
+
+def _stopped(environment: PyEnvironment, what: str) -> RuntimeError:
+    """Returns the error for a StopIteration, which would end the loop of a caller."""
+    # Imported here because the module needs this one.
+    from tfrl.environments.boundary import time_step_checker
+
+    name = time_step_checker.environment_name(environment)
+    return RuntimeError(
+        f"{what}: got a StopIteration from environment {name}, expected a time step; "
+        "an iterator in it has ended: begin it again (itertools.cycle), or end the "
+        "episode before."
+    )
 
 
 def _unsupported(environment: PyEnvironment, method: str, signature: str) -> str:

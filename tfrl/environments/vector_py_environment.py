@@ -14,7 +14,12 @@ import tree
 
 from tfrl.environments import py_environment, state_adapters, suite_gym
 from tfrl.environments.boundary import time_step_checker
-from tfrl.environments.gymnasium import autoreset, rewards, worker_watch
+from tfrl.environments.gymnasium import (
+    autoreset,
+    results,
+    rewards,
+    worker_watch,
+)
 from tfrl.environments.workers import process_py_environment
 from tfrl.specs import array_spec
 from tfrl.specs.gym_spaces import spec_from_gym_space
@@ -188,14 +193,14 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
 
     def _reset(self) -> ts.TimeStep:
         seed, self._next_seed = self._next_seed, None
-        with self._naming_dead_workers("reset"):
+        with self._explaining_errors("reset"):
             observation, self._info = self._stepper.reset(seed, self._ended)
         self._ended = np.zeros(self._batch_size, np.bool_)
         return ts.restart(self._to_spec(observation), batch_size=self._batch_size)
 
     def _step(self, action: Any) -> ts.TimeStep:
         first = self._ended
-        with self._naming_dead_workers("step"):
+        with self._explaining_errors("step"):
             observation, reward, terminated, truncated, self._info = self._stepper.step(
                 self._to_gym_action(action), first
             )
@@ -249,7 +254,7 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
         return array
 
     @contextlib.contextmanager
-    def _naming_dead_workers(self, what: str) -> Iterator[None]:
+    def _explaining_errors(self, what: str) -> Iterator[None]:
         process_py_environment.check_usable("vector_env", False, self._failure)
         try:
             yield
@@ -270,6 +275,11 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
                 raise
             self._failure = death
             raise death from error
+        except (AttributeError, TypeError, ValueError) as error:
+            explained = results.explain(error, what, self._name)
+            if explained is None:
+                raise
+            raise explained from error
 
 
 def load(

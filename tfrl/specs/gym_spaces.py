@@ -83,11 +83,17 @@ class _Options(NamedTuple):
 
 @functools.singledispatch
 def _to_spec(space: Any, options: _Options) -> Any:
+    kind = type(space)
+    remedy = (
+        "convert the environment of the old Gym with shimmy.GymV21CompatibilityV0"
+        if kind.__module__.partition(".")[0] == "gym"
+        else "wrap the environment with a gymnasium.ObservationWrapper or "
+        "ActionWrapper that converts it"
+    )
     raise ValueError(
         f"{options.name or 'space'}: got the space {space!r} of type "
-        f"{type(space).__name__}, expected a Box, Discrete, MultiDiscrete or "
-        "MultiBinary, or a Tuple or Dict of these; wrap the environment with a "
-        "gymnasium.ObservationWrapper or ActionWrapper that converts it."
+        f"{kind.__module__}.{kind.__qualname__}, expected Gymnasium's Box, Discrete, "
+        f"MultiDiscrete or MultiBinary, or a Tuple or Dict of these; {remedy}."
     )
 
 

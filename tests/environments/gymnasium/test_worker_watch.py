@@ -63,8 +63,10 @@ def test_workers_may_end_after_a_stop(start):
 
 
 def test_a_worker_that_ignores_the_request_to_end_is_killed(start):
-    # A stopped process acts on no other signal.
-    process = start(time.sleep, 60)
-    os.kill(process.pid, signal.SIGSTOP)
+    ignore = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    code = f"import signal, time; {ignore}; sender.send(1); time.sleep(60)"
+    process = start(exec, code, {"sender": sender})
+    receiver.recv()
     WorkerWatch([process]).end_all()
     assert process.exitcode == -signal.SIGKILL

@@ -12,7 +12,7 @@ import tree
 
 from tfrl.environments import py_environment, state_adapters
 from tfrl.environments.boundary import time_step_checker
-from tfrl.environments.gymnasium import rewards
+from tfrl.environments.gymnasium import results, rewards
 from tfrl.specs import array_spec
 from tfrl.specs.gym_spaces import spec_from_gym_space
 from tfrl.trajectories import time_step as ts
@@ -166,7 +166,14 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
 
     def _reset(self) -> ts.TimeStep:
         seed, self._next_seed = self._next_seed, None
-        observation, self._info = self._gym_env.reset(seed=seed)
+        result = self._call("reset", seed=seed)
+        try:
+            observation, self._info = result
+        except (TypeError, ValueError):
+            raise results.wrong_reset(result, self._name) from None
+        if not isinstance(self._info, Mapping):
+            # A pair of numbers is an observation of the old Gym.
+            raise results.wrong_reset(result, self._name)
         self._done = False
         self._was_reset = True
         return ts.restart(self._to_spec(observation), reward_spec=self._reward_spec)
@@ -175,12 +182,16 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         if self._action_is_discrete:
             # Some environments use the action as a key, and an array has no hash.
             action = action.item() if hasattr(action, "item") else int(action)
-        reward: Any  # An array if the spec says so, unlike Gymnasium's annotation.
-        observation, reward, terminated, truncated, self._info = self._gym_env.step(
-            action
-        )
+        result = self._call("step", action)
+        try:
+            observation, reward, terminated, truncated, self._info = result
+        except (TypeError, ValueError):
+            raise results.wrong_step(result, self._name) from None
         reward = rewards.as_float32(reward, self._reward_spec.shape, self._name)
-        self._done = bool(terminated or truncated)
+        try:
+            self._done = bool(terminated or truncated)
+        except ValueError:
+            raise results.wrong_ends(terminated, truncated, self._name) from None
         return ts.TimeStep(
             ts.StepType.LAST if self._done else ts.StepType.MID,
             reward,
@@ -197,14 +208,28 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         spec = self._observation_spec
         if not self._match_dtype:
             return observation
-        if isinstance(spec, array_spec.ArraySpec):
-            return np.array(observation, spec.dtype)
-        return tree.map_structure_up_to(
-            spec,
-            lambda leaf, value: np.array(value, leaf.dtype),
-            spec,
-            observation,
-        )
+        try:
+            if isinstance(spec, array_spec.ArraySpec):
+                return np.array(observation, spec.dtype)
+            return tree.map_structure_up_to(
+                spec,
+                lambda leaf, value: np.array(value, leaf.dtype),
+                spec,
+                observation,
+            )
+        except (TypeError, ValueError) as error:
+            space = self._gym_env.observation_space
+            raise results.wrong_observation(observation, space, self._name) from error
+
+    def _call(self, what: str, *args: Any, **kwargs: Any) -> Any:
+        """Calls the Gymnasium environment, and explains errors of its wrappers."""
+        try:
+            return getattr(self._gym_env, what)(*args, **kwargs)
+        except (TypeError, ValueError) as error:
+            explained = results.explain(error, what, self._name)
+            if explained is None:
+                raise
+            raise explained from error
 
 
 def _read_only(value: Any) -> np.ndarray:

@@ -1,0 +1,110 @@
+"""Explains results of Gymnasium's environments that do not follow its API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_STEP = "the five values (observation, reward, terminated, truncated, info)"
+_RESET = "the two values (observation, info)"
+_REMEDY = (
+    "follow Gymnasium's API, or convert an environment of the old Gym with "
+    "shimmy.GymV21CompatibilityV0"
+)
+
+
+def wrong_step(result: Any, name: str) -> ValueError:
+    """Returns the error for a step that is not five values.
+
+    Args:
+      result: What the environment's `step` returned.
+      name: The name of the environment.
+    """
+    return _wrong("step", _describe(result), _STEP, name)
+
+
+def wrong_reset(result: Any, name: str) -> ValueError:
+    """Returns the error for a reset that is not an observation and a dict.
+
+    Args:
+      result: What the environment's `reset` returned.
+      name: The name of the environment.
+    """
+    return _wrong("reset", _describe(result), _RESET, name)
+
+
+def wrong_ends(terminated: Any, truncated: Any, name: str) -> ValueError:
+    """Returns the error for ends of an episode that are not two bools."""
+    return ValueError(
+        f"step: got terminated={terminated!r} and truncated={truncated!r} from {name}, "
+        "expected two bools; mend the third and the fourth value that its step returns."
+    )
+
+
+def wrong_observation(observation: Any, space: Any, name: str) -> ValueError:
+    """Returns the error for an observation that cannot be converted to its spec."""
+    return ValueError(
+        f"observation: got {_describe(observation)} from {name}, expected an element "
+        f"of its observation space, {space}; mend the observation, or the space."
+    )
+
+
+def explain(error: Exception, what: str, name: str) -> Exception | None:
+    """Returns a better error for one that Gymnasium raised; None if there is none.
+
+    Args:
+      error: The exception of a call of `reset` or `step`.
+      what: "reset" or "step".
+      name: The name of the environment.
+    """
+    module = _module_that_raised(error)
+    if not _is_plumbing(module):
+        return None
+    text = str(error)
+    if "unexpected keyword argument" in text:
+        return TypeError(
+            f"{what}: {name} does not take the arguments of Gymnasium's API ({text}), "
+            f"expected reset(self, *, seed=None, options=None); {_REMEDY}."
+        )
+    expected, number = (_RESET, 2) if what == "reset" else (_STEP, 5)
+    if f"to unpack (expected {number}" in text or "cannot unpack non-iter" in text:
+        return _wrong(
+            what, f"a result that cannot be unpacked ({text})", expected, name
+        )
+    # The asynchronous one raises the exceptions of the environments, too.
+    if ".vector." in module and not module.endswith(".async_vector_env"):
+        return ValueError(
+            f"{what}: got a result of a member of {name} that Gymnasium cannot batch "
+            f"({text}), expected {expected}, in the shapes of its spaces; give one "
+            "member to tfrl.environments.suite_gym.wrap_env, whose error is clearer."
+        )
+    return None
+
+
+def _wrong(what: str, got: str, expected: str, name: str) -> ValueError:
+    return ValueError(f"{what}: got {got} from {name}, expected {expected}; {_REMEDY}.")
+
+
+def _describe(value: Any) -> str:
+    kind = type(value).__name__
+    if isinstance(value, tuple | list):
+        return f"a {kind} of {len(value)} values"
+    shape = getattr(value, "shape", None)
+    return f"a {kind}" if shape is None else f"a {kind} of shape {shape}"
+
+
+def _module_that_raised(error: Exception) -> str:
+    """Returns the name of the innermost module on the stack, except NumPy's."""
+    found, traceback = "", error.__traceback__
+    while traceback is not None:
+        name = traceback.tb_frame.f_globals.get("__name__", "")
+        if not name.startswith("numpy."):
+            found = name
+        traceback = traceback.tb_next
+    return found
+
+
+def _is_plumbing(module: str) -> bool:
+    """Whether a module only passes on what environments return."""
+    if module.startswith("gymnasium."):
+        return not module.startswith("gymnasium.envs.")
+    return module.startswith(__name__.rpartition(".")[0])

@@ -427,6 +427,8 @@ def test_worker_that_died_is_named_and_closing_still_works():
 class Slow(Walk):
     """Takes a second for action 2."""
 
+    lengths = (4, 4)
+
     def step(self, action):
         time.sleep(1.0 if action == 2 else 0.0)
         return super().step(action)

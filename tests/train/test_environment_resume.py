@@ -1,0 +1,168 @@
+"""Runs on Gymnasium's environments resume bit for bit.
+
+A loop that does all iterations without a pause is compared with a second one that does
+half of them and saves a checkpoint, from which a third one goes on: all variables, and
+the states of environment and policy.
+"""
+
+import functools
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+import tree
+
+from tfrl.agents.dqn import dqn_agent
+from tfrl.agents.reinforce import reinforce_agent
+from tfrl.environments import (
+    batched_py_environment,
+    suite_atari,
+    suite_gym,
+    suite_mujoco,
+    tf_py_environment,
+    vector_py_environment,
+)
+from tfrl.networks import actor_distribution_network, q_network
+from tfrl.replay_buffers import tf_uniform_replay_buffer
+from tfrl.train import episodic_loop, off_policy_loop
+from tfrl.utils.nests import serialization
+
+
+def load_pong(max_episode_steps):
+    return suite_atari.load(
+        "ALE/Pong-v5",
+        max_episode_steps=max_episode_steps,
+        gym_env_wrappers=suite_atari.DEFAULT_ATARI_GYM_WRAPPERS_WITH_STACKING,
+    )
+
+
+def make_environment(name, num_members, max_episode_steps):
+    if name == "Pong":
+        environment = batched_py_environment.BatchedPyEnvironment(
+            [load_pong(max_episode_steps) for _ in range(num_members)],
+            multithreading=False,
+        )
+    elif num_members > 1:
+        environment = vector_py_environment.load(
+            name, num_members, max_episode_steps=max_episode_steps
+        )
+    else:
+        suite = suite_mujoco if name == "HalfCheetah-v5" else suite_gym
+        environment = suite.load(name, max_episode_steps=max_episode_steps)
+    environment.seed(5)
+    return tf_py_environment.TFPyEnvironment(environment)
+
+
+def make_buffer(environment, agent, max_length):
+    return tf_uniform_replay_buffer.TFUniformReplayBuffer(
+        agent.collect_data_spec, environment.batch_size, max_length, seed=2
+    )
+
+
+def make_dqn(name, num_members, jit_compile):
+    environment = make_environment(name, num_members, 20)
+    layers = {"fc_layer_params": (4,)}
+    if name == "Pong":
+        layers["conv_layer_params"] = ((2, 8, 8),)
+    if name == "FrozenLake-v1":
+        layers["preprocessing_layers"] = keras.layers.Lambda(
+            lambda place: tf.one_hot(place, 16), output_shape=(16,)
+        )
+    agent = dqn_agent.DqnAgent(
+        environment.time_step_spec(),
+        environment.action_spec(),
+        q_network=q_network.QNetwork(
+            environment.observation_spec(), environment.action_spec(), seed=1, **layers
+        ),
+        optimizer=keras.optimizers.Adam(1e-2),
+        epsilon_greedy=0.3,
+        target_update_period=7,
+        seed=1,
+    )
+    agent.initialize()
+    return off_policy_loop.OffPolicyLoop(
+        environment,
+        agent,
+        make_buffer(environment, agent, 60),
+        initial_collect_steps=10,
+        sample_batch_size=4,
+        seed=3,
+        jit_compile=jit_compile,
+    )
+
+
+def make_reinforce(name, num_members, jit_compile):
+    environment = make_environment(name, num_members, 15)
+    agent = reinforce_agent.ReinforceAgent(
+        environment.time_step_spec(),
+        environment.action_spec(),
+        actor_network=actor_distribution_network.ActorDistributionNetwork(
+            environment.observation_spec(),
+            environment.action_spec(),
+            fc_layer_params=(4,),
+            seed=1,
+        ),
+        optimizer=keras.optimizers.Adam(1e-2),
+        seed=1,
+    )
+    agent.initialize()
+    return episodic_loop.EpisodicLoop(
+        environment,
+        agent,
+        make_buffer(environment, agent, 40),
+        collect_episodes_per_iteration=2,
+        seed=3,
+        jit_compile=jit_compile,
+    )
+
+
+def contents(loop, path):
+    """Returns all that a checkpoint of `loop` holds, by name."""
+    tf.train.Checkpoint(**loop.checkpoint_items()).write(path)
+    reader = tf.train.load_checkpoint(path)
+    values = {key: reader.get_tensor(key) for key in reader.get_variable_to_shape_map()}
+    (position,) = (key for key in values if key.startswith("position/"))
+    values[position] = serialization.from_bytes(values[position])
+    del values["_CHECKPOINTABLE_OBJECT_GRAPH"]
+    # A loop gives policies its own seeds; they do not use their generators, which begin
+    # with other seeds in each process.
+    return {k: value for k, value in values.items() if "/_generator/" not in k}
+
+
+def cases():
+    """Yields the arguments of the test; what takes long to compile is slow."""
+    for make, name, half in (
+        (make_dqn, "CartPole-v1", 30),
+        (make_dqn, "FrozenLake-v1", 30),
+        (make_dqn, "Pong", 15),
+        (make_reinforce, "CartPole-v1", 3),
+        (make_reinforce, "HalfCheetah-v5", 3),
+    ):
+        for jit_compile in (False, True):
+            is_slow = jit_compile and (make, name) != (make_dqn, "CartPole-v1")
+            for num_members in (1, 2):
+                yield pytest.param(
+                    functools.partial(make, name, num_members, jit_compile),
+                    half,
+                    marks=[pytest.mark.slow] if is_slow else [],
+                    id=f"{make.__name__[5:]}-{name}-"
+                    f"{'compiled' if jit_compile else 'plain'}-{num_members}",
+                )
+
+
+@pytest.mark.filterwarnings("error:.*leave out the state:RuntimeWarning")
+@pytest.mark.parametrize(("make_loop", "half"), list(cases()))
+def test_a_run_resumes_bit_for_bit(make_loop, half, tmp_path):
+    whole, before, after = make_loop(), make_loop(), make_loop()
+    whole.run(2 * half)
+    before.run(half)
+    path = tf.train.Checkpoint(**before.checkpoint_items()).write(str(tmp_path / "c"))
+    tf.train.Checkpoint(**after.checkpoint_items()).read(path).assert_consumed()
+    info = after.run(half)
+    assert info.iteration == 2 * half
+    expected = contents(whole, str(tmp_path / "whole"))
+    found = contents(after, str(tmp_path / "after"))
+    assert expected.keys() == found.keys()
+    for key, value in expected.items():
+        tree.map_structure(np.testing.assert_array_equal, found[key], value)

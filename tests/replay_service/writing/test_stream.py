@@ -15,7 +15,7 @@ import pytest
 from tfrl.replay_service import errors
 from tfrl.replay_service.client import Client
 from tfrl.replay_service.server import Server, Table
-from tfrl.replay_service.transport import connection
+from tfrl.replay_service.transport import connection, wire
 from tfrl.replay_service.writing import stream as writer_stream
 
 
@@ -302,3 +302,70 @@ def test_memory_of_steps_is_freed_when_they_are_confirmed(client):
         if i % 100 == 0:
             writer.flush()
     assert len(writer._buffers._blocks) <= 2
+
+
+@pytest.fixture
+def short_messages(monkeypatch):
+    """Limits the messages of this process to 10 kB, and of steps to 2 kB."""
+    monkeypatch.setattr(writer_stream, "_MESSAGE_BYTES", 2_000)
+    monkeypatch.setattr(wire, "MAX_FRAME", 10_000)
+
+
+def values(count, start=0):
+    return [[i] * 100 for i in range(start, start + count)]
+
+
+def append(writer, count, start=0):
+    for value in values(count, start):
+        writer.append({"x": np.array(value, np.int32)})
+
+
+def test_an_item_can_be_larger_than_a_message(client, drain, short_messages):
+    with client.trajectory_writer(60) as writer:
+        append(writer, 60)
+        writer.create_item("any", 1.0, [writer.history["x"][-60:]])
+        writer.create_item("any", 1.0, [writer.history["x"][-60::20]])
+        append(writer, 30, 60)
+        writer.create_item("any", 1.0, [writer.history["x"][-60:]])
+    assert drain(client) == [
+        [values(60)],
+        [[[i] * 100 for i in (0, 20, 40)]],
+        [values(60, 30)],
+    ]
+
+
+@pytest.mark.parametrize("broken", [0, 1, 4, 9])
+def test_an_item_of_many_messages_is_sent_again_whole(
+    client, drain, short_messages, monkeypatch, broken
+):
+    writer = client.trajectory_writer(60)
+    append(writer, 60)
+    sent = []
+    send = connection.Connection.send
+
+    def break_once(self, *message):
+        sent.append(message)
+        if len(sent) == broken + 1:
+            self.close()
+            raise errors.ConnectionLost("broken by the test")
+        send(self, *message)
+
+    monkeypatch.setattr(connection.Connection, "send", break_once)
+    writer.create_item("any", 1.0, [writer.history["x"][-60:]])
+    writer.flush()
+    assert len(sent) > broken + 10
+    assert drain(client) == [[values(60)]]
+    writer.close()
+
+
+def test_a_step_that_is_larger_than_a_message_is_refused(client, short_messages):
+    writer = client.trajectory_writer(1)
+    writer.append({"x": np.zeros(3_000, np.int32)})
+    writer.create_item("any", 1.0, [writer.history["x"][-1:]])
+    with pytest.raises(
+        errors.ResourceExhaustedError,
+        match=r"expected at most 10000. A step is sent in one message: divide",
+    ):
+        writer.flush()
+    writer.append({"x": np.zeros(3_000, np.int32)})
+    writer.close()

@@ -6,7 +6,7 @@ import collections
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from tfrl.replay_service.writing.items import Batch, Group, Layouts, split_group
 BATCH = 64  # Maximum number of items per message.
 _BATCH_BYTES = 4 << 20  # Maximum bytes of steps to collect before items are sent.
 _LARGE = 64 << 10  # Bytes from which an extra message is worth its cost.
+_MESSAGE_BYTES = 8 << 20  # Maximum bytes of steps per message, unless a step has more.
 _DELAY = 0.05  # Maximum seconds that an item waits for further items.
 
 Connect = Callable[[dict[str, Any]], connections.Connection]
@@ -249,6 +250,9 @@ class WriterStream:
     def _transmit(self, batch: Batch, keep: int) -> None:
         """Sends a batch with the steps that the server does not have.
 
+        The items are in one message. If the steps are too large for it, messages with
+        only steps precede it.
+
         Args:
           batch: The items.
           keep: The first step that later items can refer to.
@@ -263,24 +267,55 @@ class WriterStream:
             mask[r - low] = True
         if len(buffers.schema) != self._schema_length:
             buffers.forget_sent()
-        steps, arrays = buffers.take_unsent(mask, low)
-        meta: dict[str, Any] = {
+        rows = max(_MESSAGE_BYTES // max(buffers.step_bytes, 1), 1)
+        start = 0
+        while len(mask) - start > rows:
+            steps, arrays = buffers.take_unsent(mask[start : start + rows], low + start)
+            start += rows
+            if len(steps):
+                meta = {"keep": min(keep, low), "episode": self.episode, "groups": []}
+                if not self._post(meta, [steps, *arrays], batch.last):
+                    return
+        steps, arrays = buffers.take_unsent(mask[start:], low + start)
+        arrays = [steps, *arrays]
+        for group, r in zip(batch.groups, refs, strict=True):
+            arrays += [r, group.priorities, group.numbers]
+        meta = {
             "keep": keep,
             "episode": self.episode,
             "groups": [group.description for group in batch.groups],
         }
+        self._post(meta, arrays, batch.last)
+
+    def _post(
+        self, meta: dict[str, Any], arrays: Sequence[np.ndarray], last: int
+    ) -> bool:
+        """Sends a message, with the schema if the server does not know it.
+
+        Args:
+          meta: The JSON object of the message.
+          arrays: The arrays of the message.
+          last: The number of the last item that needs the message.
+
+        Returns:
+          True, or False if the message cannot be sent.
+        """
+        if self._link is None:
+            return False
+        buffers = self._buffers
         if len(buffers.schema) != self._schema_length:
             meta["schema"] = buffers.schema_description()
             self._schema_length = len(buffers.schema)
-        arrays = [steps, *arrays]
-        for group, r in zip(batch.groups, refs, strict=True):
-            arrays += [r, group.priorities, group.numbers]
         try:
             self._link.send(wire.WRITE, meta, arrays)
         except errors.ConnectionLost:
             self._lose()
+            return False
         except errors.ResourceExhaustedError as error:
-            self._refuse(error, batch.last)
+            hint = "A step is sent in one message: divide large arrays among steps."
+            self._refuse(errors.ResourceExhaustedError(f"{error} {hint}"), last)
+            return False
+        return True
 
     def _receive_all(self) -> None:
         while self._link is not None and self._receive(0):

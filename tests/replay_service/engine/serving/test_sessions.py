@@ -577,6 +577,46 @@ async def test_steps_are_kept_for_as_long_as_the_writer_says():
 
 
 @in_loop
+async def test_steps_can_precede_their_items_in_messages_of_their_own():
+    service = make_service()
+    writer = Writer(service)
+    for start in (0, 3, 6):
+        writer.write(range(start, start + 3))
+        assert writer.only(wire.CONFIRMED).meta == {"confirmed": 0}
+    writer.write([9], writer.group([np.arange(10)]), keep=10)
+    assert writer.only(wire.CONFIRMED).meta == {"confirmed": 1}
+    peer = sampler(service)
+    sample(peer, 1)
+    assert peer.only(wire.SAMPLES).arrays[6].tolist() == [[*range(10)]]
+
+
+@in_loop
+async def test_items_are_refused_once_if_there_was_no_memory_for_earlier_steps(
+    monkeypatch,
+):
+    service = make_service()
+    writer = Writer(service)
+    writer.write([0, 1])
+    (store,) = service.stores.values()
+
+    def refuse(rows):
+        raise errors.ResourceExhaustedError("no memory")
+
+    with monkeypatch.context() as context:
+        context.setattr(store._arena, "reserve", refuse)
+        writer.write([2, 3])
+    writer.write([4, 5])
+    assert [frame.kind for frame in writer.take()] == [wire.CONFIRMED] * 3
+    writer.write([6], writer.group([np.arange(7)]), keep=7)
+    refused, confirmed = writer.take()
+    assert refused.meta["code"] == "resource_exhausted"
+    assert refused.meta["confirmed"] == confirmed.meta["confirmed"] == 1
+    assert rows_in_use(service) == 0
+    writer.write([7, 8], writer.group([[7, 8]]))
+    assert writer.only(wire.CONFIRMED).meta == {"confirmed": 2}
+
+
+@in_loop
 async def test_step_that_is_sent_again_replaces_the_first():
     service = make_service()
     writer = Writer(service)

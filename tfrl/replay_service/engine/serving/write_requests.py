@@ -79,6 +79,7 @@ class WriterState:
         self._store: StepStore | None = None
         self._steps: dict[int, SentSteps] = {}  # By schema.
         self._targets: dict[tuple[Any, ...], tuple[TableWaitQueues, Layout]] = {}
+        self._problem: Exception | None = None  # With steps for items to come.
         self._known = 0  # The number of columns and ranges in the targets' keys.
 
     @property
@@ -102,15 +103,15 @@ class WriterState:
                 f"Got {len(arrays)} arrays for {count} columns, {len(groups)} groups."
             )
         keep = check_count(meta["keep"], "keep")
-        problem = self._add_steps(arrays[0], arrays[1 : 1 + count])
+        problem = self._problem or self._add_steps(arrays[0], arrays[1 : 1 + count])
+        # The steps of items can precede them in several messages.
+        self._problem = None if groups else problem
         requests = [
             self._group(group, problem, *arrays[start : start + 3])
             for group, start in zip(
                 groups, range(1 + count, len(arrays), 3), strict=True
             )
         ]
-        if problem is not None and not requests:
-            self.caller.send_error(problem, confirmed=self.confirmed)
         return Write(self, requests, keep)
 
     def forget(self, keep: int) -> None:

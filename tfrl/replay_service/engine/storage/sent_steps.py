@@ -6,7 +6,8 @@ import numpy as np
 
 from tfrl.replay_service.engine.storage.step_store import StepStore
 
-_NO_SLOTS = np.empty(0, np.int32)
+_LEAST = 64  # Steps for which there is room at least.
+_MANY = 1 << 16  # More room than this is given back when there are no steps.
 
 
 class SentSteps:
@@ -18,12 +19,13 @@ class SentSteps:
     def __init__(self, store: StepStore):
         """Creates an empty collection for steps in `store`."""
         self._store = store
-        self._numbers = np.empty(0, np.int64)
-        self._slots = _NO_SLOTS
+        # The steps are at _start to _end, in the order of their numbers.
+        self._numbers, self._slots = _arrays(_LEAST)
+        self._start = self._end = 0
 
     def __len__(self) -> int:
         """Returns the number of steps."""
-        return len(self._numbers)
+        return self._end - self._start
 
     def add(self, numbers: np.ndarray, slots: np.ndarray) -> None:
         """Adds steps, which replace earlier steps of the same numbers.
@@ -33,16 +35,15 @@ class SentSteps:
           slots: int32 `[n]`, the slot of each step. The collection takes over the
             caller's reference to each slot.
         """
-        if len(self._numbers) and numbers[0] <= self._numbers[-1]:
-            replaced = np.isin(self._numbers, numbers, assume_unique=True)
-            self._store.release(self._slots[replaced])
-            numbers = np.concatenate([self._numbers[~replaced], numbers])
-            slots = np.concatenate([self._slots[~replaced], slots])
-            order = numbers.argsort()
-            self._numbers, self._slots = numbers[order], slots[order]
-        else:
-            self._numbers = np.concatenate([self._numbers, numbers])
-            self._slots = np.concatenate([self._slots, slots])
+        if len(self) and numbers[0] <= self._numbers[self._end - 1]:
+            numbers, slots = self._merged(numbers, slots)
+            self._start = self._end = 0
+        end = self._end + len(numbers)
+        if end > len(self._numbers):
+            end = self._make_room(len(numbers))
+        self._numbers[self._end : end] = numbers
+        self._slots[self._end : end] = slots
+        self._end = end
 
     def slots(self, refs: np.ndarray) -> np.ndarray:
         """Returns the slots of the steps numbered `refs`, in the same shape.
@@ -50,7 +51,7 @@ class SentSteps:
         Raises:
           ValueError: If one of the steps is not available.
         """
-        numbers = self._numbers
+        numbers = self._numbers[self._start : self._end]
         indices = numbers.searchsorted(refs)
         found = numbers.take(indices, mode="clip") == refs if len(numbers) else refs < 0
         if not found.all():
@@ -58,17 +59,52 @@ class SentSteps:
                 f"An item refers to step {refs[~found][0]}, which is not available: "
                 "it was never sent, or the writer has released it."
             )
-        return self._slots[indices]
+        return self._slots[self._start : self._end][indices]
 
     def forget(self, keep: int) -> None:
         """Releases the steps numbered below `keep`."""
-        count = int(self._numbers.searchsorted(keep))
+        start = self._start
+        count = int(self._numbers[start : self._end].searchsorted(keep))
         if count:
-            self._store.release(self._slots[:count])
-            self._numbers = self._numbers[count:]
-            self._slots = self._slots[count:]
+            self._store.release(self._slots[start : start + count])
+            self._start += count
+            if not len(self) and len(self._numbers) > _MANY:
+                self._numbers, self._slots = _arrays(_LEAST)
+                self._start = self._end = 0
 
     def close(self) -> None:
         """Releases all steps."""
-        self._store.release(self._slots)
-        self._slots = _NO_SLOTS
+        self._store.release(self._slots[self._start : self._end])
+        self._start = self._end = 0
+
+    def _merged(
+        self, numbers: np.ndarray, slots: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Returns all steps with those of `add`; releases those that are replaced."""
+        old_numbers = self._numbers[self._start : self._end]
+        old_slots = self._slots[self._start : self._end]
+        replaced = np.isin(old_numbers, numbers, assume_unique=True)
+        self._store.release(old_slots[replaced])
+        numbers = np.concatenate([old_numbers[~replaced], numbers])
+        slots = np.concatenate([old_slots[~replaced], slots])
+        order = numbers.argsort()
+        return numbers[order], slots[order]
+
+    def _make_room(self, count: int) -> int:
+        """Moves the steps to the start of arrays with room for `count` more.
+
+        Returns:
+          The end of the steps with `count` more.
+        """
+        held = len(self)
+        # Twice the room, so that many small additions take little time each.
+        numbers, slots = _arrays(max(2 * (held + count), _LEAST))
+        numbers[:held] = self._numbers[self._start : self._end]
+        slots[:held] = self._slots[self._start : self._end]
+        self._numbers, self._slots = numbers, slots
+        self._start, self._end = 0, held
+        return held + count
+
+
+def _arrays(room: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.empty(room, np.int64), np.empty(room, np.int32)

@@ -18,6 +18,7 @@ from ml_collections import config_flags
 from tfrl import replay_service
 from tfrl.environments import suite_gym, tf_py_environment, vector_py_environment
 from tfrl.savers import checkpointing
+from tfrl.system import directory_lock
 from tfrl.train import run, run_directory
 
 Config = ml_collections.ConfigDict
@@ -85,13 +86,24 @@ def read_config(flag: Any, replay: str | None = None) -> Config:
 def make_directory(algorithm: str, config: Config) -> run_directory.RunDirectory:
     """Returns the folder of this run, by default a separate one for each seed."""
     name = re.sub(r"[^\w.-]", "-", f"{algorithm}_{config.env}_{config.seed}")
-    return run_directory.RunDirectory(
+    directory = run_directory.RunDirectory(
         LOGDIR.value or pathlib.Path("logs", name),
         {"algorithm": algorithm, **config.to_dict()},
         overwrite=_OVERWRITE.value,
         # A run may resume on another device.
         may_change=["device"],
     )
+    # Until the process ends, no other one may train there.
+    directory.lock()
+    return directory
+
+
+def lock(logdir: pathlib.Path) -> None:
+    """Locks a folder until this process ends; raises a ValueError if it is in use."""
+    try:
+        directory_lock.lock(logdir)
+    except directory_lock.DirectoryLockedError as error:
+        raise ValueError(f"logdir {str(logdir)!r}: {error}") from None
 
 
 def make_environment(

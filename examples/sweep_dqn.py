@@ -40,6 +40,7 @@ def main() -> None:
     runs = list(itertools.product(rates, seeds))
     logdir = pathlib.Path(cli.LOGDIR.value or f"logs/sweep_dqn_{config.env}")
     logdir.mkdir(parents=True, exist_ok=True)
+    cli.lock(logdir)
 
     print(f"{len(runs)} runs of {config.num_iterations:,} iterations.", flush=True)
     progress = Progress(config.num_iterations)

@@ -157,6 +157,26 @@ def test_changed_flags_are_an_error_that_names_the_field(trained, run):
     assert (logdir / "metrics.csv").read_text() == before
 
 
+def test_a_folder_that_another_process_uses_is_an_error(trained, run):
+    logdir, _, _ = trained
+    script = (
+        "import sys; from tfrl.system import directory_lock\n"
+        "directory_lock.lock(sys.argv[1]); print(flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(logdir)],
+        cwd=REPOSITORY,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as holder:
+        holder.stdout.readline()
+        for module in ("train_dqn", "sweep_dqn"):
+            code, _, errors = run(module, f"--logdir={logdir}", *SMALL_DQN[:1])
+            assert code == 2
+            assert f"locked by process {holder.pid} on host" in errors
+            assert "Traceback" not in errors
+
+
 def test_play_prints_returns_and_films(trained, run, tmp_path):
     logdir, _, _ = trained
     video = tmp_path / "play.mp4"

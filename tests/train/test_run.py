@@ -275,6 +275,28 @@ def test_weights_that_are_not_finite_leave_the_outputs_as_they_are(
     assert all(np.isfinite(weight).all() for weight in weights(again))
 
 
+def test_a_run_holds_the_lock_of_its_directory_until_it_ends(tmp_path):
+    held = []
+
+    def evaluate_locked(iteration):
+        held.append((tmp_path / "lock").exists())
+        return result(iteration)
+
+    this, _ = make_run(tmp_path, evaluate=evaluate_locked)
+    assert (tmp_path / "lock").exists()
+    this.run()
+    assert held == [True] * 3
+    assert not (tmp_path / "lock").exists()
+
+
+def test_a_run_that_fails_releases_the_lock(tmp_path):
+    failing = countdown(errors={16: RuntimeError("the clock stopped")})
+    this, _ = make_run(tmp_path, failing)
+    with pytest.raises(RuntimeError, match="the clock stopped"):
+        this.run()
+    assert not (tmp_path / "lock").exists()
+
+
 def test_a_replaced_policy_that_was_cut_short_is_recovered(tmp_path):
     this, _ = make_run(tmp_path)
     this.run()

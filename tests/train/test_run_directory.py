@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -79,3 +81,55 @@ def test_a_field_that_may_change_is_not_compared(tmp_path):
         run_directory.RunDirectory(tmp_path, config, may_change=["device"])
         with pytest.raises(run_directory.RunDirectoryError, match="device"):
             run_directory.RunDirectory(tmp_path, config)
+
+
+@pytest.fixture
+def other_process(tmp_path):
+    """A process that uses `tmp_path`; its number."""
+    script = (
+        "import sys; from tfrl.system import directory_lock\n"
+        "directory_lock.lock(sys.argv[1]); print(flush=True); sys.stdin.read()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    process.stdout.readline()
+    yield process.pid
+    process.communicate()
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_folder_that_another_process_uses_is_refused_untouched(
+    tmp_path, other_process, overwrite
+):
+    (tmp_path / "metrics.csv").write_text("iteration\n1\n")
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(
+        run_directory.RunDirectoryError,
+        match=rf"logdir '.*': locked by process {other_process} on host .*/lock\)",
+    ):
+        run_directory.RunDirectory(tmp_path, CONFIG, overwrite)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_the_lock_is_held_on_request_and_by_the_constructor_only_while_it_works(
+    tmp_path,
+):
+    directory = run_directory.RunDirectory(tmp_path, CONFIG)
+    assert not (tmp_path / "lock").exists()
+    directory.lock()
+    run_directory.RunDirectory(tmp_path, CONFIG)
+    assert (tmp_path / "lock").exists()
+    directory.unlock()
+    assert not (tmp_path / "lock").exists()
+    directory.unlock()
+
+
+def test_the_lock_is_not_for_a_run_whose_folder_has_another_configuration(tmp_path):
+    directory = run_directory.RunDirectory(tmp_path, CONFIG)
+    run_directory.RunDirectory(tmp_path, {"env": "Acrobot-v1"}, overwrite=True)
+    with pytest.raises(run_directory.RunDirectoryError, match="another configuration"):
+        directory.lock()
+    assert not (tmp_path / "lock").exists()

@@ -56,6 +56,8 @@ class Run:
     A run that was interrupted or killed resumes from its last checkpoint when it is run
     again. On SIGINT (Ctrl-C) or SIGTERM it stops after the current call, which takes
     about half a second, and saves a checkpoint; a second Ctrl-C stops it immediately.
+    Until `run` ends, it holds the lock of its directory, so that no other process
+    trains there.
     """
 
     def __init__(
@@ -100,7 +102,8 @@ class Run:
             TensorBoard's files, too. It closes the loggers when it ends or fails.
 
         Raises:
-          ValueError: An interval or number is not positive.
+          ValueError: An interval or number is not positive, or another process uses the
+            directory.
           TypeError: One of `loggers` has no `write` and `close`.
         """
         for name, value in (
@@ -117,6 +120,7 @@ class Run:
                     f"loggers[{i}]: got a {type(logger).__name__}, expected an object "
                     "with write(values) and close(); see tfrl.loggers."
                 )
+        directory.lock()
         self._loop = loop
         self._directory = directory
         self._num_iterations = num_iterations
@@ -156,12 +160,14 @@ class Run:
           CheckpointError: The weights are not finite; the checkpoints and the saved
             policies are unchanged.
         """
+        self._directory.lock()
         first = self._loop.iteration
         resumed_at = first if self._checkpointer.checkpoint_exists else None
         _recover_directory(self._directory.policy)
         _recover_directory(self._directory.final_policy)
         bar = progress.Progress(first, self._num_iterations)
         with contextlib.ExitStack() as stack:
+            stack.callback(self._directory.unlock)
             stack.callback(bar.close)
             for logger in self._loggers:
                 stack.callback(logger.close)

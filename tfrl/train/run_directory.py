@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from tfrl.loggers import csv as csv_logger
+from tfrl.system import directory_lock
 
 _CONFIG = "config.json"
 # The outputs of a run. `overwrite` removes these and nothing else.
@@ -34,7 +35,8 @@ class RunDirectory:
 
     The constructor creates the folder and writes the run's configuration to
     `config.json`. If the folder already has a configuration, it must be the same; the
-    run is then resumed.
+    run is then resumed. Only one process may use the folder: the constructor holds its
+    lock while it works, and a `Run` until it ends. `lock` holds it in between, too.
     """
 
     def __init__(
@@ -57,7 +59,7 @@ class RunDirectory:
         Raises:
           RunDirectoryError: The folder cannot be written, or belongs to a run of
             another configuration (the error lists the different fields), or holds
-            outputs but no configuration.
+            outputs but no configuration, or another process uses it.
         """
         self.path = pathlib.Path(logdir)
         self.checkpoints = self.path / "checkpoints"
@@ -67,11 +69,52 @@ class RunDirectory:
         self.metrics_csv = self.path / "metrics.csv"
         self.learning_curve = self.path / "learning_curve.png"
         self.video = self.path / "agent.mp4"
-        plain: dict[str, Any] = json.loads(json.dumps(config))
+        self._config: dict[str, Any] = json.loads(json.dumps(config))
+        self._may_change = frozenset(may_change)
+        self._lock: directory_lock.DirectoryLock | None = None
         _check_writable(self.path)
-        if overwrite:
-            self._remove_outputs()
-        self._claim(plain, may_change)
+        was_held = directory_lock.is_held(self.path)
+        self._take_lock()
+        try:
+            if overwrite:
+                self._remove_outputs()
+            self._claim(self._config, self._may_change)
+        finally:
+            if not was_held:
+                self.unlock()
+
+    def lock(self) -> None:
+        """Locks the folder for this process, until `unlock` or its end.
+
+        Raises:
+          RunDirectoryError: Another process uses the folder, or it belongs to a run of
+            another configuration now.
+        """
+        was_held = directory_lock.is_held(self.path)
+        self._take_lock()
+        try:
+            self._claim(self._config, self._may_change)
+        except RunDirectoryError:
+            if not was_held:
+                self.unlock()
+            raise
+
+    def _take_lock(self) -> None:
+        try:
+            self._lock = directory_lock.lock(self.path)
+        except directory_lock.DirectoryLockedError as error:
+            raise RunDirectoryError(f"logdir {str(self.path)!r}: {error}") from None
+        except OSError as error:
+            raise RunDirectoryError(
+                f"logdir {str(self.path)!r}: its lock cannot be written ({error}); "
+                "remove that file if no process uses the folder."
+            ) from None
+
+    def unlock(self) -> None:
+        """Lets other processes use the folder; does nothing without a lock."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
 
     def _claim(self, config: dict[str, Any], may_change: Collection[str]) -> None:
         """Writes the configuration, or compares it with the existing one."""

@@ -11,6 +11,7 @@ from typing import Any
 import grpc
 
 from tfrl.replay_service import errors
+from tfrl.replay_service.engine.serving import descriptors
 from tfrl.replay_service.engine.serving.handlers import SessionHandlers
 from tfrl.replay_service.engine.serving.service import Service
 from tfrl.replay_service.engine.serving.sessions import Session
@@ -28,6 +29,9 @@ _OPTIONS = (
     ("grpc.max_send_message_length", wire.MAX_FRAME),
     ("grpc.max_receive_message_length", limits.PART_BYTES),
     ("grpc.max_concurrent_streams", 100),  # Of one connection; each client uses one.
+    # Connections that are silent, or have no call, do not stay open.
+    ("grpc.server_handshake_timeout_ms", 10_000),
+    ("grpc.max_connection_idle_ms", 60_000),
     # The server detects clients that have vanished, and clients may send pings.
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 10_000),
@@ -264,7 +268,9 @@ async def listen_to_grpc(
             )
         await GrpcSink(service, context).run()
 
-    server = grpc.aio.server(options=_OPTIONS)
+    # The other half is for the clients on this host, and for files.
+    most = ("grpc.max_allowed_incoming_connections", descriptors.raise_limit() // 2)
+    server = grpc.aio.server(options=(*_OPTIONS, most))
     handler = grpc.stream_stream_rpc_method_handler(session)
     server.add_generic_rpc_handlers(
         (grpc.method_handlers_generic_handler("tfrl.Replay", {"Session": handler}),)

@@ -1,0 +1,61 @@
+"""Connections that nobody uses do not stay."""
+
+import asyncio
+import contextlib
+import socket
+import time
+
+from tfrl.replay_service import item_selectors as selectors
+from tfrl.replay_service import rate_limiters
+from tfrl.replay_service.engine.serving import descriptors, listeners
+from tfrl.replay_service.engine.serving.service import Service
+from tfrl.replay_service.table import Table
+from tfrl.replay_service.transport import connection
+
+
+def open_ones(connections):
+    """Returns those of `connections` that the server has not closed."""
+    still = []
+    for one in connections:
+        one.setblocking(False)
+        with contextlib.suppress(ConnectionError):
+            with contextlib.suppress(BlockingIOError):
+                while one.recv(1 << 16):
+                    pass  # A server of HTTP/2 speaks first.
+                continue
+            still.append(one)
+    return still
+
+
+async def until(condition):
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.02)
+
+
+def test_silent_connections_are_few_and_soon_closed(monkeypatch):
+    fifo = selectors.Fifo()
+    table = Table("t", fifo, fifo, 100, rate_limiters.MinSize(1))
+    patience = ("grpc.server_handshake_timeout_ms", 1_000)
+    options = [o for o in listeners._OPTIONS if o[0] != patience[0]]
+    assert len(options) == len(listeners._OPTIONS) - 1
+    monkeypatch.setattr(listeners, "_OPTIONS", (*options, patience))
+    monkeypatch.setattr(descriptors, "raise_limit", lambda: 10)
+
+    async def serve():
+        service = Service([table.to_config()], shared=False)
+        server, port = await listeners.listen_to_grpc(service, "127.0.0.1", 0, None)
+        connections = [socket.create_connection(("127.0.0.1", port)) for _ in range(12)]
+        await until(lambda: len(open_ones(connections)) <= 5)
+        await until(lambda: not open_ones(connections))
+        link = await asyncio.to_thread(
+            connection.connect, f"localhost:{port}", "control", timeout=10
+        )
+        assert list(link.welcome["tables"]) == ["t"]
+        link.close()
+        for one in connections:
+            one.close()
+        await server.stop(None)
+
+    asyncio.run(serve())

@@ -5,10 +5,13 @@ import contextlib
 import socket
 import time
 
+import pytest
+
+from tfrl.replay_service import errors, rate_limiters
 from tfrl.replay_service import item_selectors as selectors
-from tfrl.replay_service import rate_limiters
 from tfrl.replay_service.engine.serving import descriptors, listeners
 from tfrl.replay_service.engine.serving.service import Service
+from tfrl.replay_service.engine.storage import memory
 from tfrl.replay_service.table import Table
 from tfrl.replay_service.transport import connection
 
@@ -57,5 +60,38 @@ def test_silent_connections_are_few_and_soon_closed(monkeypatch):
         for one in connections:
             one.close()
         await server.stop(None)
+
+    asyncio.run(serve())
+
+
+class Context:
+    """A call of gRPC whose client neither sends nor reads."""
+
+    async def read(self):
+        await asyncio.Event().wait()
+
+    write = read
+
+
+def test_what_no_client_reads_does_not_fill_the_memory(monkeypatch):
+    monkeypatch.setattr(listeners, "_ALL_UNSENT", 1_000_000)
+    monkeypatch.setattr(memory, "available", lambda: 1 << 30)
+
+    async def serve():
+        service = Service([], shared=False)
+        sinks = [listeners.GrpcSink(service, Context()) for _ in range(2)]
+        calls = [asyncio.create_task(sink.run()) for sink in sinks]
+        for sink in sinks:
+            sink.send([bytes(600_000)])
+        monkeypatch.setattr(memory, "available", lambda: 0)
+        with pytest.raises(errors.ResourceExhaustedError, match="not enough memory"):
+            sinks[1].send([bytes(600_000)])
+        sinks[1].send([b"an error"])
+        assert service.unsent == 1_200_008
+        await asyncio.sleep(0)
+        for call in calls:
+            call.cancel()
+        await asyncio.wait(calls)
+        assert service.unsent == 0
 
     asyncio.run(serve())

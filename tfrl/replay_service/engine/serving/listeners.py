@@ -15,6 +15,7 @@ from tfrl.replay_service.engine.serving import descriptors
 from tfrl.replay_service.engine.serving.handlers import SessionHandlers
 from tfrl.replay_service.engine.serving.service import Service
 from tfrl.replay_service.engine.serving.sessions import Session
+from tfrl.replay_service.engine.storage import memory
 from tfrl.replay_service.transport import addresses, framing, limits, wire
 
 _CHUNK = 1 << 18  # Bytes read in one call, except within a larger message.
@@ -23,6 +24,8 @@ _JOINED = 1 << 16  # Buffers up to this size are joined before sending.
 _SOCKET_BUFFER = 1 << 20
 _LINGER = 5.0  # Seconds for a client to receive the last messages.
 _HIGH_WATER = 8 << 20  # Unsent bytes at which a session pauses.
+_ALL_UNSENT = 256 << 20  # Unsent bytes of all calls above which memory is checked.
+_SMALL = 1 << 16  # Bytes of a message that is always sent, such as an error.
 
 _OPTIONS = (
     ("grpc.so_reuseport", 0),
@@ -154,6 +157,7 @@ class GrpcSink:
           service: The state that all sessions share.
           context: The gRPC context of the call.
         """
+        self._service = service
         self._context = context
         self._outgoing: collections.deque[bytes] = collections.deque()
         self._waiting_bytes = 0
@@ -173,16 +177,19 @@ class GrpcSink:
             await self._write()
         finally:
             self._session.close()
+            self._count(-self._waiting_bytes)
             reading.cancel()
             with contextlib.suppress(asyncio.CancelledError, Exception):
                 await reading
 
     def send(self, buffers: list[wire.Buffer]) -> None:
         """Sends a message."""
-        message = b"".join(buffers)
-        framing.check_length(len(message))
-        self._outgoing.append(message)
-        self._waiting_bytes += len(message)
+        length = sum(map(len, buffers))
+        framing.check_length(length)
+        if self._service.unsent > _ALL_UNSENT and length > _SMALL:
+            memory.check(length)  # Many clients do not read what they have requested.
+        self._outgoing.append(b"".join(buffers))
+        self._count(length)
         self._something.set()
         if self._waiting_bytes > _HIGH_WATER and not self._paused:
             self._paused = True
@@ -200,6 +207,10 @@ class GrpcSink:
         """Ends the call when everything has been sent."""
         self._closed = True
         self._something.set()
+
+    def _count(self, size: int) -> None:
+        self._waiting_bytes += size
+        self._service.unsent += size
 
     async def _read(self) -> None:
         try:
@@ -229,7 +240,7 @@ class GrpcSink:
             while self._outgoing:
                 message = self._outgoing.popleft()
                 await self._context.write(message)
-                self._waiting_bytes -= len(message)
+                self._count(-len(message))
                 if self._paused and self._waiting_bytes <= _HIGH_WATER // 4:
                     self._paused = False
                     self._session.resume()

@@ -143,6 +143,7 @@ class Service:
         self.sessions: set[Caller] = set()
         self.newcomers = Newcomers()
         self.kept = 0  # Bytes of messages that wait for their turn.
+        self.unsent = 0  # Bytes of messages that gRPC has not taken yet.
         self.incoming = memory.Reserved()  # For messages that have not arrived whole.
         self.layouts = Layouts()
         self.shared = shared

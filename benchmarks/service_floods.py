@@ -34,6 +34,8 @@ _PATIENCE = 60.0  # Seconds for the server to answer.
 _LONGEST_WAIT = 2.0  # Seconds that another client may wait.
 _MOST_GROWTH = 128e6  # Bytes that a flood may add to the server.
 _PAUSE = 0.005  # Seconds between two requests of the other client.
+_HELD = 0.3  # Seconds for which connections stay open.
+_SETTLED = 0.2  # Seconds after which a flood should have left no traces.
 
 Send = Callable[[], str]  # Sends a flood, and returns how the server answered.
 
@@ -168,7 +170,7 @@ def silent_connections(target: Target, count: int) -> Send:
         with contextlib.ExitStack() as stack:
             for _ in range(count):
                 stack.enter_context(target.connect())
-            time.sleep(1.0)
+            time.sleep(_HELD)
         return f"{count} connections"
 
     return send
@@ -196,7 +198,7 @@ def _announcing(target: Target, size: int, first: Sequence[bytes]) -> Send:
                 with contextlib.suppress(OSError):
                     connection.sendall(data)
                     accepted += 1
-            time.sleep(1.0)
+            time.sleep(_HELD)
         return f"{accepted} of {size >> 20} messages were read"
 
     return send
@@ -267,7 +269,7 @@ def _measured(name: str, target: Target, send: Send) -> Finding:
         done.set()
         for thread in threads:
             thread.join()
-    time.sleep(0.5)
+    time.sleep(_SETTLED)
     finding.kept = memory.held(target.pid) - before
     return finding
 

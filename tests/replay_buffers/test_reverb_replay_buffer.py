@@ -1,6 +1,7 @@
 """`ReverbReplayBuffer` over tables of a server."""
 
 import logging
+import sys
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from tfrl.drivers import dynamic_step_driver
 from tfrl.environments import test_envs, tf_py_environment
 from tfrl.policies import random_tf_policy
 from tfrl.replay_buffers import reverb_replay_buffer, reverb_utils
+from tfrl.replay_buffers.reverb import reverb_dataset
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import trajectory
 
@@ -215,6 +217,30 @@ def test_preprocessing_is_of_whole_sequences_before_they_are_cut(make_buffer):
     whole = buffer.as_dataset(2, 4, 2, sequence_preprocess_fn=preprocess)
     for data, _ in whole.take(3):
         assert (data["frame"].numpy()[:, 0] % 100 == 3).all()
+
+
+def test_autograph_converts_the_functions_of_the_caller_alone(make_buffer, monkeypatch):
+    buffer = make_buffer()
+    write_fours(buffer, 3)
+    callers = []
+    original = reverb_dataset.whole_sequences
+
+    def spy(*args, **kwargs):
+        callers.append(sys._getframe(1).f_code.co_filename)
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(reverb_dataset, "whole_sequences", spy)
+
+    def clip(data):
+        if tf.reduce_max(data["frame"]) > 2:  # AutoGraph has to convert this.
+            return {**data, "frame": tf.zeros_like(data["frame"])}
+        return data
+
+    for data, _ in buffer.as_dataset(2, sequence_preprocess_fn=clip).take(2):
+        assert not data["frame"].numpy().any()
+    callers.clear()
+    tf.data.Dataset.range(2).flat_map(lambda _: buffer.as_dataset(2))
+    assert callers == [reverb_replay_buffer.__file__]
 
 
 def test_deterministic_pass_goes_through_a_queue_once(make_buffer):

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from tfrl.replay_service import errors, item_selectors, rate_limiters
 from tfrl.replay_service.replay_sample import ReplaySample, SampleInfo
+from tfrl.replay_service.sampling import dataset as dataset_module
 from tfrl.replay_service.sampling import generator as sample_generator
 from tfrl.replay_service.table import Table
 from tfrl.replay_service.trajectory_dataset import TrajectoryDataset
@@ -351,3 +352,30 @@ print("waiting", flush=True)
     )
     assert run.stdout == "waiting\n"
     assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("use", ["from_table_signature", "batch"])
+def test_no_function_is_converted_inside_one_of_tf_data(use, address, monkeypatch):
+    callers = []
+
+    def spy_on(module, name):
+        original = getattr(module, name)
+
+        def spy(*args, **kwargs):
+            callers.append(sys._getframe(1).f_code.co_filename)
+            return original(*args, **kwargs)
+
+        monkeypatch.setattr(module, name, spy)
+
+    spy_on(dataset_module.tree, "map_structure")
+    spy_on(sample_generator, "batches")
+
+    def make(_):
+        if use == "batch":
+            return TrajectoryDataset(address, "plain", *FLAT, 1).batch(2)
+        return TrajectoryDataset.from_table_signature(address, "pairs", 1)
+
+    tf.data.Dataset.range(2).flat_map(make)
+    assert len(callers) >= 2
+    # Code that AutoGraph has converted is in temporary files.
+    assert set(callers) == {dataset_module.__file__}

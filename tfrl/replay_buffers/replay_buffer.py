@@ -222,6 +222,10 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
             if single_deterministic_pass
             else self._as_dataset
         )
+        if sequence_preprocess_fn is None:
+            # AutoGraph would convert all functions called here. It has to convert the
+            # caller's.
+            make = tf.autograph.experimental.do_not_convert(make)
         dataset = make(
             sample_batch_size, num_steps, sequence_preprocess_fn, num_parallel_calls
         )

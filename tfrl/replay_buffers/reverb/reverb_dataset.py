@@ -95,6 +95,7 @@ def make_reverb_dataset(
     return dataset.prefetch(prefetch_size) if prefetch_size else dataset
 
 
+@tf.autograph.experimental.do_not_convert
 def whole_sequences(
     server_address: str,
     table: str,
@@ -164,6 +165,7 @@ def check_signature(
             )
 
 
+@tf.autograph.experimental.do_not_convert
 def repeat_info(
     sample: replay_service.ReplaySample, axis: int
 ) -> replay_service.ReplaySample:
@@ -182,6 +184,7 @@ def repeat_info(
     return replay_service.ReplaySample(info, sample.data)
 
 
+@tf.autograph.experimental.do_not_convert
 def batches(
     sequences: tf.data.Dataset, batch_size: int | None, drop_remainder: bool = True
 ) -> tf.data.Dataset:
@@ -228,6 +231,7 @@ def preprocessed(
     return dataset.map(lambda data, info: (preprocess(data), info), num_parallel_calls)
 
 
+@tf.autograph.experimental.do_not_convert
 def in_batches(dataset: tf.data.Dataset, batch_size: int | None) -> tf.data.Dataset:
     """Returns full batches of `batch_size`; None leaves the elements as they are."""
     if batch_size is None:
@@ -235,6 +239,7 @@ def in_batches(dataset: tf.data.Dataset, batch_size: int | None) -> tf.data.Data
     return dataset.batch(batch_size, drop_remainder=True)
 
 
+@tf.autograph.experimental.do_not_convert
 def truncate_reshape_rows_by_num_steps(sample: Any, num_steps: int) -> Any:
     """Cuts sequences into pieces and drops the remainder.
 
@@ -248,6 +253,7 @@ def truncate_reshape_rows_by_num_steps(sample: Any, num_steps: int) -> Any:
     return _pieces(sample, num_steps, axis=0)
 
 
+@tf.autograph.experimental.do_not_convert
 def mixed_pieces(
     sequences: tf.data.Dataset, num_steps: int, batch_size: int | None
 ) -> tf.data.Dataset:
@@ -286,6 +292,7 @@ def mixed_pieces(
     return sequences.map(cut).unbatch()
 
 
+@tf.autograph.experimental.do_not_convert
 def pieces_in_order(sequences: tf.data.Dataset, num_steps: int) -> tf.data.Dataset:
     """Cuts each sequence `[T, ...]` of a dataset into pieces `[n, ...]`, in order."""
     return sequences.map(

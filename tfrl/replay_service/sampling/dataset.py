@@ -10,6 +10,7 @@ import tree
 
 from tfrl.replay_service.replay_sample import ReplaySample, SampleInfo
 from tfrl.replay_service.sampling import generator as sample_generator
+from tfrl.replay_service.sampling import interrupts
 from tfrl.specs import dtype_names
 
 
@@ -21,6 +22,8 @@ class SamplingDataset(tf.data.Dataset):
 
     _timesteps = False
 
+    # In a function of tf.data, AutoGraph would convert all functions called here.
+    @tf.autograph.experimental.do_not_convert
     def __init__(
         self,
         server_address: Any,
@@ -103,10 +106,12 @@ class SamplingDataset(tf.data.Dataset):
         }
         self._server_address = server_address
         self._table = table
+        interrupts.WATCH.start()
         self._pipeline = self._rows()
         super().__init__(tf.data.experimental.to_variant(self._pipeline))
 
     @classmethod
+    @tf.autograph.experimental.do_not_convert
     def from_table_signature(
         cls,
         server_address: str,
@@ -175,6 +180,7 @@ class SamplingDataset(tf.data.Dataset):
             **access,
         )
 
+    @tf.autograph.experimental.do_not_convert
     def batch(
         self,
         batch_size: Any,

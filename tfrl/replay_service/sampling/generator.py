@@ -19,6 +19,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.replay_service import errors
+from tfrl.replay_service.sampling import interrupts
 from tfrl.replay_service.sampling.sampler import Exhausted, SampleStream
 from tfrl.specs import spec_json
 
@@ -159,12 +160,14 @@ class _Reader:
         self.has_ended = False
         self._batch_size = batch_size
         self._drop_remainder = drop_remainder
+        self._interrupt = 0  # The number of the last interrupt that ended a wait.
 
     def next(self) -> list[np.ndarray]:
         """Returns the next rows.
 
         Raises:
           StopIteration: If no rows have arrived in time, or the stream has ended.
+          Interrupted: If the main thread waits for these rows and was interrupted.
         """
         size = self._batch_size
         try:
@@ -183,11 +186,18 @@ class _Reader:
             # TensorFlow would report this type of error as an UnknownError.
             raise ValueError(str(error)) from None
         if batch is None:
+            self._check_interrupt()
             raise StopIteration
         if self._drop_remainder and len(batch[0]) < size:
             self.has_ended = True
             raise StopIteration
         return batch
+
+    def _check_interrupt(self) -> None:
+        number = interrupts.WATCH.interrupt()
+        if number not in (0, self._interrupt):
+            self._interrupt = number
+            raise interrupts.Interrupted("Waiting for samples was interrupted.")
 
 
 _readers: dict[int, _Reader] = {}

@@ -1,17 +1,20 @@
 """Evaluator, in environments whose episodes have scripted lengths."""
 
+import signal
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tfrl.environments.py_environment import PyEnvironment
-from tfrl.eval import Evaluator
+from tfrl.eval import Evaluator, evaluate, supervision
 from tfrl.policies.random_tf_policy import RandomTFPolicy
 from tfrl.policies.tf_policy import TFPolicy
 from tfrl.specs import tensor_spec
 from tfrl.testing import TFCountingEnvironment
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories.policy_step import PolicyStep
+from tfrl.utils import call_sizes
 
 LAST = 2
 TIME_STEP_SPEC = ts.time_step_spec(tf.TensorSpec([], tf.int32))
@@ -138,6 +141,78 @@ def test_random_choices_differ_between_steps():
     env = ScriptedEnvironment([[1, 1, 1, 1, 1, 1]])
     result = Evaluator(env, policy, num_episodes=6, seed=0).run()
     assert len(set(result.returns.tolist())) > 1
+
+
+def test_the_division_into_calls_shows_in_no_result(monkeypatch):
+    def run():
+        policy = RandomTFPolicy(TIME_STEP_SPEC, ACTION_SPEC)
+        env = ScriptedEnvironment([[7, 30], [11, 2], [3, 40]])
+        return Evaluator(env, policy, num_episodes=5, seed=3).run()
+
+    monkeypatch.setattr(call_sizes.CallSizes, "choose", lambda self, left: left)
+    whole = run()
+    monkeypatch.setattr(call_sizes.CallSizes, "choose", lambda self, left: min(left, 6))
+    cut = run()
+    assert whole.lengths.tolist() == cut.lengths.tolist() == [7, 30, 11, 2, 3]
+    assert whole.returns.tolist() == cut.returns.tolist()
+    assert whole.num_cut == 0
+
+
+def test_at_the_limit_of_steps_running_episodes_count_as_they_are():
+    """And those that have not begun do not count."""
+    env = ScriptedEnvironment([[3, 90], [90, 90], [9, 90], [4, 2]])
+    evaluator = Evaluator(env, ConstantPolicy(2), num_episodes=8)
+    with pytest.warns(RuntimeWarning) as warned:
+        result = evaluator.run(max_steps=9)
+    # The fourth step of the first environment is a reset, the fifth of the last, too.
+    assert result.lengths.tolist() == [3, 5, 9, 9, 4, 2]
+    assert result.returns.tolist() == [6, 10, 18, 18, 8, 4]
+    assert result.num_cut == 2
+    assert str(warned[0].message) == (
+        "max_steps: an evaluation ended at its limit of 9 steps of each environment, "
+        "after 4 of 8 episodes. 2 that had not ended count with their returns so far. "
+        "End episodes by a TimeLimit, or give another max_steps."
+    )
+
+
+def supervised_run(evaluator, max_steps, between_calls=lambda *told: None):
+    limits = supervision.Supervision(max_steps, "max_eval_steps", between_calls)
+    with supervision.supervised(limits):
+        return evaluator.run()
+
+
+def test_a_supervisor_limits_an_evaluation_and_is_told_how_far_it_is():
+    env, seen = ScriptedEnvironment([[4, 10**6], [5, 5]]), []
+    evaluator = Evaluator(env, ConstantPolicy(), num_episodes=4)
+    with pytest.warns(RuntimeWarning, match="max_eval_steps: an evaluation ended at"):
+        result = supervised_run(evaluator, 50, lambda *told: seen.append(told))
+    assert result.lengths.tolist() == [4, 45, 5, 5]
+    assert seen[-1] == (3, 4, 50)
+    assert supervision.current() is None
+
+
+def test_a_supervisor_may_leave_the_limit_to_the_evaluator(monkeypatch):
+    monkeypatch.setattr(evaluate, "_STEPS_PER_EPISODE", 20)
+    env = ScriptedEnvironment([[4, 10**6]])
+    evaluator = Evaluator(env, ConstantPolicy(), num_episodes=2)
+    with pytest.warns(RuntimeWarning, match="its limit of 40 steps"):
+        result = supervised_run(evaluator, None)
+    assert result.lengths.tolist() == [4, 35]
+
+
+def test_an_interrupt_ends_an_evaluation():
+    def reward(count, action):
+        tf.numpy_function(
+            lambda n: signal.raise_signal(signal.SIGINT) if n == 500 else None,
+            [count[0]],
+            [],
+        )
+        return action
+
+    env = TFCountingEnvironment([[10**6]], action_spec=ACTION_SPEC, reward=reward)
+    with pytest.raises(KeyboardInterrupt):
+        Evaluator(env, ConstantPolicy(), num_episodes=1).run()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 VECTOR = tf.TensorSpec([2], tf.float32)

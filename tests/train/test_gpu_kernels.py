@@ -107,9 +107,11 @@ def make_buffer(agent, kind=TFUniformReplayBuffer, batch_size=1):
 
 
 def trace_of(loop):
-    loop._start()
+    while not loop._start():
+        pass
     position = loop._position.get()
-    return loop._call.get_concrete_function(*position, tf.constant(1, tf.int64))
+    one = tf.constant(1, tf.int64)
+    return loop._call.get_concrete_function(*position, one, loop._zero_loss)
 
 
 @pytest.mark.parametrize("sampling", ["variables", "dataset"])
@@ -169,8 +171,12 @@ def test_reinforce(environment, has_baseline):
 
 def test_evaluation(environment, dqn_agent):
     evaluator = evaluate.Evaluator(environment, dqn_agent.policy, 3, seed=0)
-    trace = evaluator._evaluate.get_concrete_function(evaluator._seed)
-    assert falling_back(trace) == ENVIRONMENT_CALL
+    begin = evaluator._begin.get_concrete_function()
+    assert falling_back(begin) == ENVIRONMENT_CALL
+    steps = evaluator._evaluate.get_concrete_function(
+        evaluator._begin(), evaluator._seed, tf.constant(1)
+    )
+    assert falling_back(steps) == ENVIRONMENT_CALL
 
 
 def test_the_tutorials_loop(environment, dqn_agent):

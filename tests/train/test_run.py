@@ -1,4 +1,5 @@
 import csv
+import functools
 import os
 import signal
 
@@ -16,7 +17,7 @@ from tfrl.networks import q_network
 from tfrl.replay_buffers import tf_uniform_replay_buffer
 from tfrl.savers import checkpointing
 from tfrl.specs import array_spec
-from tfrl.train import off_policy_loop, run, run_directory
+from tfrl.train import off_policy_loop, progress, run, run_directory
 
 
 def countdown(**kwargs):
@@ -200,6 +201,70 @@ def test_an_interrupted_run_goes_on_to_the_same_weights(
             assert ours[name] == theirs[name]
 
 
+class Endless(testing.CountingEnvironment):
+    """Sends a signal to this process in step 300, and never ends an episode."""
+
+    def __init__(self, number=None):
+        spec = array_spec.BoundedArraySpec((1,), np.float32, 0, 3, "count")
+        super().__init__(10**9, observation_spec=spec, observe=lambda count: [0.0])
+        self._number = number
+
+    def _step(self, action):
+        if self._number is not None and self.num_steps == 300:
+            os.kill(os.getpid(), self._number)
+        return super()._step(action)._replace(observation=np.zeros(1, np.float32))
+
+
+def endless_at(iterations, loop, number=None):
+    """An evaluation that does not end at some of the iterations."""
+    environment = tf_py_environment.TFPyEnvironment(Endless(number))
+    evaluator = evaluate.Evaluator(environment, loop.agent.policy, 1)
+    return lambda now: evaluator.run() if now in iterations else result(now)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("iteration", [0, 10, 20])
+def test_a_signal_ends_an_evaluation_which_a_resumed_run_does_again(
+    whole, tmp_path, capsys, number, iteration
+):
+    path, expected = whole
+    first, loop = make_run(tmp_path)
+    first._evaluate = endless_at([iteration], loop, number)
+    outcome = first.run()
+    assert (outcome.finished, outcome.iteration) == (False, iteration)
+    assert f"Interrupted at iteration {iteration}; saved" in capsys.readouterr().err
+    assert not (tmp_path / "final_policy").exists()
+    second, loop = make_run(tmp_path)
+    outcome = second.run()
+    assert (outcome.finished, outcome.resumed_at) == (True, iteration)
+    assert (tmp_path / "final_policy").exists()
+    for ours, theirs in zip(weights(loop), expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    # The mean loss before the interrupted evaluation is not saved.
+    for ours, theirs in zip(rows(tmp_path), rows(path), strict=True):
+        for name in ours.keys() - {"training_seconds", "loss"}:
+            assert ours[name] == theirs[name]
+
+
+def test_an_evaluation_that_does_not_end_is_limited(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(
+        run.progress,
+        "Progress",
+        functools.partial(progress.Progress, seconds_between_lines=1e-9),
+    )
+    this, loop = make_run(tmp_path, max_eval_steps=700)
+    this._evaluate = endless_at([0, 10, 20], loop)
+    with pytest.warns(RuntimeWarning, match="max_eval_steps: .* limit of 700 steps"):
+        outcome = this.run()
+    assert outcome.finished
+    measured = [row["evaluation_length"] for row in rows(tmp_path)]
+    assert measured == ["700.0", "", "700.0", "", "700.0"]
+    assert (
+        "iteration 10 of 20, evaluating: 0 of 1 episodes ended, 700 steps of each "
+        "environment\n"
+    ) in capsys.readouterr().err
+
+
 def test_signals_have_their_handlers_back_after_a_run(tmp_path):
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     this, _ = make_run(tmp_path)
@@ -308,7 +373,14 @@ def test_a_replaced_policy_that_was_cut_short_is_recovered(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["num_iterations", "eval_interval", "log_interval", "checkpoint_interval"]
+    "name",
+    [
+        "num_iterations",
+        "eval_interval",
+        "log_interval",
+        "checkpoint_interval",
+        "max_eval_steps",
+    ],
 )
 def test_a_number_below_one_is_an_error(tmp_path, name):
     with pytest.raises(ValueError, match=f"{name}: expected at least 1, got 0"):

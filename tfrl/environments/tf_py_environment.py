@@ -25,6 +25,7 @@ from tfrl.environments import (
 from tfrl.environments.boundary import (
     action_arrays,
     action_tensors,
+    running_steps,
     time_step_checker,
 )
 from tfrl.specs import array_spec, tensor_spec
@@ -103,6 +104,7 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         self._lock = threading.Lock()
         self._error: BaseException | None = None
         self._channel = host_calls.Channel()
+        running_steps.register(self)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or "_env" not in self.__dict__:
@@ -146,6 +148,16 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
     def has_failed(self) -> tf.Tensor:
         """See `TFEnvironment`."""
         return self._channel.has_failed()
+
+    def running_step(self) -> str | None:
+        """Returns which step is running, such as "step 17 of CartPole-v1", or None.
+
+        As in the messages of errors, a reset counts as a step.
+        """
+        if not self._lock.locked():
+            return None
+        name = time_step_checker.environment_name(self._env)
+        return f"step {self._num_steps + 1:,} of {name}"
 
     def render(self, mode: str = "rgb_array") -> Any:
         """Returns pictures, uint8 `[B, height, width, 3]`; None for mode "human".

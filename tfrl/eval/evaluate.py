@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+import time
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from tfrl.environments import py_environment
+from tfrl.environments.boundary import running_steps
+from tfrl.eval import supervision as supervision_lib
 from tfrl.metrics import episode_sums
-from tfrl.utils import seeds
+from tfrl.system import interrupts
+from tfrl.utils import call_sizes, seeds
 
 if TYPE_CHECKING:
     from tfrl.typing import types
+
+# The limit of a supervised evaluation, for each episode. The longest episodes that are
+# usual, those of Atari games, have 27,000 steps.
+_STEPS_PER_EPISODE = 100_000
+_MOST_STEPS = 2**31 - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,10 +34,13 @@ class EvaluationResult:
       returns: Undiscounted returns, float32 `[num_episodes]`; the numbers of a vector
         reward or of a nest of rewards are summed.
       lengths: Environment steps, int64 `[num_episodes]`.
+      num_cut: How many of these episodes did not end within the limit of steps. They
+        count with their returns and lengths until then.
     """
 
     returns: np.ndarray
     lengths: np.ndarray
+    num_cut: int = 0
 
     @property
     def mean(self) -> float:
@@ -45,13 +58,34 @@ class EvaluationResult:
         return float(np.median(self.returns))
 
 
+class _State(NamedTuple):
+    """An evaluation between two calls.
+
+    Attributes:
+      step: The number of steps of each environment so far, int32.
+      time_step: The current time step, `[B, ...]`.
+      policy_state: The current state of the policy.
+      sums: Return and length of the running episodes, each `[B]`.
+      ended: How many episodes of each environment have ended, int32 `[B]`.
+      episodes: Returns and lengths of these episodes, each `[B, max(quota)]`.
+    """
+
+    step: tf.Tensor
+    time_step: Any
+    policy_state: Any
+    sums: tuple[tf.Tensor, tf.Tensor]
+    ended: tf.Tensor
+    episodes: tuple[tf.Tensor, tf.Tensor]
+
+
 class Evaluator:
     """Runs a policy for `num_episodes` episodes in a batched environment.
 
     Every environment of the batch contributes the same number of its first episodes
     (one more or less if the batch does not divide `num_episodes`), however long they
     take. Taking the first `num_episodes` episodes that end, as drivers do, would favour
-    short episodes. The loop is one tf.function, traced at the first run.
+    short episodes. The loop is one tf.function, traced at the first run. A run calls it
+    for about half a second at a time, and Ctrl-C ends the run between two calls.
 
     The policy is used unchanged: pass a greedy policy for a greedy evaluation. Its
     random choices depend on `seed` alone and are the same in every run. Give the
@@ -99,20 +133,106 @@ class Evaluator:
         if seed is None:
             seed = seeds.next_seed(seeds.make_generator())
         self._seed = seeds.as_seed(seed)
+        self._begin = tf.function(self._first_state, autograph=False)
         self._evaluate = tf.function(self._loop, autograph=False)
+        self._call_sizes = call_sizes.CallSizes(first=16)
 
-    def run(self) -> EvaluationResult:
-        """Runs the episodes with the policy's current variables."""
-        with self._environment.reraise():
-            returns, lengths = self._evaluate(self._seed)
-        wanted = np.arange(self._quota.max()) < self._quota[:, np.newaxis]
-        return EvaluationResult(returns.numpy()[wanted], lengths.numpy()[wanted])
+    def run(self, max_steps: int | None = None) -> EvaluationResult:
+        """Runs the episodes with the policy's current variables.
+
+        Args:
+          max_steps: The largest number of steps of each environment. If it is reached,
+            a warning says so, the running episodes count with their returns so far, and
+            the episodes that have not begun are left out. None sets no limit, except
+            that a `train.Run` sets one for its evaluations.
+
+        Raises:
+          KeyboardInterrupt: Ctrl-C was pressed.
+        """
+        supervision = supervision_lib.current()
+        field = "max_steps"
+        if max_steps is None and supervision is not None:
+            field = supervision.field
+            max_steps = supervision.max_steps
+            if max_steps is None:
+                max_steps = _STEPS_PER_EPISODE * int(self._quota.max())
+        with interrupts.deferred(running_steps.describe) as is_interrupted:
+            with self._environment.reraise():
+                state = self._begin()
+            while not (self._is_done(state, max_steps) or is_interrupted()):
+                state = self._continue(state, max_steps)
+                if supervision is not None:
+                    finished = np.minimum(state.ended, self._quota).sum()
+                    supervision.between_calls(
+                        int(finished), int(self._quota.sum()), int(state.step)
+                    )
+        return self._result(state, field)
 
     __call__ = run
 
-    def _loop(self, seed: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the returns and lengths of the first episodes, `[B, max(quota)]`."""
+    def _is_done(self, state: _State, max_steps: int | None) -> bool:
+        if max_steps is not None and int(state.step) >= max_steps:
+            return True
+        return bool(np.all(state.ended >= self._quota))
+
+    def _continue(self, state: _State, max_steps: int | None) -> _State:
+        """Steps the environments for about half a second."""
+        before = int(state.step)
+        size = 0
+        if self._evaluate.experimental_get_tracing_count():
+            left = (_MOST_STEPS if max_steps is None else max_steps) - before
+            size = self._call_sizes.choose(left)
+        started = time.monotonic()
+        with self._environment.reraise():
+            state = self._evaluate(state, self._seed, tf.constant(before + size))
+        taken = int(state.step) - before  # Waits for the device.
+        if taken:
+            self._call_sizes.measured(taken, time.monotonic() - started)
+        return state
+
+    def _result(self, state: _State, field: str) -> EvaluationResult:
+        """Returns the finished episodes, and those that the limit of steps has cut."""
+        ended = np.minimum(state.ended, self._quota)
+        is_cut = (ended < self._quota) & ~state.time_step.is_last().numpy()
+        returns, lengths = (
+            np.array(array) for array in tf.nest.flatten(state.episodes)
+        )
+        for array, sums in zip((returns, lengths), state.sums, strict=True):
+            array[is_cut, ended[is_cut]] = sums.numpy()[is_cut]
+        num_cut = int(is_cut.sum())
+        if (ended < self._quota).any():
+            warnings.warn(
+                f"{field}: an evaluation ended at its limit of {int(state.step):,} "
+                f"steps of each environment, after {ended.sum()} of "
+                f"{self._quota.sum()} episodes. {num_cut} that had not ended count "
+                "with their returns so far. End episodes by a TimeLimit, or give "
+                f"another {field}.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        wanted = np.arange(self._quota.max()) < (ended + is_cut)[:, np.newaxis]
+        return EvaluationResult(
+            returns[wanted], lengths[wanted].astype(np.int64), num_cut
+        )
+
+    def _first_state(self) -> _State:
         batch_size, slots = len(self._quota), int(self._quota.max())
+
+        def zeros(*shape: int) -> tuple[tf.Tensor, tf.Tensor]:
+            return tf.zeros(shape, tf.float32), tf.zeros(shape, tf.int32)
+
+        return _State(
+            tf.zeros([], tf.int32),
+            self._environment.reset(),
+            self._policy.get_initial_state(batch_size),
+            zeros(batch_size),
+            tf.zeros([batch_size], tf.int32),
+            zeros(batch_size, slots),
+        )
+
+    def _loop(self, state: _State, seed: tf.Tensor, end: tf.Tensor) -> _State:
+        """Steps the environments until all episodes have ended, or to step `end`."""
+        slots = int(self._quota.max())
         quota = tf.constant(self._quota, tf.int32)
 
         def body(
@@ -155,20 +275,13 @@ class Evaluator:
             ended += tf.cast(ends, tf.int32)
             return step + 1, next_time_step, action_step.state, sums, ended, episodes
 
-        def zeros(*shape: int) -> tuple[tf.Tensor, tf.Tensor]:
-            return tf.zeros(shape, tf.float32), tf.zeros(shape, tf.int32)
-
-        returns, lengths = tf.while_loop(
-            lambda _, __, ___, ____, ended, _____: tf.reduce_any(ended < quota),
-            body,
-            (
-                tf.zeros([], tf.int32),
-                self._environment.reset(),
-                self._policy.get_initial_state(batch_size),
-                zeros(batch_size),
-                tf.zeros([batch_size], tf.int32),
-                zeros(batch_size, slots),
-            ),
-            parallel_iterations=1,
-        )[-1]
-        return returns, tf.cast(lengths, tf.int64)
+        return _State(
+            *tf.while_loop(
+                lambda step, _, __, ___, ended, ____: (
+                    tf.reduce_any(ended < quota) & (step < end)
+                ),
+                body,
+                tuple(state),
+                parallel_iterations=1,
+            )
+        )

@@ -111,6 +111,15 @@ def drop_rows_after(path: str | os.PathLike[str], column: str, last: float) -> i
     return len(rows) - len(kept)
 
 
+def read_column(path: str | os.PathLike[str], column: str) -> list[str]:
+    """Returns a column of a CSV file; an empty list without the file or the column."""
+    path = pathlib.Path(path)
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return [row[column] or "" for row in csv.DictReader(file) if column in row]
+
+
 def _drop_cut_line(path: pathlib.Path) -> None:
     """Removes an incomplete last line, which an interrupted write left."""
     if path.exists():

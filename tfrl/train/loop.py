@@ -1,8 +1,8 @@
 """The base class of training loops, with their state and their checkpoints.
 
-A loop runs whole iterations (collect, add, sample, train) inside one `tf.function`
-call. Between calls it is a plain object whose state a checkpoint saves: the agent, the
-buffer, the metrics, the counters, and the environment where it can be saved.
+A loop runs whole iterations (collect, add, sample, train) inside calls of one
+`tf.function`. Between calls it is a plain object whose state a checkpoint saves: the
+agent, the buffer, the metrics, the counters, and the environment where it can be saved.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import abc
 import contextlib
 import functools
 import math
-import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -19,13 +19,15 @@ import tensorflow as tf
 
 from tfrl.agents import tf_agent
 from tfrl.environments import tf_environment
+from tfrl.environments.boundary import running_steps
 from tfrl.metrics import tf_metrics
 from tfrl.policies import tf_policy
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.savers import finite
+from tfrl.system import interrupts
 from tfrl.train import loop_checks, placement, position, run_transform
 from tfrl.trajectories import trajectory
-from tfrl.utils import seeds
+from tfrl.utils import call_sizes, seeds
 
 
 class IterationInfo(NamedTuple):
@@ -125,6 +127,8 @@ class Loop(tf.Module, abc.ABC):
             *observers,
         ]
         self._position = position.Position(environment)
+        self._is_started = False
+        self._call_sizes = call_sizes.CallSizes()
         self._transform = run_transform.RunTransform()
         # Of an agent's own numbers, some may be infinite from the start.
         self._agent_is_finite = functools.partial(
@@ -148,6 +152,7 @@ class Loop(tf.Module, abc.ABC):
         self._iteration = tf.Variable(0, dtype=tf.int64, trainable=False)
         # Steps of the batched environment, from which the random numbers derive.
         self._step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
+        self._zero_loss = tf.constant(0.0, tf.float64)
 
     @property
     def agent(self) -> tf_agent.TFAgent:
@@ -192,29 +197,77 @@ class Loop(tf.Module, abc.ABC):
         return items
 
     def run(self, num_iterations: int) -> IterationInfo:
-        """Does `num_iterations` iterations in one compiled call.
+        """Does `num_iterations` iterations, in compiled calls of about half a second.
+
+        The results do not depend on the division into calls, and iterations that take
+        less than half a second together are one call. Ctrl-C ends the run after the
+        current call with a KeyboardInterrupt; the loop can then be run again, and goes
+        on from there. If the environment does not return, a second Ctrl-C ends the
+        process.
 
         Raises:
           Exception: The exception that the environment raised. Earlier iterations keep
             their effect. The loop can be run again, and then begins a new episode.
           replay_service.ReverbError: The buffer's server failed, for instance it died.
+          KeyboardInterrupt: Ctrl-C was pressed.
           tf.errors.InvalidArgumentError: A check inside the call failed, for instance
             the loss or its gradients were not finite. In a compiled loop the agent's
             weights are then lost; restore a checkpoint.
         """
+        self._is_started = False
+        loss_sum, done = self._zero_loss, 0
+        with interrupts.deferred(running_steps.describe) as is_requested:
+            while not is_requested():
+                size, loss_sum = self._run_call(num_iterations - done, loss_sum)
+                done += size
+                if done >= num_iterations and self._is_started:
+                    break
+        return self.info(float(loss_sum) / done if done else float("nan"))
+
+    def run_call(self, most_iterations: int) -> IterationInfo:
+        """Does at most so many iterations, in one call of about half a second.
+
+        The first call only traces and compiles the program. Calls that collect initial
+        experience do no iterations either.
+
+        Args:
+          most_iterations: The largest number of iterations.
+
+        Raises:
+          Exception: See `run`.
+        """
+        size, loss_sum = self._run_call(most_iterations, self._zero_loss)
+        return self.info(float(loss_sum) / size if size else float("nan"))
+
+    def _run_call(
+        self, most_iterations: int, loss_sum: tf.Tensor
+    ) -> tuple[int, tf.Tensor]:
+        """Does at most `most_iterations` iterations in one call.
+
+        Returns their number, and `loss_sum` plus their losses.
+        """
         device = tf.device(self._placement.collecting_device)
         own_errors = self._environment.reraise(), self._reraise_of_buffer()
-        with _short_assertions(), own_errors[0], own_errors[1], device:
-            self._start()
-            time_step, policy_state, loss = self._call(
-                *self._position.take(), tf.constant(num_iterations, tf.int64)
+        short = loop_checks.short_assertions()
+        with short, own_errors[0], own_errors[1], device:
+            if not (self._is_started and self._position.is_set):
+                self._is_started = self._start()
+                if not self._is_started:
+                    return 0, loss_sum
+            is_traced = self.trace_count() > 0
+            size = self._call_sizes.choose(most_iterations) if is_traced else 0
+            started = time.monotonic()
+            time_step, policy_state, loss_sum = self._call(
+                *self._position.take(), tf.constant(size, tf.int64), loss_sum
             )
         self._position.set(time_step, policy_state)
-        self._iteration.assign_add(num_iterations)
-        loss = float(loss)
-        if self._jit_compile and num_iterations > 0:
-            self._check_call(loss, num_iterations)
-        return self.info(loss)
+        self._iteration.assign_add(size)
+        loss = float(loss_sum)  # Waits for the device.
+        if size > 0:
+            self._call_sizes.measured(size, time.monotonic() - started)
+            if self._jit_compile:
+                self._check_call(loss, size)
+        return size, loss_sum
 
     def info(self, loss: float = float("nan")) -> IterationInfo:
         """Returns the current counters and average return, with the given loss."""
@@ -259,14 +312,19 @@ class Loop(tf.Module, abc.ABC):
             lambda: (self._environment.reset(), policy.get_initial_state(batch_size))
         )
 
-    def _start(self) -> None:
-        """Resets the environment if the loop has no position to continue from."""
-        if self._position.is_set:
-            return
-        self._position.set(
-            self._environment.reset(),
-            self._agent.collect_policy.get_initial_state(self._environment.batch_size),
-        )
+    def _start(self) -> bool:
+        """Resets the environment if the loop has no position to continue from.
+
+        Returns whether the loop can iterate; if not, it must be called again.
+        """
+        if not self._position.is_set:
+            self._position.set(
+                self._environment.reset(),
+                self._agent.collect_policy.get_initial_state(
+                    self._environment.batch_size
+                ),
+            )
+        return True
 
     def _reraise_of_buffer(self) -> contextlib.AbstractContextManager[None]:
         if self._replay_buffer is None:
@@ -301,9 +359,17 @@ class Loop(tf.Module, abc.ABC):
         )
 
     def _iterations(
-        self, time_step: Any, policy_state: Any, num_iterations: tf.Tensor
+        self,
+        time_step: Any,
+        policy_state: Any,
+        num_iterations: tf.Tensor,
+        loss_sum: tf.Tensor,
     ) -> tuple[Any, Any, tf.Tensor]:
-        """Does the iterations; returns the time step, policy state and mean loss."""
+        """Does the iterations; adds their losses, float64, to `loss_sum`.
+
+        The calls of one run pass the sum on, so that the order of the summation does
+        not depend on their sizes.
+        """
 
         def body(
             i: tf.Tensor, time_step: Any, policy_state: Any, loss_sum: tf.Tensor
@@ -311,25 +377,23 @@ class Loop(tf.Module, abc.ABC):
             time_step, policy_state, loss = self.iterate(time_step, policy_state)
             return i + 1, time_step, policy_state, loss_sum + tf.cast(loss, tf.float64)
 
-        zero = tf.constant(0, tf.int64), tf.constant(0.0, tf.float64)
         _, time_step, policy_state, loss_sum = tf.while_loop(
             lambda i, *_: (i < num_iterations) & ~self._environment.has_failed(),
             body,
-            (zero[0], time_step, policy_state, zero[1]),
+            (tf.constant(0, tf.int64), time_step, policy_state, loss_sum),
         )
-        loss = loss_sum / tf.cast(num_iterations, tf.float64)
-        return time_step, policy_state, self._nan_if_lost(loss)
+        return time_step, policy_state, self._nan_if_lost(loss_sum)
 
-    def _nan_if_lost(self, loss: tf.Tensor) -> tf.Tensor:
-        """Returns the loss; in a compiled loop, NaN if a weight is not finite.
+    def _nan_if_lost(self, loss_sum: tf.Tensor) -> tf.Tensor:
+        """Returns the sum of losses; in a compiled loop, NaN if a weight is not finite.
 
         XLA has no assertions that could prevent the update; `_check_call` raises the
         error.
         """
         if not self._jit_compile:
-            return loss
+            return loss_sum
         with tf.device(self._placement.device):
-            return tf.where(self.agent_is_finite(), loss, float("nan"))
+            return tf.where(self.agent_is_finite(), loss_sum, float("nan"))
 
     def _copied_weights(self) -> list[Any]:
         """Returns the variables that a program on the host may copy from the device."""
@@ -374,18 +438,3 @@ class Loop(tf.Module, abc.ABC):
         """Counts a step, and returns its stateless seed, int64 `[2]`."""
         step = self._step.assign_add(1, read_value=True)
         return tf.stack([self._seed.read_value(), tf.cast(step, tf.int64)])
-
-
-@contextlib.contextmanager
-def _short_assertions() -> Iterator[None]:
-    """Shortens the error of a failed assertion in a graph to the assertion's text."""
-    try:
-        yield
-    except tf.errors.InvalidArgumentError as error:
-        said = re.search(
-            r"^assertion failed: \[(.*)\]$|^(.* : Tensor had .*)$", error.message, re.M
-        )
-        if said is None:
-            raise
-        text = (said[1] or said[2]).replace("\\'", "'")
-        raise tf.errors.InvalidArgumentError(None, None, text) from None

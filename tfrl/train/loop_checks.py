@@ -1,8 +1,13 @@
-"""Checks that a loop's parts fit together, and whether XLA can compile them."""
+"""Checks that a loop's parts fit together, and whether XLA can compile them.
+
+It also shortens the messages of failed checks.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -189,3 +194,18 @@ def check_initial_collection(
             f"{num_steps * environment.batch_size} in all, so that a first sample can "
             f"be drawn, got {initial_collect_steps}."
         )
+
+
+@contextlib.contextmanager
+def short_assertions() -> Iterator[None]:
+    """Shortens the error of a failed assertion in a graph to the assertion's text."""
+    try:
+        yield
+    except tf.errors.InvalidArgumentError as error:
+        said = re.search(
+            r"^assertion failed: \[(.*)\]$|^(.* : Tensor had .*)$", error.message, re.M
+        )
+        if said is None:
+            raise
+        text = (said[1] or said[2]).replace("\\'", "'")
+        raise tf.errors.InvalidArgumentError(None, None, text) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ from tfrl.policies import random_tf_policy, tf_policy
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.train import loop, loop_checks, placement
 from tfrl.trajectories import trajectory
-from tfrl.utils import variables
+from tfrl.utils import call_sizes, variables
 
 
 class OffPolicyLoop(loop.Loop):
@@ -118,6 +119,11 @@ class OffPolicyLoop(loop.Loop):
         self._initial_policy = initial_collect_policy or _random_policy(
             environment, agent.collect_policy
         )
+        # How many initial steps a collection in progress still has to take.
+        self._initial_left = 0
+        self._initial_state_now: Any = ()
+        self._initial_sizes = call_sizes.CallSizes(first=16)
+        self._collect_initial = tf.function(self._collect_initially, autograph=False)
         self._prioritized = replay_buffer.is_prioritized
         self._drawn_at_once = (
             sample_batch_size
@@ -146,18 +152,46 @@ class OffPolicyLoop(loop.Loop):
 
         Returns the last time step and the initial state of the collecting policy.
         """
-        return self._collect_initially(self._transform.apply(self._environment.reset))
+        time_step, _ = self._collect_initially(
+            self._transform.apply(self._environment.reset),
+            self._initial_state(self._initial_policy),
+            self._initial_steps,
+        )
+        return time_step, self._initial_state(self._agent.collect_policy)
 
-    def _start(self) -> None:
+    def _start(self) -> bool:
         super()._start()
-        # A buffer with contents was filled by the user, or comes from a checkpoint.
-        num_frames = int(self._replay_buffer.num_frames())
+        if self._initial_left == 0:
+            num_frames = int(self._replay_buffer.num_frames())
+            self._initial_left = self._initial_steps_left(num_frames)
+            if self._initial_left == 0:
+                self._check_can_sample(num_frames // self._environment.batch_size)
+                return True
+            self._initial_state_now = self._initial_state(self._initial_policy)
+        is_traced = self._collect_initial.experimental_get_tracing_count() > 0
+        size = self._initial_sizes.choose(self._initial_left) if is_traced else 0
+        started = time.monotonic()
+        time_step, self._initial_state_now = self._collect_initial(
+            self._position.take()[0],
+            self._initial_state_now,
+            tf.constant(size, tf.int64),
+        )
+        self._position.set(time_step, self._initial_state(self._agent.collect_policy))
+        if size > 0:
+            self._initial_sizes.measured(size, time.monotonic() - started)
+        self._initial_left -= size
+        return self._initial_left == 0
+
+    def _initial_steps_left(self, num_frames: int) -> int:
+        """Returns how many initial steps to take with `num_frames` in the buffer."""
         if num_frames == 0:
-            time_step, _ = self._position.take()
-            collect = tf.function(self._collect_initially, autograph=False)
-            self._position.set(*collect(time_step))
-        else:
-            self._check_can_sample(num_frames // self._environment.batch_size)
+            return self._initial_steps
+        # The buffer was filled by the user, or comes from a checkpoint, which may have
+        # been saved during the initial collection.
+        taken = int(self._step)
+        if self.iteration == 0 and 0 < taken < self._initial_steps:
+            return self._initial_steps - taken
+        return 0
 
     def _check_can_sample(self, num_frames: int) -> None:
         """Raises a ValueError if the buffer holds too few frames for a first sample."""
@@ -169,14 +203,14 @@ class OffPolicyLoop(loop.Loop):
                 "so that the loop fills it by initial_collect_steps."
             )
 
-    def _collect_initially(self, time_step: Any) -> tuple[Any, Any]:
-        time_step, _, _ = self._collect(
-            self._initial_policy,
-            time_step,
-            self._initial_state(self._initial_policy),
-            self._initial_steps,
+    def _collect_initially(
+        self, time_step: Any, policy_state: Any, num_steps: tf.Tensor | int
+    ) -> tuple[Any, Any]:
+        """Takes steps of the initial policy; returns the time step and policy state."""
+        time_step, policy_state, _ = self._collect(
+            self._initial_policy, time_step, policy_state, num_steps
         )
-        return time_step, self._initial_state(self._agent.collect_policy)
+        return time_step, policy_state
 
     def _initial_state(self, policy: tf_policy.TFPolicy) -> Any:
         return self._transform.apply(
@@ -200,7 +234,7 @@ class OffPolicyLoop(loop.Loop):
         policy: tf_policy.TFPolicy,
         time_step: Any,
         policy_state: Any,
-        num_steps: int,
+        num_steps: tf.Tensor | int,
     ) -> tuple[Any, Any, tf.Tensor]:
         """Takes `num_steps` steps of the environment and adds them to the buffer.
 

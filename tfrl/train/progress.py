@@ -59,19 +59,42 @@ class Progress:
             self._bar.set_postfix_str(text, refresh=False)
             self._bar.update(info.iteration - self._last)
         self._last = info.iteration
-        now = time.monotonic()
-        if self._bar is None and now - self._last_line >= self._seconds_between_lines:
-            self._last_line = now
-            speed = (self._last - self._first) / (now - self._started)
+        if self._bar is None and self._is_line_due():
+            speed = (self._last - self._first) / (self._last_line - self._started)
             self.note(
                 f"iteration {info.iteration:,} of {self._total:,} "
                 f"({speed:,.0f} a second), {info.environment_steps:,} environment "
                 f"steps: {text}"
             )
 
+    def evaluating(self, finished: int, num_episodes: int, num_steps: int) -> None:
+        """Shows how far an evaluation is.
+
+        Args:
+          finished: The number of its episodes that have ended.
+          num_episodes: The number of all its episodes.
+          num_steps: The number of steps of each environment so far.
+        """
+        text = (
+            f"evaluating: {finished} of {num_episodes} episodes ended, "
+            f"{num_steps:,} steps of each environment"
+        )
+        if self._bar is not None:
+            self._bar.set_postfix_str(text)
+        elif self._is_line_due():
+            self.note(f"iteration {self._last:,} of {self._total:,}, {text}")
+
     def evaluated(self, mean: float, best: float) -> None:
         """Records the returns of an evaluation; the next update shows them."""
         self._evaluation = f", evaluation {mean:.1f} (best {best:.1f})"
+
+    def _is_line_due(self) -> bool:
+        """Whether to print a line now; if so, the period of the next one starts."""
+        now = time.monotonic()
+        if now - self._last_line < self._seconds_between_lines:
+            return False
+        self._last_line = now
+        return True
 
     def note(self, text: str) -> None:
         """Writes a line, above the bar if there is one."""

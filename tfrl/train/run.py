@@ -8,24 +8,26 @@ import os
 import pathlib
 import shutil
 import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from tfrl.environments import tf_environment
+from tfrl.environments.boundary import running_steps
 from tfrl.eval import evaluate as evaluate_lib
+from tfrl.eval import supervision
 from tfrl.loggers import aggregators, base, csv, filters, tf_summary
 from tfrl.policies import policy_saver
 from tfrl.savers import checkpointing
+from tfrl.system import interrupts
 from tfrl.train import learning_curve, progress, run_directory, video
 from tfrl.train import loop as loop_lib
 from tfrl.utils import variables
 
 _LARGEST_BUFFER_TO_SAVE = 10**9  # Bytes.
-_SECONDS_PER_CALL = 0.5
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +57,10 @@ class Run:
 
     A run that was interrupted or killed resumes from its last checkpoint when it is run
     again. On SIGINT (Ctrl-C) or SIGTERM it stops after the current call, which takes
-    about half a second, and saves a checkpoint; a second Ctrl-C stops it immediately.
+    about half a second, and saves a checkpoint; an evaluation by an `Evaluator` stops
+    in the same way, and is done again after the run is resumed. A second signal stops
+    it immediately. If a step of the environment does not return, a second signal ends
+    the process with status 130 (SIGINT) or 143 (SIGTERM).
     Until `run` ends, it holds the lock of its directory, so that no other process
     trains there.
     """
@@ -74,6 +79,7 @@ class Run:
         video_environment: tf_environment.TFEnvironment | None = None,
         title: str = "",
         loggers: Sequence[base.Logger] = (),
+        max_eval_steps: int | None = None,
     ) -> None:
         """Creates the run and restores its last checkpoint, if there is one.
 
@@ -100,6 +106,11 @@ class Run:
             `[loggers.TerminalLogger()]`. Each receives the rows of metrics.csv, without
             values that were not measured. The run always writes metrics.csv and
             TensorBoard's files, too. It closes the loggers when it ends or fails.
+          max_eval_steps: The largest number of steps of each environment in an
+            evaluation by an `Evaluator`, for policies whose episodes do not end. If it
+            is reached, a warning says so, and the episodes that have not ended count
+            with their returns so far. None allows 100,000 steps for each episode of an
+            environment.
 
         Raises:
           ValueError: An interval or number is not positive, or another process uses the
@@ -111,6 +122,7 @@ class Run:
             ("eval_interval", eval_interval),
             ("log_interval", log_interval),
             ("checkpoint_interval", checkpoint_interval),
+            ("max_eval_steps", 1 if max_eval_steps is None else max_eval_steps),
         ):
             if value < 1:
                 raise ValueError(f"{name}: expected at least 1, got {value}.")
@@ -128,6 +140,7 @@ class Run:
         self._eval_interval = eval_interval
         self._log_interval = log_interval
         self._checkpoint_interval = checkpoint_interval
+        self._max_eval_steps = max_eval_steps
         self._video_environment = video_environment
         self._title = title
         self._loggers = tuple(loggers)
@@ -171,7 +184,7 @@ class Run:
             stack.callback(bar.close)
             for logger in self._loggers:
                 stack.callback(logger.close)
-            if first >= self._num_iterations:
+            if first >= self._num_iterations and not self._evaluation_is_missing():
                 bar.note(
                     f"This run is finished: {first:,} iterations done. Its outputs are "
                     f"in {self._directory.path}; start again with --overwrite."
@@ -201,21 +214,24 @@ class Run:
             [files, *map(filters.NoneFilter, self._loggers)]
         )
         training_seconds, loss = 0.0, _Mean()
-        with contextlib.closing(files), _interrupt_flag() as interrupted:
-            if resumed_at is None:
-                self._at_stop(bar, logger, loss)
-            speed = _Speed()
+        signals = interrupts.requested(_SIGNALS, running_steps.describe)
+        with contextlib.closing(files), signals as interrupted:
+            if resumed_at is None or self._evaluation_is_missing():
+                self._at_stop(bar, logger, loss, interrupted)
             while self._loop.iteration < self._num_iterations and not interrupted():
-                size = min(speed.call_size(), self._next_stop() - self._loop.iteration)
+                before = self._loop.iteration
                 started = time.monotonic()
-                info = self._loop.run(size)
+                info = self._loop.run_call(self._next_stop() - before)
                 elapsed = time.monotonic() - started
-                speed.measured(size, elapsed)
+                bar.update(info)
+                # A call without iterations compiles the program, or collects initial
+                # experience.
+                if info.iteration == before:
+                    continue
                 training_seconds += elapsed
                 self._seconds.assign_add(elapsed)
-                loss.add(info.loss, size)
-                bar.update(info)
-                self._at_stop(bar, logger, loss)
+                loss.add(info.loss, info.iteration - before)
+                self._at_stop(bar, logger, loss, interrupted)
             if interrupted():
                 path = self._checkpointer.save(self._loop.iteration)
                 bar.note(
@@ -234,9 +250,16 @@ class Run:
         return min(*stops, self._num_iterations)
 
     def _at_stop(
-        self, bar: progress.Progress, logger: aggregators.Dispatcher, loss: _Mean
+        self,
+        bar: progress.Progress,
+        logger: aggregators.Dispatcher,
+        loss: _Mean,
+        interrupted: Callable[[], bool],
     ) -> None:
-        """Evaluates, logs and saves, each if it is due at this iteration."""
+        """Evaluates, logs and saves, each if it is due at this iteration.
+
+        Does none of them if the evaluation is interrupted; a resumed run does them.
+        """
         iteration = self._loop.iteration
         at_end = iteration == self._num_iterations
         # Neither a policy nor a row is written of weights that are not finite.
@@ -244,7 +267,9 @@ class Run:
         evaluates = at_end or iteration % self._eval_interval == 0
         result = None
         if evaluates and self._evaluate is not None:
-            result = self._evaluate(iteration)
+            result = self._evaluated(bar, interrupted)
+            if result is None:
+                return
             self._last_return = result.mean
         if evaluates or iteration % self._log_interval == 0:
             logger.write(self._row(loss, result))
@@ -260,6 +285,37 @@ class Run:
                 self._save_policy(self._directory.policy)
         if (evaluates or iteration % self._checkpoint_interval == 0) and iteration:
             self._checkpointer.save(iteration)
+
+    def _evaluated(
+        self, bar: progress.Progress, interrupted: Callable[[], bool]
+    ) -> evaluate_lib.EvaluationResult | None:
+        """Evaluates the policy; returns None if a signal ends the evaluation."""
+        assert self._evaluate is not None
+
+        def between_calls(finished: int, num_episodes: int, num_steps: int) -> None:
+            if interrupted():
+                raise supervision.EvaluationInterruptedError
+            bar.evaluating(finished, num_episodes, num_steps)
+
+        limits = supervision.Supervision(
+            self._max_eval_steps, "max_eval_steps", between_calls
+        )
+        try:
+            with supervision.supervised(limits):
+                return self._evaluate(self._loop.iteration)
+        except supervision.EvaluationInterruptedError:
+            return None
+
+    def _evaluation_is_missing(self) -> bool:
+        """Whether an evaluation is due at this iteration and metrics.csv lacks it."""
+        iteration = self._loop.iteration
+        is_due = (
+            iteration % self._eval_interval == 0 or iteration >= self._num_iterations
+        )
+        if self._evaluate is None or not is_due:
+            return False
+        rows = csv.read_column(self._directory.metrics_csv, "iteration")
+        return str(iteration) not in rows
 
     def _row(
         self, loss: _Mean, result: evaluate_lib.EvaluationResult | None
@@ -304,7 +360,8 @@ class Run:
         best = float(self._best_return)
         return RunResult(
             iteration=self._loop.iteration,
-            finished=self._loop.iteration >= self._num_iterations,
+            finished=self._loop.iteration >= self._num_iterations
+            and not self._evaluation_is_missing(),
             resumed_at=resumed_at,
             best_return=None if best == float("-inf") else best,
             last_return=self._last_return,
@@ -331,46 +388,6 @@ class _Mean:
         mean = _rounded(self._sum / self._weight) if self._weight else None
         self._sum = self._weight = 0.0
         return mean
-
-
-class _Speed:
-    """Chooses the number of iterations for a call of about `_SECONDS_PER_CALL`."""
-
-    def __init__(self) -> None:
-        self._per_second: float | None = None
-
-    def call_size(self) -> int:
-        if self._per_second is None:
-            return 1
-        return max(1, int(self._per_second * _SECONDS_PER_CALL))
-
-    def measured(self, iterations: int, seconds: float) -> None:
-        # The first call includes tracing, so it underestimates the speed.
-        self._per_second = iterations / max(seconds, 1e-6)
-
-
-@contextlib.contextmanager
-def _interrupt_flag() -> Iterator[Callable[[], bool]]:
-    """Makes SIGINT and SIGTERM set a flag; a second SIGINT raises as usual.
-
-    Otherwise a signal could stop a call at any point and leave the loop's state half
-    updated. Outside the main thread, the signal handlers are not changed.
-    """
-    flag = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield flag.is_set
-        return
-
-    def interrupt(number: int, frame: Any) -> None:
-        flag.set()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    before = {n: signal.signal(n, interrupt) for n in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield flag.is_set
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _bytes_of(replay_buffer: Any) -> int:

@@ -266,7 +266,8 @@ def main():
 
 if LOGS_PLACEMENT:
     traced = dqn_loop("CPU:1", sampling="variables")
-    traced._start()
+    while not traced._start():
+        pass
     print("The initial collection is done.", file=sys.stderr, flush=True)
     traced.run(3)
 else:

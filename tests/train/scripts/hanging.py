@@ -1,0 +1,68 @@
+"""Trains with an environment whose step hangs, after a line on standard output.
+
+With the argument "loop", a loop is called directly. With "run", a `Run` calls it, and
+the environment is in another process, whose number is in that line.
+"""
+
+import os
+import sys
+import tempfile
+import time
+
+import keras
+import numpy as np
+
+from tfrl import testing, train
+from tfrl.agents import DqnAgent
+from tfrl.environments import parallel_py_environment, tf_py_environment
+from tfrl.networks import QNetwork
+from tfrl.replay_buffers import TFUniformReplayBuffer
+from tfrl.specs import array_spec
+
+MODE, COMPILED = sys.argv[1], sys.argv[2:] == ["compiled"]
+
+
+class Hanging(testing.CountingEnvironment):
+    """Step 300 of all episodes does not return."""
+
+    def __init__(self):
+        spec = array_spec.BoundedArraySpec((1,), np.float32, 0, 5, "count")
+        super().__init__(5, observation_spec=spec)
+
+    def _step(self, action):
+        if self.num_steps == 300:
+            print("hanging", os.getpid(), flush=True)
+            while True:
+                time.sleep(60)
+        return super()._step(action)
+
+
+def main():
+    if MODE == "run":
+        made = parallel_py_environment.ParallelPyEnvironment([Hanging])
+    else:
+        made = Hanging()
+    environment = tf_py_environment.TFPyEnvironment(made)
+    agent = DqnAgent(
+        environment.time_step_spec(),
+        environment.action_spec(),
+        q_network=QNetwork(environment.observation_spec(), environment.action_spec()),
+        optimizer=keras.optimizers.Adam(1e-3),
+    )
+    agent.initialize()
+    loop = train.OffPolicyLoop(
+        environment,
+        agent,
+        TFUniformReplayBuffer(agent.collect_data_spec, 1, 1000),
+        initial_collect_steps=10,
+        seed=0,
+        jit_compile=COMPILED,
+    )
+    if MODE == "loop":
+        loop.run(100_000_000)
+    else:
+        directory = train.RunDirectory(tempfile.mkdtemp(), {})
+        train.Run(loop, directory, num_iterations=100_000_000).run()
+
+
+main()

@@ -1,0 +1,216 @@
+"""A loop divides its iterations into calls, and Ctrl-C ends it between two of them."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfrl import testing
+from tfrl.agents import DqnAgent, ReinforceAgent
+from tfrl.environments import tf_py_environment
+from tfrl.networks import ActorDistributionNetwork, QNetwork
+from tfrl.replay_buffers import TFUniformReplayBuffer
+from tfrl.specs import array_spec
+from tfrl.train import EpisodicLoop, OffPolicyLoop
+from tfrl.utils import call_sizes
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCRIPT = pathlib.Path(__file__).parent / "scripts" / "hanging.py"
+
+
+class Signalling(testing.CountingEnvironment):
+    """Sends SIGINT to this process in some of its steps, counted over all episodes."""
+
+    def __init__(self, signal_at=()):
+        spec = array_spec.BoundedArraySpec((1,), np.float32, 0, 5, "count")
+        super().__init__(5, observation_spec=spec)
+        self._signal_at = signal_at
+
+    def _step(self, action):
+        if self.num_steps in self._signal_at:
+            os.kill(os.getpid(), signal.SIGINT)
+        return super()._step(action)
+
+
+def make_loop(kind=OffPolicyLoop, signal_at=(), **kwargs):
+    environment = tf_py_environment.TFPyEnvironment(Signalling(signal_at))
+    specs = environment.time_step_spec(), environment.action_spec()
+    shape = environment.observation_spec(), environment.action_spec()
+    optimizer = keras.optimizers.Adam(1e-2)
+    if kind is OffPolicyLoop:
+        network = QNetwork(*shape, fc_layer_params=(4,), seed=0)
+        agent = DqnAgent(*specs, q_network=network, optimizer=optimizer, seed=0)
+        kwargs = {"initial_collect_steps": 50, "sample_batch_size": 4, **kwargs}
+    else:
+        actor = ActorDistributionNetwork(*shape, fc_layer_params=(4,), seed=0)
+        agent = ReinforceAgent(*specs, actor, optimizer, seed=0)
+    agent.initialize()
+    buffer = TFUniformReplayBuffer(agent.collect_data_spec, 1, 200, seed=0)
+    return kind(environment, agent, buffer, seed=0, **kwargs)
+
+
+def state(loop):
+    held = [*loop.agent.variables(), *loop._replay_buffer.variables(), loop._step]
+    return [v.numpy() for v in held]
+
+
+def assert_same_state(loop, other):
+    for ours, theirs in zip(state(loop), state(other), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+class Spy:
+    """Records the sizes of a loop's calls."""
+
+    def __init__(self, loop):
+        self._call = loop._call
+        self.sizes = []
+        loop._call = self
+
+    def __call__(self, time_step, policy_state, number, loss_sum):
+        self.sizes.append(int(number))
+        return self._call(time_step, policy_state, number, loss_sum)
+
+    def __getattr__(self, name):
+        return getattr(self._call, name)
+
+
+LOOPS = pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [
+        (OffPolicyLoop, {}),
+        (OffPolicyLoop, {"sampling": "variables", "collect_steps_per_iteration": 2}),
+        (OffPolicyLoop, {"jit_compile": True}),
+        (EpisodicLoop, {}),
+    ],
+)
+
+
+@LOOPS
+def test_the_division_into_calls_shows_in_no_result(monkeypatch, kind, arguments):
+    whole, cut = make_loop(kind, **arguments), make_loop(kind, **arguments)
+    spy = Spy(whole)
+    monkeypatch.setattr(call_sizes.CallSizes, "choose", lambda self, left: left)
+    expected = whole.run(23)
+    assert spy.sizes == [0, 23]
+    spy = Spy(cut)
+    monkeypatch.setattr(call_sizes.CallSizes, "choose", lambda self, left: min(left, 7))
+    assert cut.run(23) == expected
+    assert spy.sizes == [0, 7, 7, 7, 2]
+    assert cut.trace_count() == 1
+    assert_same_state(whole, cut)
+
+
+def test_what_takes_less_than_half_a_second_is_one_call():
+    loop = make_loop()
+    loop.run(100)
+    spy = Spy(loop)
+    for number in (100, 1, 5):
+        loop.run(number)
+    assert spy.sizes == [100, 1, 5]
+
+
+def test_the_loss_is_the_mean_over_all_calls(monkeypatch):
+    monkeypatch.setattr(call_sizes.CallSizes, "choose", lambda self, left: min(left, 4))
+    one_by_one, together = make_loop(), make_loop()
+    losses = [one_by_one.run(1).loss for _ in range(6)]
+    np.testing.assert_allclose(together.run(6).loss, np.mean(losses), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [(OffPolicyLoop, {}), (OffPolicyLoop, {"jit_compile": True}), (EpisodicLoop, {})],
+)
+def test_an_interrupt_ends_a_long_run_and_the_loop_goes_on(kind, arguments):
+    loop, other = make_loop(kind, (400,), **arguments), make_loop(kind, **arguments)
+    with pytest.raises(KeyboardInterrupt):
+        loop.run(100_000_000)
+    assert 0 < loop.iteration < 100_000_000
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    loop.run(10)
+    other.run(loop.iteration)
+    assert_same_state(loop, other)
+    assert loop.info() == other.info() or np.isnan(loop.info().loss)
+    assert loop.trace_count() == 1
+
+
+def test_an_interrupt_ends_the_initial_collection_which_goes_on(tmp_path):
+    """In the same loop, and in another one that restores its checkpoint."""
+    arguments = {"initial_collect_steps": 5_000}
+    loop, other = make_loop(signal_at=(10,), **arguments), make_loop(**arguments)
+    with pytest.raises(KeyboardInterrupt):
+        loop.run(3)
+    collected = int(loop._step)
+    assert loop.iteration == 0
+    assert 0 < collected < 5_000
+    path = tf.train.Checkpoint(**loop.checkpoint_items()).write(str(tmp_path / "c"))
+    restored = make_loop(**arguments)
+    tf.train.Checkpoint(**restored.checkpoint_items()).read(path)
+    for each in (other, loop, restored):
+        each.run(3)
+        assert int(each._step) == 5_003
+        assert_same_state(each, other)
+
+
+def test_no_iterations_collect_the_initial_experience():
+    loop = make_loop()
+    assert np.isnan(loop.run(0).loss)
+    assert int(loop._step) == 50
+
+
+def start(*arguments):
+    """Starts the script; returns it and the process whose step hangs."""
+    process = subprocess.Popen(
+        [sys.executable, str(SCRIPT), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    word, pid = process.stdout.readline().split()
+    assert word == "hanging"
+    return process, int(pid)
+
+
+def wait_for(text, process):
+    for line in process.stderr:
+        if text in line:
+            return
+    raise AssertionError(f"{text!r} was not printed")
+
+
+@pytest.mark.parametrize("arguments", [["loop"], ["loop", "compiled"]])
+def test_two_interrupts_end_a_loop_whose_environment_hangs(arguments):
+    process, _ = start(*arguments)
+    with process:
+        process.send_signal(signal.SIGINT)
+        wait_for("SIGINT: waiting for step 362 of Hanging. A second one", process)
+        process.send_signal(signal.SIGINT)
+        wait_for("SIGINT: step 362 of Hanging does not return", process)
+        assert process.wait(30) == 130
+
+
+def test_two_terminations_end_a_run_and_its_worker():
+    process, worker = start("run")
+    with process:
+        assert worker != process.pid
+        process.send_signal(signal.SIGTERM)
+        wait_for("SIGTERM: waiting for step 362 of ", process)
+        process.send_signal(signal.SIGTERM)
+        wait_for("does not return", process)
+        assert process.wait(30) == 143
+    # A worker ends with its parent, within a second or so.
+    for _ in range(300):
+        try:
+            os.kill(worker, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"the worker {worker} was left")

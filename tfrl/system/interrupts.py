@@ -1,0 +1,209 @@
+"""Turns SIGINT and SIGTERM into requests to stop, and ends a process that cannot stop.
+
+Python runs its signal handlers on the main thread, between two instructions of Python.
+While the main thread waits for a call of TensorFlow, no handler runs: if a step of an
+environment hangs in that call, no signal reaches it. So another thread receives the
+signals, too. If a second signal finds the main thread still waiting, that thread ends
+the process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import select
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+# How long the main thread may take to handle a signal, in seconds.
+_PATIENCE = 1.0
+# The main thread may handle a signal before the watching thread receives it.
+_SLACK = 0.1
+_POLL = 0.02
+
+Describe = Callable[[], str | None]
+
+
+@contextlib.contextmanager
+def requested(
+    signals: Sequence[signal.Signals], describe: Describe
+) -> Iterator[Callable[[], bool]]:
+    """Makes the first signal a request to stop, within this context.
+
+    The main thread handles a second SIGINT by a KeyboardInterrupt, and a second SIGTERM
+    by a `SystemExit(143)`. If it cannot, because a call does not return, the process
+    ends with status 130 or 143 after a line that says so. On another thread than the
+    main thread, nothing happens.
+
+    Args:
+      signals: SIGINT, SIGTERM or both.
+      describe: Returns which call is running, for the messages, or None.
+
+    Yields:
+      A function that returns whether a signal has arrived.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    session = _Session(tuple(signals), describe)
+    before = {number: signal.signal(number, session.handle) for number in signals}
+    try:
+        with _watcher().watching(session):
+            yield session.is_requested
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def deferred(describe: Describe) -> Iterator[Callable[[], bool]]:
+    """Raises the KeyboardInterrupt of a SIGINT when this context ends.
+
+    Does nothing if SIGINT has a handler of the program's own, such as the one of an
+    outer `requested`.
+
+    Args:
+      describe: See `requested`.
+
+    Yields:
+      A function that returns whether a SIGINT has arrived.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield lambda: False
+        return
+    try:
+        with requested([signal.SIGINT], describe) as is_requested:
+            yield is_requested
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        if is_requested():
+            raise KeyboardInterrupt from error
+        raise
+    if is_requested():
+        raise KeyboardInterrupt
+
+
+class _Session:
+    """The signals that have arrived within one `requested`."""
+
+    def __init__(self, signals: tuple[int, ...], describe: Describe) -> None:
+        self.signals = signals
+        self.describe = describe
+        self.received = 0  # By the watching thread.
+        # By the main thread. Several signals that arrive while it waits count as one.
+        self.handled = 0
+        self.handled_at = float("-inf")
+
+    def is_requested(self) -> bool:
+        return self.handled > 0
+
+    def handle(self, number: int, frame: Any) -> None:
+        """Handles a signal on the main thread."""
+        self.handled += 1
+        self.handled_at = time.monotonic()
+        if self.handled == 1:
+            return
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
+        raise SystemExit(128 + number)
+
+
+class _Watcher:
+    """A thread that receives the signals of the current session.
+
+    The interpreter writes each signal's number to a socket, on whatever thread the
+    signal arrives and whatever Python is doing.
+    """
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self._receiver, self._sender = socket.socketpair()
+        self._sender.setblocking(False)
+        self._session: _Session | None = None
+        threading.Thread(target=self._watch, name="tfrl-signals", daemon=True).start()
+
+    @contextlib.contextmanager
+    def watching(self, session: _Session) -> Iterator[None]:
+        """Watches the signals of `session`, unless others receive them already."""
+        other = signal.set_wakeup_fd(self._sender.fileno(), warn_on_full_buffer=False)
+        if other != -1:  # An event loop's, say.
+            signal.set_wakeup_fd(other)
+            yield
+            return
+        self._session = session
+        try:
+            yield
+        finally:
+            self._session = None
+            signal.set_wakeup_fd(-1)
+
+    def _watch(self) -> None:
+        while True:
+            for number in self._receiver.recv(1):
+                session = self._session
+                if session is not None and number in session.signals:
+                    self._received(session, signal.Signals(number))
+
+    def _received(self, session: _Session, number: signal.Signals) -> None:
+        session.received += 1
+        if self._is_handled(session):
+            return
+        call = _describe(session)
+        if session.received == 1:
+            _say(f"{number.name}: waiting for {call}. A second one ends the process.")
+            return
+        status = 128 + number
+        _say(
+            f"{number.name}: {call} does not return and cannot be interrupted, so the "
+            f"process ends here with status {status}, without saving."
+        )
+        for child in multiprocessing.active_children():
+            child.kill()
+        os._exit(status)
+
+    def _is_handled(self, session: _Session) -> bool:
+        """Waits for the main thread to handle a signal that has just arrived.
+
+        Returns True as soon as it does, or leaves the session, or there is a second
+        signal to look at; False if it stays in a call.
+        """
+        arrived = time.monotonic() - _SLACK
+        while time.monotonic() < arrived + _PATIENCE:
+            if session.handled_at > arrived or self._session is not session:
+                return True
+            if session.received == 1 and select.select([self._receiver], [], [], 0)[0]:
+                return True
+            time.sleep(_POLL)
+        return False
+
+
+def _describe(session: _Session) -> str:
+    """Returns which call is running; a step that is short is seen after some tries."""
+    for _ in range(20):
+        call = session.describe()
+        if call is not None:
+            return call
+        time.sleep(_POLL / 10)
+    return "a call of TensorFlow"
+
+
+def _say(text: str) -> None:
+    # Not by sys.stderr, whose lock the main thread may hold.
+    os.write(2, f"\n{text}\n".encode())
+
+
+_current: _Watcher | None = None
+
+
+def _watcher() -> _Watcher:
+    """Returns the watcher of this process, which a fork does not inherit."""
+    global _current
+    if _current is None or _current.process != os.getpid():
+        _current = _Watcher()
+    return _current

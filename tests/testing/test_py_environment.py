@@ -1,5 +1,7 @@
 """Each check of `PyEnvironmentConformance` finds the fault it is for."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -153,6 +155,15 @@ class ForgetsItsRandomNumbers(Walk):
         _, self._place, self._steps = state
 
 
+class ReturnsItsGenerator(Walk):
+    def get_state(self):
+        return copy.deepcopy(self._rng), self._place, self._steps
+
+    def set_state(self, state):
+        rng, self._place, self._steps = state
+        self._rng = copy.deepcopy(rng)
+
+
 class ClosesOnce(Walk):
     closed = False
 
@@ -182,6 +193,11 @@ FAULTS = [
     (ResetsAtTheMaximum, "test_the_bounds_of_the_actions_are_actions", "a FIRST step"),
     (IgnoresItsSeed, "test_the_same_seed_gives_the_same_run", "seed 7"),
     (ForgetsItsRandomNumbers, "test_a_restored_state_goes_on_as_before", "set_state"),
+    (
+        ReturnsItsGenerator,
+        "test_a_restored_state_goes_on_as_before",
+        r"get_state\(\)\[0\]: got a RandomState, expected an array",
+    ),
     (ClosesOnce, "test_it_can_be_closed_twice", "closed already"),
     (WrongDtype, "test_it_runs_in_a_graph", "float64"),
 ]

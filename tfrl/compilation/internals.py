@@ -479,6 +479,8 @@ WRAPPER_STATE = {
     "stateful_observation:MaxAndSkipObservation": ("_obs_buffer",),
     "stateful_observation:NormalizeObservation": ("_update_running_mean",),
     "stateful_reward:NormalizeReward": ("_update_running_mean",),
+    "vector.stateful_observation:NormalizeObservation": ("_update_running_mean",),
+    "vector.stateful_reward:NormalizeReward": ("_update_running_mean", "_prev_dones"),
 }
 # Which members of a `SyncVectorEnv` their next step resets.
 MEMBERS_TO_RESET = "_autoreset_envs"

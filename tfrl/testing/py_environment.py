@@ -20,6 +20,7 @@ from tfrl.testing.conformance import (
     fail,
 )
 from tfrl.trajectories import time_step as ts
+from tfrl.utils.nests import serialization
 
 _FIRST, _LAST = int(ts.StepType.FIRST), int(ts.StepType.LAST)
 
@@ -233,9 +234,10 @@ class PyEnvironmentConformance(Conformance):
             for _ in range(5):
                 environment.step(self.sample_action(environment, rng))
             try:
-                state = py_environment.capture_state(environment)
+                captured = py_environment.capture_state(environment)
             except NotImplementedError:
                 return
+            state = _as_in_a_checkpoint(captured)
             actions = [self.sample_action(environment, rng) for _ in range(20)]
             once = [copy_nest(environment.step(action)) for action in actions]
             py_environment.restore_state(environment, state)
@@ -347,3 +349,16 @@ def _outer(environment: py_environment.PyEnvironment) -> tuple[int, ...]:
         return ()
     size = environment.batch_size
     return () if size is None else (size,)
+
+
+def _as_in_a_checkpoint(captured: Any) -> Any:
+    """Returns a captured state as it comes back from a checkpoint."""
+    try:
+        return serialization.from_bytes(serialization.to_bytes(captured))
+    except serialization.UnsupportedValueError as error:
+        fail(
+            f"get_state(){serialization.path_text(error.path[1:])}",
+            f"a {error.kind.__qualname__}",
+            "an array, a number, a string, bytes, None, or a nest of these",
+            "return only what a checkpoint can hold",
+        )

@@ -70,6 +70,21 @@ def test_a_wrapper_continues_bit_for_bit(name, check_resuming):
     check_resuming(make)
 
 
+@pytest.mark.parametrize(
+    "name", ["NormalizeObservation", "NormalizeReward", "RecordEpisodeStatistics"]
+)
+def test_a_wrapper_of_a_batch_continues_bit_for_bit(name, check_resuming):
+    def make():
+        batch = gymnasium.make_vec(
+            "Pendulum-v1", 3, vectorization_mode="sync", max_episode_steps=17
+        )
+        return vector_py_environment.VectorPyEnvironment(
+            getattr(wrappers.vector, name)(batch)
+        )
+
+    check_resuming(make)
+
+
 def test_statistics_of_episodes_go_on():
     def make():
         return suite_gym.load(

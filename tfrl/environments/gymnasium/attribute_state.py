@@ -59,6 +59,8 @@ _WRAPPER_ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "stateful_observation:NormalizeObservation": ("obs_rms",),
     "stateful_observation:TimeAwareObservation": ("timesteps",),
     "stateful_reward:NormalizeReward": ("return_rms", "discounted_reward"),
+    "vector.stateful_observation:NormalizeObservation": ("obs_rms",),
+    "vector.stateful_reward:NormalizeReward": ("return_rms", "accumulated_reward"),
 }
 # These change single steps only. What they draw or check is not part of their state.
 STATELESS = tuple(
@@ -90,6 +92,20 @@ STATELESS = tuple(
         "transform_observation:TransformObservation",
         "transform_reward:ClipReward",
         "transform_reward:TransformReward",
+        "vector.dict_info_to_list:DictInfoToList",
+        "vector.vectorize_action:ClipAction",
+        "vector.vectorize_action:RescaleAction",
+        "vector.vectorize_action:TransformAction",
+        "vector.vectorize_observation:DtypeObservation",
+        "vector.vectorize_observation:FilterObservation",
+        "vector.vectorize_observation:FlattenObservation",
+        "vector.vectorize_observation:GrayscaleObservation",
+        "vector.vectorize_observation:RescaleObservation",
+        "vector.vectorize_observation:ReshapeObservation",
+        "vector.vectorize_observation:ResizeObservation",
+        "vector.vectorize_observation:TransformObservation",
+        "vector.vectorize_reward:ClipReward",
+        "vector.vectorize_reward:TransformReward",
     )
 )
 
@@ -182,15 +198,19 @@ def _set_lake(env: Any, state: dict[str, Any]) -> None:
     write(_LAKE, env, state)
 
 
-def _get_statistics(env: Any) -> dict[str, Any]:
-    elapsed = time.perf_counter() - env.episode_start_time
-    return {**read_all(_STATISTICS, env), "elapsed": elapsed}
+def _of_statistics(start: str, *names: str) -> tuple[Callable, Callable]:
+    """Returns the functions for statistics of episodes that began at `start`."""
 
+    def get_state(env: Any) -> dict[str, Any]:
+        elapsed = time.perf_counter() - getattr(env, start)
+        return {**read_all((*_STATISTICS, *names), env), "elapsed": elapsed}
 
-def _set_statistics(env: Any, state: dict[str, Any]) -> None:
-    write(_STATISTICS, env, state)
-    # The clock counts from another time in every process.
-    env.episode_start_time = time.perf_counter() - state["elapsed"]
+    def set_state(env: Any, state: dict[str, Any]) -> None:
+        write((*_STATISTICS, *names), env, state)
+        # The clock counts from another time in every process.
+        setattr(env, start, time.perf_counter() - state["elapsed"])
+
+    return get_state, set_state
 
 
 # The functions that read and set the state, by module and class.
@@ -201,5 +221,8 @@ ADAPTERS: dict[str, tuple[Callable, Callable]] = {
         for k, names in _WRAPPER_ATTRIBUTES.items()
     },
     _ENVIRONMENTS + "toy_text.frozen_lake:FrozenLakeEnv": (_get_lake, _set_lake),
-    _WRAPPERS + "common:RecordEpisodeStatistics": (_get_statistics, _set_statistics),
+    _WRAPPERS + "common:RecordEpisodeStatistics": _of_statistics("episode_start_time"),
+    _WRAPPERS + "vector.common:RecordEpisodeStatistics": _of_statistics(
+        "episode_start_times", "prev_dones"
+    ),
 }

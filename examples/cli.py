@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import gymnasium
 import ml_collections
 import tensorflow as tf
 from absl import app, flags
@@ -20,8 +21,29 @@ from tfrl.environments import suite_gym, tf_py_environment, vector_py_environmen
 from tfrl.savers import checkpointing
 from tfrl.system import directory_lock
 from tfrl.train import run, run_directory
+from tfrl.utils import number_checks
 
 Config = ml_collections.ConfigDict
+
+# The least values of the settings that are integers.
+_MINIMA = {
+    "batch_size": 1,
+    "checkpoint_interval": 1,
+    "collect_episodes_per_iteration": 1,
+    "collect_steps_per_iteration": 1,
+    "epsilon_decay_iterations": 1,
+    "eval_interval": 1,
+    "initial_collect_steps": 1,
+    "log_interval": 1,
+    "n_step_update": 1,
+    "num_envs": 1,
+    "num_eval_episodes": 1,
+    "num_iterations": 1,
+    "replay_capacity": 1,
+    "seed": 0,
+    "target_update_period": 1,
+    "train_steps_per_iteration": 1,
+}
 
 _CONFIGS = pathlib.Path(__file__).resolve().parent.parent / "configs"
 
@@ -57,8 +79,9 @@ def read_config(flag: Any, replay: str | None = None) -> Config:
         several.
 
     Raises:
-      ValueError: `--replay` names another kind than `replay`, or the number of
-        iterations is less than 1.
+      ValueError: `--replay` names another kind than `replay`, or a setting is too
+        small.
+      TypeError: A setting is not an integer.
     """
     config = flag.value
     for name, plain in (
@@ -76,10 +99,14 @@ def read_config(flag: Any, replay: str | None = None) -> Config:
                 "leave it out."
             )
         config.replay = replay
-    if config.num_iterations < 1:
-        raise ValueError(
-            f"num_iterations: expected at least 1, got {config.num_iterations}."
-        )
+    for name, minimum in _MINIMA.items():
+        if name in config:
+            number_checks.check_integer(
+                name,
+                config[name],
+                minimum,
+                remedy=f"set --config.{name}, or edit the configuration file",
+            )
     return config
 
 
@@ -146,11 +173,12 @@ def start(main: Callable[[], None]) -> None:
         except (
             ArithmeticError,
             LookupError,
-            NotImplementedError,
             OSError,
             TypeError,
             ValueError,
+            RuntimeError,
             checkpointing.CheckpointError,
+            gymnasium.error.Error,
             replay_service.ReverbError,
             tf.errors.InvalidArgumentError,
         ) as error:
@@ -170,8 +198,16 @@ def _unknown_fields_as_errors() -> Iterator[None]:
     try:
         yield
     except (AttributeError, KeyError) as error:
+        if not _is_about_config(error):
+            raise
         reason: Any = error
         while isinstance(reason, Exception) and reason.args:
             reason = reason.args[0]
         print(f"error: --config: no field {reason}", file=sys.stderr)
         sys.exit(2)
+
+
+def _is_about_config(error: BaseException) -> bool:
+    """Whether the library of configurations raised an error."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return "ml_collections" in pathlib.Path(frames[-1].filename).parts

@@ -1,10 +1,12 @@
 """CSVLogger: what is in the file after restarts and kills."""
 
+import re
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl.loggers import CSVLogger, drop_rows_after
+from tfrl.loggers import CSVLogger, csv, drop_rows_after
 
 
 @pytest.fixture
@@ -102,3 +104,28 @@ def test_dropping_by_an_unknown_column_names_the_columns(path):
     write(path, {"step": 10})
     with pytest.raises(ValueError, match=r"column: got 'steps'.*\['step'\]"):
         drop_rows_after(path, "steps", 10)
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\nx", b'a,"\x00\xff\n'])
+def test_a_file_that_is_not_text_is_named_and_stays_as_it_is(path, content):
+    path.parent.mkdir()
+    path.write_bytes(content)
+    for read in (
+        csv.read_rows,
+        csv.CSVLogger,
+        lambda p: csv.drop_rows_after(p, "a", 1),
+    ):
+        with pytest.raises(
+            ValueError,
+            match=rf"^{re.escape(str(path))}: cannot be read .* expected a CSV",
+        ):
+            read(path)
+    assert path.read_bytes() == content
+
+
+def test_rows_are_read_without_a_cut_last_line(path):
+    path.parent.mkdir()
+    path.write_bytes(b"a,b\r\n1,\r\n2")
+    assert csv.read_rows(path) == [["a", "b"], ["1", ""]]
+    path.write_text("")
+    assert csv.read_rows(path) == []

@@ -1,5 +1,6 @@
 import imageio.v2 as imageio
 import numpy as np
+import pytest
 
 from tfrl.train import learning_curve
 
@@ -35,3 +36,12 @@ def test_no_rows_give_an_empty_plot(tmp_path):
 def test_no_half_written_file_is_left(tmp_path):
     draw(tmp_path, ["0,0,1,10,1"])
     assert sorted(p.name for p in tmp_path.iterdir()) == ["curve.png", "metrics.csv"]
+
+
+def test_metrics_that_are_not_text_are_an_error_that_names_the_file(tmp_path):
+    metrics = tmp_path / "metrics.csv"
+    metrics.write_bytes(b"\xff\n")
+    with pytest.raises(ValueError, match=r"metrics.csv: cannot be read"):
+        learning_curve.plot_learning_curve(metrics, tmp_path / "curve.png")
+    metrics.write_text("environment_steps,average_return\nmany,few\n1,2\n")
+    learning_curve.plot_learning_curve(metrics, tmp_path / "curve.png")

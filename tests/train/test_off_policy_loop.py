@@ -365,8 +365,34 @@ def test_the_environments_own_exception_comes_out():
     ],
 )
 def test_a_number_below_one_is_an_error(name):
-    with pytest.raises(ValueError, match=f"{name}: expected at least 1, got 0"):
+    with pytest.raises(
+        ValueError, match=f"{name}: expected an integer of at least 1, got 0; give"
+    ):
         make_loop(**{name: 0})
+
+
+def test_a_number_that_is_no_integer_is_an_error():
+    with pytest.raises(
+        TypeError, match="train_steps_per_iteration: expected an integer"
+    ):
+        make_loop(train_steps_per_iteration=1.5)
+
+
+@pytest.mark.parametrize("part", ["environment", "agent", "replay_buffer"])
+@pytest.mark.parametrize("value", [None, 3])
+def test_a_part_of_another_kind_is_an_error_that_says_what_to_make(part, value):
+    loop, _ = make_loop()
+    parts = {
+        "environment": loop._environment,
+        "agent": loop.agent,
+        "replay_buffer": loop._replay_buffer,
+        part: value,
+    }
+    with pytest.raises(
+        TypeError,
+        match=rf"^{part}: got {value} of type {type(value).__name__}, expected a tfrl ",
+    ):
+        off_policy_loop.OffPolicyLoop(**parts)
 
 
 def test_unknown_sampling_is_an_error():

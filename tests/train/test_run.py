@@ -1,6 +1,7 @@
 import csv
 import functools
 import os
+import resource
 import signal
 
 import keras
@@ -17,7 +18,7 @@ from tfrl.networks import q_network
 from tfrl.replay_buffers import tf_uniform_replay_buffer
 from tfrl.savers import checkpointing
 from tfrl.specs import array_spec
-from tfrl.train import off_policy_loop, progress, run, run_directory
+from tfrl.train import full_disk, off_policy_loop, progress, run, run_directory
 
 
 def countdown(**kwargs):
@@ -443,3 +444,18 @@ def test_loggers_are_closed_when_a_run_fails_or_has_nothing_to_do(tmp_path):
 def test_a_logger_that_cannot_write_is_refused(tmp_path):
     with pytest.raises(TypeError, match=r"loggers\[1\]: got a str, expected an object"):
         make_run(tmp_path, loggers=[in_memory.InMemoryLogger(), "metrics.csv"])
+
+
+def test_a_full_disk_is_told_and_the_run_resumes_when_there_is_space(tmp_path):
+    this, _ = make_run(tmp_path)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3000, before[1]))
+    try:
+        with pytest.raises(
+            full_disk.FullDiskError, match=r"File too large.*goes on from"
+        ):
+            this.run()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    this, _ = make_run(tmp_path)
+    assert this.run().finished

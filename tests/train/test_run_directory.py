@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 
@@ -133,3 +134,34 @@ def test_the_lock_is_not_for_a_run_whose_folder_has_another_configuration(tmp_pa
     with pytest.raises(run_directory.RunDirectoryError, match="another configuration"):
         directory.lock()
     assert not (tmp_path / "lock").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"), [("[1, 2]", "list"), ("null", "NoneType"), ('"x"', "str")]
+)
+def test_a_configuration_of_another_kind_is_an_error(tmp_path, text, kind):
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(
+        run_directory.RunDirectoryError,
+        match=rf"config.json: got a {kind}, expected a JSON object .*--overwrite\.$",
+    ):
+        run_directory.RunDirectory(tmp_path, CONFIG)
+
+
+def test_a_name_that_is_not_utf8_is_an_error(tmp_path):
+    path = tmp_path / os.fsdecode(b"run_\xff")
+    with pytest.raises(
+        run_directory.RunDirectoryError, match=r"run_.*: has bytes that are not UTF-8"
+    ):
+        run_directory.RunDirectory(path, CONFIG)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_metrics_that_are_not_text_are_an_error_and_stay_as_they_are(tmp_path):
+    directory = run_directory.RunDirectory(tmp_path, CONFIG)
+    directory.metrics_csv.write_bytes(b"\xff\n\xfe")
+    with pytest.raises(
+        ValueError, match=r"metrics.csv: cannot be read .*restore it, or"
+    ):
+        directory.forget_after(5)
+    assert directory.metrics_csv.read_bytes() == b"\xff\n\xfe"

@@ -382,3 +382,32 @@ def test_without_an_optimizer_nothing_can_be_updated():
     with pytest.raises(ValueError, match=r"optimizer: got None, expected one to upd"):
         adapter.apply([tf.constant([1.0])])
     assert variable.numpy() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("rate", "got"),
+    [
+        (-1e-3, "-0.001"),
+        (float("nan"), "nan"),
+        (float("inf"), "inf"),
+        (
+            keras.optimizers.schedules.PolynomialDecay(1e-3, 10, -1e-3),
+            "-0.001 as end_learning_rate of the schedule PolynomialDecay",
+        ),
+    ],
+)
+@pytest.mark.parametrize("scales", [False, True])
+def test_a_learning_rate_is_finite_and_not_negative(rate, got, scales):
+    optimizer = keras.optimizers.SGD(rate)
+    if scales:
+        optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
+    with pytest.raises(
+        ValueError,
+        match=f"^learning_rate: expected a finite number of at .*, got {got}",
+    ):
+        optimizers.OptimizerAdapter(optimizer, [tf.Variable(1.0)])
+
+
+@pytest.mark.parametrize("rate", [0.0, lambda: 0.1])
+def test_learning_rates_of_zero_and_callables_pass(rate):
+    optimizers.OptimizerAdapter(keras.optimizers.SGD(rate), [tf.Variable(1.0)])

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tfrl.compilation import context
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import optimizers
+from tfrl.utils import number_checks, optimizers
 
 
 def as_time_step_spec(time_step_spec: Any, algorithm: str) -> ts.TimeStep:
@@ -49,6 +49,28 @@ def check_scalar_reward(time_step_spec: ts.TimeStep, algorithm: str) -> None:
         f"{reward}; add up its parts, each times its weight, in an environment "
         "wrapper whose reward_spec() is a scalar."
     )
+
+
+def check_gamma(gamma: Any) -> None:
+    """Raises an error unless the discount factor is a number in [0, 1].
+
+    Tensors and variables are not checked.
+    """
+    number_checks.check_number(
+        "gamma", gamma, 0.0, 1.0, remedy="0.99 is usual, and 1 does not discount"
+    )
+
+
+def check_gradient_clipping(gradient_clipping: Any) -> None:
+    """Raises an error unless the largest norm is a positive number, or None."""
+    if gradient_clipping is not None:
+        number_checks.check_number(
+            "gradient_clipping",
+            gradient_clipping,
+            0.0,
+            excludes_low=True,
+            remedy="give the largest norm of a gradient, or None not to clip",
+        )
 
 
 def as_train_step_counter(counter: Any = None) -> tf.Variable:

@@ -170,6 +170,7 @@ NAMES: dict[str, Callable[[], Any]] = {
     "_momentums": _adam,
     "_velocities": _adam,
     "_trainable_variables": _adam,
+    "_learning_rate": _adam,
     "_flatten_layers": lambda: keras.layers.Layer,
     "_trackable_children": lambda: keras.layers.Layer,
     "_output_shape": lambda: keras.layers.Lambda(lambda x: x),
@@ -407,6 +408,18 @@ def adam_slots(adam: Any, variable: Any) -> tuple[tf.Variable, tf.Variable]:
     index = look_up(adam, "_get_variable_index")(variable)
     means, squares = look_up(adam, "_momentums"), look_up(adam, "_velocities")
     return means[index].value, squares[index].value
+
+
+def learning_rate(optimizer: Any) -> Any:
+    """Returns a Keras optimizer's rate: a variable, or a schedule or other callable.
+
+    Without the private name, a schedule gives its current value, a tensor.
+    """
+    optimizer = getattr(optimizer, "inner_optimizer", optimizer)
+    try:
+        return look_up(optimizer, "_learning_rate")
+    except AttributeError:
+        return optimizer.learning_rate
 
 
 def updates_exactly(optimizer: Any, variables: Iterable[Any]) -> bool:

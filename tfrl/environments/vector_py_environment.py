@@ -19,6 +19,7 @@ from tfrl.environments.gymnasium import (
     results,
     rewards,
     worker_watch,
+    wrapper,
 )
 from tfrl.environments.workers import process_py_environment
 from tfrl.specs import array_spec
@@ -57,9 +58,11 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
             their second observation, without their first reward.
 
         Raises:
-          ValueError: If a space has no spec, or the autoreset mode is not accepted.
+          ValueError: If a space has no spec, `discount` is outside [0, 1], or the
+            autoreset mode is not accepted.
         """
         super().__init__(handle_auto_reset=False)
+        wrapper.check_discount(discount)
         self._vector_env = vector_env
         self._batch_size = int(vector_env.num_envs)
         self._observation_spec = spec_from_gym_space(

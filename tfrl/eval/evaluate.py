@@ -15,7 +15,7 @@ from tfrl.environments.boundary import running_steps
 from tfrl.eval import supervision as supervision_lib
 from tfrl.metrics import episode_sums
 from tfrl.system import interrupts
-from tfrl.utils import call_sizes, seeds
+from tfrl.utils import call_sizes, number_checks, seeds
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -120,6 +120,9 @@ class Evaluator:
                 "but Evaluator steps a TFEnvironment; wrap it in "
                 "tfrl.environments.TFPyEnvironment."
             )
+        number_checks.check_integer(
+            "num_episodes", num_episodes, 0, remedy="pass a number of 1 or more"
+        )
         if num_episodes < 1:
             raise ValueError(
                 f"num_episodes: got {num_episodes}, but an evaluation has at least one "

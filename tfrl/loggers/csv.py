@@ -36,7 +36,8 @@ class CSVLogger:
           logdir: An older name of `directory_or_file`.
 
         Raises:
-          ValueError: Unless exactly one of `directory_or_file` and `logdir` is given.
+          ValueError: Unless exactly one of `directory_or_file` and `logdir` is given,
+            or if the file exists and is not a CSV file of text.
         """
         if (directory_or_file is None) == (logdir is None):
             raise ValueError(
@@ -48,8 +49,10 @@ class CSVLogger:
             path = path / "logs" / label / "logs.csv"
         path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path
-        _drop_cut_line(path)
-        self._fields = _read_header(path)
+        self._fields: list[str] = []
+        if path.exists():
+            self._fields = next(iter(read_rows(path)), [])
+            _drop_cut_line(path)
         self._file = path.open("a", encoding="utf-8", newline="")
 
     @property
@@ -86,19 +89,18 @@ def drop_rows_after(path: str | os.PathLike[str], column: str, last: float) -> i
       The number of rows removed; 0 if the file does not exist.
 
     Raises:
-      ValueError: If the file has no such column.
+      ValueError: If the file is not a CSV file of text, or has no such column.
     """
     path = pathlib.Path(path)
     if not path.exists():
         return 0
-    _drop_cut_line(path)
-    with path.open(encoding="utf-8", newline="") as file:
-        header, *rows = list(csv.reader(file)) or [[]]
+    header, *rows = read_rows(path) or [[]]
     if not header:
         return 0
     if column not in header:
         raise ValueError(
-            f"column: got {column!r}, but {path} has {header}; pass one of these."
+            f"column: got {column!r}, but {path} has {header}; pass one of these, or "
+            "remove the file if it does not belong there."
         )
     index = header.index(column)
     kept = [row for row in rows if _number(row, index) <= last]
@@ -111,27 +113,40 @@ def drop_rows_after(path: str | os.PathLike[str], column: str, last: float) -> i
     return len(rows) - len(kept)
 
 
+def read_rows(path: str | os.PathLike[str]) -> list[list[str]]:
+    """Returns the rows of a CSV file with its header, without an incomplete last line.
+
+    Raises:
+      ValueError: If it is not a file of text.
+    """
+    try:
+        content = pathlib.Path(path).read_bytes()
+        text = content[: content.rfind(b"\n") + 1].decode()
+        return list(csv.reader(io.StringIO(text, newline="")))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(
+            f"{path}: cannot be read ({error}), expected a CSV file of text in UTF-8; "
+            "restore it, or remove it to go on without its rows."
+        ) from None
+
+
 def read_column(path: str | os.PathLike[str], column: str) -> list[str]:
-    """Returns a column of a CSV file; an empty list without the file or the column."""
-    path = pathlib.Path(path)
-    if not path.exists():
+    """Returns a column of a CSV file; an empty list without the file or the column.
+
+    Raises:
+      ValueError: If it is not a file of text.
+    """
+    rows = read_rows(path) if pathlib.Path(path).exists() else []
+    if not rows or column not in rows[0]:
         return []
-    with path.open(encoding="utf-8", newline="") as file:
-        return [row[column] or "" for row in csv.DictReader(file) if column in row]
+    place = rows[0].index(column)
+    return [row[place] for row in rows[1:] if len(row) > place]
 
 
 def _drop_cut_line(path: pathlib.Path) -> None:
     """Removes an incomplete last line, which an interrupted write left."""
-    if path.exists():
-        with path.open("rb+") as file:
-            file.truncate(file.read().rfind(b"\n") + 1)
-
-
-def _read_header(path: pathlib.Path) -> list[str]:
-    if not path.exists():
-        return []
-    with path.open(encoding="utf-8", newline="") as file:
-        return next(csv.reader(file), [])
+    with path.open("rb+") as file:
+        file.truncate(file.read().rfind(b"\n") + 1)
 
 
 def _number(row: list[str], index: int) -> float:

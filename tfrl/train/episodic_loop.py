@@ -11,9 +11,10 @@ from tfrl.agents import tf_agent
 from tfrl.compilation import context
 from tfrl.environments import tf_environment
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
-from tfrl.train import loop
+from tfrl.train import loop, loop_checks
 from tfrl.trajectories import episodes, trajectory
 from tfrl.trajectories import time_step as ts
+from tfrl.utils import number_checks
 
 # A compiled loop whose buffer is shorter than this always trains at one length.
 _SHORT = 256
@@ -81,12 +82,20 @@ class EpisodicLoop(loop.Loop):
         Raises:
           ValueError: A number of episodes that cannot be divided among the members, or
             specs that do not match.
+          TypeError: A number is not an integer, or a part is of another kind.
         """
+        loop_checks.check_replay_buffer(replay_buffer)
         super().__init__(
             environment, agent, replay_buffer, observers, seed, jit_compile
         )
         batch_size = environment.batch_size
         num_episodes = collect_episodes_per_iteration
+        number_checks.check_integer(
+            "collect_episodes_per_iteration",
+            num_episodes,
+            0,
+            remedy="give each member of the environment the same number of episodes",
+        )
         if num_episodes < 1 or num_episodes % batch_size:
             raise ValueError(
                 "collect_episodes_per_iteration: expected a multiple of the "

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import pathlib
+
+from tfrl.loggers import csv as csv_logger
 
 
 def plot_learning_curve(
@@ -15,12 +16,15 @@ def plot_learning_curve(
     Plots the columns `evaluation_return` (with a band of one standard deviation,
     `evaluation_return_std`) and `average_return` over `environment_steps`. Leaves out
     rows in which these are empty.
+
+    Raises:
+      ValueError: If `metrics_csv` is not a CSV file of text.
     """
     # Imported here because matplotlib loads slowly and workers do not need it.
     from matplotlib import figure
 
-    with open(metrics_csv, newline="") as file:
-        rows = list(csv.DictReader(file))
+    header, *lines = csv_logger.read_rows(metrics_csv) or [[]]
+    rows = [dict(zip(header, line, strict=False)) for line in lines]
     axes_figure = figure.Figure(figsize=(7, 4.2), layout="constrained")
     axes = axes_figure.add_subplot()
     steps, collected = _columns(rows, "environment_steps", "average_return")
@@ -51,9 +55,16 @@ def plot_learning_curve(
 
 
 def _columns(rows: list[dict[str, str]], *names: str) -> list[list[float]]:
-    """Returns the named columns, without rows in which a value is empty or NaN."""
-    values = [[float(row.get(name) or "nan") for name in names] for row in rows]
+    """Returns the named columns, without rows in which a value is not a number."""
+    values = [[_number(row.get(name)) for name in names] for row in rows]
     complete = [row for row in values if all(value == value for value in row)]
     return [list(column) for column in zip(*complete, strict=True)] or [
         [] for _ in names
     ]
+
+
+def _number(text: str | None) -> float:
+    try:
+        return float(text or "nan")
+    except ValueError:
+        return float("nan")

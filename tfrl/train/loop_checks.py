@@ -25,7 +25,9 @@ def check_specs(
     agent: tf_agent.TFAgent,
     replay_buffer: replay_buffer_lib.ReplayBuffer | None,
 ) -> None:
-    """Raises a ValueError if the specs or batch sizes do not match."""
+    """Raises an error if a part is no such part, or specs or batch sizes differ."""
+    _check_kind("environment", environment, tf_environment.TFEnvironment)
+    _check_kind("agent", agent, tf_agent.TFAgent)
     pairs = [
         (
             "environment.time_step_spec()",
@@ -51,6 +53,28 @@ def check_specs(
             f"environment's, got {buffer_batch_size}; build it with "
             "batch_size=environment.batch_size."
         )
+
+
+def check_replay_buffer(replay_buffer: Any) -> None:
+    """Raises a TypeError unless `replay_buffer` is a `ReplayBuffer`."""
+    _check_kind("replay_buffer", replay_buffer, replay_buffer_lib.ReplayBuffer)
+
+
+def _check_kind(name: str, part: Any, kind: type) -> None:
+    if not isinstance(part, kind):
+        raise TypeError(
+            f"{name}: got {part!r:.200} of type {type(part).__name__}, expected a "
+            f"tfrl {kind.__name__}; {_REMEDIES[name]}."
+        )
+
+
+_REMEDIES = {
+    "environment": "wrap a Python environment in a TFPyEnvironment",
+    "agent": "make one, such as a DqnAgent",
+    "replay_buffer": (
+        "make one of agent.collect_data_spec, such as a TFUniformReplayBuffer"
+    ),
+}
 
 
 def obstacle_to_compilation(

@@ -16,7 +16,7 @@ from tfrl.policies import random_tf_policy, tf_policy
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.train import loop, loop_checks, placement
 from tfrl.trajectories import trajectory
-from tfrl.utils import call_sizes, variables
+from tfrl.utils import call_sizes, number_checks, variables
 
 
 class OffPolicyLoop(loop.Loop):
@@ -90,7 +90,9 @@ class OffPolicyLoop(loop.Loop):
             compiled, the buffer or the initial collection is too small for one sample,
             or specs do not match. `run` raises it if the buffer is not empty, but holds
             too few frames for one sample.
+          TypeError: A number is not an integer, or a part is of another kind.
         """
+        loop_checks.check_replay_buffer(replay_buffer)
         super().__init__(
             environment, agent, replay_buffer, observers, seed, jit_compile
         )
@@ -100,8 +102,7 @@ class OffPolicyLoop(loop.Loop):
             ("initial_collect_steps", initial_collect_steps),
             ("sample_batch_size", sample_batch_size),
         ):
-            if value < 1:
-                raise ValueError(f"{name}: expected at least 1, got {value}.")
+            number_checks.check_integer(name, value, 1, remedy="give a positive number")
         stored = variables.tracked_variables(replay_buffer)
         self._replay_device = placement.device_of(stored)
         from_dataset = loop_checks.is_from_dataset(

@@ -33,8 +33,12 @@ def device_scope(name: str) -> Any:
     if not name:
         return tf.device(None)
     known = [device.name for device in tf.config.list_logical_devices()]
-    wanted = tf.DeviceSpec.from_string(name if ":" in name else f"{name}:0")
-    if f"/device:{wanted.device_type}:{wanted.device_index or 0}" not in known:
+    try:
+        wanted = tf.DeviceSpec.from_string(name if ":" in name else f"{name}:0")
+        device = f"/device:{wanted.device_type}:{wanted.device_index or 0}"
+    except ValueError:
+        device = ""
+    if device not in known:
         raise ValueError(
             f"device: got {name!r}, expected one of {known}, or '' for TensorFlow's "
             "choice; a GPU needs CUDA's libraries, pip install 'tfrl[gpu]'."

@@ -22,7 +22,7 @@ from tfrl.loggers import aggregators, base, csv, filters, tf_summary
 from tfrl.policies import policy_saver
 from tfrl.savers import checkpointing
 from tfrl.system import interrupts
-from tfrl.train import learning_curve, progress, run_directory, video
+from tfrl.train import full_disk, learning_curve, progress, run_directory, video
 from tfrl.train import loop as loop_lib
 from tfrl.utils import variables
 
@@ -172,6 +172,7 @@ class Run:
             unchanged.
           CheckpointError: The weights are not finite; the checkpoints and the saved
             policies are unchanged.
+          FullDiskError: There is no space left for the files of the run.
         """
         self._directory.lock()
         first = self._loop.iteration
@@ -180,6 +181,7 @@ class Run:
         _recover_directory(self._directory.final_policy)
         bar = progress.Progress(first, self._num_iterations)
         with contextlib.ExitStack() as stack:
+            stack.enter_context(full_disk.explaining())
             stack.callback(self._directory.unlock)
             stack.callback(bar.close)
             for logger in self._loggers:

@@ -11,6 +11,7 @@ from typing import Any
 
 from tfrl.loggers import csv as csv_logger
 from tfrl.system import directory_lock
+from tfrl.train import full_disk
 
 _CONFIG = "config.json"
 # The outputs of a run. `overwrite` removes these and nothing else.
@@ -72,6 +73,7 @@ class RunDirectory:
         self._config: dict[str, Any] = json.loads(json.dumps(config))
         self._may_change = frozenset(may_change)
         self._lock: directory_lock.DirectoryLock | None = None
+        _check_name(self.path)
         _check_writable(self.path)
         was_held = directory_lock.is_held(self.path)
         self._take_lock()
@@ -133,7 +135,8 @@ class RunDirectory:
                 "another logdir, or start again with --overwrite."
             )
         temporary = path.with_suffix(".json.tmp")
-        temporary.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+        with full_disk.explaining():
+            temporary.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
         temporary.replace(path)
 
     def _remove_outputs(self) -> None:
@@ -145,8 +148,22 @@ class RunDirectory:
                 path.unlink(missing_ok=True)
 
     def forget_after(self, iteration: int) -> None:
-        """Drops the rows of metrics.csv after `iteration`, which will be rewritten."""
+        """Drops the rows of metrics.csv after `iteration`, which will be rewritten.
+
+        Raises:
+          ValueError: The file is not the metrics of a run.
+        """
         csv_logger.drop_rows_after(self.metrics_csv, "iteration", iteration)
+
+
+def _check_name(path: pathlib.Path) -> None:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise RunDirectoryError(
+            f"logdir {str(path)!r}: has bytes that are not UTF-8, expected a name in "
+            "UTF-8, which TensorFlow needs for its files; choose another --logdir."
+        ) from None
 
 
 def _check_writable(path: pathlib.Path) -> None:
@@ -163,13 +180,19 @@ def _check_writable(path: pathlib.Path) -> None:
 
 
 def _read_config(path: pathlib.Path) -> dict[str, Any]:
+    remedy = "restore it, choose another logdir, or start again with --overwrite"
     try:
-        return json.loads(path.read_text())
+        config = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise RunDirectoryError(
-            f"{path}: cannot be read ({error}); restore it, choose another logdir, or "
-            "start again with --overwrite."
+            f"{path}: cannot be read ({error}); {remedy}."
         ) from None
+    if not isinstance(config, dict):
+        raise RunDirectoryError(
+            f"{path}: got a {type(config).__name__}, expected a JSON object with the "
+            f"fields of the run's configuration; {remedy}."
+        )
+    return config
 
 
 def _check_same(

@@ -13,6 +13,7 @@ import keras
 import tensorflow as tf
 
 from tfrl.compilation import internals, variable_substitution
+from tfrl.utils import number_checks
 from tfrl.utils import variables as variables_lib
 
 
@@ -38,7 +39,8 @@ class OptimizerAdapter(tf.Module):
 
         Raises:
           TypeError: If `optimizer` is not one of these.
-          ValueError: If there is no variable to train.
+          ValueError: If there is no variable to train, or the learning rate is negative
+            or not finite.
         """
         super().__init__(name="optimizer")
         self._variables = list(trainable_variables)
@@ -48,6 +50,7 @@ class OptimizerAdapter(tf.Module):
                 "none; give the agent a network with trainable layers."
             )
         if isinstance(optimizer, keras.optimizers.Optimizer):
+            _check_learning_rate(optimizer)
             self.optimizer = _bind_keras_optimizer(optimizer, self._variables)
             self._apply = (
                 self._apply_fused_adam
@@ -200,6 +203,19 @@ def clip_gradient_norms(
     if max_norm is None:
         return list(gradients)
     return [g if g is None else tf.clip_by_norm(g, max_norm) for g in gradients]
+
+
+def _check_learning_rate(optimizer: keras.optimizers.Optimizer) -> None:
+    rate = internals.learning_rate(optimizer)
+    if isinstance(rate, keras.Variable):
+        with tf.init_scope():
+            rate = float(keras.ops.convert_to_numpy(rate))
+    number_checks.check_number(
+        "learning_rate",
+        rate,
+        0.0,
+        remedy="give the optimizer a small positive number, such as 1e-3",
+    )
 
 
 def _bind_keras_optimizer(

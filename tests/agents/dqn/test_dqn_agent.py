@@ -572,9 +572,39 @@ def test_action_spec_has_to_be_one_scalar_from_zero(spec, message):
             {"epsilon_greedy": None},
             "got None for both; epsilon_greedy=0.0 collects without exploring",
         ),
-        ({"n_step_update": 0}, "n_step_update: expected a positive number.*got 0"),
+        (
+            {"n_step_update": 0},
+            r"n_step_update: expected an integer of at least 1, got 0; 1 gives",
+        ),
+        ({"gamma": 2}, r"gamma: expected a number in \[0, 1\], got 2.0; 0.99 is"),
+        ({"gamma": -1.0}, r"gamma: expected a number in \[0, 1\], got -1.0; 0.99 is"),
+        ({"epsilon_greedy": 2.0}, r"epsilon_greedy: expected a number in .* got 2.0;"),
+        (
+            {
+                "epsilon_greedy": keras.optimizers.schedules.PolynomialDecay(
+                    0.5, 10, -1.0
+                )
+            },
+            "epsilon_greedy: .* got -1.0 as end_learning_rate of the schedule Poly",
+        ),
+        (
+            {"epsilon_greedy": None, "boltzmann_temperature": 0.0},
+            "boltzmann_temperature: expected a finite number above 0, got 0.0",
+        ),
+        ({"gradient_clipping": 0.0}, "gradient_clipping: expected .* got 0.0; give"),
+        (
+            {"reward_scale_factor": float("nan")},
+            "reward_scale_factor: expected a finite number, got nan; 1 keeps",
+        ),
+        (
+            {"optimizer": keras.optimizers.Adam(-1e-3)},
+            "learning_rate: expected a finite number of at least 0, got -0.001",
+        ),
         ({"target_update_tau": 1.5}, r"target_update_tau: .*\[0, 1\], got 1.5"),
-        ({"target_update_period": 0}, "period: expected a positive number.*got 0"),
+        (
+            {"target_update_period": 0},
+            r"target_update_period: expected an int.*got 0; No",
+        ),
         (
             {"q_network": keras.layers.Dense(3), "target_q_network": None},
             r"Expected q_network to emit .* inner dims \(2,\); but saw .*\(3,\)",
@@ -593,6 +623,8 @@ def test_wrong_arguments(arguments, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"gamma": "0.9"}, r"gamma: expected a number in .* got '0.9' of type str"),
+        ({"n_step_update": 1.5}, r"n_step_update: expected an integer .* got 1.5 of"),
         ({"optimizer": "adam"}, "optimizer: expected a Keras 3 optimizer .*got str"),
         (
             {"train_step_counter": 0},

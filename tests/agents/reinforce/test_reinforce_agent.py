@@ -819,3 +819,23 @@ def test_huge_observations_with_a_finite_loss_are_an_error_and_train_nothing(gra
         train(huge)
     for old, new in zip(before, agent.variables(), strict=True):
         np.testing.assert_array_equal(old, new)
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("gamma", 2),
+        ("gamma", -1.0),
+        ("gamma", float("nan")),
+        ("gradient_clipping", -1.0),
+        ("value_estimation_loss_coef", -1.0),
+        ("entropy_regularization", float("nan")),
+        ("optimizer", -1e-3),
+    ],
+)
+def test_numbers_out_of_range_are_refused(argument, value):
+    name = argument
+    if argument == "optimizer":
+        name, value = "learning_rate", keras.optimizers.SGD(value)
+    with pytest.raises(ValueError, match=f"^{name}: expected a .*, got "):
+        make(**{argument: value})

@@ -3,7 +3,12 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from tfrl.environments import gym_wrapper, py_environment
+from tfrl.environments import (
+    gym_wrapper,
+    py_environment,
+    suite_gym,
+    vector_py_environment,
+)
 from tfrl.environments.gymnasium import wrapper as gymnasium_wrapper
 from tfrl.specs import array_spec
 
@@ -210,3 +215,12 @@ def test_gym_wrapper_is_the_same_class():
     assert gym_wrapper.GymWrapper is gymnasium_wrapper.GymnasiumWrapper
     spec = gym_wrapper.spec_from_gym_space(spaces.Discrete(2), name="action")
     assert spec == array_spec.BoundedArraySpec((), np.int64, 0, 1)
+
+
+@pytest.mark.parametrize("discount", [2, -0.5, float("nan")])
+def test_a_discount_out_of_range_is_refused(discount):
+    message = r"^discount: expected a number in \[0, 1\], got .*gamma of the agent"
+    with pytest.raises(ValueError, match=message):
+        suite_gym.load("CartPole-v1", discount=discount)
+    with pytest.raises(ValueError, match=message):
+        vector_py_environment.load("CartPole-v1", 2, discount=discount)

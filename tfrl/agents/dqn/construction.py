@@ -15,7 +15,7 @@ from tfrl.policies import (
     tf_policy,
 )
 from tfrl.specs import tensor_spec
-from tfrl.utils import common
+from tfrl.utils import common, number_checks
 
 
 def check_action_spec(action_spec: Any) -> int:
@@ -56,13 +56,56 @@ def check_exploration(epsilon_greedy: Any, boltzmann_temperature: Any) -> None:
         )
 
 
+def check_exploration_values(epsilon_greedy: Any, boltzmann_temperature: Any) -> None:
+    """Raises an error if a number, or a value of a Keras schedule, is out of range."""
+    if epsilon_greedy is not None:
+        number_checks.check_number(
+            "epsilon_greedy",
+            epsilon_greedy,
+            0.0,
+            1.0,
+            remedy="it is a probability: 0 never explores, 1 always does",
+        )
+    if boltzmann_temperature is not None:
+        number_checks.check_number(
+            "boltzmann_temperature",
+            boltzmann_temperature,
+            0.0,
+            excludes_low=True,
+            remedy="use epsilon_greedy=0.0 for the limit of 0",
+        )
+
+
+def check_target_update(tau: Any, period: Any) -> None:
+    """Raises an error unless the step size is in [0, 1] and the period positive.
+
+    A tensor as `tau` is not checked; a period of None means never.
+    """
+    number_checks.check_number(
+        "target_update_tau",
+        tau,
+        0.0,
+        1.0,
+        remedy="0 keeps the target, 1 copies the weights",
+    )
+    if period is not None:
+        number_checks.check_integer(
+            "target_update_period", period, 1, remedy="None means never"
+        )
+
+
+def check_scale_of_rewards(reward_scale_factor: Any) -> None:
+    """Raises an error unless the factor is finite; tensors are not checked."""
+    number_checks.check_number(
+        "reward_scale_factor", reward_scale_factor, remedy="1 keeps the rewards"
+    )
+
+
 def check_n_step_update(n_step_update: int, recurrent: bool) -> None:
     """Raises an error if the network cannot learn from n-step returns."""
-    if n_step_update < 1:
-        raise ValueError(
-            f"n_step_update: expected a positive number of steps, got "
-            f"{n_step_update}; 1 gives one-step targets."
-        )
+    number_checks.check_integer(
+        "n_step_update", n_step_update, 1, remedy="1 gives one-step targets"
+    )
     if recurrent and n_step_update != 1:
         raise NotImplementedError(
             "n_step_update: expected 1 with a recurrent q_network, got "

@@ -25,7 +25,7 @@ from tfrl.policies import q_policy, tf_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
-from tfrl.utils import common, optimizers, schedules, variables
+from tfrl.utils import common, optimizers, schedules
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -146,7 +146,11 @@ class DqnAgent(q_network_agent.QNetworkAgent):
         action_spec = tensor_spec.from_spec(action_spec)
         self._check_action_spec(action_spec)
         construction.check_exploration(epsilon_greedy, boltzmann_temperature)
-        variables.check_tau("target_update_tau", target_update_tau)
+        construction.check_exploration_values(epsilon_greedy, boltzmann_temperature)
+        construction.check_target_update(target_update_tau, target_update_period)
+        construction.check_scale_of_rewards(reward_scale_factor)
+        checks.check_gamma(gamma)
+        checks.check_gradient_clipping(gradient_clipping)
         train_step_counter = checks.as_train_step_counter(train_step_counter)
 
         self._build_networks(

@@ -24,7 +24,14 @@ from tfrl.policies import actor_policy, greedy_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import episodes, trajectory
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import common, nest_utils, optimizers, summaries, variables
+from tfrl.utils import (
+    common,
+    nest_utils,
+    number_checks,
+    optimizers,
+    summaries,
+    variables,
+)
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -106,6 +113,9 @@ class ReinforceAgent(tf_agent.TFAgent):
         """
         time_step_spec = checks.as_time_step_spec(time_step_spec, "REINFORCE")
         action_spec = tensor_spec.from_spec(action_spec)
+        checks.check_gamma(gamma)
+        checks.check_gradient_clipping(gradient_clipping)
+        _check_weights(value_estimation_loss_coef, entropy_regularization)
         observation_spec = time_step_spec.observation
         actor_network = network_lib.as_network(actor_network, observation_spec)
         actor_network.create_variables(observation_spec)
@@ -400,3 +410,21 @@ def _keep_returns(returns: tf.Tensor, values: tf.Tensor | None) -> tf.Tensor:
 def _regularization(network: Any) -> tf.Tensor:
     penalties = network.losses
     return tf.nn.scale_regularization_loss(penalties) if penalties else tf.constant(0.0)
+
+
+def _check_weights(
+    value_estimation_loss_coef: Any, entropy_regularization: Any
+) -> None:
+    """Raises an error unless both are finite, and the first is not negative."""
+    number_checks.check_number(
+        "value_estimation_loss_coef",
+        value_estimation_loss_coef,
+        0.0,
+        remedy="it is the weight of the baseline's squared error",
+    )
+    if entropy_regularization is not None:
+        number_checks.check_number(
+            "entropy_regularization",
+            entropy_regularization,
+            remedy="it is the weight of the entropy bonus, and None is without one",
+        )

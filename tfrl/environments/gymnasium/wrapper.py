@@ -16,6 +16,7 @@ from tfrl.environments.gymnasium import results, rewards
 from tfrl.specs import array_spec
 from tfrl.specs.gym_spaces import spec_from_gym_space
 from tfrl.trajectories import time_step as ts
+from tfrl.utils import number_checks
 from tfrl.utils.nests import serialization
 
 
@@ -54,9 +55,10 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
             vectors, such as MO-Gymnasium's; None for one float32 number.
 
         Raises:
-          ValueError: If a space has no spec.
+          ValueError: If a space has no spec, or `discount` is outside [0, 1].
         """
         super().__init__(auto_reset)
+        check_discount(discount)
         self._gym_env = gym_env
         self._observation_spec = spec_from_gym_space(
             gym_env.observation_space,
@@ -230,6 +232,17 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
             if explained is None:
                 raise
             raise explained from error
+
+
+def check_discount(discount: Any) -> None:
+    """Raises an error unless the discount of an environment is a number in [0, 1]."""
+    number_checks.check_number(
+        "discount",
+        discount,
+        0.0,
+        1.0,
+        remedy="1 leaves discounting to the gamma of the agent",
+    )
 
 
 def _read_only(value: Any) -> np.ndarray:

@@ -1,0 +1,54 @@
+"""Explains the errors of a full disk."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+from collections.abc import Iterator
+
+import tensorflow as tf
+
+# A disk, a quota, and a limit on the size of files.
+_CODES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class FullDiskError(OSError):
+    """There is no space left for the files of a run."""
+
+
+@contextlib.contextmanager
+def explaining() -> Iterator[None]:
+    """Raises a `FullDiskError` in place of the many errors of a full disk.
+
+    Python raises an OSError, which may not name the file, TensorFlow one of several
+    kinds of `tf.errors.OpError`.
+    """
+    try:
+        yield
+    except (OSError, tf.errors.OpError) as error:
+        what = _describe(error)
+        if what is None or isinstance(error, FullDiskError):
+            raise
+        raise FullDiskError(
+            f"disk: got {what!r}, expected space for checkpoints, policies and logs; "
+            "free some, then run the same again: it goes on from the last checkpoint."
+        ) from error
+
+
+def _describe(error: OSError | tf.errors.OpError) -> str | None:
+    """Returns what the error of a full disk says; None for other errors."""
+    if isinstance(error, OSError):
+        if error.errno not in _CODES:
+            return None
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{os.strerror(error.errno)}"
+    for code in _CODES:
+        text = os.strerror(code)
+        found = re.search(rf"(\S+); {re.escape(text)}", error.message)
+        if found:
+            return f"{found[1]}: {text}"
+        if text in error.message:
+            return text
+    return None

@@ -1,0 +1,114 @@
+"""Checks of the numbers that configure agents, loops and environments.
+
+This module does not import TensorFlow, because environment workers use it.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+# The fields of Keras's schedules that hold values of the schedule.
+_VALUES = ("initial_learning_rate", "end_learning_rate", "warmup_target", "values")
+
+
+def check_number(
+    name: str,
+    value: Any,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    remedy: str,
+    excludes_low: bool = False,
+) -> None:
+    """Checks that a number is finite and in a range.
+
+    Of a Keras schedule the values in its configuration are checked. Tensors, variables
+    and callables are not checked.
+
+    Args:
+      name: The name of the argument.
+      value: The argument.
+      low: The least allowed number.
+      high: The greatest allowed number.
+      remedy: What to do, for the message.
+      excludes_low: Whether `low` itself is not allowed.
+
+    Raises:
+      ValueError: If the number, or one of a schedule, is not finite or not in range.
+      TypeError: If `value` is something else, such as a string.
+    """
+    expected = _describe(low, high, excludes_low)
+    for number, where in _numbers(name, value, expected, remedy):
+        in_range = low < number <= high if excludes_low else low <= number <= high
+        if not (in_range and math.isfinite(number)):
+            raise ValueError(
+                f"{name}: expected {expected}, got {number}{where}; {remedy}."
+            )
+
+
+def check_integer(name: str, value: Any, minimum: int, *, remedy: str) -> None:
+    """Checks that a number is an integer of at least `minimum`; tensors pass.
+
+    Args:
+      name: The name of the argument.
+      value: The argument.
+      minimum: The least allowed number.
+      remedy: What to do, for the message.
+
+    Raises:
+      TypeError: If `value` is not an integer.
+      ValueError: If it is less than `minimum`.
+    """
+    expected = f"an integer of at least {minimum}"
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+        if hasattr(value, "dtype") and not isinstance(value, numbers.Real):
+            return
+        raise _wrong_type(name, value, expected, remedy)
+    if value < minimum:
+        raise ValueError(f"{name}: expected {expected}, got {value}; {remedy}.")
+
+
+def _numbers(
+    name: str, value: Any, expected: str, remedy: str
+) -> Iterator[tuple[float, str]]:
+    """Yields the numbers of an argument, and where in it they are."""
+    if isinstance(value, numbers.Real):
+        yield float(value), ""
+    elif callable(value):
+        for field, number in _values_of_schedule(value):
+            yield number, f" as {field} of the schedule {type(value).__name__}"
+    elif not hasattr(value, "dtype"):
+        raise _wrong_type(name, value, expected, remedy)
+
+
+def _wrong_type(name: str, value: Any, expected: str, remedy: str) -> TypeError:
+    return TypeError(
+        f"{name}: expected {expected}, got {value!r} of type {type(value).__name__}; "
+        f"{remedy}."
+    )
+
+
+def _values_of_schedule(schedule: Any) -> Iterator[tuple[str, float]]:
+    """Yields the names and values that a Keras schedule's configuration holds."""
+    try:
+        config = schedule.get_config()
+    except (AttributeError, NotImplementedError, TypeError):
+        return
+    for field in _VALUES if isinstance(config, Mapping) else ():
+        values = config.get(field)
+        for number in values if isinstance(values, list | tuple) else [values]:
+            if isinstance(number, numbers.Real):
+                yield field, float(number)
+
+
+def _describe(low: float, high: float, excludes_low: bool) -> str:
+    if math.isfinite(low) and math.isfinite(high):
+        return f"a number in [{low:g}, {high:g}]"
+    if excludes_low:
+        return f"a finite number above {low:g}"
+    return (
+        f"a finite number of at least {low:g}" if low > -math.inf else "a finite number"
+    )

@@ -264,9 +264,10 @@ class Run:
         """
         iteration = self._loop.iteration
         at_end = iteration == self._num_iterations
-        # Neither a policy nor a row is written of weights that are not finite.
-        self._checkpointer.check_finite()
         evaluates = at_end or iteration % self._eval_interval == 0
+        if evaluates:
+            # No policy is evaluated or saved whose weights are not finite.
+            self._checkpointer.check_finite()
         result = None
         if evaluates and self._evaluate is not None:
             result = self._evaluated(bar, interrupted)

@@ -3,6 +3,7 @@ import functools
 import os
 import resource
 import signal
+import types
 
 import keras
 import numpy as np
@@ -271,6 +272,22 @@ def test_signals_have_their_handlers_back_after_a_run(tmp_path):
     this, _ = make_run(tmp_path)
     this.run()
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+def test_training_seconds_are_those_of_the_iterations(tmp_path, monkeypatch):
+    """The clock says how many iterations, initial steps and traces there were."""
+    for evaluate_part in (interrupt_at(10), lambda now: result(now)):
+        this, loop = make_run(tmp_path, evaluate=evaluate_part)
+
+        def clock(loop=loop):
+            initial = min(int(loop._step), 8)
+            return loop.iteration + 100.0 * initial + 10_000.0 * loop.trace_count()
+
+        monkeypatch.setattr(run, "time", types.SimpleNamespace(monotonic=clock))
+        outcome = this.run()
+        assert outcome.iterations_per_second == 1.0
+    measured = [float(row["training_seconds"]) for row in rows(tmp_path)]
+    assert measured == [0, 5, 10, 15, 20]
 
 
 def test_the_best_return_survives_a_restart(tmp_path):

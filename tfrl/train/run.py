@@ -41,7 +41,8 @@ class RunResult:
       best_return: The best mean return of an evaluation; None without evaluations.
       last_return: The mean return of the last evaluation in this call of `run`, or
         None.
-      iterations_per_second: Speed of training in this call, without the evaluations.
+      iterations_per_second: Speed of training in this call, without the evaluations,
+        the compilation and the collection of initial experience.
     """
 
     iteration: int

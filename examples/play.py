@@ -22,6 +22,9 @@ _POLICY = flags.DEFINE_string(
 _NUM_EPISODES = flags.DEFINE_integer(
     "num_episodes", 20, "Episodes to play.", lower_bound=1
 )
+_MAX_STEPS = flags.DEFINE_integer(
+    "max_steps", 100_000, "Largest number of steps of an episode.", lower_bound=1
+)
 _VIDEO = flags.DEFINE_string(
     "video", "play.mp4", "Where to write the video; empty for none."
 )
@@ -37,7 +40,8 @@ def main() -> None:
     num_episodes = _NUM_EPISODES.value
     # All episodes run side by side.
     environment = cli.make_environment(name, num_episodes, seed)
-    result = evaluate.Evaluator(environment, policy, num_episodes, seed).run()
+    evaluator = evaluate.Evaluator(environment, policy, num_episodes, seed)
+    result = evaluator.run(max_steps=_MAX_STEPS.value)
     for episode, value in enumerate(result.returns, start=1):
         print(f"episode {episode}: return {value:.1f}")
     print(

@@ -177,6 +177,16 @@ def test_a_folder_that_another_process_uses_is_an_error(trained, run):
             assert "Traceback" not in errors
 
 
+def test_play_limits_the_steps_of_an_episode(trained, run):
+    logdir, _, _ = trained
+    code, output, errors = run(
+        "play", f"--logdir={logdir}", "--num_episodes=2", "--max_steps=5", "--video="
+    )
+    assert code == 0, errors
+    assert "mean return 5.0" in output
+    assert "max_steps: an evaluation ended at its limit of 5 steps" in errors
+
+
 def test_play_prints_returns_and_films(trained, run, tmp_path):
     logdir, _, _ = trained
     video = tmp_path / "play.mp4"

@@ -8,6 +8,7 @@ The policy is a SavedModel, which training writes to LOGDIR/policy; it needs no 
 
 import json
 import pathlib
+from typing import Any
 
 import tensorflow as tf
 from absl import flags
@@ -36,7 +37,7 @@ _VIDEO_EPISODES = flags.DEFINE_integer(
 def main() -> None:
     """Evaluates the policy, prints its returns and films it."""
     path, name, seed = find_policy()
-    policy = tf.saved_model.load(str(path))
+    policy = load(path)
     num_episodes = _NUM_EPISODES.value
     # All episodes run side by side.
     environment = cli.make_environment(name, num_episodes, seed)
@@ -58,6 +59,17 @@ def main() -> None:
             seed=seed,
         )
         print(f"Video: {_VIDEO.value}")
+
+
+def load(path: pathlib.Path) -> Any:
+    """Returns the saved policy; raises a ValueError if it is damaged."""
+    try:
+        return tf.saved_model.load(str(path))
+    except (LookupError, OSError, tf.errors.OpError) as error:
+        raise ValueError(
+            f"--policy: {str(path)!r} cannot be loaded ({error}); restore it from a "
+            "copy, or run the command that trained it again, which writes it again."
+        ) from error
 
 
 def find_policy() -> tuple[pathlib.Path, str, int]:

@@ -9,6 +9,7 @@ import itertools
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -185,6 +186,23 @@ def test_play_limits_the_steps_of_an_episode(trained, run):
     assert code == 0, errors
     assert "mean return 5.0" in output
     assert "max_steps: an evaluation ended at its limit of 5 steps" in errors
+
+
+def test_a_damaged_policy_is_an_error_and_the_run_writes_it_again(
+    trained, run, tmp_path
+):
+    logdir = shutil.copytree(trained[0], tmp_path / "run")
+    data = logdir / "policy" / "variables" / "variables.data-00000-of-00001"
+    data.write_bytes(data.read_bytes()[:10])
+    code, _, errors = run("play", f"--logdir={logdir}", "--video=")
+    assert code == 2
+    assert f"'{logdir / 'policy'}' cannot be loaded" in errors
+    code, _, errors = run("train_dqn", f"--logdir={logdir}", *SMALL_DQN)
+    assert code == 0
+    assert f"POLICY LOST: {logdir / 'policy'} is damaged" in errors
+    code, output, _ = run("play", f"--logdir={logdir}", "--video=")
+    assert code == 0
+    assert "mean return" in output
 
 
 def test_play_prints_returns_and_films(trained, run, tmp_path):

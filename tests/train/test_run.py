@@ -2,8 +2,10 @@ import csv
 import functools
 import os
 import resource
+import shutil
 import signal
 import types
+import warnings
 
 import keras
 import numpy as np
@@ -476,3 +478,202 @@ def test_a_full_disk_is_told_and_the_run_resumes_when_there_is_space(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     this, _ = make_run(tmp_path)
     assert this.run().finished
+
+
+def remove_folder(path):
+    shutil.rmtree(path / "checkpoints")
+
+
+def remove_files(path):
+    for file in (path / "checkpoints").iterdir():
+        file.unlink()
+
+
+def remove_checkpoints(path):
+    for file in (path / "checkpoints").glob("ckpt-*"):
+        file.unlink()
+
+
+@pytest.mark.parametrize("remove", [remove_folder, remove_files, remove_checkpoints])
+@pytest.mark.parametrize("stopped_at", [None, 10])
+def test_lost_checkpoints_are_an_error_and_not_a_new_start(
+    tmp_path, remove, stopped_at
+):
+    evaluate_once = result if stopped_at is None else interrupt_at(stopped_at)
+    make_run(tmp_path, evaluate=evaluate_once, eval_interval=5)[0].run()
+    last = 20 if stopped_at is None else stopped_at
+    remove(tmp_path)
+    with pytest.raises(run_directory.RunDirectoryError) as error:
+        make_run(tmp_path)
+    assert f"up to iteration {last}, but {tmp_path / 'checkpoints'} has" in str(
+        error.value
+    )
+    assert "metrics.csv, policy" in str(error.value)
+    assert "--overwrite" in str(error.value)
+
+
+def test_a_run_killed_before_its_first_checkpoint_starts_again_with_a_warning(
+    tmp_path,
+):
+    failing = countdown(errors={13: RuntimeError("killed")})
+    this, _ = make_run(tmp_path, failing, checkpoint_interval=100, eval_interval=100)
+    with pytest.raises(RuntimeError, match="killed"):
+        this.run()
+    assert rows(tmp_path)[-1]["iteration"] == "5"
+    with pytest.warns(
+        RuntimeWarning, match="up to iteration 5, which ended before its"
+    ):
+        again, loop = make_run(tmp_path)
+    assert loop.iteration == 0
+    assert again.run().finished
+
+
+def test_a_run_killed_before_its_first_iterations_starts_again_in_silence(tmp_path):
+    failing = countdown(errors={9: RuntimeError("killed")})
+    with pytest.raises(RuntimeError, match="killed"):
+        make_run(tmp_path, failing)[0].run()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        make_run(tmp_path)
+
+
+def test_what_a_killed_run_left_of_an_unfinished_checkpoint_is_removed(tmp_path):
+    make_run(tmp_path)[0].run()
+    unfinished = tmp_path / "checkpoints" / "ckpt-24_temp"
+    unfinished.mkdir()
+    (unfinished / "part-00000-of-00001.data-00000-of-00001").write_text("part")
+    make_run(tmp_path)
+    assert not unfinished.exists()
+
+
+def remove_at(iteration, path):
+    """An evaluation that removes a file or folder at an iteration."""
+
+    def evaluate_and_remove(now):
+        if now == iteration:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        return result(now)
+
+    return evaluate_and_remove
+
+
+def test_a_directory_removed_during_the_run_is_an_error(tmp_path, capsys):
+    path = tmp_path / "run"
+    this, _ = make_run(path, evaluate=remove_at(10, path))
+    with pytest.raises(
+        run_directory.RunDirectoryError,
+        match=r"removed or replaced during the run. All outputs up to iteration 12 are",
+    ):
+        this.run()
+    assert "Finished" not in capsys.readouterr().out
+
+
+def test_a_directory_replaced_during_the_run_is_left_to_its_owner(tmp_path):
+    path = tmp_path / "run"
+
+    def replace(iteration):
+        if iteration == 10:
+            path.rename(tmp_path / "old")
+            path.mkdir()
+        return result(iteration)
+
+    this, _ = make_run(path, evaluate=replace, eval_interval=5)
+    with pytest.raises(run_directory.RunDirectoryError, match="removed or replaced"):
+        this.run()
+    assert not (path / "metrics.csv").exists()
+
+
+def test_metrics_removed_during_the_run_are_an_error_and_the_run_may_be_resumed(
+    tmp_path,
+):
+    this, _ = make_run(tmp_path, evaluate=remove_at(10, tmp_path / "metrics.csv"))
+    with pytest.raises(
+        run_directory.RunDirectoryError, match=r"metrics.csv: it was re"
+    ):
+        this.run()
+    assert make_run(tmp_path)[0].run().resumed_at == 10
+
+
+def test_a_policy_removed_during_the_run_is_written_again(tmp_path):
+    scores = {0: 1.0, 10: 5.0, 15: 4.0, 20: 3.0}
+
+    def evaluate_and_remove(now):
+        if now == 15:
+            shutil.rmtree(tmp_path / "policy")
+        return result(scores.get(now, 0.0))
+
+    this, _ = make_run(tmp_path, evaluate=evaluate_and_remove, eval_interval=5)
+    with pytest.warns(
+        RuntimeWarning, match=r"iteration 20, of mean return 3.0.*return 5, is lost"
+    ):
+        assert this.run().best_return == 3.0
+    policy = tf.saved_model.load(str(tmp_path / "policy"))
+    assert int(policy.get_train_step()) == 20
+
+
+def damage_policy(path):
+    cut = next((path / "variables").glob("*.data*"))
+    cut.write_bytes(cut.read_bytes()[:10])
+
+
+@pytest.mark.parametrize("harm", [shutil.rmtree, damage_policy])
+@pytest.mark.parametrize("name", ["policy", "final_policy"])
+def test_a_policy_of_a_finished_run_is_written_again_with_a_warning(
+    tmp_path, name, harm
+):
+    make_run(tmp_path)[0].run()
+    harm(tmp_path / name)
+    again, loop = make_run(tmp_path)
+    with pytest.warns(
+        RuntimeWarning, match=f"POLICY LOST: .*{name} is .*written again"
+    ):
+        assert again.run().best_return == 20.0
+    policy = tf.saved_model.load(str(tmp_path / name))
+    assert int(policy.get_train_step()) == 20
+    for ours, saved in zip(
+        loop.agent.policy.variables(), policy.model_variables, strict=True
+    ):
+        np.testing.assert_array_equal(ours, saved)
+
+
+def test_a_lost_best_policy_is_replaced_and_a_worse_one_may_be_the_best_then(tmp_path):
+    scores = {0: 1.0, 5: 9.0, 10: 2.0}
+    make_run(
+        tmp_path,
+        evaluate=lambda i: interrupt_at(10)(i) and result(scores[i]),
+        eval_interval=5,
+    )[0].run()
+    shutil.rmtree(tmp_path / "policy")
+    again, _ = make_run(tmp_path, evaluate=interrupt_at(15), eval_interval=5)
+    with pytest.warns(
+        RuntimeWarning,
+        match=r"iteration 10, of mean return 2.0.*mean return 9, is lost",
+    ):
+        assert again.run().best_return == 15.0
+    last, _ = make_run(tmp_path, evaluate=lambda i: result(3.0), eval_interval=5)
+    assert last.run().best_return == 15.0
+
+
+def test_whole_policies_are_left_alone_at_a_resume(tmp_path):
+    make_run(tmp_path, evaluate=interrupt_at(10))[0].run()
+    before = (tmp_path / "policy").stat().st_ino
+    again, _ = make_run(tmp_path, evaluate=lambda i: result(0.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        again.run()
+    assert (tmp_path / "policy").stat().st_ino == before
+
+
+def test_a_run_without_evaluations_has_no_best_policy_to_miss(tmp_path):
+    failing = countdown(errors={16: RuntimeError("stopped")})
+    with pytest.raises(RuntimeError, match="stopped"):
+        make_run(tmp_path, failing, evaluate=None)[0].run()
+    again, _ = make_run(tmp_path, evaluate=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        assert again.run().finished
+    shutil.rmtree(tmp_path / "policy")
+    last, _ = make_run(tmp_path, evaluate=None)
+    with pytest.warns(RuntimeWarning, match="POLICY LOST: .*policy is missing"):
+        last.run()
+    assert (tmp_path / "policy" / "saved_model.pb").exists()

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 import pathlib
-import shutil
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -19,10 +17,16 @@ from tfrl.environments.boundary import running_steps
 from tfrl.eval import evaluate as evaluate_lib
 from tfrl.eval import supervision
 from tfrl.loggers import aggregators, base, csv, filters, tf_summary
-from tfrl.policies import policy_saver
 from tfrl.savers import checkpointing
 from tfrl.system import interrupts
-from tfrl.train import full_disk, learning_curve, progress, run_directory, video
+from tfrl.train import (
+    full_disk,
+    learning_curve,
+    progress,
+    run_directory,
+    saved_policies,
+    video,
+)
 from tfrl.train import loop as loop_lib
 from tfrl.utils import variables
 
@@ -114,8 +118,11 @@ class Run:
             environment.
 
         Raises:
-          ValueError: An interval or number is not positive, or another process uses the
-            directory.
+          ValueError: An interval or number is not positive.
+          RunDirectoryError: Another process uses the directory, or it holds outputs
+            whose checkpoints are lost.
+          CheckpointError: There are checkpoints, but none can be used, or they belong
+            to a loop with other variables.
           TypeError: One of `loggers` has no `write` and `close`.
         """
         for name, value in (
@@ -134,6 +141,7 @@ class Run:
                     "with write(values) and close(); see tfrl.loggers."
                 )
         directory.lock()
+        directory.check_checkpoints()
         self._loop = loop
         self._directory = directory
         self._num_iterations = num_iterations
@@ -148,11 +156,7 @@ class Run:
         self._best_return = tf.Variable(float("-inf"), trainable=False)
         self._seconds = tf.Variable(0.0, dtype=tf.float64, trainable=False)
         self._last_return: float | None = None
-        self._saver = policy_saver.PolicySaver(
-            loop.agent.policy,
-            batch_size=None,
-            train_step=loop.agent.train_step_counter,
-        )
+        self._policies = saved_policies.SavedPolicies(loop.agent)
         if checkpoint_replay_buffer is None:
             buffer = loop.checkpoint_items().get("replay_buffer")
             size = 0 if buffer is None else _bytes_of(buffer)
@@ -174,12 +178,14 @@ class Run:
           CheckpointError: The weights are not finite; the checkpoints and the saved
             policies are unchanged.
           FullDiskError: There is no space left for the files of the run.
+          RunDirectoryError: Another process uses the directory, or it or its metrics
+            were removed during the run.
         """
         self._directory.lock()
         first = self._loop.iteration
         resumed_at = first if self._checkpointer.checkpoint_exists else None
-        _recover_directory(self._directory.policy)
-        _recover_directory(self._directory.final_policy)
+        if resumed_at is not None:
+            self._mend_policies()
         bar = progress.Progress(first, self._num_iterations)
         with contextlib.ExitStack() as stack:
             stack.enter_context(full_disk.explaining())
@@ -236,11 +242,15 @@ class Run:
                 loss.add(info.loss, info.iteration - before)
                 self._at_stop(bar, logger, loss, interrupted)
             if interrupted():
+                self._directory.check_intact(self._loop.iteration)
                 path = self._checkpointer.save(self._loop.iteration)
                 bar.note(
                     f"Interrupted at iteration {self._loop.iteration:,}; saved {path}. "
                     "Run the same command again to resume from there."
                 )
+        self._directory.check_intact(self._loop.iteration)
+        if not all(path.exists() for path in self._expected_policies()):
+            self._mend_policies()
         self._write_outputs()
         done = self._loop.iteration - first
         return self._result(resumed_at, done / max(training_seconds, 1e-9))
@@ -265,6 +275,7 @@ class Run:
         """
         iteration = self._loop.iteration
         at_end = iteration == self._num_iterations
+        self._directory.check_intact(iteration)
         evaluates = at_end or iteration % self._eval_interval == 0
         if evaluates:
             # No policy is evaluated or saved whose weights are not finite.
@@ -281,12 +292,12 @@ class Run:
             # The untrained policy is evaluated but not saved.
             if iteration and result.mean >= float(self._best_return):
                 self._best_return.assign(result.mean)
-                self._save_policy(self._directory.policy)
+                self._policies.save(self._directory.policy)
             bar.evaluated(result.mean, max(result.mean, float(self._best_return)))
         if at_end:
-            self._save_policy(self._directory.final_policy)
+            self._policies.save(self._directory.final_policy)
             if self._evaluate is None:
-                self._save_policy(self._directory.policy)
+                self._policies.save(self._directory.policy)
         if (evaluates or iteration % self._checkpoint_interval == 0) and iteration:
             self._checkpointer.save(iteration)
 
@@ -341,11 +352,24 @@ class Run:
             else _rounded(result.lengths.mean()),
         }
 
-    def _save_policy(self, target: pathlib.Path) -> None:
-        temporary = target.with_name(target.name + ".new")
-        shutil.rmtree(temporary, ignore_errors=True)
-        self._saver.save(str(temporary))
-        _replace_directory(temporary, target)
+    def _expected_policies(self) -> list[pathlib.Path]:
+        """Returns the paths of the policies that this run has saved until now."""
+        finished = self._loop.iteration >= self._num_iterations
+        has_best = float(self._best_return) > float("-inf")
+        expected = [self._directory.final_policy] * finished
+        if has_best or (finished and self._evaluate is None):
+            expected.append(self._directory.policy)
+        return expected
+
+    def _mend_policies(self) -> None:
+        """Writes policies again that are missing or damaged."""
+        best = float(self._best_return)
+        now = self._policies.mend(
+            self._expected_policies(), self._directory, self._loop.iteration, best
+        )
+        if now != best:
+            self._best_return.assign(now)
+            self._checkpointer.save(self._loop.iteration)
 
     def _write_outputs(self) -> None:
         """Draws the learning curve and films the saved policy."""
@@ -397,22 +421,3 @@ class _Mean:
 def _bytes_of(replay_buffer: Any) -> int:
     held = variables.tracked_variables(replay_buffer)
     return sum(v.shape.num_elements() * v.dtype.size for v in held)
-
-
-def _replace_directory(new: pathlib.Path, target: pathlib.Path) -> None:
-    """Replaces the directory `target` by the directory `new`.
-
-    If the replacement was interrupted, `_recover_directory` restores `target`.
-    """
-    old = target.with_name(target.name + ".old")
-    shutil.rmtree(old, ignore_errors=True)
-    if target.exists():
-        os.rename(target, old)
-    os.rename(new, target)
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _recover_directory(target: pathlib.Path) -> None:
-    old = target.with_name(target.name + ".old")
-    if old.exists() and not target.exists():
-        os.rename(old, target)

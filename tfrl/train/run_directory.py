@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
 import json
 import os
 import pathlib
 import shutil
+import warnings
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from tfrl.loggers import csv as csv_logger
+from tfrl.savers import checkpoint_files
 from tfrl.system import directory_lock
 from tfrl.train import full_disk
 
@@ -74,6 +78,7 @@ class RunDirectory:
         self._may_change = frozenset(may_change)
         self._lock: directory_lock.DirectoryLock | None = None
         _check_name(self.path)
+        self._has_metrics = False
         _check_writable(self.path)
         was_held = directory_lock.is_held(self.path)
         self._take_lock()
@@ -146,6 +151,100 @@ class RunDirectory:
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
+
+    def check_checkpoints(self) -> None:
+        """Checks that a run whose outputs are here did not lose its checkpoints.
+
+        A run that was killed before its first checkpoint starts from the beginning,
+        with a warning. What a killed run left of an unfinished checkpoint is removed.
+
+        Raises:
+          RunDirectoryError: There was a checkpoint, and now there is none.
+        """
+        for unfinished in self.checkpoints.glob(f"{checkpoint_files.NAME}-*_temp"):
+            shutil.rmtree(unfinished, ignore_errors=True)
+        has_folder = self.checkpoints.is_dir()
+        if has_folder and checkpoint_files.newest_first(str(self.checkpoints)):
+            return
+        rows = self._rows()
+        iterations = [int(row["iteration"]) for row in rows]
+        found = [
+            path.name for path in (self.policy, self.final_policy) if path.exists()
+        ]
+        if not found and max(iterations, default=0) <= 0:
+            return
+        last = max(iterations, default=0)
+        # A checkpoint follows each row with an evaluation, but the first; a later row
+        # tells that it was written.
+        evaluated = [
+            iteration
+            for iteration, row in zip(iterations, rows, strict=True)
+            if iteration > 0 and row.get("evaluation_return")
+        ]
+        outputs = ", ".join(["metrics.csv"] * bool(rows) + found)
+        if (
+            not has_folder
+            or (self.checkpoints / "checkpoint").exists()
+            or last > min(evaluated, default=last)
+        ):
+            raise RunDirectoryError(
+                f"logdir {str(self.path)!r}: it holds {outputs} of a run up to "
+                f"iteration {last:,}, but {self.checkpoints} has no checkpoint, so the "
+                "run cannot be resumed. Restore that folder from a copy, choose "
+                "another logdir, or start again with --overwrite."
+            )
+        warnings.warn(
+            f"NO CHECKPOINT: logdir {str(self.path)!r} holds {outputs} of a run up to "
+            f"iteration {last:,}, which ended before its first checkpoint; it starts "
+            "from the beginning.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+    def check_intact(self, iteration: int) -> None:
+        """Checks that nobody has removed the folder since this process locked it.
+
+        Args:
+          iteration: The run's iteration, for the error.
+
+        Raises:
+          RunDirectoryError: The folder or a file in it was removed or replaced.
+        """
+        if (
+            self._lock is None
+            or not self._lock.is_intact
+            or not (self.path / _CONFIG).exists()
+        ):
+            raise RunDirectoryError(
+                f"logdir {str(self.path)!r}: it was removed or replaced during the "
+                f"run. All outputs up to iteration {iteration:,} are lost: the "
+                "configuration, the metrics, the checkpoints and the policies. Start "
+                "the run again."
+            )
+        if self._has_metrics and not self.metrics_csv.exists():
+            raise RunDirectoryError(
+                f"{self.metrics_csv}: it was removed during the run; its rows up to "
+                f"iteration {iteration:,} are lost. Restore it from a copy if you have "
+                "one, and run the same command again to resume from the last "
+                "checkpoint."
+            )
+        self._has_metrics = self.metrics_csv.exists()
+
+    def evaluation_return(self, iteration: int) -> float | None:
+        """Returns the mean return of an evaluation in metrics.csv, or None."""
+        for row in self._rows():
+            if int(row["iteration"]) == iteration and row.get("evaluation_return"):
+                with contextlib.suppress(ValueError):
+                    return float(row["evaluation_return"])
+        return None
+
+    def _rows(self) -> list[dict[str, str]]:
+        """Returns the rows of metrics.csv that have an iteration."""
+        if not self.metrics_csv.exists():
+            return []
+        with open(self.metrics_csv, newline="", errors="replace") as file:
+            rows = list(csv.DictReader(file))
+        return [row for row in rows if (row.get("iteration") or "").isdecimal()]
 
     def forget_after(self, iteration: int) -> None:
         """Drops the rows of metrics.csv after `iteration`, which will be rewritten.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl.loggers import CSVLogger, csv, drop_rows_after, read_column
+from tfrl.loggers import CSVLogger, csv, drop_rows_after
 
 
 @pytest.fixture
@@ -129,11 +129,3 @@ def test_rows_are_read_without_a_cut_last_line(path):
     assert csv.read_rows(path) == [["a", "b"], ["1", ""]]
     path.write_text("")
     assert csv.read_rows(path) == []
-
-
-def test_a_column_is_read_as_text(path):
-    assert read_column(path, "step") == []
-    write(path, {"step": 10, "loss": None}, {"step": 20, "loss": 0.5})
-    assert read_column(path, "step") == ["10", "20"]
-    assert read_column(path, "loss") == ["", "0.5"]
-    assert read_column(path, "return") == []

@@ -9,7 +9,6 @@ from .aggregators import Dispatcher as Dispatcher
 from .base import Logger as Logger
 from .csv import CSVLogger as CSVLogger
 from .csv import drop_rows_after as drop_rows_after
-from .csv import read_column as read_column
 from .filters import GatedFilter as GatedFilter
 from .filters import KeyFilter as KeyFilter
 from .filters import NoneFilter as NoneFilter

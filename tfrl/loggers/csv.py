@@ -130,19 +130,6 @@ def read_rows(path: str | os.PathLike[str]) -> list[list[str]]:
         ) from None
 
 
-def read_column(path: str | os.PathLike[str], column: str) -> list[str]:
-    """Returns a column of a CSV file; an empty list without the file or the column.
-
-    Raises:
-      ValueError: If it is not a file of text.
-    """
-    rows = read_rows(path) if pathlib.Path(path).exists() else []
-    if not rows or column not in rows[0]:
-        return []
-    place = rows[0].index(column)
-    return [row[place] for row in rows[1:] if len(row) > place]
-
-
 def _drop_cut_line(path: pathlib.Path) -> None:
     """Removes an incomplete last line, which an interrupted write left."""
     with path.open("rb+") as file:

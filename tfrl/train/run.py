@@ -193,7 +193,7 @@ class Run:
             stack.callback(bar.close)
             for logger in self._loggers:
                 stack.callback(logger.close)
-            if first >= self._num_iterations and not self._evaluation_is_missing():
+            if self._is_finished():
                 bar.note(
                     f"This run is finished: {first:,} iterations done. Its outputs are "
                     f"in {self._directory.path}; start again with --overwrite."
@@ -321,6 +321,11 @@ class Run:
         except supervision.EvaluationInterruptedError:
             return None
 
+    def _is_finished(self) -> bool:
+        """Whether all iterations are done, and the last evaluation."""
+        at_end = self._loop.iteration >= self._num_iterations
+        return at_end and not self._evaluation_is_missing()
+
     def _evaluation_is_missing(self) -> bool:
         """Whether an evaluation is due at this iteration and metrics.csv lacks it."""
         iteration = self._loop.iteration
@@ -329,8 +334,7 @@ class Run:
         )
         if self._evaluate is None or not is_due:
             return False
-        rows = csv.read_column(self._directory.metrics_csv, "iteration")
-        return str(iteration) not in rows
+        return self._directory.evaluation_return(iteration) is None
 
     def _row(
         self, loss: _Mean, result: evaluate_lib.EvaluationResult | None
@@ -354,7 +358,7 @@ class Run:
 
     def _expected_policies(self) -> list[pathlib.Path]:
         """Returns the paths of the policies that this run has saved until now."""
-        finished = self._loop.iteration >= self._num_iterations
+        finished = self._is_finished()
         has_best = float(self._best_return) > float("-inf")
         expected = [self._directory.final_policy] * finished
         if has_best or (finished and self._evaluate is None):
@@ -388,8 +392,7 @@ class Run:
         best = float(self._best_return)
         return RunResult(
             iteration=self._loop.iteration,
-            finished=self._loop.iteration >= self._num_iterations
-            and not self._evaluation_is_missing(),
+            finished=self._is_finished(),
             resumed_at=resumed_at,
             best_return=None if best == float("-inf") else best,
             last_return=self._last_return,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import json
 import os
 import pathlib
@@ -242,9 +241,9 @@ class RunDirectory:
         """Returns the rows of metrics.csv that have an iteration."""
         if not self.metrics_csv.exists():
             return []
-        with open(self.metrics_csv, newline="", errors="replace") as file:
-            rows = list(csv.DictReader(file))
-        return [row for row in rows if (row.get("iteration") or "").isdecimal()]
+        header, *rows = csv_logger.read_rows(self.metrics_csv) or [[]]
+        records = [dict(zip(header, row, strict=False)) for row in rows]
+        return [row for row in records if row.get("iteration", "").isdecimal()]
 
     def forget_after(self, iteration: int) -> None:
         """Drops the rows of metrics.csv after `iteration`, which will be rewritten.

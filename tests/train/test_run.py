@@ -334,6 +334,7 @@ def test_nothing_but_damaged_checkpoints_is_an_error(tmp_path):
         damage(path)
     with pytest.raises(checkpointing.CheckpointError, match="none of its 3"):
         make_run(tmp_path)
+    assert not (tmp_path / "lock").exists()
 
 
 def test_weights_that_are_not_finite_leave_the_outputs_as_they_are(

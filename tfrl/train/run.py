@@ -140,8 +140,6 @@ class Run:
                     f"loggers[{i}]: got a {type(logger).__name__}, expected an object "
                     "with write(values) and close(); see tfrl.loggers."
                 )
-        directory.lock()
-        directory.check_checkpoints()
         self._loop = loop
         self._directory = directory
         self._num_iterations = num_iterations
@@ -161,13 +159,18 @@ class Run:
             buffer = loop.checkpoint_items().get("replay_buffer")
             size = 0 if buffer is None else _bytes_of(buffer)
             checkpoint_replay_buffer = size <= _LARGEST_BUFFER_TO_SAVE
-        self._checkpointer = checkpointing.Checkpointer(
-            directory.checkpoints,
-            max_to_keep=3,
-            best_return=self._best_return,
-            seconds=self._seconds,
-            **loop.checkpoint_items(checkpoint_replay_buffer),
-        )
+        with contextlib.ExitStack() as after_error:
+            after_error.callback(directory.unlock)
+            directory.lock()
+            directory.check_checkpoints()
+            self._checkpointer = checkpointing.Checkpointer(
+                directory.checkpoints,
+                max_to_keep=3,
+                best_return=self._best_return,
+                seconds=self._seconds,
+                **loop.checkpoint_items(checkpoint_replay_buffer),
+            )
+            after_error.pop_all()
 
     def run(self) -> RunResult:
         """Trains to the end, or until interrupted.

@@ -2,6 +2,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 
 import pytest
 
@@ -165,3 +166,14 @@ def test_metrics_that_are_not_text_are_an_error_and_stay_as_they_are(tmp_path):
     ):
         directory.forget_after(5)
     assert directory.metrics_csv.read_bytes() == b"\xff\n\xfe"
+
+
+def test_metrics_that_a_resumed_run_has_lost_are_told(tmp_path):
+    directory = run_directory.RunDirectory(tmp_path, CONFIG)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        directory.forget_after(-1)
+    with pytest.warns(
+        RuntimeWarning, match="METRICS LOST: .* up to iteration 10 are l"
+    ):
+        directory.forget_after(10)

@@ -248,9 +248,19 @@ class RunDirectory:
     def forget_after(self, iteration: int) -> None:
         """Drops the rows of metrics.csv after `iteration`, which will be rewritten.
 
+        Warns if a run that is resumed has lost the file.
+
         Raises:
           ValueError: The file is not the metrics of a run.
         """
+        if iteration > 0 and not self.metrics_csv.exists():
+            warnings.warn(
+                f"METRICS LOST: {self.metrics_csv} is missing; the rows up to "
+                f"iteration {iteration:,} are lost, and the learning curve starts "
+                "there. Restore the file from a copy if you have one.",
+                RuntimeWarning,
+                stacklevel=4,
+            )
         csv_logger.drop_rows_after(self.metrics_csv, "iteration", iteration)
 
 

@@ -210,9 +210,14 @@ def test_an_interrupt_ends_an_evaluation():
         return action
 
     env = TFCountingEnvironment([[10**6]], action_spec=ACTION_SPEC, reward=reward)
-    with pytest.raises(KeyboardInterrupt):
-        Evaluator(env, ConstantPolicy(), num_episodes=1).run()
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    # A process that was started in the background ignores the signal.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            Evaluator(env, ConstantPolicy(), num_episodes=1).run()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 VECTOR = tf.TensorSpec([2], tf.float32)

@@ -14,6 +14,14 @@ from tfrl.system import interrupts
 BOTH = [signal.SIGINT, signal.SIGTERM]
 
 
+@pytest.fixture(autouse=True)
+def python_handles_sigint():
+    """A process that was started in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def describe():
     return "step 7 of Maze"
 

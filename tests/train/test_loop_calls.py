@@ -25,6 +25,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = pathlib.Path(__file__).parent / "scripts" / "hanging.py"
 
 
+@pytest.fixture(autouse=True)
+def python_handles_sigint():
+    """A process that was started in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 class Signalling(testing.CountingEnvironment):
     """Sends SIGINT to this process in some of its steps, counted over all episodes."""
 

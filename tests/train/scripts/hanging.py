@@ -5,6 +5,7 @@ the environment is in another process, whose number is in that line.
 """
 
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -20,6 +21,9 @@ from tfrl.replay_buffers import TFUniformReplayBuffer
 from tfrl.specs import array_spec
 
 MODE, COMPILED = sys.argv[1], sys.argv[2:] == ["compiled"]
+
+# A process that was started in the background ignores it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Hanging(testing.CountingEnvironment):

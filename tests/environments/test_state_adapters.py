@@ -3,6 +3,7 @@
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.envs import classic_control
 
 from tfrl.environments import (
     parallel_py_environment,
@@ -69,13 +70,14 @@ def test_a_wrapper_that_nobody_knows_makes_an_environment_without_state(outside)
     with pytest.raises(
         NotImplementedError,
         match=r"^Noise\.get_state: got the wrapper [\w.]+test_state_adapters:Noise "
-        r"without the methods .* tfrl\.environments\.state_adapters\.register\.$",
+        r"without the methods .* tfrl\.environments\.state_adapters\.register\(Noise, "
+        r"get_state, set_state\), without the functions if it has no state of its own",
     ):
         environment.get_state()
 
 
 def test_an_environment_that_nobody_knows_has_no_state():
-    class Unknown(gymnasium.envs.classic_control.CartPoleEnv):
+    class Unknown(classic_control.CartPoleEnv):
         """May hold more state than its base."""
 
     environment = suite_gym.wrap_env(Unknown())

@@ -7,6 +7,7 @@ import gymnasium
 import numpy as np
 import pytest
 import tensorflow as tf
+from gymnasium.envs import classic_control
 
 from tfrl import testing
 from tfrl.environments import (
@@ -581,7 +582,7 @@ def test_restored_current_time_step_is_the_saved_one():
 
 
 def test_state_of_an_environment_without_one_names_it():
-    class Unknown(gymnasium.envs.classic_control.CartPoleEnv):
+    class Unknown(classic_control.CartPoleEnv):
         """May hold more state than its base, so no adapter fits."""
 
     environment = tf_py_environment.TFPyEnvironment(suite_gym.wrap_env(Unknown()))

@@ -163,8 +163,9 @@ def _adapter_of(layer: Any) -> _Adapter:
     raise NotImplementedError(
         f"{kind.__qualname__}.get_state: got the {what} {_name_of(kind)} without the "
         "methods get_state and set_state, expected one that saves its state; add the "
-        "methods, or say how its state is read and set with "
-        "tfrl.environments.state_adapters.register."
+        "methods, or call tfrl.environments.state_adapters.register("
+        f"{kind.__qualname__}, get_state, set_state), without the functions if it has "
+        "no state of its own."
     )
 
 

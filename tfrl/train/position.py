@@ -75,7 +75,7 @@ class Position(tf.train.experimental.PythonState):
                 f"get_state(){of_environment}: got a {error.kind.__module__}."
                 f"{error.kind.__qualname__}, expected an array, a number, a string, "
                 "bytes, None, or a nest of these; return only such values from the "
-                "environment's get_state, and make the others of them in set_state."
+                "environment's get_state, and make the others from them in set_state."
             )
         return nothing
 

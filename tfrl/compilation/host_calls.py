@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrl.compilation import internals, xla_ffi
+from tfrl.compilation import graph_calls, internals, xla_ffi
 
 HostFunction = Callable[..., Sequence[np.ndarray]]
 
@@ -263,20 +263,13 @@ class _Views:
 # The call sites, by the numbers that programs pass to the handler.
 _sites: weakref.WeakValueDictionary[int, _CallSite] = weakref.WeakValueDictionary()
 _numbers = itertools.count()
-_ATTRIBUTE = "_tfrl_call_sites"
 
 
 def _remember(site: _CallSite) -> int:
     """Returns a number for the site, and keeps the site as long as its graphs live."""
     number = next(_numbers)
     _sites[number] = site
-    # Of two nested functions, either may live longer than the other.
-    graph = tf.compat.v1.get_default_graph()
-    while hasattr(graph, "outer_graph"):
-        if not hasattr(graph, _ATTRIBUTE):
-            setattr(graph, _ATTRIBUTE, [])
-        getattr(graph, _ATTRIBUTE).append(site)
-        graph = graph.outer_graph
+    graph_calls.keep_in_graphs(site)
     return number
 
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfrl.compilation import graph_calls
+
 
 class OrderedCalls:
     """Calls Python functions in the order of the program, in a graph and eagerly.
@@ -55,7 +57,7 @@ class OrderedCalls:
                 *(np.asarray(r, d) for r, d in zip(results, dtypes, strict=True)),
             ]
 
-        count, *results = tf.numpy_function(
+        count, *results = graph_calls.numpy_function(
             call,
             [self._count.read_value(), *inputs],
             [tf.int64, *(spec.dtype for spec in output_specs)],

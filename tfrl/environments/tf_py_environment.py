@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from tfrl.compilation import context, host_calls, python_threads, words
+from tfrl.compilation import context, graph_calls, host_calls, python_threads, words
 from tfrl.environments import (
     batched_py_environment,
     py_environment,
@@ -183,7 +183,7 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
                 "outside, because the size of the pictures is not known while "
                 "compiling; render outside of it."
             )
-        picture = tf.numpy_function(render, [], tf.uint8)
+        picture = graph_calls.numpy_function(render, [], tf.uint8)
         picture.set_shape([self._batch_size, None, None, 3])
         return picture
 
@@ -254,7 +254,7 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
 
             specs = self._layout.stored_specs
             dtypes = [spec.dtype for spec in specs]
-            stored = tf.numpy_function(call, inputs, dtypes, name=name)
+            stored = graph_calls.numpy_function(call, inputs, dtypes, name)
             for tensor, spec in zip(stored, specs, strict=True):
                 tensor.set_shape(spec.shape)
             outputs = self._layout.from_words(stored)

@@ -6,6 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrl.compilation import graph_calls
 from tfrl.metrics import py_metric as py_metric_lib
 from tfrl.metrics import tf_metric
 
@@ -34,17 +35,17 @@ class TFPyMetric(tf_metric.TFStepMetric):
         def update(*flat: Any) -> None:
             self._py_metric(tf.nest.pack_sequence_as(trajectory, flat))
 
-        tf.numpy_function(update, tf.nest.flatten(trajectory), [])
+        graph_calls.numpy_function(update, tf.nest.flatten(trajectory), [])
         return trajectory
 
     def result(self) -> tf.Tensor:
         """Returns the Python metric's result, `[]`."""
         as_numpy = self._dtype.as_numpy_dtype
-        value = tf.numpy_function(
+        value = graph_calls.numpy_function(
             lambda: as_numpy(self._py_metric.result()), [], self._dtype
         )
         return tf.ensure_shape(value, [])
 
     def reset(self) -> None:
         """Resets the Python metric."""
-        tf.numpy_function(self._py_metric.reset, [], [])
+        graph_calls.numpy_function(self._py_metric.reset, [], [])

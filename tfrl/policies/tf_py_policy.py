@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from tfrl.compilation import python_threads
+from tfrl.compilation import graph_calls, python_threads
 from tfrl.policies import py_policy, tf_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
@@ -150,7 +150,7 @@ class TFPyPolicy(tf_policy.TFPolicy):
             ]
             return [array[np.newaxis] for array in arrays] if adds_batch else arrays
 
-        outputs = tf.numpy_function(
+        outputs = graph_calls.numpy_function(
             flat_outputs, inputs, map_tensor_spec_to_dtypes_list(specs)
         )
         # An eager `tf.numpy_function` returns a single output without its list.

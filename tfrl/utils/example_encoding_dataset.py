@@ -16,7 +16,7 @@ from typing import Any
 import tensorflow as tf
 from google.protobuf import message
 
-from tfrl.compilation import internals
+from tfrl.compilation import graph_calls, internals
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import trajectory
 from tfrl.utils import example_encoding, nest_utils
@@ -129,7 +129,7 @@ class TFRecordObserver:
                     "1, since a recording is one environment's; give each its own "
                     "file, with BatchedObserverUnbatching and py_mode=True."
                 )
-        tf.numpy_function(self.write, tensors, [], name="encoder_observer")
+        graph_calls.numpy_function(self.write, tensors, [], name="encoder_observer")
 
     def write(self, *data: Any) -> None:
         """Records a frame given as flat arrays: `[1, ...]`, or `[...]` in `py_mode`."""

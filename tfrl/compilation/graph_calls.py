@@ -1,0 +1,67 @@
+"""Calls of Python from graphs that keep the called objects no longer than the graphs.
+
+TensorFlow keeps each function that is given to `tf.numpy_function` in a `tf.function`
+until the process ends, and with it all that the function refers to, such as an
+environment with its simulator and its processes.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+_ATTRIBUTE = "_tfrl_kept"
+
+
+def keep_in_graphs(thing: Any) -> bool:
+    """Keeps an object as long as the graph being built, or one around it, lives.
+
+    Returns:
+      False if there is no `tf.function` around, so that nothing keeps the object.
+    """
+    # Of two nested functions, either may live longer than the other.
+    graph, found = tf.compat.v1.get_default_graph(), False
+    while hasattr(graph, "outer_graph"):
+        if not hasattr(graph, _ATTRIBUTE):
+            setattr(graph, _ATTRIBUTE, [])
+        getattr(graph, _ATTRIBUTE).append(thing)
+        graph, found = graph.outer_graph, True
+    return found
+
+
+def numpy_function(
+    function: Callable[..., Any],
+    inputs: Sequence[Any],
+    dtypes: Any,
+    name: str | None = None,
+) -> Any:
+    """Calls a Python function like `tf.numpy_function`, without keeping it for ever.
+
+    Args:
+      function: A function of arrays that returns arrays.
+      inputs: The tensors to pass.
+      dtypes: The dtypes of the results.
+      name: The name of the operation.
+    """
+    kept = _Kept(function)
+    if not keep_in_graphs(kept):
+        return tf.numpy_function(function, inputs, dtypes, name=name)
+    reference = weakref.ref(kept)
+
+    def call(*arrays: Any) -> Any:
+        kept = reference()
+        # The graph that runs the call keeps it.
+        assert kept is not None
+        return kept.function(*arrays)
+
+    return tf.numpy_function(call, inputs, dtypes, name=name)
+
+
+class _Kept:
+    """Holds a function; bound methods have no weak references that last."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function

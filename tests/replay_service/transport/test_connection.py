@@ -121,7 +121,7 @@ def test_a_server_of_this_host_is_reached_by_its_socket(server):
     # The next one goes there at once.
     connection.connect(server.address, "sampler", timeout=5).close()
     assert server.greetings[-1] == {
-        "protocol": 1,
+        "protocol": wire.PROTOCOL,
         "role": "sampler",
         "secret": "s",
         "shared": False,

@@ -369,3 +369,30 @@ def test_a_step_that_is_larger_than_a_message_is_refused(client, short_messages)
         writer.flush()
     writer.append({"x": np.zeros(3_000, np.int32)})
     writer.close()
+
+
+@pytest.mark.parametrize("kind", [errors.ResourceExhaustedError, errors.ProtocolError])
+def test_items_that_the_transport_refuses_are_not_sent_again(client, monkeypatch, kind):
+    writer = client.trajectory_writer(1)
+    writer.append({"x": 1})
+    sent = []
+    send = connection.Connection.send
+
+    def count(self, *message):
+        sent.append(message)
+        send(self, *message)
+
+    def refuse(self, timeout):
+        raise kind("gRPC refused a message")
+
+    monkeypatch.setattr(connection.Connection, "send", count)
+    with monkeypatch.context() as context:
+        context.setattr(connection.Connection, "receive", refuse)
+        writer.create_item("any", 1.0, [writer.history["x"][-1:]])
+        with pytest.raises(kind, match="gRPC refused a message"):
+            writer.flush()
+    writer.flush()
+    assert len(sent) == 1
+    writer.create_item("any", 1.0, [writer.history["x"][-1:]])
+    writer.flush()
+    writer.close()

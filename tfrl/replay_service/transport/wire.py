@@ -28,7 +28,7 @@ INFO, INFO_REPLY, RESET, MUTATE, CHECKPOINT = 10, 11, 12, 13, 14
 SAMPLE, SAMPLES, RELEASE = 20, 21, 22
 WRITE, CONFIRMED = 30, 31
 
-PROTOCOL = 1
+PROTOCOL = 2
 TOKEN = "tfrl-token-bin"  # In the metadata of gRPC calls.
 MAX_FRAME = 512 << 20  # Bytes.
 
@@ -118,7 +118,8 @@ def decode(buffer: Buffer, *, is_request: bool = False) -> Frame:
     if magic != _MAGIC or version != PROTOCOL:
         raise errors.ProtocolError(
             f"Got a message that starts with {magic!r} {version}, expected {_MAGIC!r} "
-            f"{PROTOCOL}: the other side uses another protocol."
+            f"{PROTOCOL}: the other side uses another protocol. Install the same "
+            "version of tfrl on both sides."
         )
     if count > MAX_ARRAYS:
         raise errors.ProtocolError(

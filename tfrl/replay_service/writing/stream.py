@@ -326,7 +326,12 @@ class WriterStream:
         assert self._link is not None
         try:
             frame = self._link.receive(timeout)
-        except errors.ReverbError:
+        except errors.ConnectionLost:
+            self._lose()
+            return True
+        except errors.ReverbError as error:
+            # The same items would have the same fate over another connection.
+            self._refuse(error, self._next_number - 1)
             self._lose()
             return True
         if frame is None:

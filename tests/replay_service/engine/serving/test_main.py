@@ -70,7 +70,7 @@ class Raw:
 
     def __init__(self, port, role="control", **hello):
         self.stream = grpc_connection.GrpcStream(f"localhost:{port}", None)
-        self.send(wire.HELLO, {"protocol": 1, "role": role, **hello})
+        self.send(wire.HELLO, {"protocol": wire.PROTOCOL, "role": role, **hello})
         self.welcome = self.receive().meta
 
     def send(self, *frame):
@@ -227,7 +227,7 @@ def test_client_that_does_not_read_is_not_served_ahead(server, kind):
         slow.send(wire.SAMPLE, meta)
     else:
         slow = grpc.insecure_channel(f"localhost:{port}")
-        hello = wire.encode(wire.HELLO, {"protocol": 1, "role": "sampler"})
+        hello = wire.encode(wire.HELLO, {"protocol": wire.PROTOCOL, "role": "sampler"})
         requests = [b"".join(hello), b"".join(wire.encode(wire.SAMPLE, meta))]
         stay = threading.Event()
         call = slow.stream_stream(grpc_connection.METHOD)

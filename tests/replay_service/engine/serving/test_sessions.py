@@ -52,7 +52,7 @@ class Peer:
         self.reads = True
         self.session = Session(service, SessionHandlers, self, is_local=True)
         hello.setdefault("secret", service.secret)
-        self.say(wire.HELLO, {"protocol": 1, "role": role, **hello})
+        self.say(wire.HELLO, {"protocol": wire.PROTOCOL, "role": role, **hello})
 
     def send(self, buffers):
         self.frames.append(wire.decode(b"".join(bytes(b) for b in buffers)))
@@ -323,8 +323,8 @@ async def test_items_without_memory_for_their_slots_are_refused(monkeypatch):
         bytes(100),
         b"".join(wire.encode(wire.INFO, {})),
         b"".join(wire.encode(99, {})),
-        b"".join(wire.encode(wire.HELLO, {"protocol": 2, "role": "control"})),
-        b"".join(wire.encode(wire.HELLO, {"protocol": 1, "role": "king"})),
+        b"".join(wire.encode(wire.HELLO, {"protocol": 1, "role": "control"})),
+        b"".join(wire.encode(wire.HELLO, {"protocol": wire.PROTOCOL, "role": "king"})),
     ],
 )
 @in_loop
@@ -852,7 +852,7 @@ async def test_schemas_take_no_memory_before_there_are_steps():
 @in_loop
 async def test_before_the_greeting_only_short_messages_are_accepted():
     service = make_service()
-    greeting = {"protocol": 1, "role": "control", "secret": service.secret}
+    greeting = {"protocol": wire.PROTOCOL, "role": "control", "secret": service.secret}
     hello = b"".join(wire.encode(wire.HELLO, greeting | {"more": "x" * 64_000}))
     for padding, code in ((0, None), (limits.GREETING_BYTES, "protocol")):
         peer = silent(service)

@@ -120,7 +120,7 @@ def json_over_grpc(target: Target, size: int) -> Send:
 def json_in_parts(target: Target, size: int) -> Send:
     """Sends a greeting of `size` bytes over gRPC in parts, as a client would."""
     message = _large_json(wire.HELLO, size, target.hello("control"))
-    return _calling(target, framing.split(message))
+    return _calling(target, _parts(message))
 
 
 def json_of_greeted(target: Target, size: int) -> Send:
@@ -132,7 +132,7 @@ def json_of_greeted(target: Target, size: int) -> Send:
 def json_of_greeted_in_parts(target: Target, size: int) -> Send:
     """Sends a request with `size` bytes of JSON after a greeting, over gRPC."""
     hello = _message(wire.HELLO, target.hello("control"))
-    parts = framing.split(_large_json(wire.INFO, size, {}))
+    parts = _parts(_large_json(wire.INFO, size, {}))
     return _calling(target, [hello, *parts])
 
 
@@ -272,6 +272,10 @@ def _measured(name: str, target: Target, send: Send) -> Finding:
     time.sleep(_SETTLED)
     finding.kept = memory.held(target.pid) - before
     return finding
+
+
+def _parts(message: bytes) -> list[bytes]:
+    return [b"".join(part) for part in framing.split([message])]
 
 
 def _large_json(kind: int, size: int, meta: Mapping[str, Any]) -> bytes:

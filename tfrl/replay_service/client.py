@@ -249,6 +249,10 @@ class Client:
     ) -> None:
         """Deletes items, then updates priorities of other items. Ignores unknown keys.
 
+        A call with thousands of keys is applied in slices. The server can answer other
+        clients' requests between two of them. If a priority is invalid, nothing is
+        changed.
+
         Args:
           table: The name of the table.
           updates: The new priority of each item, at least 0, by the key of the item.
@@ -277,6 +281,8 @@ class Client:
 
     def reset(self, table: str) -> None:
         """Removes all items of a table, and resets its rate limiter.
+
+        The memory of many items is freed in the background, soon after the call.
 
         Raises:
           RuntimeError: If there is no such table.
@@ -311,6 +317,9 @@ class Client:
 
     def checkpoint(self) -> str:
         """Makes the server write a checkpoint; returns its path on the server's host.
+
+        The checkpoint has the state of one moment, although the server answers other
+        requests meanwhile.
 
         Raises:
           ResourceExhaustedError: If the disk is full. Earlier checkpoints are kept.

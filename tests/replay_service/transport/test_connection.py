@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tfrl.replay_service import errors
-from tfrl.replay_service.transport import connection, grpc_connection, wire
+from tfrl.replay_service.transport import connection, framing, grpc_connection, wire
 
 
 class _Server:
@@ -44,7 +44,7 @@ class _Server:
         self._grpc.start()
         self.address = f"localhost:{self.port}"
 
-    def replies(self, message: bytes) -> list[bytes]:
+    def replies(self, message: wire.Buffer) -> list[bytes]:
         frame = wire.decode(message)
         if frame.kind != wire.HELLO:
             answers = self.answer(frame)
@@ -68,8 +68,12 @@ class _Server:
         self.tokens.append(token)
         if self.token not in (None, token):
             context.abort(grpc.StatusCode.UNAUTHENTICATED, "Wrong token.")
-        for message in messages:
-            yield from self.replies(message)
+        reader = framing.PartReader()
+        for part in messages:
+            message = reader.add(part)
+            if message is not None:
+                for reply in self.replies(message):
+                    yield from map(b"".join, framing.split([reply]))
 
     def _accept(self) -> None:
         while True:

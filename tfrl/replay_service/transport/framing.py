@@ -14,8 +14,9 @@ whether the client has sent a valid greeting.
 
 from __future__ import annotations
 
+import itertools
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -25,6 +26,8 @@ from tfrl.replay_service.transport import limits, wire
 _LENGTH = struct.Struct("<I")
 _ANNOUNCEMENT = struct.Struct("<2sQ")  # Of a message in parts.
 _IN_PARTS = b"TL"
+
+Allocate = Callable[[int], np.ndarray]
 
 
 def check_length(length: int) -> None:
@@ -39,18 +42,37 @@ def check_length(length: int) -> None:
         )
 
 
-def split(message: bytes) -> list[bytes]:
-    """Returns the messages of gRPC in which a client sends a message.
+def split(buffers: Sequence[wire.Buffer]) -> Iterator[list[wire.Buffer]]:
+    """Returns the messages of gRPC for a message, each as buffers to be joined.
+
+    Args:
+      buffers: The message, in parts, which must not change before they are sent.
 
     Raises:
       ResourceExhaustedError: If the message is larger than `wire.MAX_FRAME`.
     """
-    length, part = len(message), limits.PART_BYTES
-    if length <= part:
-        return [message]
+    length = sum(map(len, buffers))
+    if length <= limits.PART_BYTES:
+        return iter([list(buffers)])
     check_length(length)
-    parts = [message[start : start + part] for start in range(0, length, part)]
-    return [_ANNOUNCEMENT.pack(_IN_PARTS, length), *parts]
+    announcement: list[wire.Buffer] = [_ANNOUNCEMENT.pack(_IN_PARTS, length)]
+    return itertools.chain([announcement], _parts(buffers))
+
+
+def _parts(buffers: Sequence[wire.Buffer]) -> Iterator[list[wire.Buffer]]:
+    part: list[wire.Buffer] = []
+    room = limits.PART_BYTES
+    for buffer in buffers:
+        rest = memoryview(buffer)
+        while len(rest):
+            piece, rest = rest[:room], rest[room:]
+            part.append(piece)
+            room -= len(piece)
+            if not room:
+                yield part
+                part, room = [], limits.PART_BYTES
+    if part:
+        yield part
 
 
 def pack(buffers: Sequence[wire.Buffer], joined: int) -> list[wire.Buffer]:
@@ -83,6 +105,12 @@ def pack(buffers: Sequence[wire.Buffer], joined: int) -> list[wire.Buffer]:
     return packed
 
 
+def new_array(size: int) -> np.ndarray:
+    """Returns an array of `size` bytes, uint8, whose contents are undefined."""
+    # This writes no zeros, so the memory is used only as the bytes arrive.
+    return np.empty(size, np.uint8)
+
+
 class MessageReader:
     """Assembles messages from the bytes of a stream.
 
@@ -93,14 +121,16 @@ class MessageReader:
       expected: The size of the large message in transit; 0 without one.
     """
 
-    def __init__(self, chunk_bytes: int):
+    def __init__(self, chunk_bytes: int, allocate: Allocate = new_array):
         """Creates a reader at the start of a stream.
 
         Args:
           chunk_bytes: The maximum number of bytes per read, except within a larger
             message.
+          allocate: Returns memory for a large message.
         """
-        self._chunk = _memory_for(chunk_bytes)
+        self._allocate = allocate
+        self._chunk = _memory_for(chunk_bytes, new_array)
         self.expected = 0
         self._start = self._end = 0  # The unused part of the chunk.
         self._large: memoryview | None = None  # A large message in transit.
@@ -154,7 +184,7 @@ class MessageReader:
             self._start = start + length
             return bytes(self._chunk[start : self._start])
         if length + _LENGTH.size > len(self._chunk):
-            self._large = _memory_for(length)
+            self._large = _memory_for(length, self._allocate)
             self.expected = length
             self._large_end = self._end - start
             self._large[: self._large_end] = self._chunk[start : self._end]
@@ -169,8 +199,13 @@ class PartReader:
       expected: The size of the message whose parts are in transit; 0 without one.
     """
 
-    def __init__(self) -> None:
-        """Creates a reader at the start of a stream."""
+    def __init__(self, allocate: Allocate = new_array):
+        """Creates a reader at the start of a stream.
+
+        Args:
+          allocate: Returns memory for a large message.
+        """
+        self._allocate = allocate
         self.expected = 0
         self._large: memoryview | None = None
         self._end = 0
@@ -206,15 +241,14 @@ class PartReader:
             raise too_large(length, most)
         if not in_parts:
             return received
-        self._large = _memory_for(length)
+        self._large = _memory_for(length, self._allocate)
         self.expected, self._end = length, 0
         return None
 
 
-def _memory_for(length: int) -> memoryview:
+def _memory_for(length: int, allocate: Allocate) -> memoryview:
     try:
-        # This writes no zeros, so the memory is used only as the bytes arrive.
-        return memoryview(np.empty(length, np.uint8).data)
+        return memoryview(allocate(length).data)
     except MemoryError:
         raise errors.ResourceExhaustedError(
             f"There is not enough memory for a message of {length} bytes."

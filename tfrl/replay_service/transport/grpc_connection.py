@@ -49,7 +49,7 @@ class GrpcStream:
             credentials = grpc.ssl_channel_credentials(tls or None)
             self._channel = grpc.secure_channel(address, credentials, _OPTIONS)
         self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._incoming: queue.SimpleQueue[bytes | Exception] = queue.SimpleQueue()
+        self._incoming: queue.SimpleQueue[wire.Buffer | Exception] = queue.SimpleQueue()
         self._failure: Exception | None = None
         start = self._channel.stream_stream(METHOD)
         metadata = () if token is None else ((wire.TOKEN, token.encode()),)
@@ -70,8 +70,8 @@ class GrpcStream:
         """
         if self._failure is not None:
             raise self._failure
-        for part in framing.split(b"".join(buffers)):
-            self._outgoing.put(part)
+        for part in framing.split(buffers):
+            self._outgoing.put(b"".join(part))
 
     def pump(self) -> bool:
         """Returns whether gRPC has taken all messages; gRPC then sends them itself."""
@@ -107,10 +107,13 @@ class GrpcStream:
         self._channel.close()
 
 
-def _read(call: Any, incoming: queue.SimpleQueue[bytes | Exception]) -> None:
+def _read(call: Any, incoming: queue.SimpleQueue[wire.Buffer | Exception]) -> None:
+    reader = framing.PartReader()
     try:
-        for message in call:
-            incoming.put(message)
+        for part in call:
+            message = reader.add(part)
+            if message is not None:
+                incoming.put(message)
         incoming.put(errors.ConnectionLost("The server closed the connection."))
     except grpc.RpcError as error:
         incoming.put(_lost(error))

@@ -91,16 +91,23 @@ def items(made, table):
     return found
 
 
+def reset(made, table):
+    for payloads in made.tables[table].table.reset():
+        made.remove(payloads)
+
+
 def in_use(made):
     return sorted(store.rows_in_use for store in made.stores.values())
 
 
 def save(made):
-    taken = server_checkpoint.snapshot(made)
+    taken = server_checkpoint.Snapshot(made)
     try:
+        taken.copy()
+        taken.close()
         return pathlib.Path(server_checkpoint.write(taken, made.checkpointer.path))
     finally:
-        taken.release()
+        made.background.add(taken.release())
 
 
 @pytest.fixture
@@ -152,7 +159,7 @@ def test_what_was_restored_can_be_removed_and_saved_again(filled, tmp_path):
     server_checkpoint.restore_latest(third)
     assert items(third, "b") == items(filled, "b")
     for table in ("a", "b"):
-        third.layouts.remove(third.tables[table].table.reset())
+        reset(third, table)
     assert in_use(third) == [0, 0]
 
 
@@ -171,11 +178,13 @@ def test_without_a_checkpoint_a_server_starts_empty(tmp_path):
 
 def test_the_server_goes_on_while_it_is_written(filled, tmp_path):
     before = {table: items(filled, table) for table in ("a", "b")}
-    taken = server_checkpoint.snapshot(filled)
+    taken = server_checkpoint.Snapshot(filled)
     for table in ("a", "b"):
-        filled.layouts.remove(filled.tables[table].table.reset())
+        reset(filled, table)
     fill(filled, "a", SCHEMA, range(50, 90), 2)
+    taken.copy()
     fill(filled, "b", IMAGES, range(50, 60), 4)
+    taken.close()
     written = []
     writing = threading.Thread(
         target=lambda: written.append(server_checkpoint.write(taken, str(tmp_path)))
@@ -183,7 +192,7 @@ def test_the_server_goes_on_while_it_is_written(filled, tmp_path):
     writing.start()
     fill(filled, "b", IMAGES, range(60, 70), 4)
     writing.join(30)
-    taken.release()
+    filled.background.add(taken.release())
     assert in_use(filled) == [80, 80]
     again = make_service(tmp_path)
     assert server_checkpoint.restore_latest(again) == written[0]

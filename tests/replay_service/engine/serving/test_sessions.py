@@ -277,7 +277,8 @@ async def test_items_that_are_refused_leave_no_layouts():
     assert len([f for f in writer.take() if f.kind == wire.ERROR]) == 12
     assert len(service.layouts) == 1
     writer.session.close()
-    service.layouts.remove(service.tables["t"].table.reset())
+    for payloads in service.tables["t"].table.reset():
+        service.layouts.remove(payloads)
     assert len(service.layouts) == 0
 
 
@@ -599,11 +600,11 @@ async def test_items_are_refused_once_if_there_was_no_memory_for_earlier_steps(
     writer.write([0, 1])
     (store,) = service.stores.values()
 
-    def refuse(rows):
+    def refuse(count):
         raise errors.ResourceExhaustedError("no memory")
 
     with monkeypatch.context() as context:
-        context.setattr(store._arena, "reserve", refuse)
+        context.setattr(store, "allocating", refuse)
         writer.write([2, 3])
     writer.write([4, 5])
     assert [frame.kind for frame in writer.take()] == [wire.CONFIRMED] * 3
@@ -870,6 +871,8 @@ async def test_after_the_greeting_json_is_limited_but_arrays_are_not():
     peer.take()
     keys = np.arange(10**6, dtype=np.uint64)
     peer.say(wire.MUTATE, {"table": "t"}, [keys, np.ones(10**6), NO_KEYS])
+    while not peer.frames:
+        await turns(1)
     peer.only(wire.OK)
     peer.say(wire.INFO, {"more": [0] * limits.JSON_VALUES})
     assert "values in the JSON" in peer.only(wire.ERROR).meta["message"]

@@ -32,14 +32,17 @@ def test_any_course_of_additions_and_releases_agrees_with_a_naive_model(store):
                 end = model[-1] + 1
         else:
             keep = int(rng.integers(max(end - 200, 0), end + 10))
-            steps.forget(keep)
+            for _ in steps.forgetting(keep):
+                pass
             model = [number for number in model if number >= keep]
         assert len(steps) == len(model) == store.rows_in_use
         refs = np.array([model, model[::-1]], np.int64)
         assert (store.read(0, steps.slots(refs)) == refs).all()
         with pytest.raises(ValueError, match=f"step {end}, which is not available"):
             steps.slots(np.array([end]))
-    steps.close()
+    releasing = steps.close()
+    assert len(steps) == 0
+    assert not list(releasing)
     assert store.rows_in_use == 0
 
 
@@ -47,9 +50,11 @@ def test_room_for_many_steps_is_given_back(store):
     steps = sent_steps.SentSteps(store)
     for start in range(0, 300_000, 1000):
         add(steps, store, np.arange(start, start + 1000))
-    steps.forget(299_999)
-    assert len(steps) == 1
-    steps.forget(300_000)
+    for _ in steps.forgetting(299_999):
+        pass
+    assert len(steps) == 1 == store.rows_in_use
+    for _ in steps.forgetting(300_000):
+        pass
     assert len(steps._numbers) == sent_steps._LEAST
     add(steps, store, [300_000])
     assert store.read(0, steps.slots(np.array([300_000]))) == 300_000

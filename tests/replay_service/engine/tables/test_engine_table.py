@@ -59,6 +59,11 @@ def insert(table, priorities, first_id=0, episode=0):
     return removed[:, 1].tolist()
 
 
+def reset(table):
+    """Resets a table; returns the payloads that were removed."""
+    return np.concatenate([np.empty((0, 2), np.int32), *table.reset()])
+
+
 def ids_of(payloads):
     return payloads[:, 1].tolist()
 
@@ -254,7 +259,7 @@ class Pair:
                 item.priority, item.stamp = priority, self.model.next_stamp()
 
     def reset(self):
-        removed = self.both(lambda table: table.reset())
+        removed = self.both(reset)
         assert sorted(ids_of(removed)) == sorted(self.model.items)
         self.model.reset()
 
@@ -294,6 +299,58 @@ def test_batches_do_what_one_by_one_does(sampler, remover):
             getattr(pair, action)()
             pair.insert_more_than_allowed_is_foreseen()
             pair.check()
+
+
+def key_of_rows(table):
+    """Returns the keys of a table's items, without making a cut."""
+    columns = table._columns
+    return columns.keys[columns.living()].tolist()
+
+
+def change(table, source):
+    """Does something to a table."""
+    action = source.choice(
+        ["insert", "sample", "mutate", "reset"], p=[0.5, 0.3, 0.17, 0.03]
+    )
+    if action == "insert":
+        n = int(source.integers(1, 14))
+        first = int(source.integers(1_000_000))
+        insert(table, source.random(n), first, source.integers(0, 4, n))
+    elif action == "sample":
+        table.sample(int(source.integers(1, 9)))
+    elif action == "mutate":
+        keys = np.array(list(key_of_rows(table)), np.uint64)
+        keys = source.choice(keys, min(6, keys.size), replace=False)
+        table.mutate(keys[:3], source.random(keys[:3].size), keys[3:])
+    else:
+        reset(table)
+
+
+@pytest.mark.parametrize("remover", SELECTORS)
+@pytest.mark.parametrize("sampler", SELECTORS)
+def test_a_cut_has_the_state_of_its_time_whatever_follows(sampler, remover):
+    source = np.random.default_rng([*map(ord, remover + sampler)])
+    for limit in (0, 2, 0, 2):
+        # The columns grow during some cuts.
+        table = make_table(sampler, remover, 300, times=limit, seed=1)
+        for changes in (3, 40, 40):
+            for _ in range(changes):
+                change(table, source)
+            expected_meta, expected = table.state()
+            cut = table.cut()
+            for _ in range(60):
+                change(table, source)
+            cut.copy()
+            for _ in range(10):
+                change(table, source)
+            cut.close()
+            for _ in range(10):
+                change(table, source)
+            meta, arrays = cut.state()
+            assert meta == expected_meta
+            assert arrays.keys() == expected.keys()
+            for name, array in expected.items():
+                np.testing.assert_array_equal(arrays[name], array)
 
 
 def test_sample_to_insert_ratio_lets_twelve_inserts_and_then_twenty_samples_through():
@@ -415,7 +472,7 @@ def test_random_removers_choose_among_the_old_and_the_new(remover):
     for _ in range(1000):
         (gone,) = insert(table, priorities)
         seen[gone] += 1
-        table.reset()
+        reset(table)
     _assert_drawn(seen, weights / weights.sum())
 
 
@@ -461,7 +518,7 @@ def test_keys_of_items_that_are_gone_are_unknown_even_if_their_row_is_used_again
     insert(table, [1.0, 1.0])
     old = np.array(list(key_of(table).values()), np.uint64)
     insert(table, [2.0, 2.0], 2)
-    table.reset()
+    reset(table)
     insert(table, [3.0, 3.0], 4)
     assert not table.mutate(old, np.array([9.0, 9.0]), old).size
     assert table.state()[1]["priorities"].tolist() == [3.0, 3.0]

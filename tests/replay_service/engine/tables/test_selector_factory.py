@@ -8,6 +8,7 @@ from tfrl.replay_service import item_selectors
 from tfrl.replay_service.engine.tables import columns as columns_lib
 from tfrl.replay_service.engine.tables import (
     heap_order,
+    insertion_order,
     selector_factory,
     selectors,
 )
@@ -20,8 +21,8 @@ class Median(item_selectors.ItemSelector):
 @pytest.mark.parametrize(
     ("strategy", "expected"),
     [
-        (item_selectors.Fifo(), selectors.OldestFirst),
-        (item_selectors.Lifo(), selectors.NewestFirst),
+        (item_selectors.Fifo(), insertion_order.OldestFirst),
+        (item_selectors.Lifo(), insertion_order.NewestFirst),
         (item_selectors.Uniform(), selectors.UniformSelector),
         (item_selectors.Prioritized(0.5), selectors.PrioritizedSelector),
         (item_selectors.MinHeap(), heap_order.HeapOrder),

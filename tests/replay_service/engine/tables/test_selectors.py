@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tfrl.replay_service.engine.tables import columns as columns_lib
-from tfrl.replay_service.engine.tables import heap_order
+from tfrl.replay_service.engine.tables import heap_order, insertion_order
 from tfrl.replay_service.engine.tables import selectors as selectors_lib
 
 
@@ -30,9 +30,10 @@ class Items:
         self.selector.update(np.asarray(rows))
 
     def delete(self, rows):
-        self.columns.free(np.asarray(rows))
-        self.selector.delete(np.asarray(rows))
-        gone = set(np.asarray(rows).tolist())
+        rows = np.asarray(rows, np.int64)
+        self.columns.free(rows)
+        self.selector.delete(rows)
+        gone = set(rows.tolist())
         self.rows = [row for row in self.rows if row not in gone]
 
     def ranked(self, sign):
@@ -44,7 +45,7 @@ class Items:
 
 
 @pytest.mark.parametrize(
-    "order", [selectors_lib.OldestFirst, selectors_lib.NewestFirst]
+    "order", [insertion_order.OldestFirst, insertion_order.NewestFirst]
 )
 def test_orders_of_insertion_outlive_deletions_anywhere(order):
     source = np.random.default_rng(0)
@@ -57,11 +58,13 @@ def test_orders_of_insertion_outlive_deletions_anywhere(order):
         n = int(source.integers(1, 40))
         expected = items.rows[: -n - 1 : -1] if order.__name__[0] == "N" else items.rows
         assert items.selector.first(n).tolist() == expected[:n]
-        assert items.selector.by_age().tolist() == items.rows
+        order_of_all = np.concatenate(items.selector.order())
+        valid = order_of_all[items.columns.holds(order_of_all)]
+        assert columns_lib.row_of(valid).tolist() == items.rows
 
 
 @pytest.mark.parametrize(
-    "order", [selectors_lib.OldestFirst, selectors_lib.NewestFirst]
+    "order", [insertion_order.OldestFirst, insertion_order.NewestFirst]
 )
 def test_the_few_items_left_of_many_are_found_without_looking_at_all(order):
     items = Items(order)
@@ -69,17 +72,17 @@ def test_the_few_items_left_of_many_are_found_without_looking_at_all(order):
     left = rows[[0, 2500, 4999]]
     items.delete(np.setdiff1d(rows, left))
     expected = (
-        left.tolist() if order is selectors_lib.OldestFirst else left[::-1].tolist()
+        left.tolist() if order is insertion_order.OldestFirst else left[::-1].tolist()
     )
     assert items.selector.first(9).tolist() == expected
-    assert items.selector._stop - items.selector._start == 3
+    assert items.selector._size == sum(map(len, items.selector.order())) == 3
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        selectors_lib.OldestFirst,
-        selectors_lib.NewestFirst,
+        insertion_order.OldestFirst,
+        insertion_order.NewestFirst,
         lambda columns: heap_order.HeapOrder(columns, 1.0),
     ],
 )
@@ -94,6 +97,7 @@ def test_memory_is_bounded_under_churn(make):
         if step % 3 == 0:
             items.selector.first(3)
         arrays = [v for v in vars(items.selector).values() if isinstance(v, np.ndarray)]
+        arrays += getattr(items.selector, "_blocks", [])
         assert sum(array.size for array in arrays) < 4000
     assert items.columns.capacity < 2000
 
@@ -116,6 +120,40 @@ def test_heap_order_is_that_of_a_sort_with_ties_by_age_of_the_update(sign):
         assert front.tolist() == items.ranked(sign)[:70].tolist()
         items.delete(front)
     assert items.selector.first(1).size == 0
+
+
+PRIORITIES = {
+    "all different": lambda source, n: source.random(n),
+    "all equal": lambda source, n: np.ones(n),
+    "few": lambda source, n: source.integers(0, 3, n),
+    # The items that a regular sample consists of are not like the others.
+    "regular": lambda source, n: np.where(np.arange(n) % 10, source.random(n), 0.0),
+    "mostly equal": lambda source, n: np.where(source.random(n) < 0.1, 0.5, 1.0),
+}
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("kind", PRIORITIES)
+def test_the_front_of_a_large_heap_is_refilled_with_its_first_items(
+    kind, sign, monkeypatch
+):
+    for name, value in {
+        "LEAST": 8,
+        "MOST": 32,
+        "SAMPLES": 40,
+        "MARGIN": 2,
+        "PART": 99,
+    }.items():
+        monkeypatch.setattr(heap_order, f"_{name}", value)
+    source = np.random.default_rng(5)
+    items = Items(lambda columns: heap_order.HeapOrder(columns, sign))
+    items.insert(PRIORITIES[kind](source, 2000))
+    while items.rows:
+        n = int(source.integers(1, 90))
+        front = items.selector.first(n)
+        assert front.tolist() == items.ranked(sign)[:n].tolist()
+        items.delete(front)
+        items.delete(source.choice(items.rows, min(len(items.rows), 20), False))
 
 
 def test_uniform_draws_reach_all_items_and_no_others():

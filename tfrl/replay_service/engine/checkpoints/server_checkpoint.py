@@ -1,8 +1,8 @@
 """Writes a server's whole state to checkpoints, and restores it.
 
-`snapshot` captures the state between two requests. This is fast, because the snapshot
-does not copy steps, but only holds references to them. `write` writes a snapshot to
-disk while the server continues. `restore_latest` restores a server from a checkpoint.
+A `Snapshot` captures the state between two requests. This is fast, because nothing is
+copied at first. Other threads then copy the tables and `write` the snapshot to disk,
+while the server continues. `restore_latest` restores a server from a checkpoint.
 
 In a checkpoint, items refer to steps, and tables refer to items, by their positions in
 the files. So nothing depends on addresses in memory.
@@ -61,7 +61,7 @@ class LayoutItems(NamedTuple):
 
     Attributes:
       definition: The definition of the layout.
-      store: The store of the steps, to which the snapshot holds references.
+      store: The store of the steps.
       slots: int32 `[n, W]`, the slots of each item.
     """
 
@@ -87,55 +87,69 @@ class TableState(NamedTuple):
     arrays: dict[str, np.ndarray]
 
 
-class Snapshot(NamedTuple):
+class Snapshot:
     """A server's state at one time. It must be released after use.
 
+    The constructor, `close` and `release` belong to the thread of the server's loop.
+    Any thread may call `copy`, and after `close` also `state`.
+
     Attributes:
-      tables: The state of each table.
-      items: The items of each layout.
       writers: The server's records of its writers.
     """
 
-    tables: list[TableState]
-    items: list[LayoutItems]
-    writers: Sequence[Any]
+    def __init__(self, service: Service):
+        """Captures the state. All items are kept until `release`."""
+        self._layouts = service.layouts
+        self._layouts.hold()
+        self._tables = {
+            name: (queues.table.cut(), dict(queues.table.options))
+            for name, queues in service.tables.items()
+        }
+        self.writers = service.writers_state()
 
-    def release(self) -> None:
-        """Releases the steps. Call this in the thread of the server's loop."""
-        for items in self.items:
-            items.store.release(items.slots)
+    def copy(self) -> None:
+        """Copies the tables."""
+        for cut, _ in self._tables.values():
+            cut.copy()
 
+    def close(self) -> None:
+        """Ends the records of the tables' changes, when `copy` has returned."""
+        for cut, _ in self._tables.values():
+            cut.close()
 
-def snapshot(service: Service) -> Snapshot:
-    """Captures the state of a server. Call this in the thread of the server's loop."""
-    tables = []
-    for name, queues in service.tables.items():
-        meta, arrays = queues.table.state()
-        tables.append(TableState(name, dict(queues.table.options), meta, arrays))
-    payloads = [table.arrays["payloads"].reshape(-1, 2) for table in tables]
-    joined = np.concatenate([np.empty((0, 2), np.int32), *payloads])
-    positions = np.empty_like(joined)
-    items: list[LayoutItems] = []
-    for rows in layouts.group(joined[:, 0]):
-        layout = int(joined[rows[0], 0])
-        slots = service.layouts.slots(layout, joined[rows, 1])
-        positions[rows, 0] = len(items)
-        positions[rows, 1] = np.arange(len(rows))
-        definition = service.layouts.definition(layout)
-        items.append(LayoutItems(definition, service.layouts.store(layout), slots))
-    ends = np.cumsum([len(of_table) for of_table in payloads])
-    for table, of_table in zip(tables, np.split(positions, ends[:-1]), strict=True):
-        table.arrays["payloads"] = of_table
-    for of_layout in items:
-        of_layout.store.retain(of_layout.slots)
-    return Snapshot(tables, items, service.writers_state())
+    def release(self) -> Iterator[None]:
+        """Returns an iterator that removes items that were removed meanwhile."""
+        self.close()
+        return self._layouts.resume()
+
+    def state(self) -> tuple[list[TableState], list[LayoutItems]]:
+        """Returns the state of each table, and the items of each layout."""
+        tables = [
+            TableState(name, options, *cut.state())
+            for name, (cut, options) in self._tables.items()
+        ]
+        payloads = [table.arrays["payloads"] for table in tables]
+        joined = np.concatenate([np.empty((0, 2), np.int32), *payloads])
+        positions = np.empty_like(joined)
+        items: list[LayoutItems] = []
+        for rows in layouts.group(joined[:, 0]):
+            layout = int(joined[rows[0], 0])
+            slots = self._layouts.slots(layout, joined[rows, 1])
+            positions[rows, 0] = len(items)
+            positions[rows, 1] = np.arange(len(rows))
+            definition = self._layouts.definition(layout)
+            items.append(LayoutItems(definition, self._layouts.store(layout), slots))
+        ends = np.cumsum([len(of_table) for of_table in payloads])
+        for table, of_table in zip(tables, np.split(positions, ends[:-1]), strict=True):
+            table.arrays["payloads"] = of_table
+        return tables, items
 
 
 def write(taken: Snapshot, path: str) -> str:
     """Writes a snapshot and deletes earlier checkpoints. Can run in any thread.
 
     Args:
-      taken: The snapshot. It is not released.
+      taken: The snapshot, after `close`. It is not released.
       path: The directory that holds the checkpoints.
 
     Returns:
@@ -145,13 +159,14 @@ def write(taken: Snapshot, path: str) -> str:
       ResourceExhaustedError: If the disk is full. Earlier checkpoints are kept.
       OSError: If writing fails for another reason. Earlier checkpoints are kept.
     """
+    tables, items = taken.state()
     try:
         with checkpoint_files.Writer(path) as writer:
-            stores = _write_items(writer, taken.items)
-            for index, table in enumerate(taken.tables):
+            stores = _write_items(writer, items)
+            for index, table in enumerate(tables):
                 for name, array in table.arrays.items():
                     writer.add_array(_array_name(index, name), array)
-            return writer.finish(_meta_of(taken, stores))
+            return writer.finish(_meta_of(tables, items, stores, taken.writers))
     except OSError as error:
         if error.errno in _NO_ROOM:
             raise errors.ResourceExhaustedError(
@@ -228,7 +243,10 @@ def _write_steps(
 
 
 def _meta_of(
-    taken: Snapshot, stores: Mapping[step_store.StepStore, int]
+    tables: Sequence[TableState],
+    items: Sequence[LayoutItems],
+    stores: Mapping[step_store.StepStore, int],
+    writers: Sequence[Any],
 ) -> dict[str, Any]:
     indices = {store: index for index, store in enumerate(stores)}
     return {
@@ -245,7 +263,7 @@ def _meta_of(
                 "lengths": of_layout.definition["lengths"],
                 "items": len(of_layout.slots),
             }
-            for of_layout in taken.items
+            for of_layout in items
         ],
         "tables": [
             {
@@ -254,9 +272,9 @@ def _meta_of(
                 "meta": table.meta,
                 "arrays": list(table.arrays),
             }
-            for table in taken.tables
+            for table in tables
         ],
-        "writers": taken.writers,
+        "writers": writers,
     }
 
 

@@ -19,17 +19,19 @@ from tfrl.replay_service.engine.storage import memory
 from tfrl.replay_service.transport import addresses, framing, limits, wire
 
 _CHUNK = 1 << 18  # Bytes read in one call, except within a larger message.
+_PIECE = 1 << 20  # Bytes of a larger message that are read or sent in one call.
 _AT_ONCE = 8  # Messages of one read that may be answered immediately.
 _JOINED = 1 << 16  # Buffers up to this size are joined before sending.
 _SOCKET_BUFFER = 1 << 20
 _LINGER = 5.0  # Seconds for a client to receive the last messages.
 _HIGH_WATER = 8 << 20  # Unsent bytes at which a session pauses.
+_MOST_IN_TRANSPORT = 1 << 20  # Some versions of asyncio copy these bytes.
 _ALL_UNSENT = 256 << 20  # Unsent bytes of all calls above which memory is checked.
 _SMALL = 1 << 16  # Bytes of a message that is always sent, such as an error.
 
 _OPTIONS = (
     ("grpc.so_reuseport", 0),
-    ("grpc.max_send_message_length", wire.MAX_FRAME),
+    ("grpc.max_send_message_length", limits.PART_BYTES),
     ("grpc.max_receive_message_length", limits.PART_BYTES),
     ("grpc.max_concurrent_streams", 100),  # Of one connection; each client uses one.
     # Connections that are silent, or have no call, do not stay open.
@@ -74,36 +76,44 @@ class LocalProtocol(asyncio.BufferedProtocol):
           service: The state that all sessions share.
         """
         self._service = service
-        self._reader = framing.MessageReader(_CHUNK)
+        self._reader = framing.MessageReader(_CHUNK, service.memory.allocate)
         self._incoming = _Incoming(service)
         self._transport: Any = None
         self._session: Any = None
+        self._outgoing: collections.deque[memoryview] = collections.deque()
+        self._transport_is_full = False
+        self._closes = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Starts a session."""
         self._transport = transport
-        self._transport.set_write_buffer_limits(high=_HIGH_WATER)
+        self._transport.set_write_buffer_limits(high=_MOST_IN_TRANSPORT)
         raw = transport.get_extra_info("socket")
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER)
         self._session = Session(self._service, SessionHandlers, self, is_local=True)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Ends the session."""
+        self._outgoing.clear()
         self._session.close()
         self._incoming.set(0)
         self._reader.close()
 
     def pause_writing(self) -> None:
         """Pauses the session: the client reads too slowly."""
+        self._transport_is_full = True
         self._session.pause()
 
     def resume_writing(self) -> None:
-        """Resumes the session: the client has caught up."""
-        self._session.resume()
+        """Sends more; resumes the session if the client has caught up."""
+        self._transport_is_full = False
+        self._send_more()
+        if not self._transport_is_full:
+            self._session.resume()
 
     def get_buffer(self, sizehint: int) -> Any:
         """Returns the buffer to read into."""
-        return self._reader.space()
+        return self._reader.space()[:_PIECE]
 
     def buffer_updated(self, nbytes: int) -> None:
         """Passes complete messages to the session."""
@@ -121,8 +131,12 @@ class LocalProtocol(asyncio.BufferedProtocol):
         """Sends a message without copying its large arrays."""
         if self._transport.is_closing():
             return  # The client is gone: `connection_lost` will follow.
-        for buffer in framing.pack(buffers, _JOINED):
-            self._transport.write(buffer)
+        packed = framing.pack(buffers, _JOINED)
+        if len(packed) == 1 and not self._outgoing:
+            self._transport.write(packed[0])
+            return
+        self._outgoing.extend(map(memoryview, packed))
+        self._send_more()
 
     def pause_reading(self) -> None:
         """Stops reading soon."""
@@ -134,9 +148,21 @@ class LocalProtocol(asyncio.BufferedProtocol):
 
     def close(self) -> None:
         """Closes the connection when everything is sent, or after a time limit."""
-        self._transport.close()
+        self._closes = True
+        self._transport.pause_reading()
+        self._send_more()
         loop = asyncio.get_running_loop()
         loop.call_later(_LINGER, self._transport.abort)
+
+    def _send_more(self) -> None:
+        """Passes pieces of the messages to the transport until it has enough."""
+        while self._outgoing and not self._transport_is_full:
+            first = self._outgoing.popleft()
+            if len(first) > _PIECE:
+                self._outgoing.appendleft(first[_PIECE:])
+            self._transport.write(first[:_PIECE])
+        if self._closes and not self._outgoing:
+            self._transport.close()
 
     def _next_message(self) -> wire.Buffer | None:
         """Returns the next complete message; ends the session if it is too large."""
@@ -159,14 +185,14 @@ class GrpcSink:
         """
         self._service = service
         self._context = context
-        self._outgoing: collections.deque[bytes] = collections.deque()
+        self._outgoing: collections.deque[list[wire.Buffer]] = collections.deque()
         self._waiting_bytes = 0
         self._something = asyncio.Event()
         self._may_read = asyncio.Event()
         self._may_read.set()
         self._paused = False
         self._closed = False
-        self._parts = framing.PartReader()
+        self._parts = framing.PartReader(service.memory.allocate)
         self._incoming = _Incoming(service)
         self._session = Session(service, SessionHandlers, self, is_local=False)
 
@@ -185,11 +211,11 @@ class GrpcSink:
     def send(self, buffers: list[wire.Buffer]) -> None:
         """Sends a message."""
         length = sum(map(len, buffers))
-        framing.check_length(length)
         if self._service.unsent > _ALL_UNSENT and length > _SMALL:
             memory.check(length)  # Many clients do not read what they have requested.
-        self._outgoing.append(b"".join(buffers))
-        self._count(length)
+        for part in framing.split(buffers):
+            self._outgoing.append(part)
+            self._count(sum(map(len, part)))
         self._something.set()
         if self._waiting_bytes > _HIGH_WATER and not self._paused:
             self._paused = True
@@ -238,7 +264,7 @@ class GrpcSink:
     async def _write(self) -> None:
         while True:
             while self._outgoing:
-                message = self._outgoing.popleft()
+                message = b"".join(self._outgoing.popleft())
                 await self._context.write(message)
                 self._count(-len(message))
                 if self._paused and self._waiting_bytes <= _HIGH_WATER // 4:

@@ -11,7 +11,7 @@ import abc
 import collections
 import enum
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -88,6 +88,35 @@ class Request(abc.ABC):
         """Releases everything that the request holds, before or after it is done."""
         # Most requests hold nothing.
         return
+
+
+class SlicedRequest(Request):
+    """A request that never waits, but is worked on in slices.
+
+    Other sessions have their turns between the slices.
+    """
+
+    def __init__(self, work: Generator[None, None, None]):
+        """Creates a request.
+
+        Args:
+          work: Does one slice of the work per step, and answers the request.
+        """
+        self._work = work
+
+    def advance(self, woken: bool) -> Outcome:
+        """Does the next slice.
+
+        Args:
+          woken: Not used.
+        """
+        for _ in self._work:
+            return AGAIN
+        return DONE
+
+    def close(self) -> None:
+        """Ends the work."""
+        self._work.close()
 
 
 class Handlers(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,12 +18,14 @@ from tfrl.replay_service.engine.serving.requests import (
     check_count,
 )
 from tfrl.replay_service.engine.serving.service import SLICE, Service, TableWaitQueues
-from tfrl.replay_service.engine.storage.layouts import Layout
+from tfrl.replay_service.engine.storage.layout import Layout
 from tfrl.replay_service.engine.storage.step_store import StepStore
 from tfrl.replay_service.transport import wire
 
-_LARGE = 32 << 20  # Maximum bytes of data in one message, unless one item is larger.
+_LARGE = 16 << 20  # Maximum bytes of data in one message, unless one item is larger.
 _MAX_PINS = 4096
+_PINS_PER_SLICE = 32
+_FIRST_DRAW = 16
 _MAX_DEFINITIONS = 1024  # Assumed to be known to the client, which keeps twice as many.
 
 
@@ -35,6 +37,8 @@ class Sampler:
       caller: The session.
       pins: The slots of each message that the client reads from the server's memory and
         has not released yet, oldest first.
+      items_per_draw: The number of items to draw together, so that they do not keep the
+        server from its other clients.
     """
 
     def __init__(self, service: Service, caller: Caller):
@@ -47,6 +51,8 @@ class Sampler:
         self.service = service
         self.caller = caller
         self.pins: collections.deque[tuple[StepStore, np.ndarray]] = collections.deque()
+        # The number of items to draw together; small until their width is known.
+        self.items_per_draw = _FIRST_DRAW
         self._known: set[int] = set()  # The ids of the layouts that the client knows.
 
     def request(self, meta: Mapping[str, Any]) -> Sample | None:
@@ -93,7 +99,7 @@ class Sampler:
           ResourceExhaustedError: If one item is too large for a message.
         """
         if self.reads_memory(layout):
-            return SLICE
+            return layout.items_per_slice
         size = layout.item_bytes
         if size > wire.MAX_FRAME - (1 << 16):
             raise errors.ResourceExhaustedError(
@@ -105,7 +111,8 @@ class Sampler:
 
     def close(self) -> None:
         """Releases the slots of all messages."""
-        self.release(len(self.pins))
+        pins, self.pins = self.pins, collections.deque()
+        self.service.background.add(_releasing(pins))
 
 
 class _Piece(NamedTuple):
@@ -142,30 +149,42 @@ class Sample(Request):
         self._timeout = None if timeout < 0 else timeout / 1000
         self._waits_until: float | None = None
         self._pieces: collections.deque[_Piece] = collections.deque()
+        self._sending: Generator[None, None, None] | None = None
 
     def advance(self, woken: bool) -> Outcome | collections.deque[Caller]:
-        """Draws samples if the table allows it, and sends at most one message.
+        """Draws samples if the table allows it, and sends a part of a message.
 
         Args:
           woken: Whether it is this request's turn among the waiting requests.
         """
-        if not self._pieces:
-            queues = self._queues
-            if queues.samplers and not woken and self._timeout != 0:
-                queues.changed()
-                return self._wait()
-            drawn = queues.table.sample(min(self._left, SLICE))
-            if not len(drawn.keys):
-                return self._wait()
-            self._waits_until = None
-            self._left -= len(drawn.keys)
-            try:
-                self._take(drawn)
-            finally:
-                self._layouts.remove(drawn.removed)
-                queues.changed()
-        self._send(self._pieces.popleft())
+        if self._sending is None:
+            if not self._pieces:
+                queue = self._draw(woken)
+                if queue is not None:
+                    return queue
+            self._sending = self._send(self._pieces.popleft())
+        for _ in self._sending:
+            return AGAIN
+        self._sending = None
         return AGAIN if self._pieces or self._left else DONE
+
+    def _draw(self, woken: bool) -> Outcome | collections.deque[Caller] | None:
+        """Draws samples; returns None, or the result of `advance` if there are none."""
+        queues = self._queues
+        if queues.samplers and not woken and self._timeout != 0:
+            queues.changed()
+            return self._wait()
+        drawn = queues.table.sample(min(self._left, self._sampler.items_per_draw))
+        if not len(drawn.keys):
+            return self._wait()
+        self._waits_until = None
+        self._left -= len(drawn.keys)
+        try:
+            self._take(drawn)
+        finally:
+            self._sampler.service.remove(drawn.removed)
+            queues.changed()
+        return None
 
     def expire(self) -> None:
         """Ends the request because its time limit is over."""
@@ -175,6 +194,9 @@ class Sample(Request):
 
     def close(self) -> None:
         """Releases the slots of samples that were not sent."""
+        if self._sending is not None:
+            self._sending.close()
+            self._sending = None
         for piece in self._pieces:
             piece.layout.store.release(piece.slots)
         self._pieces.clear()
@@ -199,8 +221,12 @@ class Sample(Request):
             drawn.priorities,
             drawn.times_sampled,
         )
+        self._sampler.items_per_draw = SLICE
         for start, stop in _runs(drawn.payloads[:, 0]):
             layout = self._layouts.get(drawn.payloads[start, 0])
+            self._sampler.items_per_draw = min(
+                self._sampler.items_per_draw, layout.items_per_slice
+            )
             step = self._sampler.items_per_message(layout)
             slots = layout.slots(drawn.payloads[start:stop, 1])
             layout.store.retain(slots)
@@ -214,7 +240,8 @@ class Sample(Request):
                     )
                 )
 
-    def _send(self, piece: _Piece) -> None:
+    def _send(self, piece: _Piece) -> Generator[None, None, None]:
+        """Sends a message, whose data is gathered in slices."""
         meta: dict[str, Any] = {
             "request": self._request,
             "layout": piece.layout.id,
@@ -234,9 +261,20 @@ class Sample(Request):
             pins.append((store, piece.slots))
             data = [piece.slots]
         else:
-            data = piece.layout.gather(piece.slots)
-            store.release(piece.slots)
+            try:
+                allocate = self._sampler.service.memory.allocate
+                data = yield from piece.layout.gathering(piece.slots, allocate)
+            finally:
+                store.release(piece.slots)
         self._caller.send(wire.SAMPLES, meta, (*piece.info, *data))
+
+
+def _releasing(pins: Iterable[tuple[StepStore, np.ndarray]]) -> Iterator[None]:
+    """Releases the slots of messages, in slices."""
+    for count, (store, slots) in enumerate(pins, start=1):
+        yield from store.releasing(slots)
+        if count % _PINS_PER_SLICE == 0:
+            yield
 
 
 def _runs(layouts: np.ndarray) -> list[tuple[int, int]]:

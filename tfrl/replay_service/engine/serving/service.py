@@ -16,9 +16,11 @@ import numpy as np
 
 from tfrl.replay_service import checkpointers
 from tfrl.replay_service.engine.checkpoints import server_checkpoint
+from tfrl.replay_service.engine.serving.background_work import BackgroundWork
 from tfrl.replay_service.engine.serving.newcomers import Newcomers
 from tfrl.replay_service.engine.serving.requests import Caller, shown
 from tfrl.replay_service.engine.storage import memory
+from tfrl.replay_service.engine.storage.large_memory import LargeMemory
 from tfrl.replay_service.engine.storage.layouts import Layouts
 from tfrl.replay_service.engine.storage.step_store import StepStore
 from tfrl.replay_service.engine.tables.engine_table import EngineTable
@@ -26,6 +28,7 @@ from tfrl.replay_service.transport import wire
 from tfrl.specs import spec_json
 
 SLICE = 256  # Items processed for one session before another has its turn.
+_TURN = 0.001  # Seconds after which other callbacks have their turn.
 _TICK = 1.0  # Seconds between checks for long waits.
 _LONG_WAIT = 10.0  # Seconds after which a client is told why it waits.
 _MAX_WRITERS = 10_000  # Maximum number of writers with a record.
@@ -59,6 +62,7 @@ class TableWaitQueues:
         self.samplers: collections.deque[Caller] = collections.deque()
         self.inserters: collections.deque[Caller] = collections.deque()
         self._wakes = False
+        self._samplers_first = False
 
     def changed(self) -> None:
         """Schedules the wake-up of waiting sessions after a change of the table."""
@@ -73,16 +77,27 @@ class TableWaitQueues:
         return self.table.waiting_to_sample()
 
     def _wake(self) -> None:
+        """Lets waiting sessions proceed; others have their turns after a while."""
         self._wakes = False
-        for queue, possible in (
+        loop = asyncio.get_running_loop()
+        end = loop.time() + _TURN
+        queues = [
             (self.inserters, self.table.insertable),
             (self.samplers, self.table.sampleable),
-        ):
+        ]
+        if self._samplers_first:
+            queues.reverse()
+        self._samplers_first = False
+        for queue, possible in queues:
             # Sessions that return to the queue have had their turn.
             for _ in range(len(queue)):
                 if not queue or not possible(1):
                     break
                 queue.popleft().proceed()
+                if loop.time() > end:
+                    self._samplers_first = queue is self.inserters
+                    self.changed()
+                    return
 
 
 class Writer:
@@ -146,6 +161,8 @@ class Service:
         self.unsent = 0  # Bytes of messages that gRPC has not taken yet.
         self.incoming = memory.Reserved()  # For messages that have not arrived whole.
         self.layouts = Layouts()
+        self.background = BackgroundWork()
+        self.memory = LargeMemory(self.background.add)
         self.shared = shared
         self.stores: dict[tuple[Any, ...], StepStore] = {}
         self.writers: collections.OrderedDict[str, Writer] = collections.OrderedDict()
@@ -201,20 +218,30 @@ class Service:
             self.stores[schema] = found
         return found
 
+    def remove(self, payloads: np.ndarray) -> None:
+        """Releases the steps of removed items; of many items, in the background."""
+        if len(payloads):
+            self.background.add(self.layouts.removing(payloads))
+
     async def checkpoint(self) -> str:
         """Writes a checkpoint and returns its path. Concurrent calls wait in order.
+
+        The checkpoint has the state of one moment. Other threads do the work, while
+        this one answers requests.
 
         Raises:
           OSError: If the checkpoint cannot be written.
         """
         async with self._checkpointing:
-            taken = server_checkpoint.snapshot(self)
+            taken = server_checkpoint.Snapshot(self)
             try:
+                await asyncio.to_thread(taken.copy)
+                taken.close()
                 return await asyncio.to_thread(
                     server_checkpoint.write, taken, self.checkpointer.path
                 )
             finally:
-                taken.release()
+                self.background.add(taken.release())
 
     def find_store(self, schema_id: Any) -> StepStore | None:
         """Returns the store of this schema, or None."""

@@ -8,7 +8,7 @@ from typing import Any
 from tfrl.replay_service import errors, signatures
 from tfrl.replay_service.engine.serving.requests import check_count
 from tfrl.replay_service.engine.serving.service import TableWaitQueues
-from tfrl.replay_service.engine.storage.layouts import Layout
+from tfrl.replay_service.engine.storage.layout import Layout
 from tfrl.replay_service.transport import limits
 from tfrl.specs import dtype_names
 

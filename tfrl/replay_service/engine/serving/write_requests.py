@@ -1,39 +1,36 @@
-"""Handles requests to insert items."""
+"""Stores the steps of writers, and finds the steps of their items."""
 
 from __future__ import annotations
 
-import collections
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from tfrl.replay_service import errors
+from tfrl.replay_service.engine.serving.insert_requests import ItemGroup, Write
 from tfrl.replay_service.engine.serving.requests import (
-    AGAIN,
-    DONE,
     Caller,
-    Outcome,
-    Request,
     check_array,
     check_count,
     priorities_error,
     shown,
 )
-from tfrl.replay_service.engine.serving.service import SLICE, Service, TableWaitQueues
+from tfrl.replay_service.engine.serving.service import Service, TableWaitQueues
 from tfrl.replay_service.engine.serving.write_checks import (
     Schema,
     check_signature,
     read_schema,
 )
-from tfrl.replay_service.engine.storage.layouts import Layout
+from tfrl.replay_service.engine.storage.layout import Layout
 from tfrl.replay_service.engine.storage.sent_steps import SentSteps
 from tfrl.replay_service.engine.storage.step_store import StepStore
 from tfrl.replay_service.transport import wire
 from tfrl.specs import dtype_names
 
 _MAX_KNOWN = 1 << 14  # Columns and ranges of the targets that a session remembers.
+_SLICE_OF_REFS = 1 << 15
 
 
 class WriterState:
@@ -88,7 +85,7 @@ class WriterState:
         return self.record.confirmed
 
     def request(self, frame: wire.Frame) -> Write:
-        """Stores the steps in a WRITE message; returns the request for its items.
+        """Returns the request to store the steps in a WRITE message, and its items.
 
         Raises:
           ProtocolError: If the message is malformed.
@@ -103,26 +100,25 @@ class WriterState:
                 f"Got {len(arrays)} arrays for {count} columns, {len(groups)} groups."
             )
         keep = check_count(meta["keep"], "keep")
-        problem = self._problem or self._add_steps(arrays[0], arrays[1 : 1 + count])
-        # The steps of items can precede them in several messages.
-        self._problem = None if groups else problem
+        steps = arrays[0], arrays[1 : 1 + count]
+        self._check_steps(*steps)
         requests = [
-            self._group(group, problem, *arrays[start : start + 3])
+            self._group(group, *arrays[start : start + 3])
             for group, start in zip(
                 groups, range(1 + count, len(arrays), 3), strict=True
             )
         ]
-        return Write(self, requests, keep)
+        return Write(self, self._storing(*steps, requests), requests, keep)
 
-    def forget(self, keep: int) -> None:
-        """Releases the steps numbered below `keep`."""
+    def forgetting(self, keep: int) -> Iterator[None]:
+        """Releases the steps numbered below `keep`, in slices."""
         for steps in self._steps.values():
-            steps.forget(keep)
+            yield from steps.forgetting(keep)
 
     def close(self) -> None:
         """Releases all steps."""
         for steps in self._steps.values():
-            steps.close()
+            self.service.background.add(steps.close())
         self._steps.clear()
         if self.record.session is self.caller:
             self.record.session = None
@@ -133,32 +129,65 @@ class WriterState:
         self._store = self.service.stores.get(self._schema)
         self._forget_targets()
 
-    def _add_steps(
-        self, numbers: np.ndarray, arrays: Sequence[np.ndarray]
-    ) -> Exception | None:
-        """Stores steps; returns an error if memory is lacking, else None."""
+    def _check_steps(self, numbers: np.ndarray, arrays: Sequence[np.ndarray]) -> None:
+        """Checks the steps of a message.
+
+        Raises:
+          ProtocolError: If they do not match the schema, or are not in order.
+        """
         check_array(numbers, np.int64, (None,))
         for array, (dtype, shape) in zip(arrays, self._schema, strict=True):
             check_array(
                 array, dtype_names.dtype_from_name(dtype), (len(numbers), *shape)
             )
         if not len(numbers):
-            return None
+            return
         if numbers[0] < 0 or not (numbers[1:] > numbers[:-1]).all():
             raise errors.ProtocolError("The numbers of the steps do not increase.")
         if not arrays:
             raise errors.ProtocolError("Got steps before a schema.")
+
+    def _storing(
+        self,
+        numbers: np.ndarray,
+        arrays: Sequence[np.ndarray],
+        groups: Sequence[ItemGroup],
+    ) -> Generator[None, None, None]:
+        """Stores steps in slices, and then finds the steps of items.
+
+        Other sessions have their turns between the slices of a large message.
+        """
+        problem = self._problem
+        if problem is None and len(numbers):
+            try:
+                store = self._use_store()
+                slots = yield from store.allocating(len(numbers))
+            except errors.ResourceExhaustedError as error:
+                problem = error
+            else:
+                yield from self._add_steps(store, numbers, slots, arrays)
+        # The steps of items can precede them in several messages.
+        self._problem = None if groups else problem
+        for group in groups:
+            yield from self._bind(group, problem)
+
+    def _add_steps(
+        self,
+        store: StepStore,
+        numbers: np.ndarray,
+        slots: np.ndarray,
+        arrays: Sequence[np.ndarray],
+    ) -> Iterator[None]:
+        """Writes steps to new slots in slices; releases the slots if it is stopped."""
         try:
-            store = self._use_store()
-            slots = store.allocate(len(numbers))
-        except errors.ResourceExhaustedError as error:
-            return error
-        store.write(slots, arrays)
+            yield from store.writing(slots, arrays)
+        except BaseException:
+            store.release(slots)
+            raise
         steps = self._steps.get(store.schema_id)
         if steps is None:
             steps = self._steps[store.schema_id] = SentSteps(store)
         steps.add(numbers, slots)
-        return None
 
     def _use_store(self) -> StepStore:
         store = self.service.store(self._schema)
@@ -172,11 +201,15 @@ class WriterState:
     def _group(
         self,
         group: dict[str, Any],
-        problem: Exception | None,
         refs: np.ndarray,
         priorities: np.ndarray,
         numbers: np.ndarray,
-    ) -> _Group:
+    ) -> ItemGroup:
+        """Returns the items in a message, whose steps are not known yet.
+
+        Raises:
+          ProtocolError: If they are malformed.
+        """
         count = len(numbers)
         check_array(numbers, np.int64, (None,))
         check_array(priorities, np.float64, (count,))
@@ -187,27 +220,39 @@ class WriterState:
             )
         episode = check_count(group["episode"], "episode") & 0xFFFFFFFF
         episode |= self.record.index << 32
-        result = _Group(self.record, priorities, numbers, episode)
-        result.problem = problem
+        target = (
+            group["table"],
+            tuple(map(tuple, group["columns"])),
+            tuple(group["lengths"]),
+        )
+        hash(target)  # Raises a TypeError if one of them is not a plain value.
+        return ItemGroup(self.record, target, refs, priorities, numbers, episode)
+
+    def _bind(self, group: ItemGroup, problem: Exception | None) -> Iterator[None]:
+        """Finds the table, the layout and the steps of items, or notes a problem."""
+        group.problem = problem
         if problem is None:
             try:
-                result.queues, result.layout = self._target(group)
-                result.slots = self._resolve(result.layout.width, refs)
+                group.queues, group.layout = self._target(*group.target)
+                width = group.layout.width
+                group.bind((yield from self._resolve(width, group.refs)))
             except ValueError as error:
-                result.problem = error
+                group.problem = error
             else:
-                name = result.queues.table.name
-                result.problem = priorities_error(name, priorities)
-        return result
+                name = group.queues.table.name
+                group.problem = priorities_error(name, group.priorities)
 
-    def _target(self, group: dict[str, Any]) -> tuple[TableWaitQueues, Layout]:
+    def _target(
+        self,
+        table: Any,
+        columns: tuple[tuple[Any, ...], ...],
+        lengths: tuple[Any, ...],
+    ) -> tuple[TableWaitQueues, Layout]:
         """Returns a group's table and its layout.
 
         Raises:
           ValueError: If there is no such table, or its signature does not match.
         """
-        table, lengths = group["table"], tuple(group["lengths"])
-        columns = tuple(map(tuple, group["columns"]))
         found = self._targets.get((table, columns, lengths))
         if found is not None:
             return found
@@ -236,8 +281,12 @@ class WriterState:
         self._targets.clear()
         self._known = 0
 
-    def _resolve(self, width: int, refs: np.ndarray) -> np.ndarray:
+    def _resolve(
+        self, width: int, refs: np.ndarray
+    ) -> Generator[None, None, np.ndarray]:
         """Returns the slots of the steps that items refer to, int32 `[n, W]`.
+
+        A large number of them is found in slices.
 
         Raises:
           ValueError: If one of the steps is not available.
@@ -252,136 +301,11 @@ class WriterState:
             raise ValueError(
                 f"An item refers to step {refs.flat[0]}, which was never sent."
             )
-        return steps.slots(refs)
-
-
-class Write(Request):
-    """A request to insert items."""
-
-    def __init__(self, state: WriterState, groups: list[_Group], keep: int):
-        """Creates a request to insert items whose steps are already stored.
-
-        Args:
-          state: The session's state.
-          groups: The items to insert, in order.
-          keep: The steps numbered below `keep` are released afterwards.
-        """
-        self._state = state
-        self._groups = collections.deque(groups)
-        self._keep = keep
-        self._has_waited = False
-
-    def advance(self, woken: bool) -> Outcome | collections.deque[Caller]:
-        """Inserts as many items as the rate limiters allow now, up to a limit.
-
-        Args:
-          woken: Whether it is this request's turn among the waiting requests.
-        """
-        budget = SLICE
-        while self._groups:
-            group = self._groups[0]
-            queues = group.queues
-            if group.problem is not None:
-                self._refuse(group)
-            elif group.skip_confirmed() and queues is not None:
-                if budget <= 0:
-                    return AGAIN
-                if queues.inserters and not woken:
-                    queues.changed()
-                    return self._wait(queues)
-                room = queues.table.insertable(min(group.left, budget))
-                if not room:
-                    return self._wait(queues)
-                budget -= room
-                try:
-                    group.insert(room, self._state.service)
-                except (ValueError, errors.ResourceExhaustedError) as error:
-                    # For example, a priority to a too large power.
-                    group.problem = error
-                woken = woken and not queues.inserters
-                continue
-            self._groups.popleft()
-        self._state.forget(self._keep)
-        self._confirm(always=True)
-        return DONE
-
-    def _wait(self, queues: TableWaitQueues) -> collections.deque[Caller]:
-        self._confirm()
-        if not self._has_waited:
-            self._has_waited = True
-            for group in self._groups:
-                group.detach()
-        return queues.inserters
-
-    def _confirm(self, always: bool = False) -> None:
-        state = self._state
-        if always or state.confirmed != state.sent:
-            state.sent = state.confirmed
-            state.caller.send(wire.CONFIRMED, {"confirmed": state.sent})
-
-    def _refuse(self, group: _Group) -> None:
-        """Drops a group; confirms its items, so that they are not sent again."""
-        assert group.problem is not None
-        group.drop()
-        self._state.sent = self._state.confirmed
-        self._state.caller.send_error(group.problem, confirmed=self._state.sent)
-
-
-class _Group:
-    """Items of one layout that are to be inserted into one table."""
-
-    def __init__(
-        self, record: Any, priorities: np.ndarray, numbers: np.ndarray, episode: int
-    ):
-        self.problem: Exception | None = None
-        self.queues: TableWaitQueues | None = None
-        self.layout: Layout | None = None
-        self.slots = _NO_SLOTS
-        self._record = record
-        self._priorities = priorities
-        self._numbers = numbers
-        self._episode = episode
-        self._next = 0
-
-    @property
-    def left(self) -> int:
-        return len(self._numbers) - self._next
-
-    def skip_confirmed(self) -> int:
-        """Skips items that an earlier session inserted; returns how many are left."""
-        if self.left and self._numbers[self._next] <= self._record.confirmed:
-            self._next = int(
-                self._numbers.searchsorted(self._record.confirmed, "right")
-            )
-        return self.left
-
-    def insert(self, count: int, service: Service) -> None:
-        """Inserts the next `count` items, which the rate limiter allows."""
-        assert self.queues is not None
-        assert self.layout is not None
-        part = slice(self._next, self._next + count)
-        payloads = service.layouts.add(self.layout, self.slots[part])
-        episodes = np.full(count, self._episode, np.int64)
-        try:
-            removed = self.queues.table.insert(
-                self._priorities[part], payloads, episodes
-            )
-        except ValueError:
-            service.layouts.remove(payloads)
-            raise
-        self._next += count
-        self._record.confirmed = int(self._numbers[self._next - 1])
-        service.layouts.remove(removed)
-        self.queues.changed()
-
-    def detach(self) -> None:
-        """Copies the arrays, which are parts of a message that can be large."""
-        self._priorities = self._priorities.copy()
-        self._numbers = self._numbers.copy()
-
-    def drop(self) -> None:
-        """Drops all remaining items by confirming them."""
-        self._record.confirmed = max(self._record.confirmed, int(self._numbers[-1]))
-
-
-_NO_SLOTS = np.empty(0, np.int32)
+        if refs.size <= _SLICE_OF_REFS:
+            return steps.slots(refs)
+        found = []
+        flat = refs.reshape(-1)
+        for start in range(0, len(flat), _SLICE_OF_REFS):
+            found.append(steps.slots(flat[start : start + _SLICE_OF_REFS]))
+            yield
+        return np.concatenate(found).reshape(refs.shape)

@@ -15,7 +15,7 @@ import mmap
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -30,7 +30,8 @@ _MADV_POPULATE_WRITE = 23  # The mmap module does not define it.
 _LEAST_STEP = 96 << 10
 _LEAST_HEAP = 4 << 10
 _SMALL_HEAP = 64 << 10  # Bytes up to which a heap arena doubles its size.
-_MOST_STEP = 8 << 20  # The kernel takes a few milliseconds for it.
+_MOST_STEP = 4 << 20
+_SLICE = 1 << 20  # Bytes. The kernel takes up to three milliseconds for it.
 _PAGE = mmap.PAGESIZE
 
 
@@ -62,7 +63,14 @@ class Arena(Protocol):
         """Grows the arena to at least `rows` usable rows.
 
         Raises:
-          ResourceExhaustedError: If there is not enough memory. The arena is unchanged.
+          ResourceExhaustedError: If there is not enough memory. The arena has as many
+            usable rows as before.
+        """
+
+    def reserving(self, rows: int) -> Iterator[None]:
+        """Does the same as `reserve` in slices, one per step of the iterator.
+
+        Other calls may come between the slices.
         """
 
     def close(self) -> None:
@@ -128,7 +136,18 @@ class MappedArena:
         """Grows the arena to at least `rows` usable rows.
 
         Raises:
-          ResourceExhaustedError: If there is not enough memory. The arena is unchanged.
+          ResourceExhaustedError: If there is not enough memory. The arena has as many
+            usable rows as before.
+        """
+        for _ in self.reserving(rows):
+            pass
+
+    def reserving(self, rows: int) -> Iterator[None]:
+        """Does the same as `reserve` in slices, one per step of the iterator.
+
+        Raises:
+          ResourceExhaustedError: If there is not enough memory. The arena has as many
+            usable rows as before.
         """
         if rows <= self.rows:
             return
@@ -141,7 +160,7 @@ class MappedArena:
         held = self.rows * self._bytes_of_all
         step = min(max(held // 16, _LEAST_STEP), _MOST_STEP)
         further = self.rows + step // max(self._bytes_of_all, 1)
-        self._back(min(max(rows, further), self.capacity))
+        yield from self._back(min(max(rows, further), self.capacity))
 
     def close(self) -> None:
         """Closes the file. The columns stay readable while they are referenced."""
@@ -165,21 +184,32 @@ class MappedArena:
             end = _whole_pages(end + size * self.capacity)
         return tuple(offsets)
 
-    def _back(self, rows: int) -> None:
+    def _back(self, rows: int) -> Iterator[None]:
+        """Allocates memory for `rows` rows, in slices."""
         ends = [
-            max(end, offset + _whole_pages(size * rows))
-            for end, offset, size in zip(
-                self._ends, self.offsets, self._row_bytes, strict=True
-            )
+            offset + _whole_pages(size * rows)
+            for offset, size in zip(self.offsets, self._row_bytes, strict=True)
         ]
-        if ends != self._ends:
-            memory.check(sum(ends) - sum(self._ends))
+        room = _SLICE
         for column, end in enumerate(ends):
-            if end > self._ends[column]:
-                _allocate(self._writable, self._ends[column], end)
-                self._populate(self._ends[column], end)
-                self._ends[column] = end
-        self.rows = rows
+            # Between slices, other calls may allocate parts of the same memory.
+            while (start := self._ends[column]) < end:
+                if room == _SLICE:
+                    memory.check(self._missing(ends))
+                stop = min(start + room, end)
+                _allocate(self._writable, start, stop)
+                self._populate(start, stop)
+                self._ends[column] = stop
+                room -= stop - start
+                if not room:
+                    yield
+                    room = _SLICE
+        self.rows = max(self.rows, rows)
+
+    def _missing(self, ends: Sequence[int]) -> int:
+        """Returns the bytes to allocate until each column has memory to its end."""
+        pairs = zip(ends, self._ends, strict=True)
+        return sum(max(end - own, 0) for end, own in pairs)
 
     def _populate(self, start: int, end: int) -> None:
         """Maps all pages together, which takes half as long as one after another."""
@@ -238,6 +268,11 @@ class HeapArena:
                 f"{sum(self._row_bytes)} bytes. Give the tables a smaller max_size."
             ) from None
         self.columns, self.rows = columns, rows
+
+    def reserving(self, rows: int) -> Iterator[None]:
+        """Does the same as `reserve`, in one slice."""
+        self.reserve(rows)
+        return iter(())
 
     def close(self) -> None:
         """Does nothing: there is no file."""

@@ -10,31 +10,15 @@ from __future__ import annotations
 
 import itertools
 import reprlib
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
-from tfrl.replay_service.engine.storage import memory, row_pool, step_store
-from tfrl.replay_service.transport import limits
+from tfrl.replay_service.engine.storage import memory, step_store
+from tfrl.replay_service.engine.storage.layout import SLICE, Layout, check_sources
 
-MAX_WIDTH = 1 << 24  # Maximum number of steps of one item.
 _CHECKED_BYTES = 16 << 20  # Allocated between two checks of the available memory.
-_LAYOUT_BYTES, _COLUMN_BYTES = 1024, 64  # Approximately, of a layout.
-
-
-class ColumnSource(NamedTuple):
-    """The source of one column of an item.
-
-    Attributes:
-      column: The index of a column of the steps.
-      range: The index of one of the item's ranges of steps.
-      squeezed: Whether the column has no time dimension; the range is then one step.
-    """
-
-    column: int
-    range: int
-    squeezed: bool
 
 
 class Layouts:
@@ -49,6 +33,7 @@ class Layouts:
         self._layouts: list[Layout | None] = []  # By number; None: it is free.
         self._free: list[int] = []
         self._by_key: dict[tuple[Any, ...], Layout] = {}
+        self._held: list[np.ndarray] | None = None  # Payloads to remove after `hold`.
         self._ids = itertools.count()
         self._unchecked = 0  # Bytes used since memory was last checked.
 
@@ -89,7 +74,7 @@ class Layouts:
             ) from None
         if found is not None:
             return found
-        checked = _check(store, sources, key[2])
+        checked = check_sources(store, sources, key[2])
         return Layout(next(self._ids), store, checked, key[2])
 
     def add(self, layout: Layout, slots: np.ndarray) -> np.ndarray:
@@ -136,26 +121,58 @@ class Layouts:
         """Returns the description of a layout that readers need, as a JSON object."""
         return self.get(number).definition()
 
+    def hold(self) -> None:
+        """Keeps all items until `resume`, although `remove` is called for them."""
+        assert self._held is None, "The items are held already."
+        self._held = []
+
+    def resume(self) -> Iterator[None]:
+        """Ends `hold`; returns an iterator that removes items, like `removing`."""
+        assert self._held is not None, "The items are not held."
+        held, self._held = self._held, None
+        return itertools.chain.from_iterable(map(self.removing, held))
+
     def remove(self, payloads: np.ndarray) -> None:
         """Removes the items with these payloads, int32 `[n, 2]`, of any layouts."""
+        for _ in self.removing(payloads):
+            pass
+
+    def removing(self, payloads: np.ndarray) -> Iterator[None]:
+        """Does the same as `remove` in slices, one per step of the iterator.
+
+        Other calls may come between the slices.
+        """
         if not len(payloads):
             return
-        first = payloads[0, 0]
         layouts = payloads[:, 0]
-        if len(payloads) == 1 or (layouts == first).all():
-            self._remove(first, payloads[:, 1])
-            return
-        for rows in group(layouts):
-            self._remove(layouts[rows[0]], payloads[rows, 1])
+        if len(payloads) == 1 or (layouts == layouts[0]).all():
+            groups = [payloads]
+        else:
+            groups = [payloads[rows] for rows in group(layouts)]
+        room = SLICE
+        for of_layout in groups:
+            layout = self.get(of_layout[0, 0])
+            for start in range(0, len(of_layout), layout.items_per_slice):
+                if room <= 0:
+                    yield
+                    room = SLICE
+                part = of_layout[start : start + layout.items_per_slice]
+                if self._held is None:
+                    slots = self._remove(layout, part[:, 1])
+                    yield from layout.store.releasing(slots)
+                else:
+                    self._held.append(part)
+                room -= len(part) * layout.width
 
-    def _remove(self, number: int, rows: np.ndarray) -> None:
-        layout = self.get(number)
-        layout.remove(rows)
+    def _remove(self, layout: Layout, rows: np.ndarray) -> np.ndarray:
+        """Removes items; returns their slots, whose references remain."""
+        slots = layout.remove(rows)
         if layout.is_empty:
             del self._by_key[layout.key]
             self._free.append(layout.number)
             self._layouts[layout.number] = None
             layout.number = -1
+        return slots
 
     def _register(self, layout: Layout) -> None:
         self._by_key[layout.key] = layout
@@ -180,202 +197,3 @@ def group(numbers: np.ndarray) -> list[np.ndarray]:
     order = numbers.argsort(kind="stable")
     changes = np.flatnonzero(np.diff(numbers[order])) + 1
     return np.split(order, changes)
-
-
-class Layout:
-    """One layout, with the slots of its items.
-
-    Attributes:
-      id: A number that no other layout of the server ever has.
-      number: The number of the layout in payloads; -1 if there are no items.
-      key: Equal for layouts of the same store, columns and lengths.
-      store: The store of the steps.
-      columns: The source of each column of an item.
-      lengths: The number of steps of each range.
-      width: The number of steps of an item.
-      item_bytes: The size of the data of an item, in bytes.
-    """
-
-    # Episodes of different lengths create thousands of these.
-    __slots__ = (
-        "_matrix",
-        "_offsets",
-        "_pool",
-        "columns",
-        "id",
-        "item_bytes",
-        "key",
-        "lengths",
-        "number",
-        "store",
-        "width",
-    )
-
-    def __init__(
-        self,
-        id: int,
-        store: step_store.StepStore,
-        columns: tuple[ColumnSource, ...],
-        lengths: tuple[int, ...],
-    ):
-        """Creates a layout without items; see the attributes."""
-        self.id = id
-        self.number = -1
-        self.key = (store.schema_id, columns, lengths)
-        self.store = store
-        self.columns = columns
-        self.lengths = lengths
-        self._offsets = tuple(itertools.accumulate(lengths, initial=0))
-        self.width = self._offsets[-1]
-        self.item_bytes = sum(
-            lengths[range_] * store.row_bytes[column] for column, range_, _ in columns
-        )
-        self._pool: row_pool.RowPool | None = None
-        self._matrix: np.ndarray | None = None  # One element of a void dtype per item.
-
-    @property
-    def nbytes(self) -> int:
-        """The memory used by the slots of the items, in bytes."""
-        if self._matrix is None or self._pool is None:
-            return 0
-        return self._matrix.nbytes + self._pool.nbytes
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there are no items."""
-        return self._pool is None
-
-    def growth(self, count: int) -> int:
-        """Returns the bytes that adding `count` items would allocate, or 0."""
-        if self._pool is None or self._matrix is None:
-            described = _LAYOUT_BYTES + _COLUMN_BYTES * len(self.columns)
-            return described + 4 * self.width * max(count, 64 // self.width)
-        rows = self._rows_for(count)
-        return 4 * self.width * rows if rows > len(self._matrix) else 0
-
-    def add(self, slots: np.ndarray) -> np.ndarray:
-        """Adds items, given their slots `[n, W]`; returns their rows, int32 `[n]`."""
-        pool = self._pool
-        matrix = self._matrix
-        if pool is None or matrix is None:
-            pool = self._pool = row_pool.RowPool()
-            rows = max(len(slots), 64 // self.width, 1)
-            matrix = self._matrix = np.empty(rows, f"V{4 * self.width}")
-        rows = self._rows_for(len(slots))
-        if rows > len(matrix):
-            longer = np.empty(rows, matrix.dtype)
-            longer[: pool.end] = matrix[: pool.end]
-            matrix = self._matrix = longer
-        self.store.retain(slots)
-        added = pool.allocate(len(slots))
-        data = np.ascontiguousarray(slots, np.int32).reshape(-1).view(matrix.dtype)
-        assert len(data) == len(added), "The number of slots differs from the layout's."
-        matrix[added.astype(np.intp)] = data
-        return added
-
-    def slots(self, rows: np.ndarray) -> np.ndarray:
-        """Returns the slots, int32 `[n, W]`, of the items in `rows` `[n]`."""
-        assert self._matrix is not None, "The layout has no items."
-        data = self._matrix.take(rows.astype(np.intp), mode="clip")
-        return data.view(np.int32).reshape(-1, self.width)
-
-    def remove(self, rows: np.ndarray) -> None:
-        """Removes the items in `rows` `[n]`."""
-        slots = self.slots(rows)
-        assert self._pool is not None
-        self._pool.release(rows)
-        if not self._pool.in_use:
-            self._pool = self._matrix = None
-        self.store.release(slots)
-
-    def gather(self, slots: np.ndarray) -> list[np.ndarray]:
-        """Returns the data of items.
-
-        Args:
-          slots: int32 `[n, W]`, as `slots` returns them.
-
-        Returns:
-          One array per column, `[n, T, *row shape]`, or `[n, *row shape]` if squeezed.
-        """
-        slots = slots.astype(np.intp, copy=False)
-        gathered = []
-        for column, range_, squeezed in self.columns:
-            start = self._offsets[range_]
-            if squeezed:
-                steps = slots[:, start]
-            else:
-                steps = slots[:, start : self._offsets[range_ + 1]]
-            gathered.append(self.store.read(column, steps))
-        return gathered
-
-    def definition(self) -> dict[str, Any]:
-        """Returns the description that readers need, as a JSON object."""
-        columns = []
-        for column, range_, squeezed in self.columns:
-            dtype, shape = self.store.columns[column]
-            columns.append(
-                {
-                    "dtype": dtype,
-                    "shape": list(shape),
-                    "range": range_,
-                    "squeezed": squeezed,
-                    "column": column,
-                }
-            )
-        return {
-            "schema": self.store.schema_id,
-            "mapped": self.store.fd is not None,
-            "columns": columns,
-            "lengths": list(self.lengths),
-        }
-
-    def _rows_for(self, count: int) -> int:
-        """Returns the number of rows of the matrix with `count` more items."""
-        assert self._pool is not None
-        assert self._matrix is not None
-        end, rows = self._pool.end_after(count), len(self._matrix)
-        return max(end, 2 * rows) if end > rows else rows
-
-
-def _check(
-    store: step_store.StepStore,
-    columns: tuple[tuple[Any, ...], ...],
-    lengths: tuple[Any, ...],
-) -> tuple[ColumnSource, ...]:
-    """Returns the sources of a new layout's columns, after checking them.
-
-    Raises:
-      ValueError: If the columns do not fit the store or the ranges.
-    """
-    if len(columns) > limits.COLUMNS or len(lengths) > limits.COLUMNS:
-        raise ValueError(
-            f"Got {len(columns)} columns and {len(lengths)} ranges for an item, "
-            f"expected at most {limits.COLUMNS}."
-        )
-    whole = all(type(length) is int and length > 0 for length in lengths)
-    if not (whole and lengths and sum(lengths) <= MAX_WIDTH):
-        raise ValueError(
-            f"Got ranges of {reprlib.repr(lengths)} steps for an item, expected "
-            f"positive integers with a sum of at most {MAX_WIDTH}."
-        )
-    sources = []
-    for source in columns:
-        if not (
-            len(source) == 3
-            and _is_index(source[0], len(store.columns))
-            and _is_index(source[1], len(lengths))
-            and isinstance(source[2], bool | int)
-            and not (source[2] and lengths[source[1]] != 1)
-        ):
-            raise ValueError(
-                f"Got {reprlib.repr(source)} for a column of an item, expected "
-                f"(column, range, squeezed) with one of {len(store.columns)} columns "
-                f"and one of the ranges of {reprlib.repr(lengths)} steps; a squeezed "
-                "range has 1 step."
-            )
-        sources.append(ColumnSource(source[0], source[1], bool(source[2])))
-    return tuple(sources)
-
-
-def _is_index(value: Any, length: int) -> bool:
-    return type(value) is int and 0 <= value < length

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tfrl.replay_service.engine import arrays as arrays_lib
+
 
 class RowPool:
     """Allocates row numbers, the most recently released first.
@@ -51,9 +53,6 @@ class RowPool:
     def release(self, rows: np.ndarray) -> None:
         """Releases `rows` `[n]`, which are distinct and allocated."""
         num_free = self._num_free + len(rows)
-        if num_free > len(self._free):
-            longer = np.empty(max(num_free, 2 * len(self._free)), np.int32)
-            longer[: self._num_free] = self._free[: self._num_free]
-            self._free = longer
+        self._free = arrays_lib.doubled(self._free, num_free)
         self._free[self._num_free : num_free] = rows
         self._num_free = num_free

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from tfrl.replay_service.engine.storage.step_store import StepStore
 
 _LEAST = 64  # Steps for which there is room at least.
 _MANY = 1 << 16  # More room than this is given back when there are no steps.
+_SLICE = 1 << 15  # Steps that are released together.
 
 
 class SentSteps:
     """The slots of a session's steps, by step number.
 
-    The collection holds a reference to each slot until `forget` or `close`.
+    The collection holds a reference to each slot until `forgetting` or `close`.
     """
 
     def __init__(self, store: StepStore):
@@ -61,21 +64,34 @@ class SentSteps:
             )
         return self._slots[self._start : self._end][indices]
 
-    def forget(self, keep: int) -> None:
-        """Releases the steps numbered below `keep`."""
-        start = self._start
-        count = int(self._numbers[start : self._end].searchsorted(keep))
-        if count:
-            self._store.release(self._slots[start : start + count])
+    def forgetting(self, keep: int) -> Iterator[None]:
+        """Releases the steps numbered below `keep`, in slices.
+
+        Other calls may come between the slices.
+        """
+        while count := self._count_below(keep):
+            self._store.release(self._slots[self._start : self._start + count])
             self._start += count
             if not len(self) and len(self._numbers) > _MANY:
                 self._numbers, self._slots = _arrays(_LEAST)
                 self._start = self._end = 0
+            if count == _SLICE:
+                yield
 
-    def close(self) -> None:
-        """Releases all steps."""
-        self._store.release(self._slots[self._start : self._end])
+    def close(self) -> Iterator[None]:
+        """Empties the collection; returns an iterator that releases its steps.
+
+        Each step of the iterator is a slice. Other calls may come between the slices.
+        """
+        slots = self._slots[self._start : self._end]
+        self._numbers, self._slots = _arrays(_LEAST)
         self._start = self._end = 0
+        return self._store.releasing(slots)
+
+    def _count_below(self, keep: int) -> int:
+        """Returns how many of the first steps of a slice are numbered below `keep`."""
+        numbers = self._numbers[self._start : self._end][:_SLICE]
+        return int(numbers.searchsorted(keep))
 
     def _merged(
         self, numbers: np.ndarray, slots: np.ndarray

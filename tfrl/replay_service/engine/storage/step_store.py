@@ -7,11 +7,12 @@ to the same slots. A slot is free again when its last reference is released.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from tfrl.replay_service.engine import arrays as arrays_lib
 from tfrl.replay_service.engine.storage import arena as arena_lib
 from tfrl.replay_service.engine.storage import memory, row_pool
 from tfrl.specs import dtype_names
@@ -19,6 +20,8 @@ from tfrl.specs import dtype_names
 # With the dtype of the counts, and indices of intp, NumPy counts 100 slots in a
 # microsecond; otherwise it takes ten.
 _ONE = np.int32(1)
+_SLICE = 1 << 20  # Bytes that are read or written together.
+_SLOTS = 1 << 15  # References that are released together.
 _UNCHECKED_ROWS = 1 << 20
 
 
@@ -53,6 +56,7 @@ class StepStore:
         self._arena = arena_lib.make_arena(self.row_bytes, shared)
         self._pool = row_pool.RowPool()
         self._counts = np.zeros(0, np.int32)
+        self._pending = 0  # Slots of unfinished calls of `allocating`.
 
     @property
     def fd(self) -> int | None:
@@ -64,8 +68,8 @@ class StepStore:
 
     @property
     def rows_in_use(self) -> int:
-        """The number of slots that are referenced."""
-        return self._pool.in_use
+        """The number of slots that are referenced, or that are being allocated."""
+        return self._pool.in_use + self._pending
 
     @property
     def nbytes(self) -> int:
@@ -78,15 +82,33 @@ class StepStore:
         Raises:
           ResourceExhaustedError: If there is not enough memory. The store is unchanged.
         """
+        self._arena.reserve(self._pool.end_after(n))
+        return self._allocate(n)
+
+    def allocating(self, n: int) -> Generator[None, None, np.ndarray]:
+        """Does the same as `allocate` in slices, one per step of the generator.
+
+        Other calls may come between the slices.
+
+        Raises:
+          ResourceExhaustedError: If there is not enough memory. No slots are allocated.
+        """
+        self._pending += n
+        try:
+            while (end := self._pool.end_after(n)) > self._arena.rows:
+                yield from self._arena.reserving(end)
+        finally:
+            self._pending -= n
+        return self._allocate(n)
+
+    def _allocate(self, n: int) -> np.ndarray:
+        """Allocates `n` slots for which the arena has memory."""
         end = self._pool.end_after(n)
-        self._arena.reserve(end)
         if end > len(self._counts):
             rows = max(end, 2 * len(self._counts))
             if rows > _UNCHECKED_ROWS:  # Steps without bytes use only this memory.
                 memory.check(rows * _ONE.itemsize)
-            counts = np.zeros(rows, np.int32)
-            counts[: len(self._counts)] = self._counts
-            self._counts = counts
+            self._counts = arrays_lib.doubled(self._counts, rows)
         slots = self._pool.allocate(n)
         self._counts[slots] = 1
         return slots
@@ -98,14 +120,36 @@ class StepStore:
           slots: The slots to write to, int32 `[n]`.
           arrays: One array `[n, *row shape]` of the column's dtype per column.
         """
+        for _ in self.writing(slots, arrays):
+            pass
+
+    def writing(
+        self, slots: np.ndarray, arrays: Sequence[np.ndarray]
+    ) -> Iterator[None]:
+        """Does the same as `write` in slices, one per step of the iterator."""
         rows = slots.astype(np.intp)
-        for column, size, array in zip(
-            self._arena.columns, self.row_bytes, arrays, strict=True
-        ):
-            if size:
-                data = np.ascontiguousarray(array).reshape(-1).view(column.dtype)
-                assert len(data) == len(rows), "Not as many steps as slots."
+        room = _SLICE
+        for index, (size, array) in enumerate(zip(self.row_bytes, arrays, strict=True)):
+            if not size:
+                continue
+            column = self._arena.columns[index]
+            data = np.ascontiguousarray(array).reshape(-1).view(column.dtype)
+            assert len(data) == len(rows), "Not as many steps as slots."
+            if data.nbytes <= room:
                 column[rows] = data
+                room -= data.nbytes
+                continue
+            for part, of_row in _slices(len(data), size):
+                yield
+                # Growing the arena between slices may replace its arrays.
+                column = self._arena.columns[index]
+                if of_row is None:
+                    column[rows[part]] = data[part]
+                else:
+                    row = rows[part.start]
+                    to = column[row : row + 1].view(np.uint8)
+                    to[of_row] = data[part].view(np.uint8)[of_row]
+            room = 0
 
     def read(self, column: int, slots: np.ndarray) -> np.ndarray:
         """Returns a copy of one column of some steps, `[*slots.shape, *row shape]`.
@@ -121,6 +165,36 @@ class StepStore:
         # "clip" skips the check of bounds.
         data = self._arena.columns[column].take(rows, mode="clip")
         return data.view(self._dtypes[column]).reshape(shape)
+
+    def reading(
+        self, column: int, slots: np.ndarray, allocate: Callable[[int], np.ndarray]
+    ) -> Generator[None, None, np.ndarray]:
+        """Does the same as `read` in slices, one per step of the generator.
+
+        Other calls may come between the slices. The slots must be referenced meanwhile.
+
+        Args:
+          column: See `read`.
+          slots: See `read`.
+          allocate: Returns an array, uint8, of a number of bytes.
+        """
+        size = self.row_bytes[column]
+        if slots.size * size <= _SLICE:
+            return self.read(column, slots)
+        rows = slots.reshape(-1).astype(np.intp, copy=False)
+        # Unlike an empty array of a void dtype, this one is not filled with zeros.
+        result = allocate(len(rows) * size).view(self._arena.columns[column].dtype)
+        for part, of_row in _slices(len(rows), size):
+            source = self._arena.columns[column]
+            if of_row is None:
+                source.take(rows[part], mode="clip", out=result[part])
+            else:
+                row = rows[part.start]
+                to = result[part].view(np.uint8)
+                to[of_row] = source[row : row + 1].view(np.uint8)[of_row]
+            yield
+        shape = slots.shape + self.columns[column][1]
+        return result.view(self._dtypes[column]).reshape(shape)
 
     def read_bytes(self, column: int, slots: np.ndarray) -> np.ndarray:
         """Returns rows of a column as bytes, uint8 `[n, row bytes]`."""
@@ -159,7 +233,19 @@ class StepStore:
         if least < 0:
             np.add.at(self._counts, rows, _ONE)
             raise AssertionError("Released a slot without references.")
-        self._pool.release(_unique(rows[left == 0]))
+        # Sorted, so that consecutive steps will be adjacent when the slots are reused.
+        self._pool.release(arrays_lib.distinct(rows[left == 0]))
+
+    def releasing(self, slots: np.ndarray) -> Iterator[None]:
+        """Does the same as `release` in slices, one per step of the iterator.
+
+        Other calls may come between the slices.
+        """
+        flat = slots.reshape(-1)
+        for start in range(0, len(flat), _SLOTS):
+            if start:
+                yield
+            self.release(flat[start : start + _SLOTS])
 
     def description(self) -> dict[str, Any]:
         """Returns the description of the file that readers need, as a JSON object."""
@@ -180,12 +266,22 @@ class StepStore:
         self._arena.close()
 
 
-def _unique(rows: np.ndarray) -> np.ndarray:
-    # Sorted, so that consecutive steps will be adjacent when the slots are reused.
-    rows.sort()
-    if len(rows) < 2:
-        return rows
-    first = np.empty(len(rows), bool)
-    first[0] = True
-    np.not_equal(rows[1:], rows[:-1], out=first[1:])
-    return rows[first]
+def _slices(rows: int, size: int) -> Iterator[tuple[slice, slice | None]]:
+    """Yields the parts of a column in which it is written.
+
+    Args:
+      rows: The number of rows.
+      size: The size of a row in bytes.
+
+    Yields:
+      A slice of the rows, and a slice of the bytes of its row if it is a part of one
+      row, else None.
+    """
+    if size <= _SLICE:
+        step = _SLICE // size
+        for start in range(0, rows, step):
+            yield slice(start, min(start + step, rows)), None
+        return
+    for row in range(rows):
+        for start in range(0, size, _SLICE):
+            yield slice(row, row + 1), slice(start, min(start + _SLICE, size))

@@ -6,22 +6,35 @@ upper half and its row in the lower half, so no dictionary is needed to find it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from tfrl.replay_service.engine import arrays as arrays_lib
+from tfrl.replay_service.engine.tables import cuts
+
 NO_KEY = np.uint64(2**64 - 1)  # The key of a row without an item.
+NAMES = ("keys", "priorities", "times_sampled", "payloads", "episodes", "stamps")
+
+_ONE = np.int32(1)  # np.add.at is five times slower with a Python int.
 _ROW_BITS = np.uint64(32)
 _ROW_MASK = np.uint64(2**32 - 1)
 _FIRST_CAPACITY = 256
+_MOST_GROWTH = 1 << 16  # Rows.
+_MOST_RESERVED = 1 << 24  # Rows.
 
 
 class Columns:
     """The items of a table, by row.
 
     Attributes:
+      cut: The unfinished copy of the columns, or None.
+      reserved: The number of rows for which addresses are reserved.
       size: The number of items.
       capacity: The number of rows.
+      used: Rows from this number on have never held an item. Their contents are
+        undefined.
       keys: `[capacity]` uint64, `NO_KEY` in rows without an item.
       priorities: `[capacity]` float64.
       times_sampled: `[capacity]` int32.
@@ -34,30 +47,41 @@ class Columns:
     def __init__(self, max_size: int) -> None:
         """Creates columns for a table of at most `max_size` items."""
         self._max_size = max_size
+        self.reserved = min(max_size + 1024, _MOST_RESERVED)
+        self.cut: cuts.Cut | None = None
         self._on_grow: list[Callable[[int], None]] = []
-        self._allocate(0)
-        self.clear()
+        self.capacity = 0
         self.insert_number = 0
         self.stamp = 0
+        self._set_empty()
 
-    def _allocate(self, capacity: int) -> None:
-        """Allocates empty columns."""
-        self.capacity = capacity
-        self.keys = np.full(capacity, NO_KEY, np.uint64)
-        self.priorities = np.zeros(capacity)
-        self.times_sampled = np.zeros(capacity, np.int32)
-        self.payloads = np.zeros(capacity, np.int64)
-        self.episodes = np.zeros(capacity, np.int64)
-        self.stamps = np.full(capacity, -1, np.int64)
-        self._free = np.zeros(capacity, np.int32)
-
-    def clear(self) -> None:
-        """Removes all items. Their keys are not used again."""
+    def _set_empty(self) -> None:
+        """Sets new arrays, without rows."""
         self.size = 0
-        self.used = 0  # Rows from this number on have never held an item.
+        self.used = 0
         self._num_free = 0
-        self.keys[:] = NO_KEY
-        self.stamps[:] = -1
+        self.keys = np.zeros(0, np.uint64)
+        self.priorities = np.zeros(0)
+        self.times_sampled = np.zeros(0, np.int32)
+        self.payloads = np.zeros(0, np.int64)
+        self.episodes = np.zeros(0, np.int64)
+        self.stamps = np.zeros(0, np.int64)
+        self._free = np.zeros(0, np.int32)
+
+    def clear(self) -> list[np.ndarray]:
+        """Removes all items. Their keys are not used again.
+
+        This takes new arrays, so it is fast.
+
+        Returns:
+          The former arrays of the rows in use: the keys, the payloads, and others.
+        """
+        former: list[np.ndarray]
+        former = [self.keys[: self.used], self.payloads[: self.used]]
+        former += [self.priorities, self.times_sampled, self.episodes, self.stamps]
+        self._set_empty()
+        self._set_capacity(self.capacity)
+        return former
 
     def when_grown(self, grow: Callable[[int], None]) -> None:
         """Calls `grow` with the capacity, now and whenever the capacity changes."""
@@ -68,26 +92,27 @@ class Columns:
         """Grows the columns to at least `capacity` rows."""
         if capacity <= self.capacity:
             return
-        # Doubles the capacity, but not far beyond the needs of a full table.
-        doubled = min(max(2 * self.capacity, _FIRST_CAPACITY), self._max_size + 1024)
-        old = self._arrays()
-        self._allocate(max(capacity, doubled))
-        for before, after in zip(old, self._arrays(), strict=True):
-            after[: before.size] = before
+        # At most doubles the capacity, and not far beyond the needs of a full table.
+        further = max(2 * self.capacity, _FIRST_CAPACITY)
+        if further > _MOST_GROWTH:
+            further = (self.capacity // _MOST_GROWTH + 1) * _MOST_GROWTH
+        self._set_capacity(max(capacity, min(further, self._max_size + 1024)))
         for grow in self._on_grow:
             grow(self.capacity)
 
-    def _arrays(self) -> list[np.ndarray]:
-        """Returns all arrays that have one element per row."""
-        return [
-            self.keys,
-            self.priorities,
-            self.times_sampled,
-            self.payloads,
-            self.episodes,
-            self.stamps,
-            self._free,
-        ]
+    def _set_capacity(self, capacity: int) -> None:
+        """Adds rows without items."""
+        longer = functools.partial(
+            arrays_lib.grown, size=capacity, reserved=self.reserved
+        )
+        self.keys = longer(self.keys)
+        self.priorities = longer(self.priorities)
+        self.times_sampled = longer(self.times_sampled)
+        self.payloads = longer(self.payloads)
+        self.episodes = longer(self.episodes)
+        self.stamps = longer(self.stamps)
+        self._free = longer(self._free)
+        self.capacity = capacity
 
     def take_rows(self, n: int) -> np.ndarray:
         """Returns `[n]` rows without items, most recently freed rows first."""
@@ -114,6 +139,7 @@ class Columns:
             self.insert_number, self.insert_number + rows.size, dtype=np.uint64
         )
         self.insert_number += rows.size
+        self._record(rows, "keys", "times_sampled", "payloads", "episodes")
         # The shift drops the bits beyond 2**32.
         self.keys[rows] = (numbers << _ROW_BITS) | rows.astype(np.uint64)
         self.times_sampled[rows] = 0
@@ -123,17 +149,45 @@ class Columns:
 
     def set_priorities(self, rows: np.ndarray, priorities: np.ndarray) -> None:
         """Sets priorities. If a row occurs twice, its last priority is used."""
+        self._record(rows, "priorities", "stamps")
         self.priorities[rows] = priorities
         self.stamps[rows] = np.arange(self.stamp, self.stamp + rows.size)
         self.stamp += rows.size
 
     def free(self, rows: np.ndarray) -> None:
         """Removes the items in `rows`, which must be distinct."""
+        end = self._num_free + rows.size
+        self._record(rows, "keys", "stamps")
+        self._record(np.arange(self._num_free, end), "free_rows")
         self.keys[rows] = NO_KEY
         self.stamps[rows] = -1
-        self._free[self._num_free : self._num_free + rows.size] = rows
-        self._num_free += rows.size
+        self._free[self._num_free : end] = rows
+        self._num_free = end
         self.size -= rows.size
+
+    def count_samples(self, rows: np.ndarray) -> None:
+        """Counts a sample of each of the rows, which may repeat."""
+        self._record(rows, "times_sampled")
+        np.add.at(self.times_sampled, rows, _ONE)
+
+    def begin_cut(self, more: Mapping[str, np.ndarray]) -> cuts.Cut:
+        """Returns a new cut of the columns.
+
+        Its arrays are the attributes `[used]`, and "free_rows".
+
+        Args:
+          more: Further arrays of the cut, by name. Their owner records its changes.
+        """
+        arrays = {name: getattr(self, name)[: self.used] for name in NAMES}
+        assert self.cut is None, "There is another cut."
+        self.cut = cuts.Cut({**arrays, "free_rows": self.free_rows, **more})
+        return self.cut
+
+    def _record(self, rows: np.ndarray, *names: str) -> None:
+        """Tells the cut which elements will change."""
+        if self.cut is not None:
+            for name in names:
+                self.cut.record(name, rows)
 
     def find(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Returns the rows `[M]` of existing keys, and a mask `[N]` of these keys."""
@@ -142,7 +196,7 @@ class Columns:
             return rows[:0], np.zeros(rows.shape, bool)
         # With "clip", a row beyond the columns is not found because the keys differ.
         found = self.keys.take(rows, mode="clip") == keys
-        found &= keys != NO_KEY
+        found &= (keys != NO_KEY) & (rows < self.used)
         return (rows if found.all() else rows[found]), found
 
     def holds(self, keys: np.ndarray) -> np.ndarray:
@@ -156,16 +210,6 @@ class Columns:
     def living(self) -> np.ndarray:
         """Returns the rows of all items, in ascending order."""
         return np.flatnonzero(self.keys[: self.used] != NO_KEY)
-
-    def by_age(self) -> np.ndarray:
-        """Returns the rows of all items in the order of their inserts.
-
-        The order comes from the keys, so it is correct unless the oldest item is 2**32
-        inserts old.
-        """
-        rows = self.living()
-        numbers = (self.keys[rows] >> _ROW_BITS).astype(np.int64)
-        return rows[np.argsort((numbers - self.insert_number) % 2**32)]
 
     @property
     def free_rows(self) -> np.ndarray:
@@ -181,3 +225,18 @@ class Columns:
 def row_of(keys: np.ndarray) -> np.ndarray:
     """Returns the row of each key."""
     return (keys & _ROW_MASK).astype(np.int64)
+
+
+def by_age(keys: np.ndarray, insert_number: int) -> np.ndarray:
+    """Returns the rows of all items in the order of their inserts.
+
+    The order comes from the keys, so it is correct unless the oldest item is 2**32
+    inserts old.
+
+    Args:
+      keys: `[used]` uint64, the keys of all rows.
+      insert_number: The number of the next insert.
+    """
+    rows = np.flatnonzero(keys != NO_KEY)
+    numbers = (keys[rows] >> _ROW_BITS).astype(np.int64)
+    return rows[np.argsort((numbers - insert_number) % 2**32)]

@@ -6,20 +6,26 @@ are the same as for single operations, one after another.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from tfrl.replay_service import item_selectors, rate_limiters
+from tfrl.replay_service import rate_limiters
+from tfrl.replay_service.engine import arrays as arrays_lib
 from tfrl.replay_service.engine.tables import columns as columns_lib
+from tfrl.replay_service.engine.tables import (
+    description,
+    insertion_order,
+    removal,
+    selector_factory,
+    snapshot,
+    waiting,
+)
 from tfrl.replay_service.engine.tables import draws as draws_lib
 from tfrl.replay_service.engine.tables import episodes as episodes_lib
 from tfrl.replay_service.engine.tables import samples as samples_lib
-from tfrl.replay_service.engine.tables import selector_factory, snapshot, waiting
 from tfrl.replay_service.engine.tables import selectors as selectors_lib
-
-_ONE = np.int32(1)  # np.add.at is five times slower with a Python int.
 
 
 class EngineTable:
@@ -55,6 +61,10 @@ class EngineTable:
         self._selectors: list[selectors_lib.Selector] = list(
             dict.fromkeys([self._sampler, self._remover])
         )
+        for role, selector in zip(
+            ("sampler", "remover"), self._selectors, strict=False
+        ):
+            selector.role = role
         self._episodes = episodes_lib.EpisodeCounts()
         self._counts = rate_limiters.Counts()
         self._num_unique_samples = 0
@@ -105,7 +115,7 @@ class EngineTable:
             batch = priorities[start:stop], flat[start:stop], episodes[start:stop]
             if self._columns.size < self._max_size:
                 self._insert_new(*batch)
-            elif isinstance(self._remover, selectors_lib.OldestFirst):
+            elif isinstance(self._remover, insertion_order.OldestFirst):
                 removed.append(self._insert_over(self._remover, *batch))
             else:
                 removed.append(self._insert_and_evict(*batch))
@@ -159,7 +169,7 @@ class EngineTable:
         removed = samples_lib.NO_PAYLOADS
         if len(delete_keys):
             rows, _ = self._columns.find(np.asarray(delete_keys, np.uint64))
-            removed = self._forget(np.unique(rows))
+            removed = self._forget(arrays_lib.distinct(rows))
         rows, found = self._columns.find(keys)
         if rows.size:
             if rows.size < keys.size:
@@ -169,37 +179,40 @@ class EngineTable:
                 selector.update(rows)
         return samples_lib.pairs(removed)
 
-    def reset(self) -> np.ndarray:
-        """Removes all items and resets all counts; returns the items' payloads."""
-        removed = self._columns.payloads[self._columns.living()]
-        self._columns.clear()
+    def check(self, priorities: np.ndarray) -> None:
+        """Checks priorities `[N]`, as `insert` and `mutate` do.
+
+        Raises:
+          ValueError: If a priority is negative, not finite or too large for a selector.
+        """
+        selectors_lib.checked(priorities, self._selectors)
+
+    def reset(self) -> Iterator[np.ndarray]:
+        """Removes all items and resets all counts.
+
+        Returns:
+          An iterator over the payloads of the items that were removed, `[K, 2]` int32
+          each. It also frees the table's memory, in slices, so use it up.
+        """
+        former = self._columns.clear()
         for selector in self._selectors:
             selector.clear()
-        self._episodes.clear()
+        counts = self._episodes.clear()
         self._counts = rate_limiters.Counts()
         self._num_unique_samples = 0
-        return samples_lib.pairs(removed)
+        return removal.former_payloads(former, counts)
 
     def info(self) -> dict[str, Any]:
         """Returns the fields of a Reverb `TableInfo` as a JSON object."""
-        return {
-            "name": self.name,
-            "sampler_options": _options(self.options["sampler"]),
-            "remover_options": _options(self.options["remover"]),
-            "max_size": self._max_size,
-            "max_times_sampled": self._max_times_sampled,
-            "rate_limiter_info": {
-                **self._limiter.to_config(),
-                "insert_stats": {"completed": self._counts.inserts},
-                "sample_stats": {"completed": self._counts.samples},
-            },
-            "signature": self.options.get("signature"),
-            "current_size": self._columns.size,
-            "num_episodes": len(self._episodes),
-            "num_deleted_episodes": self._episodes.deleted,
-            "num_unique_samples": self._num_unique_samples,
-            "num_deleted_items": self._counts.deletes,
-        }
+        return description.table_info(
+            self.options,
+            self._limiter,
+            self._counts,
+            current_size=self._columns.size,
+            num_episodes=len(self._episodes),
+            num_deleted_episodes=self._episodes.deleted,
+            num_unique_samples=self._num_unique_samples,
+        )
 
     def waiting_to_insert(self) -> str:
         """Returns a sentence that says why an insert has to wait."""
@@ -215,16 +228,20 @@ class EngineTable:
         The arrays of the items, oldest first, are `keys`, `priorities`,
         `times_sampled`, `payloads` `[N, 2]`, `episodes` and `stamps`.
         """
-        columns = self._columns
-        meta, arrays = snapshot.of_columns(columns, self._by_age())
-        for name, selector in self._roles().items():
-            for key, array in selector.state().items():
-                arrays[f"{name}.{key}"] = array
-        meta["counts"] = list(self._counts)
-        meta["num_unique_samples"] = self._num_unique_samples
-        meta["num_deleted_episodes"] = self._episodes.deleted
-        meta["random"] = self._random.bit_generator.state
-        return meta, arrays
+        cut = self.cut()
+        cut.copy()
+        cut.close()
+        return cut.state()
+
+    def cut(self) -> snapshot.TableCut:
+        """Returns the state at this time, to be copied by another thread."""
+        meta = {
+            "counts": list(self._counts),
+            "num_unique_samples": self._num_unique_samples,
+            "num_deleted_episodes": self._episodes.deleted,
+            "random": self._random.bit_generator.state,
+        }
+        return snapshot.TableCut(self._columns, self._selectors, meta)
 
     def restore(
         self, meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
@@ -241,28 +258,22 @@ class EngineTable:
           ValueError: If the arguments are not the state of a table of at most
             `max_size` items.
         """
-        self.reset()
+        for _ in self.reset():
+            pass
         rows = snapshot.to_columns(self._columns, self._max_size, meta, arrays)
-        for name, selector in self._roles().items():
-            start = len(name) + 1
-            own = {k[start:]: v for k, v in arrays.items() if k.startswith(name + ".")}
+        for selector in self._selectors:
+            prefix = selector.role + "."
+            own = {
+                name.removeprefix(prefix): array
+                for name, array in arrays.items()
+                if name.startswith(prefix)
+            }
             selector.restore(rows, own)
         self._episodes.add(self._columns.episodes[rows])
         self._episodes.deleted = int(meta["num_deleted_episodes"])
         self._counts = rate_limiters.Counts(*(int(n) for n in meta["counts"]))
         self._num_unique_samples = int(meta["num_unique_samples"])
         self._random.bit_generator.state = meta["random"]
-
-    def _roles(self) -> dict[str, selectors_lib.Selector]:
-        """Returns each distinct selector once, by its role."""
-        return dict(zip(("sampler", "remover"), self._selectors, strict=False))
-
-    def _by_age(self) -> np.ndarray:
-        """Returns the rows of all items, oldest first."""
-        for selector in self._selectors:
-            if isinstance(selector, selectors_lib.InsertionOrder):
-                return selector.by_age()
-        return self._columns.by_age()
 
     def _stride(self, n: int) -> int:
         """Returns how many of the next `n` inserts can be made as one batch."""
@@ -287,7 +298,7 @@ class EngineTable:
 
     def _insert_over(
         self,
-        remover: selectors_lib.OldestFirst,
+        remover: insertion_order.OldestFirst,
         priorities: np.ndarray,
         payloads: np.ndarray,
         episodes: np.ndarray,
@@ -349,8 +360,8 @@ class EngineTable:
         """Counts one sample per row and returns the samples."""
         columns = self._columns
         before = columns.times_sampled.take(rows)
-        np.add.at(columns.times_sampled, rows, _ONE)
-        times = before + _ONE
+        columns.count_samples(rows)
+        times = before + np.int32(1)
         new = before == 0
         if not (columns.times_sampled.take(rows) == times).all():
             # An item was drawn several times in this batch.
@@ -393,8 +404,3 @@ class EngineTable:
             counts.samples + samples,
             counts.deletes + deletes,
         )
-
-
-def _options(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a selector's options in the form of a `TableInfo`."""
-    return item_selectors.from_config(config).options()

@@ -6,6 +6,8 @@ import heapq
 
 import numpy as np
 
+_PARTS = 64
+
 
 class EpisodeCounts:
     """The number of items of each episode.
@@ -16,22 +18,28 @@ class EpisodeCounts:
 
     def __init__(self) -> None:
         """Creates counts for an empty table."""
+        self._parts: list[dict[int, int]] = []
         self.clear()
 
     def __len__(self) -> int:
         """Returns the number of episodes that have items."""
-        return len(self._items)
+        return sum(map(len, self._parts))
 
-    def clear(self) -> None:
-        """Resets all counts."""
-        self._items: dict[int, int] = {}
+    def clear(self) -> list[dict[int, int]]:
+        """Resets all counts; returns the former counts, which are slow to delete."""
+        former = self._parts
+        # Growing a dictionary of all episodes would take long. Each of these takes a
+        # part of them.
+        self._parts = [{} for _ in range(_PARTS)]
         self.deleted = 0
+        return former
 
     def add(self, episodes: np.ndarray) -> None:
         """Adds one item to each of the episodes `[N]`, which may repeat."""
-        items = self._items
+        parts = self._parts
         for episode in episodes.tolist():
-            items[episode] = items.get(episode, 0) + 1
+            part = parts[episode % _PARTS]
+            part[episode] = part.get(episode, 0) + 1
 
     def remove(self, episodes: np.ndarray) -> None:
         """Removes one item from each of the episodes `[N]`, which may repeat."""
@@ -40,18 +48,20 @@ class EpisodeCounts:
 
     def exchange(self, added: np.ndarray, removed: np.ndarray) -> None:
         """Adds and removes items of the episodes `[N]` in turn."""
-        items = self._items
+        parts = self._parts
         for new, old in zip(added.tolist(), removed.tolist(), strict=True):
-            items[new] = items.get(new, 0) + 1
+            part = parts[new % _PARTS]
+            part[new] = part.get(new, 0) + 1
             self._remove(old)
 
     def _remove(self, episode: int) -> None:
         """Removes one item from an episode."""
-        left = self._items[episode] - 1
+        part = self._parts[episode % _PARTS]
+        left = part[episode] - 1
         if left:
-            self._items[episode] = left
+            part[episode] = left
         else:
-            del self._items[episode]
+            del part[episode]
             self.deleted += 1
 
 

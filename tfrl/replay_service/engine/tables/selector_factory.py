@@ -7,7 +7,7 @@ from typing import Any
 
 from tfrl.replay_service import item_selectors
 from tfrl.replay_service.engine.tables import columns as columns_lib
-from tfrl.replay_service.engine.tables import heap_order
+from tfrl.replay_service.engine.tables import heap_order, insertion_order
 from tfrl.replay_service.engine.tables import selectors as selectors_lib
 
 _Columns = columns_lib.Columns
@@ -16,8 +16,8 @@ _Selector = selectors_lib.OrderedSelector | selectors_lib.RandomSelector
 # The function that makes the selector of each strategy.
 _MAKERS: dict[type[item_selectors.ItemSelector], Callable[[Any, _Columns], _Selector]]
 _MAKERS = {
-    item_selectors.Fifo: lambda _, columns: selectors_lib.OldestFirst(columns),
-    item_selectors.Lifo: lambda _, columns: selectors_lib.NewestFirst(columns),
+    item_selectors.Fifo: lambda _, columns: insertion_order.OldestFirst(columns),
+    item_selectors.Lifo: lambda _, columns: insertion_order.NewestFirst(columns),
     item_selectors.Uniform: lambda _, columns: selectors_lib.UniformSelector(columns),
     item_selectors.Prioritized: lambda strategy, columns: (
         selectors_lib.PrioritizedSelector(columns, strategy.priority_exponent)

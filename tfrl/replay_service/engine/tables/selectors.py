@@ -12,16 +12,22 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from tfrl.replay_service.engine import arrays as arrays_lib
 from tfrl.replay_service.engine.tables import columns as columns_lib
 from tfrl.replay_service.engine.tables import sum_tree
 
 
 class Selector(abc.ABC):
-    """Base class of the selectors, each of which indexes the items of a table."""
+    """Base class of the selectors, each of which indexes the items of a table.
+
+    Attributes:
+      role: The prefix of the names of its state in the state of the table.
+    """
 
     def __init__(self, columns: columns_lib.Columns) -> None:
         """Creates a selector for columns without items."""
         self._columns = columns
+        self.role = ""
 
     @abc.abstractmethod
     def insert(self, rows: np.ndarray) -> None:
@@ -54,7 +60,10 @@ class Selector(abc.ABC):
         return
 
     def state(self) -> dict[str, np.ndarray]:
-        """Returns the state that cannot be derived from the columns."""
+        """Returns the state that cannot be derived from the columns.
+
+        A selector tells the cut of the columns before it changes one of the arrays.
+        """
         return {}
 
     def restore(self, rows: np.ndarray, arrays: dict[str, np.ndarray]) -> None:
@@ -115,114 +124,14 @@ class RandomSelector(Selector):
         """Returns `(weights, total)`; row i has probability weights[i] / total."""
 
 
-class InsertionOrder(OrderedSelector):
-    """Base class of the selectors by order of insertion.
-
-    The keys of items are appended to an array. The keys of deleted items are void. Void
-    keys are dropped at the end of the array from which items are taken, or all together
-    when they fill most of the array.
-    """
-
-    def __init__(self, columns: columns_lib.Columns) -> None:
-        """Creates a selector for columns without items."""
-        super().__init__(columns)
-        self.clear()
-
-    def clear(self) -> None:
-        """Forgets all items."""
-        self._keys = np.empty(0, np.uint64)
-        self._start = self._stop = 0
-
-    def insert(self, rows: np.ndarray) -> None:
-        """Adds the new items in rows `[N]`."""
-        if self._stop + rows.size > self._keys.size:
-            self._compact(rows.size)
-        self._keys[self._stop : self._stop + rows.size] = self._columns.keys[rows]
-        self._stop += rows.size
-
-    def replace(self, rows: np.ndarray) -> None:
-        """Updates the index after new items replaced the items in rows `[N]`."""
-        self.insert(rows)
-        self._drop_void(rows.size)
-
-    def delete(self, rows: np.ndarray) -> None:
-        """Updates the index after the items in rows `[N]` were deleted."""
-        self._drop_void(rows.size)
-
-    def first(self, n: int) -> np.ndarray:
-        """Returns the rows of the first `min(n, size)` items, in order."""
-        n = min(n, self._columns.size)
-        if self._stop - self._start > 2 * self._columns.size + 1024:
-            self._compact(0)
-        width = n
-        while True:
-            ahead = self._ahead(width)
-            valid = self._columns.holds(ahead)
-            count = np.count_nonzero(valid)
-            if count == ahead.size == n:
-                return columns_lib.row_of(ahead)
-            if count >= n:
-                return columns_lib.row_of(ahead[valid][:n])
-            width *= 2
-
-    def by_age(self) -> np.ndarray:
-        """Returns the rows of all items, oldest first."""
-        keys = self._keys[self._start : self._stop]
-        return columns_lib.row_of(keys[self._columns.holds(keys)])
-
-    @abc.abstractmethod
-    def _ahead(self, width: int) -> np.ndarray:
-        """Returns the next `width` keys in order, including void ones."""
-
-    @abc.abstractmethod
-    def _drop_void(self, n: int) -> None:
-        """Drops the next `n` keys if they are all void."""
-
-    def _compact(self, extra: int) -> None:
-        """Drops all void keys and makes room for `extra` more keys."""
-        keys = self._keys[self._start : self._stop]
-        keys = keys[self._columns.holds(keys)]
-        self._keys = np.empty(max(256, (keys.size + extra) * 3 // 2), np.uint64)
-        self._keys[: keys.size] = keys
-        self._start, self._stop = 0, keys.size
-
-
-class OldestFirst(InsertionOrder):
-    """Orders items by insertion, the oldest first."""
-
-    def _ahead(self, width: int) -> np.ndarray:
-        """Returns the next `width` keys in order, including void ones."""
-        return self._keys[self._start : min(self._start + width, self._stop)]
-
-    def _drop_void(self, n: int) -> None:
-        """Drops the next `n` keys if they are all void."""
-        ahead = self._ahead(n)
-        if not self._columns.holds(ahead).any():
-            self._start += ahead.size
-
-
-class NewestFirst(InsertionOrder):
-    """Orders items by insertion, the newest first."""
-
-    def _ahead(self, width: int) -> np.ndarray:
-        """Returns the next `width` keys in order, including void ones."""
-        return self._keys[max(self._start, self._stop - width) : self._stop][::-1]
-
-    def _drop_void(self, n: int) -> None:
-        """Drops the next `n` keys if they are all void."""
-        ahead = self._ahead(n)
-        if not self._columns.holds(ahead).any():
-            self._stop -= ahead.size
-
-
 class UniformSelector(RandomSelector):
     """Gives all items the same probability; keeps their rows in an array."""
 
     def __init__(self, columns: columns_lib.Columns) -> None:
         """Creates a selector for columns without items."""
         super().__init__(columns)
-        self._rows = np.empty(0, np.int32)
-        self._places = np.empty(0, np.int32)  # For each row, its index in `_rows`.
+        self._rows = np.zeros(0, np.int32)
+        self._places = np.zeros(0, np.int32)  # For each row, its index in `_rows`.
         self._size = 0
         columns.when_grown(self._grow)
 
@@ -233,8 +142,10 @@ class UniformSelector(RandomSelector):
     def insert(self, rows: np.ndarray) -> None:
         """Adds the new items in rows `[N]`."""
         stop = self._size + rows.size
+        places = np.arange(self._size, stop)
+        self._record(places)
         self._rows[self._size : stop] = rows
-        self._places[rows] = np.arange(self._size, stop)
+        self._places[rows] = places
         self._size = stop
 
     def replace(self, rows: np.ndarray) -> None:
@@ -248,6 +159,7 @@ class UniformSelector(RandomSelector):
         stays[places[places >= size] - size] = False
         moved = self._rows[size : self._size][stays]
         gaps = places[places < size]
+        self._record(gaps)
         self._rows[gaps] = moved
         self._places[moved] = gaps
         self._size = size
@@ -264,16 +176,22 @@ class UniformSelector(RandomSelector):
 
     def state(self) -> dict[str, np.ndarray]:
         """Returns the order of the rows, which determines the draws."""
-        return {"rows": self._rows[: self._size].copy()}
+        return {"rows": self._rows[: self._size]}
 
     def restore(self, rows: np.ndarray, arrays: dict[str, np.ndarray]) -> None:
         """Restores the order of the rows."""
         self.insert(arrays.get("rows", rows))
 
+    def _record(self, places: np.ndarray) -> None:
+        """Tells the cut of the columns which elements of the state will change."""
+        if self._columns.cut is not None:
+            self._columns.cut.record(self.role + ".rows", places)
+
     def _grow(self, capacity: int) -> None:
         """Grows the arrays to the capacity of the columns."""
-        self._rows = np.resize(self._rows, capacity)
-        self._places = np.resize(self._places, capacity)
+        reserved = self._columns.reserved
+        self._rows = arrays_lib.grown(self._rows, capacity, reserved)
+        self._places = arrays_lib.grown(self._places, capacity, reserved)
 
 
 class PrioritizedSelector(RandomSelector):
@@ -289,7 +207,7 @@ class PrioritizedSelector(RandomSelector):
         super().__init__(columns)
         self._exponent = exponent
         self._tree = sum_tree.SumTree()
-        columns.when_grown(self._tree.grow)
+        columns.when_grown(lambda rows: self._tree.grow(rows, columns.reserved))
 
     def clear(self) -> None:
         """Forgets all items."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tfrl.replay_service.engine.tables import columns as columns_lib
+from tfrl.replay_service.engine.tables import insertion_order
+from tfrl.replay_service.engine.tables import selectors as selectors_lib
 
 _DTYPES = {
     "keys": np.uint64,
@@ -19,20 +21,75 @@ _DTYPES = {
 }
 
 
-def of_columns(
-    columns: columns_lib.Columns, rows: np.ndarray
-) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Returns the items in `rows`, and the state that determines new rows and keys."""
-    meta = {
-        "capacity": columns.capacity,
-        "used": columns.used,
-        "insert_number": columns.insert_number,
-        "stamp": columns.stamp,
-    }
-    arrays = {name: getattr(columns, name)[rows] for name in _DTYPES}
-    arrays["payloads"] = arrays["payloads"].view(np.int32).reshape(-1, 2)
-    arrays["free_rows"] = columns.free_rows.copy()
-    return meta, arrays
+class TableCut:
+    """The state of a table at one time, copied while the table goes on.
+
+    Any thread may call `copy`. When it has returned, the thread that owns the table
+    calls `close`, and any thread may call `state`.
+    """
+
+    def __init__(
+        self,
+        columns: columns_lib.Columns,
+        selectors: Sequence[selectors_lib.Selector],
+        meta: dict[str, Any],
+    ) -> None:
+        """Makes the cut.
+
+        Args:
+          columns: The items of the table.
+          selectors: The selectors of the table.
+          meta: Further entries of the state's dictionary.
+        """
+        self._columns = columns
+        # The keys of the items, oldest first, and other keys between them. None to sort
+        # the items by their keys.
+        self._order: Sequence[np.ndarray] | None = None
+        for selector in selectors:
+            if isinstance(selector, insertion_order.InsertionOrder):
+                self._order = selector.order()
+        self._meta = {
+            "capacity": columns.capacity,
+            "used": columns.used,
+            "insert_number": columns.insert_number,
+            "stamp": columns.stamp,
+            **meta,
+        }
+        self._cut = columns.begin_cut(
+            {
+                f"{selector.role}.{name}": array
+                for selector in selectors
+                for name, array in selector.state().items()
+            }
+        )
+        self._copies: dict[str, np.ndarray] = {}
+
+    def copy(self) -> None:
+        """Copies the state."""
+        self._copies = self._cut.copy()
+
+    def close(self) -> None:
+        """Ends the cut. Changes of the table do not matter any more."""
+        self._cut.close()
+        if self._columns.cut is self._cut:
+            self._columns.cut = None
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Returns the table's state; see `EngineTable.state`."""
+        arrays = self._copies
+        self._cut.correct(arrays)
+        keys = arrays["keys"]
+        if self._order is None:
+            rows = columns_lib.by_age(keys, self._meta["insert_number"])
+        else:
+            order = np.concatenate([keys[:0], *self._order])
+            # Later items may be in rows that the cut does not have.
+            order = order[columns_lib.row_of(order) < keys.size]
+            order = order[keys.take(columns_lib.row_of(order)) == order]
+            rows = columns_lib.row_of(order)
+        arrays.update({name: arrays[name][rows] for name in columns_lib.NAMES})
+        arrays["payloads"] = arrays["payloads"].view(np.int32).reshape(-1, 2)
+        return self._meta, arrays
 
 
 def to_columns(
@@ -46,8 +103,8 @@ def to_columns(
     Args:
       columns: The columns to fill.
       max_size: The maximum size of the table.
-      meta: The dictionary that `of_columns` returned.
-      arrays: The arrays that `of_columns` returned.
+      meta: The dictionary of `TableCut.state`.
+      arrays: The arrays of `TableCut.state`.
 
     Raises:
       ValueError: If the arguments are not the items of a table of at most this size.
@@ -63,6 +120,8 @@ def to_columns(
     columns.payloads[rows] = payloads
     for name, values in items.items():
         getattr(columns, name)[rows] = values
+    columns.keys[free] = columns_lib.NO_KEY
+    columns.stamps[free] = -1
     columns.size, columns.used = rows.size, used
     columns.free_rows = free
     columns.insert_number, columns.stamp = (

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tfrl.replay_service.engine import arrays as arrays_lib
+
 FAN_OUT = 32
 _TOP = 2048  # Maximum number of nodes in the top level; their running sum takes 4 us.
 _TINY = np.finfo(np.float64).tiny
@@ -23,20 +25,34 @@ class SumTree:
 
     def __init__(self, capacity: int = 0) -> None:
         """Creates a tree with `capacity` leaves of weight 0."""
-        self._levels = [np.zeros(0)]
-        self._running: np.ndarray | None = None
-        self.grow(capacity)
+        self._reserved = 0
+        self._grow([np.zeros(0)], capacity)
 
-    def grow(self, capacity: int) -> None:
-        """Grows the tree to at least `capacity` leaves and keeps the weights."""
-        old = self._levels[0]
-        if self._levels[0].size >= capacity and self._levels[0].size:
-            return
-        self._levels = [np.zeros(_padded(max(capacity, 1)))]
-        self._levels[0][: old.size] = old
-        while self._levels[-1].size > _TOP:
-            self._levels.append(_sums(self._levels[-1].reshape(-1, FAN_OUT)))
-        self._running = None
+    def grow(self, capacity: int, reserved: int = 0) -> None:
+        """Grows the tree to at least `capacity` leaves and keeps the weights.
+
+        Args:
+          capacity: The number of leaves.
+          reserved: See `arrays.grown`.
+        """
+        self._reserved = max(reserved, self._reserved)
+        if self._levels[0].size < capacity:
+            self._grow(self._levels, capacity)
+
+    def _grow(self, old: list[np.ndarray], capacity: int) -> None:
+        """Sets levels for `capacity` leaves, the first elements of which are `old`."""
+        size, reserved = _padded(max(capacity, 1)), _padded(self._reserved)
+        self._levels = [arrays_lib.grown(old[0], size, reserved)]
+        while size > _TOP:
+            children = self._levels[-1].reshape(-1, FAN_OUT)
+            size, reserved = _padded(size // FAN_OUT), _padded(reserved // FAN_OUT)
+            if len(self._levels) < len(old):
+                level = arrays_lib.grown(old[len(self._levels)], size, reserved)
+            else:
+                level = arrays_lib.grown(np.zeros(0), size, reserved)
+                level[: len(children)] = np.add.reduce(children, axis=1)
+            self._levels.append(level)
+        self._running: np.ndarray | None = None
 
     @property
     def total(self) -> float:
@@ -72,10 +88,8 @@ class SumTree:
         self._running = None
 
     def clear(self) -> None:
-        """Sets all weights to 0."""
-        for level in self._levels:
-            level[:] = 0.0
-        self._running = None
+        """Sets all weights to 0. This takes new arrays, so it is fast."""
+        self._grow([np.zeros(0)], self._levels[0].size)
 
     def draw(self, uniforms: np.ndarray) -> np.ndarray:
         """Draws leaves in proportion to their weights. The total must be positive.
@@ -103,12 +117,6 @@ class SumTree:
         if self._running is None:
             self._running = np.add.accumulate(self._levels[-1])
         return self._running
-
-
-def _sums(children: np.ndarray) -> np.ndarray:
-    """Returns the nodes above `children`, padded to a multiple of the fan-out."""
-    sums = np.add.reduce(children, axis=1)
-    return np.concatenate([sums, np.zeros(_padded(sums.size) - sums.size)])
 
 
 def _padded(size: int) -> int:

@@ -57,3 +57,21 @@ def test_without_a_loop_all_is_done():
     background.add(work(done, "a", 3))
     assert len(done) == 3
     assert not len(background)
+
+
+def test_work_that_fails_does_not_keep_other_work_from_being_done(capsys):
+    def failing():
+        yield
+        raise AssertionError("no such slot")
+
+    async def check():
+        done = []
+        background = background_work.BackgroundWork()
+        background.add(failing())
+        background.add(work(done, "a", 2))
+        while len(background):
+            await asyncio.sleep(0)
+        assert len(done) == 2
+
+    run(check)
+    assert "no such slot" in capsys.readouterr().err

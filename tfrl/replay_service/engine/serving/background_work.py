@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import collections
 import contextlib
+import traceback
 from collections.abc import Iterator
 
 _TURN = 0.001  # Seconds after which the sessions have their turn.
@@ -43,9 +44,14 @@ class BackgroundWork:
         loop = asyncio.get_running_loop()
         end = loop.time() + _TURN
         while self._queue:
-            for _ in self._queue[0]:
-                break
-            else:
+            try:
+                for _ in self._queue[0]:
+                    break
+                else:
+                    self._queue.popleft()
+            except Exception:
+                # A failure must not keep other work from being done.
+                traceback.print_exc()
                 self._queue.popleft()
             if loop.time() > end:
                 break

@@ -104,6 +104,9 @@ def test_insert_refuses_what_does_not_fit(client):
         client.insert(1, {"any": -1.0})
     with pytest.raises(ValueError, match="Encode text as uint8"):
         client.insert({"p": "text"}, {"any": 1.0})
+    for empty in ([], {}, {"p": []}):
+        with pytest.raises(ValueError, match=r"data: got .*no arrays and numbers"):
+            client.insert(empty, {"any": 1.0})
     with pytest.raises(TypeError, match="None as a leaf"):
         client.insert({"p": None}, {"any": 1.0})
     with pytest.raises(ValueError, match="inconsistent with the table signature"):

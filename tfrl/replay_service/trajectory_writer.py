@@ -108,10 +108,15 @@ class TrajectoryWriter:
         or in which the leaf has no value, cannot be in an item.
 
         Raises:
-          RuntimeError: If nothing has been appended.
+          RuntimeError: If nothing has been appended, or no step had an array.
         """
         history = self._buffers.structure.history
         if not self._buffers.structure.columns:
+            if self._buffers.end:
+                raise RuntimeError(
+                    "history: no step so far holds an array or a number; append at "
+                    "least one."
+                )
             raise RuntimeError(
                 "history cannot be accessed before `append` is called at least once."
             )

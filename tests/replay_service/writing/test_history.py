@@ -96,6 +96,9 @@ def test_history_needs_a_step(client):
         match="history cannot be accessed before `append` is called at least once",
     ):
         _ = writer.history
+    writer.append({})
+    with pytest.raises(RuntimeError, match="no step so far holds an array or a number"):
+        _ = writer.history
 
 
 def test_columns_expire_with_their_steps(client, drain, filled):

@@ -33,6 +33,11 @@ class ClientInserts:
         if not priorities:
             raise ValueError("priorities must contain at least one item")
         leaves = [_leaf(value) for value in tree.flatten(data)]
+        if not leaves:
+            raise ValueError(
+                f"data: got {data!r:.200}, which holds no arrays and numbers, expected "
+                "at least one."
+            )
         kind = tuple((array.dtype, array.shape) for array in leaves)
         writer = self._take(kind)
         writer.append(leaves)

@@ -170,10 +170,24 @@ def test_descriptors_are_not_inherited_and_are_closed(mapped):
 @pytest.mark.skipif(sys.platform != "linux", reason="needs sealed files")
 def test_readers_can_neither_truncate_nor_map_for_writing(mapped):
     arena = mapped([4])
-    with pytest.raises(PermissionError):
+    with pytest.raises(OSError, match="Invalid argument"):
         os.ftruncate(arena.fd, 0)
     with pytest.raises(PermissionError):
-        mmap.mmap(arena.fd, 4096)
+        os.ftruncate(arena._writable, 0)
+    for fd in (arena.fd, arena._writable):
+        with pytest.raises(PermissionError):
+            mmap.mmap(fd, 4096)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs files in memory")
+def test_readers_cannot_make_the_server_s_memory_grow(mapped):
+    arena = mapped([4])
+    arena.reserve(10)
+    before = os.fstat(arena.fd).st_blocks
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.posix_fallocate(arena.fd, 0, 16 << 20)
+    assert os.fstat(arena.fd).st_blocks == before
+    assert os.fstat(arena.fd).st_mode & 0o777 == 0o400
 
 
 def test_the_heap_keeps_what_was_written_when_it_grows():

@@ -41,6 +41,11 @@ def test_a_definition_has_one_layout_while_there_are_items(store, layouts):
     assert layouts.find(store, WHOLE, [2]).id != first.id
 
 
+def test_an_item_has_columns(store, layouts):
+    with pytest.raises(ValueError, match="item without columns, expected at least one"):
+        layouts.find(store, [], [1])
+
+
 def test_equal_layouts_of_two_writers_become_one(store, layouts):
     one, two = (layouts.find(store, WHOLE, [2]) for _ in range(2))
     first = layouts.add(one, overlapping(1, 2))

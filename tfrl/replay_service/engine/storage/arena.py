@@ -294,7 +294,7 @@ def _open_file() -> tuple[int, int]:
         with contextlib.suppress(OSError):
             flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
             fd = os.memfd_create("tfrl-replay", flags)
-            return fd, fd
+            return fd, _for_readers(fd)
     writable, path = tempfile.mkstemp(prefix="tfrl-replay-")
     try:
         return writable, os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -303,6 +303,18 @@ def _open_file() -> tuple[int, int]:
         raise
     finally:
         os.unlink(path)
+
+
+def _for_readers(fd: int) -> int:
+    """Returns a descriptor by which no memory can be allocated for the file.
+
+    Seals prevent readers from writing to the file, but not from calling fallocate.
+    """
+    try:
+        os.fchmod(fd, 0o400)
+        return os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:  # For example, /proc is not mounted.
+        return fd
 
 
 def _map(fd: int, size: int) -> tuple[mmap.mmap, int]:

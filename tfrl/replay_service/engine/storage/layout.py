@@ -227,6 +227,8 @@ def check_sources(
             f"Got {len(columns)} columns and {len(lengths)} ranges for an item, "
             f"expected at most {limits.COLUMNS}."
         )
+    if not columns:
+        raise ValueError("Got an item without columns, expected at least one.")
     whole = all(type(length) is int and length > 0 for length in lengths)
     if not (whole and lengths and sum(lengths) <= MAX_WIDTH):
         raise ValueError(

@@ -2,6 +2,7 @@
 
 import _thread
 import os
+import pathlib
 import signal
 import socket
 import subprocess
@@ -23,26 +24,10 @@ from tfrl.replay_service import (
 from tfrl.replay_service import client as clients
 from tfrl.replay_service.server import Server, Table, TableExtensionBase
 
-# Of localhost, for a hundred years; made by openssl for this test alone.
-CERTIFICATE = b"""\
------BEGIN CERTIFICATE-----
-MIIBZjCCAQ2gAwIBAgIBATAKBggqhkjOPQQDAjAUMRIwEAYDVQQDDAlsb2NhbGhv
-c3QwIBcNMjAwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMDAwMDBaMBQxEjAQBgNVBAMM
-CWxvY2FsaG9zdDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABHJmra6boQDeGc22
-vl7YSe/MBiDCWxh8TmR9NxabcwKDiqcy7crjbWM+EffuYMNQ82duE1a67M5rDbzI
-9tX2CiGjTjBMMBoGA1UdEQQTMBGCCWxvY2FsaG9zdIcEfwAAATAPBgNVHRMBAf8E
-BTADAQH/MB0GA1UdDgQWBBQUk+cVYESSrvEpRJWkDT2H6y/IEDAKBggqhkjOPQQD
-AgNHADBEAiBWlebiOG3kiW3FcypwHkk9EJikD+2XPqIGXZAllaIAjgIgCZBdVEov
-cFvgNUxyEPfn2PXWLA1Kpw6LBWfgybdl9Gk=
------END CERTIFICATE-----
-"""
-KEY = b"""\
------BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgx3I423O42CguoMHa
-hrm0zsa6pnmc+sQu3KzlXfmUgZyhRANCAARyZq2um6EA3hnNtr5e2EnvzAYgwlsY
-fE5kfTcWm3MCg4qnMu3K421jPhH37mDDUPNnbhNWuuzOaw28yPbV9goh
------END PRIVATE KEY-----
-"""
+# Of localhost, for a hundred years; made by openssl for these tests alone.
+DATA = pathlib.Path(__file__).parent / "data"
+CERTIFICATE = (DATA / "certificate.pem").read_bytes()
+KEY = (DATA / "key.pem").read_bytes()
 
 SIGNATURE = {"a": tf.TensorSpec([None, 2], tf.float32, "a")}
 
@@ -195,6 +180,23 @@ def test_port_that_is_none_is_refused():
         Server([make_table()], port=70_000)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seed": -1}, "seed: got -1, expected an integer of 0 or more"),
+        ({"port": "8000"}, "port: got '8000', expected an integer from 0 to 65535"),
+        ({"token": ""}, "token: got '', expected a text that is not empty"),
+        ({"host": 5}, "host: got 5"),
+        ({"tls": ("a", "b")}, "tls: expected a pair of bytes"),
+        ({"tls": (KEY, CERTIFICATE)}, "tls: got no certificate chain in the PEM"),
+        ({"tls": (CERTIFICATE[:99], KEY)}, "tls: gRPC accepts no connections"),
+    ],
+)
+def test_arguments_that_cannot_be_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        Server([make_table()], **options)
+
+
 def test_process_that_does_not_start_is_an_error(monkeypatch):
     monkeypatch.setattr(server_process, "_CODE", "raise SystemExit(3)")
     with pytest.raises(RuntimeError, match=r"exit code 3.*tfrl\[service\]"):
@@ -273,6 +275,9 @@ def test_token_and_tls_protect_a_server(monkeypatch, tmp_path):
     )
     with pytest.raises(errors.AuthenticationError, match="TFRL_REPLAY_TOKEN"):
         stranger.server_info()
+    nonsense = clients.Client("localhost:1", tls_root_certificates=b"nonsense")
+    with pytest.raises(ValueError, match="tls_root_certificates: got 8 bytes without"):
+        nonsense.server_info()
     in_clear = clients.Client(
         f"localhost:{server.port}", token="from the environment", timeout=0.1
     )

@@ -1,6 +1,7 @@
 """The command that starts a server of its own."""
 
 import json
+import pathlib
 import re
 import signal
 import subprocess
@@ -16,8 +17,15 @@ from tfrl.replay_service import (
 )
 from tfrl.replay_service.client import Client
 from tfrl.replay_service.table import Table
+from tfrl.replay_service.transport import connection
 from tfrl.specs import spec_json
 from tfrl.specs.array_spec import ArraySpec
+
+# See test_server.py.
+DATA = pathlib.Path(__file__).parent / "data"
+CERTIFICATE, KEY, OTHER_KEY = (
+    (DATA / f"{name}.pem").read_bytes() for name in ("certificate", "key", "other_key")
+)
 
 
 def config_of(*arguments):
@@ -111,7 +119,18 @@ def test_file_and_flags_come_together(tmp_path):
         (["--table", "name=a,kind=heap"], "got kind 'heap'"),
         (["--table", "name=a", "--host", "0.0.0.0"], "expected a token"),
         (["--table", "name=a", "--tls_key", "k"], "give both or neither"),
-        (["--config", "no-such-file"], "No such file"),
+        (["--config", "no-such-file"], "--config: cannot read .*No such file"),
+        (["--table", "name=a", "--port", "70000"], "--port: got 70000"),
+        (["--table", "name=a", "--seed", "-1"], "--seed: got -1, expected an integer"),
+        (["--table", "name=a", "--token", ""], "--token: got '', expected a text"),
+        (["--table", "name=a", "--checkpoint_path="], "--checkpoint_path: got ''"),
+        (["--table", "name=a,name=b"], "got name twice in 'name=a,name=b'"),
+        (["--table", "name=a,max_size=0"], "'name=a,max_size=0': max_size: got 0"),
+        (
+            ["--table", "name=a,kind=queue,min_size=3,sampler=fifo"],
+            "min_size, sampler: got a value that has no effect, because kind 'queue'",
+        ),
+        (["--table", "name=a,error_buffer=3"], "only samples_per_insert needs it"),
     ],
 )
 def test_what_is_wrong_is_said(arguments, message, capsys):
@@ -130,6 +149,27 @@ def test_what_is_wrong_is_said(arguments, message, capsys):
         ('{"tables": [{"nam": "a"}]}', "expected an object with some of"),
         ('{"tables": [{"name": "a", "max_size": "3"}]}', "tables: .*'max_size': '3'"),
         ('{"tables": [{"name": "a", "signature": [3]}]}', "signature: got"),
+        ('{"port": "8000"}', "server.json: port: got '8000', expected an integer"),
+        ('{"port": true}', "server.json: port: got True"),
+        ('{"host": 5}', "server.json: host: got 5, expected a text"),
+        ('{"token": 123}', "server.json: token: got another value, expected a text"),
+        ('{"checkpoint_path": 5}', "server.json: checkpoint_path: got 5"),
+        ('{"seed": 1.5}', "server.json: seed: got 1.5"),
+        ('{"tls_key": 5}', "server.json: tls_key: got 5"),
+        ('{"tables": 5}', "server.json: tables: got 5, expected a list"),
+        ('{"tables": [5]}', "tables: 5: expected an object with some of"),
+        ('{"tables": [{"name": "a", "max_size": 1.5}]}', "max_size: got 1.5"),
+        ('{"tables": [{"name": "a", "max_times_sampled": -1}]}', "sampled: got -1"),
+        ('{"tables": [{"name": "a", "min_size": "x"}]}', "min_size: got 'x'"),
+        ('{"tables": [{"name": "a", "sampler": 5}]}', "sampler: got 5"),
+        (
+            '{"tables": [{"name": "a", "samples_per_insert": "x"}]}',
+            "samples_per_insert: got 'x', expected a number",
+        ),
+        (
+            '{"tables": [{"name": "a", "rate_limiter": {}, "min_size": 1}]}',
+            "min_size: got a value that has no effect, because rate_limiter",
+        ),
     ],
 )
 def test_broken_file_is_refused(content, message, tmp_path):
@@ -185,3 +225,74 @@ def test_the_end_of_its_terminal_ends_it_in_order_unless_ignored(is_ignored):
     assert process.wait(20) == 0
     assert process.stdout.read() == "Replay server ended.\n"
     process.stdout.close()
+
+
+def test_files_of_a_certificate_and_its_key_are_read(tmp_path):
+    certificate, key = write_pems(tmp_path, CERTIFICATE, KEY)
+    config = config_of("--table=name=t", *tls_flags(certificate, key))
+    assert config["tls"] == [CERTIFICATE.decode(), KEY.decode()]
+
+
+@pytest.mark.parametrize(
+    ("contents", "message"),
+    [
+        ((KEY, CERTIFICATE), r"tls_certificate: '.*first.pem' holds no certificate"),
+        ((CERTIFICATE, b"x"), r"tls_key: '.*second.pem' holds no private key"),
+        ((b"\xff\xfe", KEY), r"tls_certificate: '.*first.pem' holds no certificate"),
+        ((CERTIFICATE, OTHER_KEY), "tls_certificate, tls_key: .*used together"),
+        ((CERTIFICATE[:99], KEY), "tls_certificate, tls_key: .*used together"),
+        ((None, KEY), "tls_certificate: cannot read .*first.pem': No such file"),
+    ],
+)
+def test_files_that_are_none_of_tls_are_named(contents, message, tmp_path):
+    paths = write_pems(tmp_path, *contents)
+    with pytest.raises(ValueError, match=message):
+        config_of("--table=name=t", *tls_flags(*paths))
+
+
+def write_pems(folder, *contents):
+    paths = [folder / "first.pem", folder / "second.pem"]
+    for path, content in zip(paths, contents, strict=True):
+        if content is not None:
+            path.write_bytes(content)
+    return paths
+
+
+def tls_flags(certificate, key):
+    return f"--tls_certificate={certificate}", f"--tls_key={key}"
+
+
+@pytest.mark.parametrize("verbosity", ["info", "warning", "error"])
+def test_connections_refusals_and_checkpoints_are_logged(verbosity):
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "tfrl.replay_service.server_command"),
+            *("--table", "name=t", f"--verbosity={verbosity}"),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    address = process.stdout.readline().split()[3].rstrip(",")
+    path = Client(address).checkpoint()
+    link = connection.connect(address, "writer")
+    link.send(99, {})
+    link.receive(10)
+    process.send_signal(signal.SIGTERM)
+    _, log = process.communicate(timeout=20)
+    assert process.returncode == 0
+    expected = {
+        "info": [
+            "INFO A control has connected over the local socket from this host",
+            "INFO A control from this host has disconnected",
+            f"INFO Wrote the checkpoint {path} in ",
+        ],
+        "warning": [
+            "WARNING There is no token: every user of this host can sample",
+            "WARNING Refused a client from this host: Got a message of the unknown",
+        ],
+    }
+    shown = {"info": ["info", "warning"], "warning": ["warning"], "error": []}
+    for level, texts in expected.items():
+        assert all((text in log) == (level in shown[verbosity]) for text in texts)
+    assert verbosity != "error" or not log

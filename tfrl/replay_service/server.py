@@ -13,7 +13,13 @@ import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tfrl.replay_service import checkpointers, errors, server_process, table_info
+from tfrl.replay_service import (
+    checkpointers,
+    errors,
+    server_process,
+    server_settings,
+    table_info,
+)
 from tfrl.replay_service.table import Table as Table
 from tfrl.replay_service.table import TableExtensionBase as TableExtensionBase
 from tfrl.replay_service.transport import addresses
@@ -57,8 +63,8 @@ class Server:
           seed: The seed of the server's random choices; None for a random seed.
 
         Raises:
-          ValueError: If there are no tables, two tables have the same name, other hosts
-            can reach the server without a token, or a checkpoint does not fit the
+          ValueError: If an argument is invalid, two tables have the same name, other
+            hosts can reach the server without a token, or a checkpoint does not fit the
             tables.
           OSError: If the port is in use or not available, or checkpoints cannot be
             written to the checkpointer's directory.
@@ -72,6 +78,10 @@ class Server:
             raise ValueError(
                 "Multiple items in tables have the same name: " + ", ".join(duplicates)
             )
+        server_settings.check(
+            {"host": host, "port": port, "token": token, "seed": seed}
+        )
+        server_settings.check_tls(tls)
         token = os.environ.get("TFRL_REPLAY_TOKEN") or None if token is None else token
         addresses.check_exposure(host, token)
         temporary = None

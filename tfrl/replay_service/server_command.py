@@ -20,12 +20,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tfrl.replay_service import item_selectors, rate_limiters
+from tfrl.replay_service import item_selectors, rate_limiters, server_settings
 from tfrl.replay_service.checkpointers import DefaultCheckpointer
 from tfrl.replay_service.table import Table
 from tfrl.replay_service.transport import addresses
@@ -60,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         config = make_config(options)
     except (OSError, ValueError) as error:
         parser.error(str(error))
-    return _serve(config)
+    return _serve(config, options.verbosity)
 
 
 def make_config(options: argparse.Namespace) -> dict[str, Any]:
@@ -71,35 +72,55 @@ def make_config(options: argparse.Namespace) -> dict[str, Any]:
       ValueError: If a flag or the file is invalid.
     """
     settings = _read_config(options.config) if options.config else {}
-    for name in _SETTINGS:
-        if getattr(options, name) is not None:
-            settings[name] = getattr(options, name)
-    tables = [_make_table(table) for table in settings.get("tables", [])]
-    tables += [_make_table(_parse_table(text)) for text in options.table or []]
+    flags = {
+        name: getattr(options, name)
+        for name in _SETTINGS
+        if getattr(options, name) is not None
+    }
+    server_settings.check(flags, where="--")
+    settings.update(flags)
+    tables = [
+        _make_table(table, f"--config: tables: {table!r:.200}: ")
+        for table in settings.get("tables") or []
+    ]
+    tables += [
+        _make_table(_parse_table(text), f"--table {text!r}: ")
+        for text in options.table or []
+    ]
     if not tables:
         raise ValueError("no tables: give --table or --config with tables.")
     names = [table.name for table in tables]
     if len(set(names)) < len(names):
         raise ValueError(f"tables: got the names {names}, expected distinct names.")
-    host = settings.get("host", "localhost")
+    host = settings.get("host") or "localhost"
     token = settings.get("token") or os.environ.get("TFRL_REPLAY_TOKEN") or None
     addresses.check_exposure(host, token)
     path = settings.get("checkpoint_path")
     return {
         "tables": [table.to_config() for table in tables],
         "host": host,
-        "port": settings.get("port", 0),
+        "port": settings.get("port") or 0,
         "token": token,
-        "tls": _read_tls(settings.get("tls_certificate"), settings.get("tls_key")),
+        "tls": server_settings.read_tls(
+            settings.get("tls_certificate"), settings.get("tls_key")
+        ),
         "seed": settings.get("seed"),
         "checkpointer": path and DefaultCheckpointer(path).to_config(),
     }
 
 
-def _serve(config: Mapping[str, Any]) -> int:
+def _serve(config: Mapping[str, Any], verbosity: str) -> int:
     # This imports gRPC, which takes time that --help should not need.
     from tfrl.replay_service.engine.serving import main as engine
 
+    logger = logging.getLogger("tfrl")
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
+    logger.setLevel(verbosity.upper())
+    if not config["token"]:
+        logger.warning(
+            "There is no token: every user of this host can sample, write and reset "
+            "the tables. Set TFRL_REPLAY_TOKEN for the server and its clients."
+        )
     names = ", ".join(table["name"] for table in config["tables"])
 
     def announce(port: int, directory: str | None) -> None:
@@ -134,35 +155,36 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--tls_certificate", help="PEM file of a certificate chain")
     parser.add_argument("--tls_key", help="PEM file of its private key")
+    parser.add_argument(
+        "--verbosity",
+        choices=("debug", "info", "warning", "error"),
+        default="info",
+        help="what to log on stderr: info has connections and checkpoints, warning "
+        "has refused clients (info)",
+    )
     parser.add_argument("--seed", type=int, help="seed of random choices")
     return parser
 
 
 def _read_config(path: str) -> dict[str, Any]:
-    with open(path, encoding="utf-8") as file:
-        try:
+    try:
+        with open(path, encoding="utf-8") as file:
             settings = json.load(file)
-        except ValueError as error:
-            raise ValueError(f"--config: {path} is not valid JSON: {error}.") from None
-    known = {*_SETTINGS, "tables"}
-    if not isinstance(settings, dict) or not known.issuperset(settings):
+    except OSError as error:
+        raise ValueError(
+            f"--config: cannot read {path!r}: {error.strerror}."
+        ) from error
+    except ValueError as error:
+        raise ValueError(f"--config: {path} is not valid JSON: {error}.") from None
+    if not isinstance(settings, dict) or not server_settings.SERVER.keys() >= {
+        *settings
+    }:
         raise ValueError(
             f"--config: {path} holds {settings!r:.200}, expected an object with some "
-            f"of {sorted(known)}."
+            f"of {sorted(server_settings.SERVER)}."
         )
+    server_settings.check(settings, where=f"--config: {path}: ")
     return settings
-
-
-def _read_tls(certificate: str | None, key: str | None) -> list[str] | None:
-    if certificate is None and key is None:
-        return None
-    if certificate is None or key is None:
-        raise ValueError("--tls_certificate and --tls_key: give both or neither.")
-    contents = []
-    for path in (certificate, key):
-        with open(path, encoding="ascii") as file:
-            contents.append(file.read())
-    return contents
 
 
 def _parse_table(text: str) -> dict[str, Any]:
@@ -175,6 +197,8 @@ def _parse_table(text: str) -> dict[str, Any]:
                 f"--table: got {part!r} in {text!r}, expected KEY=VALUE with one of "
                 f"the keys {sorted(_CONVERT)}."
             )
+        if key in table:
+            raise ValueError(f"--table: got {key} twice in {text!r}, expected it once.")
         try:
             table[key] = _CONVERT[key](value)
         except ValueError:
@@ -195,16 +219,26 @@ _CONVERT: dict[str, Callable[[str], Any]] = {
     "samples_per_insert": float,
     "error_buffer": float,
 }
-_TABLE_KEYS = {*_CONVERT, "rate_limiter", "signature"}
 
 
-def _make_table(settings: Mapping[str, Any]) -> Table:
+def _make_table(settings: Mapping[str, Any], where: str) -> Table:
     """Creates a table from the keys of --table, or from the keys of `to_config`."""
-    if not isinstance(settings, dict) or not _TABLE_KEYS.issuperset(settings):
+    if not isinstance(settings, dict) or not server_settings.TABLE.keys() >= {
+        *settings
+    }:
         raise ValueError(
-            f"tables: got {settings!r:.200}, expected an object with some of "
-            f"{sorted(_TABLE_KEYS)}."
+            f"{where}expected an object with some of {sorted(server_settings.TABLE)}."
         )
+    server_settings.check(settings, server_settings.TABLE, where)
+    server_settings.check_combination(settings, where)
+    settings = {name: v for name, v in settings.items() if v is not None}
+    try:
+        return _table(settings)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{where}{error}") from None
+
+
+def _table(settings: Mapping[str, Any]) -> Table:
     name = settings.get("name", "")
     max_size = settings.get("max_size", 1_000_000)
     kind = settings.get("kind", "table")
@@ -221,11 +255,8 @@ def _make_table(settings: Mapping[str, Any]) -> Table:
             "rate_limiter": _limiter(settings),
         }
     else:
-        raise ValueError(f"tables: got kind {kind!r}, expected queue, stack or table.")
-    try:
-        return Table.from_config({**config, "signature": settings.get("signature")})
-    except TypeError as error:
-        raise ValueError(f"tables: {settings!r:.200}: {error}") from None
+        raise ValueError(f"kind: got kind {kind!r}, expected queue, stack or table.")
+    return Table.from_config({**config, "signature": settings.get("signature")})
 
 
 def _selector(given: Any) -> Any:

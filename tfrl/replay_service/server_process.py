@@ -21,6 +21,7 @@ _CODE = (
     "from tfrl.replay_service.engine.serving import main; "
     "main.child_main(int(sys.argv[1]))"
 )
+_STOP = b"stop\n"  # See `engine.serving.main.STOP`.
 _START_DEADLINE = 60.0  # Seconds; starting takes one second on an idle machine.
 _GRACE = 2.0  # Seconds between the request to end and killing the process.
 
@@ -110,6 +111,10 @@ class ServerProcess:
             return  # A forked copy of the owner must not end the process.
         self._stopped = True
         own_servers.remove(self.port, self.death)
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):  # Otherwise it takes this process for dead.
+            self._process.stdin.write(_STOP)
+            self._process.stdin.flush()
         self._close_pipes()
         try:
             self._process.wait(_GRACE)

@@ -33,6 +33,7 @@ TRANSPORT_VARIABLE = "TFRL_REPLAY_TRANSPORT"
 _LOGGER = logging.getLogger("tfrl.replay_service")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 1.0  # Seconds between attempts to connect.
 _LONGEST_TRY = 10.0  # Seconds for a server to answer an attempt.
+_CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
 _TRANSPORTS = ("shared", "unix", "grpc")
 
 # Separate from the generator that users seed: connecting must not change their draws.
@@ -74,8 +75,14 @@ def connect(
       ReplayUnavailable: If no server answers in time, or immediately if this process
         started the server and it has died.
       AuthenticationError: If the server refuses the token.
-      ValueError: If the environment names an unknown transport.
+      ValueError: If the environment names an unknown transport, or `tls` holds no
+        certificates.
     """
+    if tls and _CERTIFICATE not in tls:
+        raise ValueError(
+            f"tls_root_certificates: got {len(tls)} bytes without {_CERTIFICATE!r}, "
+            "expected certificates in the PEM format."
+        )
     transport = _transport()
     shared = shared and transport == "shared"
     token = default_token() if token is None else token

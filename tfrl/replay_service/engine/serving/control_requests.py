@@ -132,6 +132,8 @@ class Checkpoint(Request):
           caller: The session that gets the answer.
         """
         self._caller = caller
+        self._events = service.events
+        self._started = caller.now()
         self._task = asyncio.create_task(service.checkpoint())
         self._task.add_done_callback(lambda _: caller.proceed())
 
@@ -141,8 +143,12 @@ class Checkpoint(Request):
             return PARKED
         error = self._task.exception()
         if error is None:
+            seconds = self._caller.now() - self._started
+            self._events.wrote_checkpoint(self._task.result(), seconds)
             self._caller.send(wire.OK, {"path": self._task.result()})
-        elif isinstance(error, errors.ReverbError):
+            return DONE
+        self._events.failed_checkpoint(error)
+        if isinstance(error, errors.ReverbError):
             self._caller.send_error(error)
         else:
             text = f"The checkpoint could not be written: {error}."

@@ -194,7 +194,9 @@ class GrpcSink:
         self._closed = False
         self._parts = framing.PartReader(service.memory.allocate)
         self._incoming = _Incoming(service)
-        self._session = Session(service, SessionHandlers, self, is_local=False)
+        self._session = Session(
+            service, SessionHandlers, self, is_local=False, peer=context.peer()
+        )
 
     async def run(self) -> None:
         """Reads and writes until either side ends the call."""
@@ -298,6 +300,7 @@ async def listen_to_grpc(
     async def session(_: Any, context: Any) -> None:
         # The token is checked first, so that a stranger's messages use no memory.
         if not service.admits(dict(context.invocation_metadata()).get(wire.TOKEN)):
+            service.events.refused(context.peer(), "It has no token or another one.")
             await context.abort(
                 grpc.StatusCode.UNAUTHENTICATED,
                 "The server expects another token: pass token=... or set "

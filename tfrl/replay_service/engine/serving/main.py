@@ -33,6 +33,7 @@ from tfrl.replay_service.engine.serving.service import Service
 from tfrl.replay_service.engine.storage import arena
 from tfrl.system import locked_directories
 
+STOP = b"stop"  # What a parent writes to stdin before it closes it.
 _GRACE = 1.5  # Seconds for an orderly end.
 _POLL = 1.0  # Seconds between checks whether the parent is alive.
 _LOOPBACK = "127.0.0.1"
@@ -149,14 +150,18 @@ def child_main(parent: int) -> None:
 
     tell_parent(restoring=True)  # Restoring a checkpoint may take long.
 
-    def tidy() -> None:
+    def tidy(is_orphan: bool) -> None:
         # Delete the directory that a killed parent could not delete.
-        if config.get("temporary") and os.getppid() != parent:
+        if config.get("temporary") and is_orphan:
             shutil.rmtree(config["temporary"], ignore_errors=True)
 
+    def watch(stop: Callable[[], None]) -> None:
+        _end_with(parent, orphaned, stop, tidy)
+
+    orphaned = threading.Event()
     try:
-        serve(config, announce, on_start=lambda stop: _end_with(parent, stop, tidy))
-        tidy()
+        serve(config, announce, on_start=watch)
+        tidy(orphaned.is_set())
     except (OSError, ValueError, errors.ReverbError) as error:
         code = "os" if isinstance(error, OSError) else errors.code_of(error)
         number = getattr(error, "errno", None)
@@ -166,8 +171,20 @@ def child_main(parent: int) -> None:
         sys.exit(1)
 
 
-def _end_with(parent: int, stop: Callable[[], None], tidy: Callable[[], None]) -> None:
-    """Ends this process when stdin is closed, or `parent` is no longer its parent."""
+def _end_with(
+    parent: int,
+    orphaned: threading.Event,
+    stop: Callable[[], None],
+    tidy: Callable[[bool], None],
+) -> None:
+    """Ends this process when stdin is closed, or `parent` is no longer its parent.
+
+    Args:
+      parent: The process id of the parent.
+      orphaned: Set if the parent has ended without a message to stop.
+      stop: Ends serving.
+      tidy: Called before a forced exit with whether the parent has ended.
+    """
 
     def end() -> None:
         stop()
@@ -175,19 +192,23 @@ def _end_with(parent: int, stop: Callable[[], None], tidy: Callable[[], None]) -
         # The loop did not end in time.
         if _directory is not None:
             shutil.rmtree(_directory, ignore_errors=True)
-        tidy()
+        tidy(orphaned.is_set())
         os._exit(1)
 
     def read() -> None:
+        message = b""
         with contextlib.suppress(OSError):
-            while os.read(0, 4096):
-                pass
+            while data := os.read(0, 4096):
+                message = data
+        if not message.startswith(STOP):
+            orphaned.set()
         end()
 
     def poll() -> None:
         # Stdin may stay open, because processes forked from the parent inherit it.
         while os.getppid() == parent:
             time.sleep(_POLL)
+        orphaned.set()
         end()
 
     threads = [read] if os.name == "nt" else [read, poll]
@@ -253,6 +274,11 @@ async def _listen_to_grpc(
             service, address, port, credentials
         )
     except RuntimeError as error:
+        if credentials is not None:  # The port was available just before.
+            raise ValueError(
+                "tls: gRPC accepts no connections with the certificate chain and the "
+                "private key; check that they are complete and belong together."
+            ) from error
         raise OSError(errno.EADDRNOTAVAIL, f"host, port: {error}") from error
     return server, bound
 

@@ -17,6 +17,7 @@ import numpy as np
 from tfrl.replay_service import checkpointers
 from tfrl.replay_service.engine.checkpoints import server_checkpoint
 from tfrl.replay_service.engine.serving.background_work import BackgroundWork
+from tfrl.replay_service.engine.serving.event_log import EventLog
 from tfrl.replay_service.engine.serving.newcomers import Newcomers
 from tfrl.replay_service.engine.serving.requests import Caller, shown
 from tfrl.replay_service.engine.storage import memory
@@ -173,6 +174,7 @@ class Service:
         self._token = None if token is None else token.encode()
         self.checkpointer = checkpointer or checkpointers.TempDirCheckpointer()
         self._checkpointing = asyncio.Lock()
+        self.events = EventLog()
         self._ticker: asyncio.TimerHandle | None = None
 
     def start(self) -> None:

@@ -69,6 +69,7 @@ class Session:
         make_handlers: Callable[[Service, Caller], Handlers],
         sink: Sink,
         is_local: bool,
+        peer: str = "this host",
     ):
         """Creates a session that waits for its client's greeting.
 
@@ -77,6 +78,7 @@ class Session:
           make_handlers: Returns the handlers of this session's messages.
           sink: The transport for answers.
           is_local: Whether the client is on this host and must know the secret.
+          peer: Where the client is, for the log.
         """
         self.service = service
         self.shared = False
@@ -85,6 +87,8 @@ class Session:
         self._handlers = make_handlers(service, self)
         self._sink = sink
         self._is_local = is_local
+        self._peer = peer
+        self._role = ""
         self._greeted = False
         self._closed = False
         self._paused = False
@@ -167,6 +171,8 @@ class Session:
         self._cancel_timer()
         self.service.sessions.discard(self)
         self.service.newcomers.discard(self)
+        if self._greeted:
+            self.service.events.disconnected(self._peer, self._role)
         self._leave_queue()
         if self._request is not None:
             self._request.close()
@@ -203,6 +209,7 @@ class Session:
 
     def refuse(self, error: Exception) -> None:
         """Ends the session with an ERROR message."""
+        self.service.events.refused(self._peer, error)
         self.send_error(error)
         self.close()
 
@@ -331,6 +338,8 @@ class Session:
         if self._is_local and not self.service.admits_locally(hello.get("secret")):
             raise errors.AuthenticationError("The secret belongs to another server.")
         self._greeted = True
+        self._role = hello["role"]
+        self.service.events.connected(self._peer, self._role, self._is_local)
         self.most_bytes = wire.MAX_FRAME
         self.service.newcomers.discard(self)
         self.shared = self._is_local and bool(hello.get("shared"))

@@ -205,6 +205,17 @@ def test_an_interrupted_run_goes_on_to_the_same_weights(
             assert ours[name] == theirs[name]
 
 
+def test_a_row_after_a_resume_has_the_mean_loss_of_its_whole_interval(whole, tmp_path):
+    path, _ = whole
+    failing = countdown(errors={16: RuntimeError("killed")})
+    with pytest.raises(RuntimeError, match="killed"):
+        make_run(tmp_path / "parts", failing)[0].run()
+    second, _ = make_run(tmp_path / "parts")
+    assert second.run().resumed_at == 12
+    losses = [row["loss"] for row in rows(tmp_path / "parts")]
+    assert losses == [row["loss"] for row in rows(path)]
+
+
 class Endless(testing.CountingEnvironment):
     """Sends a signal to this process in step 300, and never ends an episode."""
 
@@ -244,9 +255,8 @@ def test_a_signal_ends_an_evaluation_which_a_resumed_run_does_again(
     assert (tmp_path / "final_policy").exists()
     for ours, theirs in zip(weights(loop), expected, strict=True):
         np.testing.assert_array_equal(ours, theirs)
-    # The mean loss before the interrupted evaluation is not saved.
     for ours, theirs in zip(rows(tmp_path), rows(path), strict=True):
-        for name in ours.keys() - {"training_seconds", "loss"}:
+        for name in ours.keys() - {"training_seconds"}:
             assert ours[name] == theirs[name]
 
 

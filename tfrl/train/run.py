@@ -153,6 +153,7 @@ class Run:
         self._loggers = tuple(loggers)
         self._best_return = tf.Variable(float("-inf"), trainable=False)
         self._seconds = tf.Variable(0.0, dtype=tf.float64, trainable=False)
+        self._loss = _Mean()
         self._last_return: float | None = None
         self._policies = saved_policies.SavedPolicies(loop.agent)
         if checkpoint_replay_buffer is None:
@@ -168,6 +169,7 @@ class Run:
                 max_to_keep=3,
                 best_return=self._best_return,
                 seconds=self._seconds,
+                loss=self._loss,
                 **loop.checkpoint_items(checkpoint_replay_buffer),
             )
             after_error.pop_all()
@@ -225,11 +227,11 @@ class Run:
         logger = aggregators.Dispatcher(
             [files, *map(filters.NoneFilter, self._loggers)]
         )
-        training_seconds, loss = 0.0, _Mean()
+        training_seconds = 0.0
         signals = interrupts.requested(_SIGNALS, running_steps.describe)
         with contextlib.closing(files), signals as interrupted:
             if resumed_at is None or self._evaluation_is_missing():
-                self._at_stop(bar, logger, loss, interrupted)
+                self._at_stop(bar, logger, interrupted)
             while self._loop.iteration < self._num_iterations and not interrupted():
                 before = self._loop.iteration
                 started = time.monotonic()
@@ -242,8 +244,8 @@ class Run:
                     continue
                 training_seconds += elapsed
                 self._seconds.assign_add(elapsed)
-                loss.add(info.loss, info.iteration - before)
-                self._at_stop(bar, logger, loss, interrupted)
+                self._loss.add(info.loss, info.iteration - before)
+                self._at_stop(bar, logger, interrupted)
             if interrupted():
                 self._directory.check_intact(self._loop.iteration)
                 path = self._checkpointer.save(self._loop.iteration)
@@ -269,7 +271,6 @@ class Run:
         self,
         bar: progress.Progress,
         logger: aggregators.Dispatcher,
-        loss: _Mean,
         interrupted: Callable[[], bool],
     ) -> None:
         """Evaluates, logs and saves, each if it is due at this iteration.
@@ -290,7 +291,7 @@ class Run:
                 return
             self._last_return = result.mean
         if evaluates or iteration % self._log_interval == 0:
-            logger.write(self._row(loss, result))
+            logger.write(self._row(result))
         if result is not None:
             # The untrained policy is evaluated but not saved.
             if iteration and result.mean >= float(self._best_return):
@@ -339,9 +340,7 @@ class Run:
             return False
         return self._directory.evaluation_return(iteration) is None
 
-    def _row(
-        self, loss: _Mean, result: evaluate_lib.EvaluationResult | None
-    ) -> dict[str, Any]:
+    def _row(self, result: evaluate_lib.EvaluationResult | None) -> dict[str, Any]:
         """Returns one row of metrics.csv; None for values that were not measured."""
         info = self._loop.info()
         return {
@@ -350,7 +349,7 @@ class Run:
             "train_steps": info.train_steps,
             "episodes": info.episodes,
             "training_seconds": round(float(self._seconds), 3),
-            "loss": loss.take(),
+            "loss": self._loss.take(),
             "average_return": _rounded(info.average_return) if info.episodes else None,
             "evaluation_return": None if result is None else _rounded(result.mean),
             "evaluation_return_std": None if result is None else _rounded(result.std),
@@ -408,19 +407,24 @@ def _rounded(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-class _Mean:
-    """A weighted mean. `take` resets it, and returns None if there are no values."""
+class _Mean(tf.Module):
+    """A weighted mean, which checkpoints save; `take` returns and resets it."""
 
     def __init__(self) -> None:
-        self._sum = self._weight = 0.0
+        super().__init__()
+        self._sum = tf.Variable(0.0, dtype=tf.float64, trainable=False)
+        self._weight = tf.Variable(0.0, dtype=tf.float64, trainable=False)
 
     def add(self, value: float, weight: float) -> None:
-        self._sum += value * weight
-        self._weight += weight
+        self._sum.assign_add(value * weight)
+        self._weight.assign_add(weight)
 
     def take(self) -> float | None:
-        mean = _rounded(self._sum / self._weight) if self._weight else None
-        self._sum = self._weight = 0.0
+        """Returns the mean, or None without values."""
+        weight = float(self._weight)
+        mean = _rounded(float(self._sum) / weight) if weight else None
+        self._sum.assign(0.0)
+        self._weight.assign(0.0)
         return mean
 
 

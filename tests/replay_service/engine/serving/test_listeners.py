@@ -72,6 +72,9 @@ class Context:
 
     write = read
 
+    def peer(self):
+        return "ipv4:192.0.2.1:1"
+
 
 def test_what_no_client_reads_does_not_fill_the_memory(monkeypatch):
     monkeypatch.setattr(listeners, "_ALL_UNSENT", 1_000_000)

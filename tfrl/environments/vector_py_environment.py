@@ -178,6 +178,10 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
 
     def close(self) -> None:
         """Closes the members and ends their processes, whatever their state."""
+        if self._watch is not None:
+            self._watch.stop()
+            if self._watch.has_found_death:
+                self._failure = self._failure or self._watch.death("close")
         try:
             if self._failure is None:
                 self._vector_env.close()
@@ -186,11 +190,7 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
             if self._watch is None:
                 raise
             self._failure = error
-        if self._watch is None:
-            return
-        if self._failure is None:
-            self._watch.stop()
-        else:
+        if self._watch is not None and self._failure is not None:
             self._watch.end_all()
             self._vector_env.unwrapped.closed = True
 

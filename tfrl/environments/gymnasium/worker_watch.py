@@ -19,6 +19,8 @@ from typing import Any
 
 from tfrl.system import child_errors
 
+# multiprocessing gives 255 if another thread has taken the exit code.
+_ORDERLY = (0, 255)
 _GRACE = 1.0  # Seconds between the request to end and the kill.
 
 
@@ -40,13 +42,13 @@ class WorkerWatch:
         self._found = threading.Event()
         receiver, sender = connection.Pipe(duplex=False)
         # The thread must not keep the environment alive, whose end stops the thread.
-        thread = threading.Thread(
+        self._thread = threading.Thread(
             target=_watch,
             args=(self._processes, receiver, self._exit_codes, self._found),
             name="worker_watch",
             daemon=True,
         )
-        thread.start()
+        self._thread.start()
         self._stop = weakref.finalize(self, _send_stop, sender)
 
     def death(self, what: str) -> child_errors.ChildDiedError | None:
@@ -72,8 +74,15 @@ class WorkerWatch:
         )
 
     def stop(self) -> None:
-        """Stops watching, so that the workers may end."""
+        """Stops watching, so that the workers may end, and waits for the thread."""
         self._stop()
+        # Two threads that ask a process for its exit code can disturb each other.
+        self._thread.join()
+
+    @property
+    def has_found_death(self) -> bool:
+        """Whether a worker has died."""
+        return self._found.is_set()
 
     def end_all(self) -> None:
         """Ends all workers, whatever they do."""
@@ -94,7 +103,7 @@ def _watch(
         if stop_receiver in ended or os.getpid() != parent:
             return
         for sentinel in ended:
-            if _exit_code(running.pop(sentinel)) != 0:
+            if _exit_code(running.pop(sentinel)) not in _ORDERLY:
                 exit_codes[:] = [process.exitcode for process in processes]
                 found.set()
                 _end_all(processes)

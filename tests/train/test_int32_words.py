@@ -4,9 +4,13 @@ The words were int32 up to commit 164c8db, which wrote the data of these tests:
 
     cd CHECKOUT_OF_164c8db
     PYTHONPATH=. python THIS_FILE FOLDER_OF_THIS_FILE/int32_words
+
+The checkpoints also hold the position as a pickle, which a run no longer reads. The
+test of what follows reads it itself, because these files are the repository's own.
 """
 
 import pathlib
+import pickle
 import shutil
 import sys
 
@@ -19,7 +23,7 @@ from tfrl.agents.dqn import dqn_agent
 from tfrl.environments import native
 from tfrl.networks import q_network
 from tfrl.replay_buffers import tf_prioritized_replay_buffer, tf_uniform_replay_buffer
-from tfrl.train import off_policy_loop, run, run_directory
+from tfrl.train import off_policy_loop, position, run, run_directory
 
 DATA = pathlib.Path(__file__).parent / "int32_words"
 BUFFERS = {
@@ -88,9 +92,17 @@ def write(folder):
     np.savez_compressed(folder / "ends.npz", **ends)
 
 
+def read_pickle(self, string_value):
+    """Restores a position as `Position.deserialize` of 164c8db did."""
+    where, environment_state = pickle.loads(string_value)
+    self._environment.set_state(environment_state)
+    self.set(*tf.nest.map_structure(tf.convert_to_tensor, where))
+
+
 @pytest.mark.parametrize("jit_compile", [False, True], ids=["plain", "compiled"])
 @pytest.mark.parametrize("replay", list(BUFFERS))
-def test_a_run_goes_on_as_it_would_have(replay, jit_compile, tmp_path):
+def test_a_run_goes_on_as_it_would_have(replay, jit_compile, tmp_path, monkeypatch):
+    monkeypatch.setattr(position.Position, "deserialize", read_pickle)
     ends = np.load(DATA / "ends.npz")
     name = f"{replay}_{'compiled' if jit_compile else 'plain'}"
     shutil.copytree(DATA / replay, tmp_path / "run")
@@ -105,6 +117,17 @@ def test_a_run_goes_on_as_it_would_have(replay, jit_compile, tmp_path):
     weights = loop.agent.policy.variables()
     for i, value in enumerate(weights):
         np.testing.assert_allclose(value, ends[f"{name}_weights_{i}"], rtol=1e-4)
+
+
+def test_without_its_pickled_position_a_run_goes_on_with_a_new_episode(tmp_path):
+    ends = np.load(DATA / "ends.npz")
+    shutil.copytree(DATA / "uniform", tmp_path / "run")
+    with pytest.warns(RuntimeWarning, match=r"it is a pickle.* with a new episode"):
+        driven, loop, buffer = make_run(tmp_path / "run", END, False)
+    assert not loop._position.is_set
+    np.testing.assert_array_equal(words(buffer), ends["uniform_middle_words"])
+    result = driven.run()
+    assert (result.resumed_at, result.iteration) == (MIDDLE, END)
 
 
 if __name__ == "__main__":

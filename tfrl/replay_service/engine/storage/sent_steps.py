@@ -69,14 +69,18 @@ class SentSteps:
 
         Other calls may come between the slices.
         """
-        while count := self._count_below(keep):
-            self._store.release(self._slots[self._start : self._start + count])
-            self._start += count
+        while True:
+            numbers = self._numbers[self._start : self._end][:_SLICE]
+            count = int(numbers.searchsorted(keep))
+            if count:
+                self._store.release(self._slots[self._start : self._start + count])
+                self._start += count
             if not len(self) and len(self._numbers) > _MANY:
                 self._numbers, self._slots = _arrays(_LEAST)
                 self._start = self._end = 0
-            if count == _SLICE:
-                yield
+            if count < _SLICE:
+                return
+            yield
 
     def close(self) -> Iterator[None]:
         """Empties the collection; returns an iterator that releases its steps.
@@ -87,11 +91,6 @@ class SentSteps:
         self._numbers, self._slots = _arrays(_LEAST)
         self._start = self._end = 0
         return self._store.releasing(slots)
-
-    def _count_below(self, keep: int) -> int:
-        """Returns how many of the first steps of a slice are numbered below `keep`."""
-        numbers = self._numbers[self._start : self._end][:_SLICE]
-        return int(numbers.searchsorted(keep))
 
     def _merged(
         self, numbers: np.ndarray, slots: np.ndarray

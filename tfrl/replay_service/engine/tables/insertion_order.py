@@ -38,6 +38,11 @@ class InsertionOrder(selectors_lib.OrderedSelector):
         """Adds the new items in rows `[N]`."""
         keys = self._columns.keys[rows]
         self._size += keys.size
+        end = self._end + keys.size
+        if end <= _BLOCK:
+            self._last[self._end : end] = keys
+            self._end = end
+            return
         while keys.size:
             if self._end == _BLOCK:
                 self._end_block()
@@ -120,6 +125,8 @@ class OldestFirst(InsertionOrder):
 
     def _ahead(self, width: int) -> np.ndarray:
         """Returns the next `width` keys in order, including void ones."""
+        if self._blocks and self._blocks[0].size >= width:
+            return self._blocks[0][:width]
         parts = []
         last = self._last[self._begin : self._end]
         for block in itertools.chain(self._blocks, [last]):

@@ -3,6 +3,7 @@ from . import child_errors as child_errors
 from . import child_process as child_process
 from . import default as default
 from . import directory_lock as directory_lock
+from . import disk_space as disk_space
 from . import interpreter as interpreter
 from . import state_savers as state_savers
 from . import system_multiprocessing as system_multiprocessing

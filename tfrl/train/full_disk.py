@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import re
 from collections.abc import Iterator
 
 import tensorflow as tf
 
-# A disk, a quota, and a limit on the size of files.
-_CODES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+from tfrl.system import disk_space
 
 
 class FullDiskError(OSError):
@@ -40,11 +38,11 @@ def explaining() -> Iterator[None]:
 def _describe(error: OSError | tf.errors.OpError) -> str | None:
     """Returns what the error of a full disk says; None for other errors."""
     if isinstance(error, OSError):
-        if error.errno not in _CODES:
+        if error.errno is None or not disk_space.is_used_up(error):
             return None
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{os.strerror(error.errno)}"
-    for code in _CODES:
+    for code in disk_space.CODES:
         text = os.strerror(code)
         found = re.search(rf"(\S+); {re.escape(text)}", error.message)
         if found:

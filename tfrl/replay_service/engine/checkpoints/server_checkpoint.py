@@ -10,7 +10,6 @@ the files. So nothing depends on addresses in memory.
 
 from __future__ import annotations
 
-import errno
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,11 +20,10 @@ import numpy as np
 from tfrl.replay_service import checkpointers, errors
 from tfrl.replay_service.engine.checkpoints import checkpoint_files
 from tfrl.replay_service.engine.storage import layouts, step_store
+from tfrl.system import disk_space
 
 _LOGGER = logging.getLogger("tfrl.replay_service")
 _CHUNK = 4 << 20  # Bytes of steps that are copied together.
-# A disk is full, a quota is used up, or a file would be larger than the limit.
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _SLOTS = "slots"  # The slots of all items, layout after layout.
 _OPTIONS = (
     "max_size",
@@ -168,7 +166,7 @@ def write(taken: Snapshot, path: str) -> str:
                     writer.add_array(_array_name(index, name), array)
             return writer.finish(_meta_of(tables, items, stores, taken.writers))
     except OSError as error:
-        if error.errno in _NO_ROOM:
+        if disk_space.is_used_up(error):
             raise errors.ResourceExhaustedError(
                 f"There is no room for a checkpoint in {path}: {error}. Free some "
                 "space, or give the server another directory."

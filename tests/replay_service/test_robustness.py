@@ -22,7 +22,7 @@ def test_faults_are_found():
 
 
 def test_no_flood_fills_a_server_or_stops_the_others():
-    findings = service_floods.flood(0.05)
+    findings = service_floods.flood(0.07)
     assert [fault for finding in findings for fault in finding.faults()] == []
     answers = {finding.name: finding.answer for finding in findings}
     greeting = "expected at most 65536"

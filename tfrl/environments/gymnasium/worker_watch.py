@@ -1,9 +1,8 @@
 """Watches the worker processes of Gymnasium's `AsyncVectorEnv`.
 
-Gymnasium waits for its workers without a limit and one after the other. If a worker is
-killed while the others wait for it, for instance because it held the semaphore of
-`max_concurrency`, the wait never ends. So a thread waits for the processes themselves:
-when one dies, the thread ends the others, which ends the wait.
+Gymnasium waits for its workers without a limit and one after the other, so that after
+the death of one of them `close` can wait for ever. A thread therefore waits for the
+processes themselves: when one dies, the thread ends the others, which ends every wait.
 """
 
 from __future__ import annotations

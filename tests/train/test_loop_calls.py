@@ -1,10 +1,12 @@
 """A loop divides its iterations into calls, and Ctrl-C ends it between two of them."""
 
+import contextlib
 import os
 import pathlib
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import keras
@@ -173,8 +175,9 @@ def test_no_iterations_collect_the_initial_experience():
     assert int(loop._step) == 50
 
 
-def start(*arguments):
-    """Starts the script; returns it and the process whose step hangs."""
+@contextlib.contextmanager
+def started(*arguments):
+    """Starts the script; yields it and the process whose step hangs."""
     process = subprocess.Popen(
         [sys.executable, str(SCRIPT), *arguments],
         stdout=subprocess.PIPE,
@@ -182,9 +185,15 @@ def start(*arguments):
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
-    word, pid = process.stdout.readline().split()
-    assert word == "hanging"
-    return process, int(pid)
+    limit = threading.Timer(120.0, process.kill)
+    limit.start()
+    try:
+        with process:
+            word, pid = process.stdout.readline().split()
+            assert word == "hanging"
+            yield process, int(pid)
+    finally:
+        limit.cancel()
 
 
 def wait_for(text, process):
@@ -196,8 +205,7 @@ def wait_for(text, process):
 
 @pytest.mark.parametrize("arguments", [["loop"], ["loop", "compiled"]])
 def test_two_interrupts_end_a_loop_whose_environment_hangs(arguments):
-    process, _ = start(*arguments)
-    with process:
+    with started(*arguments) as (process, _):
         process.send_signal(signal.SIGINT)
         wait_for("SIGINT: waiting for step 362 of Hanging. A second one", process)
         process.send_signal(signal.SIGINT)
@@ -206,8 +214,7 @@ def test_two_interrupts_end_a_loop_whose_environment_hangs(arguments):
 
 
 def test_two_terminations_end_a_run_and_its_worker():
-    process, worker = start("run")
-    with process:
+    with started("run") as (process, worker):
         assert worker != process.pid
         process.send_signal(signal.SIGTERM)
         wait_for("SIGTERM: waiting for step 362 of ", process)

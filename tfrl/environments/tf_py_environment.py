@@ -156,8 +156,8 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         """
         if not self._lock.locked():
             return None
-        name = time_step_checker.environment_name(self._env)
-        return f"step {self._num_steps + 1:,} of {name}"
+        # A process whose step is running could not be asked for its name.
+        return f"step {self._num_steps + 1:,} of {self._check.environment_name}"
 
     def render(self, mode: str = "rgb_array") -> Any:
         """Returns pictures, uint8 `[B, height, width, 3]`; None for mode "human".

@@ -43,7 +43,7 @@ def test_a_running_step_is_described_until_it_returns():
     described = running_steps.describe()
     waiting.go.set()
     thread.join()
-    assert described == "step 2 of BatchedPyEnvironment"
+    assert described == "step 2 of BatchedPyEnvironment of Waiting"
     assert running_steps.describe() is None
 
 

@@ -93,6 +93,11 @@ class TimeStepChecker:
             )
         return flat
 
+    @property
+    def environment_name(self) -> str:
+        """The environment's name; see the function of this name."""
+        return self._name
+
 
 def environment_name(environment: Any) -> str:
     """Returns the environment's name for messages: its registered id, or its class.

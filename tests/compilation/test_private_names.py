@@ -32,7 +32,7 @@ KNOWN = {
     "_setattr_tracking",
 } - {"wrap"}
 # What Python's own classes call so, though it is public.
-PUBLIC = {"_asdict", "_exit", "_fields", "_make", "_replace"}
+PUBLIC = {"_asdict", "_current_frames", "_exit", "_fields", "_make", "_replace"}
 # Methods that these public, abstract classes ask their subclasses for.
 ASKED_FOR = {
     ("BoundedTensorSpec", "_serialize"),  # tf.TypeSpec

@@ -167,5 +167,7 @@ def test_gymnasium_environments_may_give_vectors():
     assert time_step.reward.dtype == np.float32
     assert time_step.step_type == ts.StepType.MID
     game.second = np.nan
-    with pytest.raises(ValueError, match="reward: got NaN from TwoGoals"):
+    with pytest.raises(
+        ValueError, match=r"reward: got NaN at index \[1\] from TwoGoals"
+    ):
         env.step(np.int64(1))

@@ -351,16 +351,16 @@ def test_weights_that_are_not_finite_leave_the_outputs_as_they_are(
     tmp_path, monkeypatch
 ):
     this, loop = make_run(tmp_path, eval_interval=1)
-    run_loop = loop.run
+    run_call = loop.run_call
 
     def run_and_spoil(number):
-        info = run_loop(number)
+        info = run_call(number)
         if loop.iteration == 6:
             weight = loop.agent.variables()[0]
             weight.assign(weight * np.nan)
         return info
 
-    monkeypatch.setattr(loop, "run", run_and_spoil)
+    monkeypatch.setattr(loop, "run_call", run_and_spoil)
     with pytest.raises(checkpointing.CheckpointError, match="agent, variable QNetwork"):
         this.run()
     assert loop.iteration == 6

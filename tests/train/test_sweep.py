@@ -166,10 +166,16 @@ def test_the_callback_is_told_after_each_evaluation(result):
 
 
 def test_a_run_that_loses_its_weights_shows_and_does_no_harm_to_the_others():
+    def make(seed, rate):
+        loop = make_loop(seed)
+        # The agent's constructor refuses a rate that is not finite.
+        loop.agent._optimizer.optimizer.learning_rate = rate
+        return loop
+
     swept = train.sweep(
-        make_loop,
+        make,
         [5, 5, 8],
-        {"learning_rate": [1e-2, np.inf, 1e-2]},
+        {"rate": [1e-2, np.inf, 1e-2]},
         num_iterations=1,
         eval_interval=1,
         num_threads=1,

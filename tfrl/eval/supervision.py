@@ -18,7 +18,7 @@ class EvaluationInterruptedError(BaseException):
 
 @dataclasses.dataclass(frozen=True)
 class Supervision:
-    """What an evaluator asks and tells its caller.
+    """The limit of an evaluation, and its reports to its caller.
 
     Attributes:
       max_steps: The largest number of steps of each environment; None leaves the choice

@@ -138,9 +138,21 @@ if __name__ == "__main__":
     child.start()
     library, mutex = ctypes.CDLL(None), ctypes.create_string_buffer(64)
     library.pthread_mutex_lock(mutex)
-    threading.Timer(seconds, library.pthread_mutex_unlock, [mutex]).start()
-    with interrupts.requested([number], lambda: "step 7 of Maze") as is_requested:
+    main = threading.get_native_id()
+
+    def announce():
+        # A signal before the main thread waits would be handled by it.
+        asleep = 0
+        while asleep < 20:
+            time.sleep(0.01)
+            with open(f"/proc/self/task/{main}/stat") as file:
+                state = file.read().rsplit(")", 1)[1].split()[0]
+            asleep = asleep + 1 if state == "S" else 0
         print(child.pid, flush=True)
+        threading.Timer(seconds, library.pthread_mutex_unlock, [mutex]).start()
+
+    with interrupts.requested([number], lambda: "step 7 of Maze") as is_requested:
+        threading.Thread(target=announce).start()
         library.pthread_mutex_lock(mutex)  # Waits; no signal ends that.
         print("requested", is_requested(), flush=True)
 """

@@ -2,6 +2,7 @@ import multiprocessing
 import os
 import signal
 import time
+from multiprocessing import connection
 
 import pytest
 
@@ -41,7 +42,8 @@ def test_the_death_of_one_ends_the_others_and_is_named(start):
 def test_an_orderly_end_leaves_the_others_alone(start):
     ended, running = start(time.sleep, 0), start(time.sleep, 60)
     watch = WorkerWatch([ended, running])
-    ended.join()
+    # Unlike a join, this leaves the exit code to the thread that watches.
+    connection.wait([ended.sentinel])
     running.join(0.5)
     assert running.is_alive()
     assert "member 0: its process" in str(watch.death("step"))

@@ -209,7 +209,7 @@ def _check_learning_rate(optimizer: keras.optimizers.Optimizer) -> None:
     rate = internals.learning_rate(optimizer)
     if isinstance(rate, keras.Variable):
         with tf.init_scope():
-            rate = float(keras.ops.convert_to_numpy(rate))
+            rate = float(rate.value)
     number_checks.check_number(
         "learning_rate",
         rate,

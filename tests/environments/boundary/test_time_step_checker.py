@@ -157,6 +157,18 @@ def test_a_discount_above_1_makes_a_warning():
         checker(ts.restart(np.float32(0))._replace(discount=2.0), 1)
 
 
+def test_bounds_are_checked_at_every_16th_step_after_the_first_thousand():
+    spec = array_spec.BoundedArraySpec((1,), np.float32, 0, 1)
+    outside = ts.restart(np.array([2], np.float32))
+    checker = time_step_checker.TimeStepChecker(Constant(spec))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for step in range(1009, 1024):
+            checker(outside, step)
+    with pytest.warns(RuntimeWarning, match="at step 1024"):
+        checker(outside, 1024)
+
+
 def test_bounds_at_the_limits_of_their_dtype_are_no_bounds():
     spec = array_spec.BoundedArraySpec((2,), np.float32, [-np.inf, 0.0], np.inf)
     largest = np.finfo(np.float32).max

@@ -14,6 +14,10 @@ from tfrl.environments import py_environment
 from tfrl.specs import array_spec, bounds
 from tfrl.trajectories import time_step as ts
 
+# Bounds are checked at each of the first steps, and later at each step of a period,
+# because the check takes as long as all others.
+_ALWAYS, _PERIOD = 1000, 16
+
 
 class TimeStepChecker:
     """Checks a time step and flattens it into new arrays, each `[B, ...]`.
@@ -22,7 +26,7 @@ class TimeStepChecker:
     Python numbers, rewards and discounts are cast. Numbers must be finite in float32,
     because networks compute in it, and one NaN or infinity in a replay buffer spoils
     every batch that contains it. The first number that leaves the bounds of its spec
-    makes one warning.
+    makes one warning; after a thousand steps, every 16th step is checked for that.
     """
 
     def __init__(self, environment: py_environment.PyEnvironment):
@@ -38,12 +42,13 @@ class TimeStepChecker:
         self._observation_spec = spec.observation
         self._reward_spec = spec.reward
         outer = () if batch_size is None else (batch_size,)
-        self._out_of_bounds: list[str] = []
-        self._has_warned = False
+        self._is_batched = environment.batched
+        # For each array that has bounds, by its index in the flat result.
+        self._bounds_checks = _bounds_checks(spec)
 
         def make_checks(field: str, leaves: Any, cast: bool) -> list[_LeafCheck]:
             return [
-                _make_leaf_check((field, *path), leaf, outer, cast, self._out_of_bounds)
+                _make_leaf_check((field, *path), leaf, outer, cast)
                 for path, leaf in tree.flatten_with_path(leaves)
             ]
 
@@ -82,16 +87,25 @@ class TimeStepChecker:
                 f"{error.where}: got {error.problem} from environment {self._name} at "
                 f"step {step}; mend the environment, or its spec."
             ) from None
-        if self._out_of_bounds and not self._has_warned:
-            self._has_warned = True
-            warnings.warn(
-                f"{self._out_of_bounds[0]} from environment {self._name} at step "
-                f"{step}; mend the bounds in its spec (or its Box), or clip the "
-                "numbers in a wrapper. There is no warning about later ones.",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+        if self._bounds_checks and (step < _ALWAYS or step % _PERIOD == 0):
+            self._check_bounds(flat, step)
         return flat
+
+    def _check_bounds(self, flat: list[np.ndarray], step: int) -> None:
+        """Warns of the first number out of bounds, and checks no later ones."""
+        for index, (where, spec, leaves_bounds) in self._bounds_checks.items():
+            if leaves_bounds(flat[index]):
+                self._bounds_checks = {}
+                value = flat[index] if self._is_batched else flat[index][0]
+                warnings.warn(
+                    f"{_describe_outlier(where, value, spec)} from environment "
+                    f"{self._name} at step {step}; mend the bounds in its spec (or its "
+                    "Box), or clip the numbers in a wrapper. There is no warning about "
+                    "later ones.",
+                    RuntimeWarning,
+                    stacklevel=3,
+                )
+                return
 
     @property
     def environment_name(self) -> str:
@@ -153,20 +167,14 @@ def _make_leaf_check(
     spec: array_spec.ArraySpec,
     outer: tuple[int, ...],
     cast: bool,
-    out_of_bounds: list[str],
 ) -> _LeafCheck:
-    """Returns a function that checks one leaf and returns a copy, `[B, ...]`.
-
-    It appends a message to `out_of_bounds` if a number leaves the bounds of `spec` and
-    the list is empty.
-    """
+    """Returns a function that checks one leaf and returns a copy, `[B, ...]`."""
     where = "/".join(map(str, path))
     dtype = spec.dtype
     shape = outer + spec.shape
     add_batch = not outer
     is_float = array_spec.is_continuous(spec)
     is_finite = bounds.is_finite_in_float32
-    leaves_bounds = _make_bounds_check(spec, is_scalar=shape == ())
 
     def check(value: Any) -> np.ndarray:
         if type(value) is not np.ndarray or value.dtype != dtype:
@@ -175,17 +183,31 @@ def _make_leaf_check(
             _check_shape(where, value.shape, shape)
         if is_float and not is_finite(value):
             raise _not_finite(where, value)
-        if leaves_bounds and not out_of_bounds and leaves_bounds(value):
-            out_of_bounds.append(_describe_outlier(where, value, spec))
         copy = value.copy()
         return copy[np.newaxis] if add_batch else copy
 
     return check
 
 
-def _make_bounds_check(
-    spec: Any, is_scalar: bool
-) -> Callable[[np.ndarray], Any] | None:
+def _bounds_checks(
+    spec: ts.TimeStep,
+) -> dict[int, tuple[str, Any, Callable[[np.ndarray], Any]]]:
+    """Returns the path, the spec and the check of each array that has bounds."""
+    fields = ("step_type", "reward", "discount", "observation")
+    leaves = [
+        ("/".join(map(str, (field, *path))), leaf)
+        for field in fields
+        for path, leaf in tree.flatten_with_path(getattr(spec, field))
+    ]
+    found = {}
+    for index, (where, leaf) in enumerate(leaves):
+        check = _make_bounds_check(leaf)
+        if check is not None:
+            found[index] = where, leaf, check
+    return found
+
+
+def _make_bounds_check(spec: Any) -> Callable[[np.ndarray], Any] | None:
     """Returns a function that looks for numbers out of bounds; None without bounds.
 
     A bound at the limit of its dtype counts as no bound.
@@ -196,9 +218,6 @@ def _make_bounds_check(
     low, high = spec.minimum, spec.maximum
     if np.all(low == least) and np.all(high == greatest):
         return None
-    if is_scalar:
-        least, greatest = low.item(), high.item()
-        return lambda value: not least <= value.item() <= greatest
     # Counting takes a fraction of the time of np.any.
     count = np.count_nonzero
     return lambda value: count(value < low) or count(value > high)

@@ -16,6 +16,7 @@ from tfrl.environments import py_environment, state_adapters, suite_gym
 from tfrl.environments.boundary import time_step_checker
 from tfrl.environments.gymnasium import (
     autoreset,
+    observations,
     results,
     rewards,
     worker_watch,
@@ -221,15 +222,7 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
 
     def _to_spec(self, observation: Any) -> Any:
         # Copies: vector environments made with copy=False reuse their arrays.
-        spec = self._observation_spec
-        if isinstance(spec, array_spec.ArraySpec):
-            return np.array(observation, spec.dtype)
-        return tree.map_structure_up_to(
-            spec,
-            lambda leaf, value: np.array(value, leaf.dtype),
-            spec,
-            observation,
-        )
+        return observations.to_spec(observation, self._observation_spec)
 
     def _to_gym_action(self, action: Any) -> Any:
         spec = self._action_spec

@@ -207,7 +207,7 @@ class EpisodicLoop(loop.Loop):
         frame = tf.cond(
             is_needed,
             lambda: self._boundary(time_step, policy_state),
-            lambda: self._zeros(),
+            self._zeros,
         )
         return _Ending(is_needed, frame)
 

@@ -8,11 +8,10 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-import tree
 
 from tfrl.environments import py_environment, state_adapters
 from tfrl.environments.boundary import time_step_checker
-from tfrl.environments.gymnasium import results, rewards
+from tfrl.environments.gymnasium import observations, results, rewards
 from tfrl.specs import array_spec
 from tfrl.specs.gym_spaces import spec_from_gym_space
 from tfrl.trajectories import time_step as ts
@@ -202,23 +201,10 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         )
 
     def _to_spec(self, observation: Any) -> Any:
-        """Copies the observation into arrays of the spec's structure and dtypes.
-
-        A copy is necessary, because the environment may change its arrays in place, and
-        the caller keeps the result.
-        """
-        spec = self._observation_spec
         if not self._match_dtype:
             return observation
         try:
-            if isinstance(spec, array_spec.ArraySpec):
-                return np.array(observation, spec.dtype)
-            return tree.map_structure_up_to(
-                spec,
-                lambda leaf, value: np.array(value, leaf.dtype),
-                spec,
-                observation,
-            )
+            return observations.to_spec(observation, self._observation_spec)
         except (TypeError, ValueError) as error:
             space = self._gym_env.observation_space
             raise results.wrong_observation(observation, space, self._name) from error

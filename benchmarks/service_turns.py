@@ -6,6 +6,11 @@ The server works on one thread, in turns. While a turn lasts, no other client is
 This prints the longest turn of each scenario, in milliseconds of the server thread's
 own processor time, and the requests that were worked on in it. The exit status is 1 if
 a turn took longer than the bound. `--items` and `--megabytes` make a shorter run.
+
+Other programs, and the host of a virtual machine, can only lengthen a turn: the first
+use of a page of memory takes ten times as long on a busy host. So all scenarios run
+three times (`--runs`), each time on a new server, and the shortest of a scenario's
+three longest turns counts.
 """
 
 from __future__ import annotations
@@ -256,6 +261,18 @@ def measure(sizes: Sizes, say: Callable[[str], object] = print) -> list[Longest]
     return measured
 
 
+def shortest(runs: Sequence[Sequence[Longest]]) -> list[Longest]:
+    """Returns the shortest of the longest turns of each scenario.
+
+    Args:
+      runs: What `measure` returned, at least once.
+    """
+    return [
+        min(of_scenario, key=lambda longest: longest.milliseconds)
+        for of_scenario in zip(*runs, strict=True)
+    ]
+
+
 def faults(measured: Sequence[Longest], bound: float = BOUND) -> list[str]:
     """Returns a line for each scenario with a turn above the bound."""
     return [
@@ -272,8 +289,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--items", type=int, default=Sizes.items)
     parser.add_argument("--megabytes", type=int, default=Sizes.megabytes)
     parser.add_argument("--bound", type=float, default=BOUND)
+    parser.add_argument("--runs", type=int, default=3)
     options = parser.parse_args(arguments)
-    measured = measure(Sizes(options.items, options.megabytes))
+    runs = []
+    for run in range(options.runs):
+        print(f"Run {run + 1} of {options.runs}:", flush=True)
+        runs.append(measure(Sizes(options.items, options.megabytes)))
+    measured = shortest(runs)
+    longest = max(measured, key=lambda longest: longest.milliseconds)
+    print(f"The longest turn that every run had:\n{longest.line()}")
     return check_command.conclude(faults(measured, options.bound))
 
 

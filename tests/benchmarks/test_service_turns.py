@@ -48,8 +48,20 @@ def test_all_scenarios_run_at_small_sizes():
 def test_the_command_s_exit_status_tells_whether_a_bound_is_exceeded(
     monkeypatch, capsys
 ):
-    long = service_turns.Longest("b", 10.2, [], 3)
-    monkeypatch.setattr(service_turns, "measure", lambda sizes: [long])
+    turns = iter([30.0, 10.2, 11.0, 10.2, 30.0, 11.0])
+    monkeypatch.setattr(
+        service_turns,
+        "measure",
+        lambda sizes: [service_turns.Longest("b", next(turns), [], 3)],
+    )
     assert service_turns.main([]) == 1
     assert "WRONG: b: a turn of 10.2 ms" in capsys.readouterr().out
     assert service_turns.main(["--bound=11"]) == 0
+
+
+def test_the_shortest_of_a_scenario_s_longest_turns_counts():
+    runs = [
+        [service_turns.Longest(name, milliseconds, [], 3) for name, milliseconds in run]
+        for run in ([("a", 4.0), ("b", 30.0)], [("a", 20.0), ("b", 5.0)])
+    ]
+    assert service_turns.shortest(runs) == [runs[0][0], runs[1][1]]

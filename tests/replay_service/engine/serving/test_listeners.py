@@ -1,4 +1,4 @@
-"""Connections that nobody uses do not stay."""
+"""Connections that nobody uses do not stay; large messages are sent in turns."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ from tfrl.replay_service.engine.serving import descriptors, listeners
 from tfrl.replay_service.engine.serving.service import Service
 from tfrl.replay_service.engine.storage import memory
 from tfrl.replay_service.table import Table
-from tfrl.replay_service.transport import connection
+from tfrl.replay_service.transport import connection, framing
 
 
 def open_ones(connections):
@@ -98,3 +98,60 @@ def test_what_no_client_reads_does_not_fill_the_memory(monkeypatch):
         assert service.unsent == 0
 
     asyncio.run(serve())
+
+
+class _Transport:
+    """A transport whose client reads everything at once."""
+
+    def __init__(self):
+        self.written = []
+        self.closed = False
+
+    def write(self, data):
+        self.written.append(bytes(data))
+
+    def is_closing(self):
+        return self.closed
+
+    def close(self):
+        self.closed = True
+
+    def pause_reading(self):
+        pass
+
+    def abort(self):
+        pass
+
+    def get_extra_info(self, name):
+        return socket.socket(socket.AF_UNIX)
+
+    def set_write_buffer_limits(self, high):
+        pass
+
+
+@pytest.mark.parametrize("closes", [False, True])
+def test_a_large_message_is_sent_in_turns_also_to_a_client_that_reads_fast(closes):
+    message = [bytes([i]) * (3 << 20) for i in range(3)]
+    later = [b"later" * 10]
+
+    async def turns():
+        service = Service([], shared=False)
+        protocol = listeners.LocalProtocol(service)
+        transport = _Transport()
+        protocol.connection_made(transport)
+        protocol.send(message)
+        protocol.send(later)
+        if closes:
+            protocol.close()
+        sent = [len(b"".join(transport.written))]
+        while sent[-1] < 9 << 20:
+            assert not transport.closed
+            await asyncio.sleep(0)
+            sent.append(len(b"".join(transport.written)))
+        assert max(b - a for a, b in zip([0, *sent], sent, strict=False)) <= 1 << 19
+        await asyncio.sleep(0)
+        assert transport.closed == closes
+        return b"".join(transport.written)
+
+    framed = [*framing.pack(message, 1 << 16), *framing.pack(later, 1 << 16)]
+    assert asyncio.run(turns()) == b"".join(framed)

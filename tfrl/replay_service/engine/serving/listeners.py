@@ -18,8 +18,7 @@ from tfrl.replay_service.engine.serving.sessions import Session
 from tfrl.replay_service.engine.storage import memory
 from tfrl.replay_service.transport import addresses, framing, limits, wire
 
-_CHUNK = 1 << 18  # Bytes read in one call, except within a larger message.
-_PIECE = 1 << 20  # Bytes of a larger message that are read or sent in one call.
+_PIECE = 1 << 18  # Bytes that are read, or about as many that are sent, in one turn.
 _AT_ONCE = 8  # Messages of one read that may be answered immediately.
 _JOINED = 1 << 16  # Buffers up to this size are joined before sending.
 _SOCKET_BUFFER = 1 << 20
@@ -76,12 +75,13 @@ class LocalProtocol(asyncio.BufferedProtocol):
           service: The state that all sessions share.
         """
         self._service = service
-        self._reader = framing.MessageReader(_CHUNK, service.memory.allocate)
+        self._reader = framing.MessageReader(_PIECE, service.memory.allocate)
         self._incoming = _Incoming(service)
         self._transport: Any = None
         self._session: Any = None
         self._outgoing: collections.deque[memoryview] = collections.deque()
         self._transport_is_full = False
+        self._sends_next_turn = False
         self._closes = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -108,8 +108,6 @@ class LocalProtocol(asyncio.BufferedProtocol):
         """Sends more; resumes the session if the client has caught up."""
         self._transport_is_full = False
         self._send_more()
-        if not self._transport_is_full:
-            self._session.resume()
 
     def get_buffer(self, sizehint: int) -> Any:
         """Returns the buffer to read into."""
@@ -136,7 +134,8 @@ class LocalProtocol(asyncio.BufferedProtocol):
             self._transport.write(packed[0])
             return
         self._outgoing.extend(map(memoryview, packed))
-        self._send_more()
+        if not self._sends_next_turn:
+            self._send_more()
 
     def pause_reading(self) -> None:
         """Stops reading soon."""
@@ -150,19 +149,37 @@ class LocalProtocol(asyncio.BufferedProtocol):
         """Closes the connection when everything is sent, or after a time limit."""
         self._closes = True
         self._transport.pause_reading()
-        self._send_more()
+        if not self._sends_next_turn:
+            self._send_more()
         loop = asyncio.get_running_loop()
         loop.call_later(_LINGER, self._transport.abort)
 
     def _send_more(self) -> None:
-        """Passes pieces of the messages to the transport until it has enough."""
-        while self._outgoing and not self._transport_is_full:
+        """Passes about `_PIECE` bytes to the transport, and the others in later turns.
+
+        A client that reads as fast as the server sends never fills the transport, so
+        without this limit a large message would be sent in one turn.
+        """
+        most = _PIECE
+        while self._outgoing and not self._transport_is_full and most > 0:
             first = self._outgoing.popleft()
             if len(first) > _PIECE:
                 self._outgoing.appendleft(first[_PIECE:])
             self._transport.write(first[:_PIECE])
-        if self._closes and not self._outgoing:
+            most -= len(first)
+        if self._outgoing:
+            self._session.pause()
+            if not self._transport_is_full:
+                self._sends_next_turn = True
+                asyncio.get_running_loop().call_soon(self._send_in_next_turn)
+        elif self._closes:
             self._transport.close()
+        elif not self._transport_is_full:
+            self._session.resume()
+
+    def _send_in_next_turn(self) -> None:
+        self._sends_next_turn = False
+        self._send_more()
 
     def _next_message(self) -> wire.Buffer | None:
         """Returns the next complete message; ends the session if it is too large."""

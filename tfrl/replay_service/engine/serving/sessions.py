@@ -146,10 +146,11 @@ class Session:
         self._paused = True
 
     def resume(self) -> None:
-        """Resumes sending."""
-        self._paused = False
-        if not self._waits:
-            self._schedule()
+        """Resumes sending, if the session was paused."""
+        if self._paused:
+            self._paused = False
+            if not self._waits:
+                self._schedule()
 
     def send(
         self, kind: int, meta: Mapping[str, Any], arrays: Sequence[np.ndarray] = ()

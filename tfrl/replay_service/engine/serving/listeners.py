@@ -80,6 +80,7 @@ class LocalProtocol(asyncio.BufferedProtocol):
         self._transport: Any = None
         self._session: Any = None
         self._outgoing: collections.deque[memoryview] = collections.deque()
+        self._waiting_bytes = 0
         self._transport_is_full = False
         self._sends_next_turn = False
         self._closes = False
@@ -134,8 +135,8 @@ class LocalProtocol(asyncio.BufferedProtocol):
             self._transport.write(packed[0])
             return
         self._outgoing.extend(map(memoryview, packed))
-        if not self._sends_next_turn:
-            self._send_more()
+        self._waiting_bytes += sum(map(len, packed))
+        self._send_more()
 
     def pause_reading(self) -> None:
         """Stops reading soon."""
@@ -149,8 +150,7 @@ class LocalProtocol(asyncio.BufferedProtocol):
         """Closes the connection when everything is sent, or after a time limit."""
         self._closes = True
         self._transport.pause_reading()
-        if not self._sends_next_turn:
-            self._send_more()
+        self._send_more()
         loop = asyncio.get_running_loop()
         loop.call_later(_LINGER, self._transport.abort)
 
@@ -160,22 +160,26 @@ class LocalProtocol(asyncio.BufferedProtocol):
         A client that reads as fast as the server sends never fills the transport, so
         without this limit a large message would be sent in one turn.
         """
+        if self._sends_next_turn:
+            return
         most = _PIECE
         while self._outgoing and not self._transport_is_full and most > 0:
             first = self._outgoing.popleft()
             if len(first) > _PIECE:
                 self._outgoing.appendleft(first[_PIECE:])
-            self._transport.write(first[:_PIECE])
-            most -= len(first)
-        if self._outgoing:
+            piece = first[:_PIECE]
+            self._waiting_bytes -= len(piece)
+            most -= len(piece)
+            self._transport.write(piece)
+        if self._waiting_bytes > _HIGH_WATER:
             self._session.pause()
-            if not self._transport_is_full:
-                self._sends_next_turn = True
-                asyncio.get_running_loop().call_soon(self._send_in_next_turn)
-        elif self._closes:
-            self._transport.close()
         elif not self._transport_is_full:
             self._session.resume()
+        if self._outgoing and not self._transport_is_full:
+            self._sends_next_turn = True
+            asyncio.get_running_loop().call_soon(self._send_in_next_turn)
+        elif self._closes and not self._outgoing:
+            self._transport.close()
 
     def _send_in_next_turn(self) -> None:
         self._sends_next_turn = False

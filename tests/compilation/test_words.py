@@ -24,6 +24,14 @@ def specs_of(arrays):
     return [tf.TensorSpec(a.shape, tf.as_dtype(a.dtype)) for a in arrays]
 
 
+def arrays_to_words(layout, arrays):
+    """Returns the stored arrays after writing `arrays`."""
+    held = layout.make_arrays()
+    for held_array, array in zip(held.values, arrays, strict=True):
+        held_array[...] = array
+    return held.stored
+
+
 def round_trip(arrays):
     """From arrays to words, through a graph, to tensors."""
     layout = words.WordLayout(specs_of(arrays), pads=True)
@@ -32,7 +40,7 @@ def round_trip(arrays):
     def through_a_graph():
         specs = layout.stored_specs
         stored = tf.numpy_function(
-            lambda: layout.arrays_to_words(arrays), [], [spec.dtype for spec in specs]
+            lambda: arrays_to_words(layout, arrays), [], [spec.dtype for spec in specs]
         )
         for tensor, spec in zip(stored, specs, strict=True):
             tensor.set_shape(spec.shape)
@@ -59,7 +67,7 @@ def test_every_dtype_and_shape_comes_out_as_it_went_in(dtype, shape):
 def test_arrays_of_all_kinds_travel_as_one():
     arrays = [some_array(dtype, (3,), i) for i, dtype in enumerate(DTYPES)]
     layout = words.WordLayout(specs_of(arrays), pads=True)
-    (stored,) = layout.arrays_to_words(arrays)
+    (stored,) = arrays_to_words(layout, arrays)
     assert stored.dtype == np.uint32
     assert layout.stored_specs == [tf.TensorSpec(stored.shape, tf.uint32)]
     for tensor, array in zip(round_trip(arrays), arrays, strict=True):
@@ -78,7 +86,7 @@ def test_tensors_and_arrays_have_the_same_words(batch, as_xla):
     to_words = tf.function(layout.to_words, autograph=False, jit_compile=as_xla)
     (stored,) = to_words([tf.constant(a) for a in arrays])
     for row in np.ndindex(*batch):
-        (expected,) = layout.arrays_to_words([a[row] for a in arrays])
+        (expected,) = arrays_to_words(layout, [a[row] for a in arrays])
         np.testing.assert_array_equal(stored[row], expected)
     from_words = tf.function(layout.from_words, autograph=False, jit_compile=as_xla)
     for tensor, array in zip(from_words([stored]), arrays, strict=True):
@@ -115,9 +123,9 @@ def test_large_arrays_and_text_are_stored_as_they_are():
         specs[2],
         tf.TensorSpec([1], tf.uint32),
     ]
-    image, text, stored = layout.arrays_to_words(arrays)
-    assert image is arrays[0]
-    assert text is arrays[2]
+    image, text, stored = arrays_to_words(layout, arrays)
+    np.testing.assert_array_equal(image, arrays[0])
+    assert text.tolist() == [b"left"]
     np.testing.assert_array_equal(stored, arrays[1].view(np.uint32))
 
 
@@ -164,3 +172,19 @@ def test_integers_keep_bits_that_would_be_odd_floats(as_xla):
 def test_nothing_in_the_batch_is_nothing_out():
     (tensor,) = round_trip([np.zeros([2, 0], np.float32)])
     assert tensor.shape == (2, 0)
+
+
+def test_adjacent_floats_are_in_one_array():
+    dtypes = [tf.int32, tf.float32, tf.float32, tf.bool, tf.float32, tf.float64]
+    specs = [tf.TensorSpec([i + 1], dtype) for i, dtype in enumerate(dtypes)]
+    specs.append(tf.TensorSpec([5000], tf.float32))  # Too large to be packed.
+    held = words.WordLayout(specs, pads=True).make_arrays()
+    for i, array in enumerate(held.values):
+        array[...] = i
+    assert [array.tolist() for array in held.floats[:3]] == [
+        [1, 1, 2, 2, 2],
+        [4] * 5,
+        [5] * 6,
+    ]
+    assert held.floats[3] is held.values[6]
+    assert len(held.floats) == 4

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -19,6 +19,21 @@ import tensorflow as tf
 WORD = tf.uint32
 _WORD_BYTES = 4
 _LARGEST_PACKED = 4096  # Bytes; copying more costs more than another tensor.
+
+
+class WordArrays(NamedTuple):
+    """The values of tensors in NumPy arrays, as they are stored.
+
+    Attributes:
+      stored: An array for each of the layout's `stored_specs`.
+      values: An array for each tensor, in the memory of `stored`: write to these.
+      floats: Arrays over all floating numbers of `stored`. Adjacent numbers of float32
+        are in one array.
+    """
+
+    stored: list[np.ndarray]
+    values: list[np.ndarray]
+    floats: list[np.ndarray]
 
 
 class WordLayout:
@@ -78,23 +93,33 @@ class WordLayout:
             stored.append(tf.bitcast(tf.concat(words, axis=-1), WORD))
         return stored
 
-    def arrays_to_words(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Packs NumPy arrays.
-
-        Args:
-          arrays: An array of each spec's shape and dtype.
-
-        Returns:
-          An array for each of `stored_specs`.
-        """
-        stored = [arrays[i] for i in self._separate]
-        if self._packed:
-            parts = []
-            for i in self._packed:
-                parts.append(arrays[i].tobytes())
-                parts.append(self._leaves[i].padding)
-            stored.append(np.frombuffer(b"".join(parts), np.uint32))
-        return stored
+    def make_arrays(self) -> WordArrays:
+        """Returns new NumPy arrays, filled with zeros, for a tensor of each spec."""
+        specs = self.stored_specs
+        stored = [np.zeros(spec.shape, spec.dtype.as_numpy_dtype) for spec in specs]
+        values = dict(zip(self._separate, stored, strict=False))
+        floats: list[np.ndarray] = []
+        start, end_of_floats = 0, -1
+        for i, size in zip(self._packed, self._words, strict=True):
+            spec = self._leaves[i].spec
+            values[i] = np.ndarray(
+                tuple(spec.shape),
+                spec.dtype.as_numpy_dtype,
+                stored[-1],
+                _WORD_BYTES * start,
+            )
+            if spec.dtype == tf.float32:
+                run = floats.pop().size if start == end_of_floats else 0
+                end_of_floats = start + size
+                words = stored[-1][start - run : end_of_floats]
+                floats.append(words.view(np.float32))
+            elif spec.dtype.is_floating:
+                floats.append(values[i])
+            start += size
+        floats += [
+            values[i] for i in self._separate if self._leaves[i].spec.dtype.is_floating
+        ]
+        return WordArrays(stored, [values[i] for i in range(len(self._leaves))], floats)
 
     def from_words(self, stored: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """Unpacks tensors.
@@ -131,7 +156,6 @@ class _Leaf:
             and 0 < num_bytes <= _LARGEST_PACKED
         )
         self.words = -(-num_bytes // _WORD_BYTES)
-        self.padding = b"\0" * (-num_bytes % _WORD_BYTES)
         # TensorFlow cannot cast the bits of a bool.
         self._carrier = tf.uint8 if dtype.is_bool else dtype
 

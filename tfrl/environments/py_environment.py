@@ -102,6 +102,8 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
         if not self._handle_auto_reset:
             return False
         step_type = current_time_step.step_type
+        if step_type is ts.StepType.MID:
+            return False
         if np.ndim(step_type):
             return bool((step_type == _LAST).all())
         return int(step_type) == _LAST

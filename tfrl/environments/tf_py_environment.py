@@ -26,6 +26,7 @@ from tfrl.environments.boundary import (
     action_arrays,
     action_tensors,
     running_steps,
+    time_step_arrays,
     time_step_checker,
 )
 from tfrl.specs import array_spec, tensor_spec
@@ -84,7 +85,8 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
             tensor_spec.from_spec(environment.action_spec()),
             environment.batch_size or 1,
         )
-        self._check = time_step_checker.TimeStepChecker(environment)
+        checker = time_step_checker.TimeStepChecker(environment)
+        self._name = checker.environment_name
         self._py_action_spec = environment.action_spec()
         self._has_single_action = isinstance(self._py_action_spec, array_spec.ArraySpec)
         self._action_shapes = [
@@ -93,13 +95,11 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         ]
         flat_specs = tf.nest.flatten(self._time_step_spec)
         self._is_flat = not any(map(tf.nest.is_nested, self._time_step_spec))
-        self._flat_batched_specs = tensor_spec.add_outer_dim(
-            flat_specs, self._batch_size
+        # Each output of a Python call takes as long as a step of a small environment.
+        self._layout = words.WordLayout(
+            tensor_spec.add_outer_dim(flat_specs, self._batch_size), pads=True
         )
-        # Each output of a tf.numpy_function costs as much as a step of a small
-        # environment.
-        self._layout = words.WordLayout(self._flat_batched_specs, pads=True)
-        self._flat_time_step: list[np.ndarray] | None = None
+        self._latest = time_step_arrays.TimeStepArrays(checker, self._layout)
         self._num_steps = 0
         self._lock = threading.Lock()
         self._error: BaseException | None = None
@@ -157,7 +157,7 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         if not self._lock.locked():
             return None
         # A process whose step is running could not be asked for its name.
-        return f"step {self._num_steps + 1:,} of {self._check.environment_name}"
+        return f"step {self._num_steps + 1:,} of {self._name}"
 
     def render(self, mode: str = "rgb_array") -> Any:
         """Returns pictures, uint8 `[B, height, width, 3]`; None for mode "human".
@@ -166,7 +166,7 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
           NotImplementedError: If the Python environment cannot be rendered, or XLA
             compiles the graph.
         """
-        if self._flat_time_step is None and tf.executing_eagerly():
+        if not self._latest.is_set and tf.executing_eagerly():
             self.current_time_step()
         if mode == "human":
             self._call(self._env.render, mode)
@@ -201,12 +201,9 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         Raises:
           NotImplementedError: If the Python environment's state cannot be saved.
         """
-        flat = self._flat_time_step
         return {
             "environment": self._call(py_environment.capture_state, self._env),
-            "flat_time_step": None
-            if flat is None
-            else [array.copy() for array in flat],
+            "flat_time_step": self._latest.copies() if self._latest.is_set else None,
             "num_steps": self._num_steps,
         }
 
@@ -217,7 +214,7 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
           NotImplementedError: If the Python environment's state cannot be restored.
         """
         self._call(py_environment.restore_state, self._env, state["environment"])
-        self._flat_time_step = state["flat_time_step"]
+        self._latest.set(state["flat_time_step"])
         self._num_steps = state["num_steps"]
 
     def _current_time_step(self) -> ts.TimeStep:
@@ -230,71 +227,79 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         return self._run(self._py_step, self._flatten_action(action), "step")
 
     def _run(
-        self, function: Callable[..., list[np.ndarray]], inputs: list[Any], name: str
+        self, function: Callable[..., None], inputs: list[Any], name: str
     ) -> ts.TimeStep:
-        """Calls `function`, eagerly or in the graph, and packs its time step."""
+        """Calls `function`, eagerly or in the graph; returns the latest time step."""
         if tf.executing_eagerly():
             self._channel.check()
+            function(*inputs)
             # tf.convert_to_tensor takes twice as long.
-            outputs = [tf.constant(x) for x in function(*inputs)]
-        elif context.in_xla_graph():
-            outputs = host_calls.host_call(
-                function,
-                inputs,
-                self._flat_batched_specs,
-                self._channel,
-                self._truncation,
-                name,
-            )
+            outputs = [tf.constant(x) for x in self._latest.copies()]
         else:
-
-            def call(*arguments: np.ndarray) -> list[np.ndarray]:
-                python_threads.keep_thread_state()
-                return self._layout.arrays_to_words(function(*arguments))
-
-            specs = self._layout.stored_specs
-            dtypes = [spec.dtype for spec in specs]
-            stored = graph_calls.numpy_function(call, inputs, dtypes, name)
-            for tensor, spec in zip(stored, specs, strict=True):
-                tensor.set_shape(spec.shape)
-            outputs = self._layout.from_words(stored)
+            outputs = self._layout.from_words(
+                self._run_in_graph(function, inputs, name)
+            )
         if self._is_flat:
             return ts.TimeStep(*outputs)
         return tf.nest.pack_sequence_as(self._time_step_spec, outputs)
 
+    def _run_in_graph(
+        self, function: Callable[..., None], inputs: list[Any], name: str
+    ) -> list[tf.Tensor]:
+        """Calls `function` in the graph; returns the time step as it is stored."""
+        specs = self._layout.stored_specs
+        if context.in_xla_graph():
+
+            def call(*arguments: np.ndarray) -> list[np.ndarray]:
+                function(*arguments)
+                return self._latest.stored
+
+            return host_calls.host_call(
+                call, inputs, specs, self._channel, self._truncation, name
+            )
+
+        def call_and_copy(*arguments: np.ndarray) -> list[np.ndarray]:
+            python_threads.keep_thread_state()
+            function(*arguments)
+            # TensorFlow may use the memory of an array that it gets.
+            return [array.copy() for array in self._latest.stored]
+
+        dtypes = [spec.dtype for spec in specs]
+        stored = graph_calls.numpy_function(call_and_copy, inputs, dtypes, name)
+        for tensor, spec in zip(stored, specs, strict=True):
+            tensor.set_shape(spec.shape)
+        return stored
+
     def _truncation(self) -> list[np.ndarray]:
         """Returns a truncated last time step, for a program that cannot stop."""
-        flat = self._flat_time_step
-        if flat is None:
-            flat = [
-                np.zeros(spec.shape, spec.dtype.as_numpy_dtype)
-                for spec in self._flat_batched_specs
-            ]
-        time_step = tf.nest.pack_sequence_as(self._time_step_spec, flat)
-        return tf.nest.flatten(
-            time_step._replace(
-                step_type=np.full_like(time_step.step_type, ts.StepType.LAST),
-                reward=tf.nest.map_structure(np.zeros_like, time_step.reward),
-                discount=np.ones_like(time_step.discount),
-            )
-        )
+        truncated = self._layout.make_arrays()
+        time_step = tf.nest.pack_sequence_as(self._time_step_spec, truncated.values)
+        if self._latest.is_set:
+            for array, latest in zip(
+                truncated.values, self._latest.copies(), strict=True
+            ):
+                array[...] = latest
+        time_step.step_type[...] = ts.StepType.LAST
+        for reward in tf.nest.flatten(time_step.reward):
+            reward[...] = 0
+        time_step.discount[...] = 1
+        return truncated.stored
 
-    def _py_current_time_step(self) -> list[np.ndarray]:
-        if self._flat_time_step is None:
-            return self._py_reset()
-        return self._flat_time_step
+    def _py_current_time_step(self) -> None:
+        if not self._latest.is_set:
+            self._py_reset()
 
-    def _py_reset(self) -> list[np.ndarray]:
-        return self._advance(self._env.reset)
+    def _py_reset(self) -> None:
+        self._advance(self._env.reset)
 
-    def _py_step(self, *flat_action: np.ndarray) -> list[np.ndarray]:
-        return self._advance(self._env.step, flat_action)
+    def _py_step(self, *flat_action: np.ndarray) -> None:
+        self._advance(self._env.step, flat_action)
 
     def _advance(
         self,
         function: Callable[..., ts.TimeStep],
         flat_action: tuple[np.ndarray, ...] | None = None,
-    ) -> list[np.ndarray]:
+    ) -> None:
         """Calls the environment, then checks and keeps the time step.
 
         Raises:
@@ -308,13 +313,12 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
                     "after the other, because an environment has one state; chain the "
                     "calls, or use one environment for each."
                 )
-            arguments = (
-                () if flat_action is None else (self._unflatten_action(flat_action),)
-            )
-            time_step = self._call(function, *arguments)
+            if flat_action is None:
+                time_step = self._call(function)
+            else:
+                time_step = self._call(function, self._unflatten_action(flat_action))
             self._num_steps += 1
-            self._flat_time_step = self._check(time_step, self._num_steps)
-            return self._flat_time_step
+            self._latest.update(time_step, self._num_steps)
         except BaseException as error:
             self._error = error
             raise
@@ -330,21 +334,24 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         return action_tensors.flatten(action, self._action_spec, self._batch_size)
 
     def _unflatten_action(self, flat: tuple[np.ndarray, ...]) -> Any:
-        for array, shape in zip(flat, self._action_shapes, strict=True):
-            if array.shape != shape:
-                # Only possible in a graph that did not know the shape.
-                raise ValueError(
-                    f"action: got shape {array.shape}, expected {shape}; take actions "
-                    "that follow the action spec, with the batch in front."
-                )
-        # Copies: the environment may keep them, and TensorFlow reuses the memory.
-        if self._batch_of_one is None:
-            actions = [np.array(x) for x in flat]
-        else:
-            actions = [np.array(x[0]) for x in flat]
+        actions = [
+            self._unbatch(array, shape)
+            for array, shape in zip(flat, self._action_shapes, strict=True)
+        ]
         if self._has_single_action:
             return actions[0]
         return tree.unflatten_as(self._py_action_spec, actions)
+
+    def _unbatch(self, array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """Returns a copy of an action `[B, ...]`, without a batch that was added."""
+        if array.shape != shape:
+            # Only possible in a graph that did not know the shape.
+            raise ValueError(
+                f"action: got shape {array.shape}, expected {shape}; take actions "
+                "that follow the action spec, with the batch in front."
+            )
+        # A copy: the environment may keep it, and TensorFlow reuses the memory.
+        return np.array(array if self._batch_of_one is None else array[0])
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         if self._pool is None:

@@ -10,7 +10,6 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
-from tfrl.compilation import fast_dataset
 from tfrl.environments import tf_environment
 from tfrl.policies import random_tf_policy, tf_policy
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
@@ -362,10 +361,10 @@ class OffPolicyLoop(loop.Loop):
                 return self._replay_buffer.get_next(
                     self._drawn_at_once, self._num_steps
                 )
-        # The pipeline reads the buffer's variables where TensorFlow's automatic control
+        # A pipeline reads the buffer's variables where TensorFlow's automatic control
         # dependencies do not see the reads, so the order is given explicitly.
         with tf.control_dependencies([done]), self._at_replay_buffer():
-            return fast_dataset.next_in_graph(self._iterator)
+            return next(self._iterator)
 
 
 def _priorities(loss_info: tf_agent.LossInfo, agent: tf_agent.TFAgent) -> tf.Tensor:

@@ -20,7 +20,7 @@ _ALWAYS, _PERIOD = 1000, 16
 
 
 class TimeStepChecker:
-    """Checks a time step and flattens it into new arrays, each `[B, ...]`.
+    """Checks time steps and flattens them, with a batch dimension in front.
 
     The structure, shapes and dtypes of observations must equal those of the specs.
     Python numbers, rewards and discounts are cast. Numbers must be finite in float32,
@@ -56,9 +56,15 @@ class TimeStepChecker:
         (self._as_discount,) = make_checks("discount", spec.discount, True)
         self._reward_checks = make_checks("reward", spec.reward, True)
         self._observation_checks = make_checks("observation", spec.observation, False)
+        # The index and the path of each floating leaf.
+        self._floats = [
+            (index, where)
+            for index, (where, leaf) in enumerate(_paths(spec))
+            if array_spec.is_continuous(leaf)
+        ]
 
     def __call__(self, time_step: ts.TimeStep, step: int) -> list[np.ndarray]:
-        """Returns copies of the arrays of `time_step`, flat.
+        """Returns copies of the arrays of `time_step`, flat, each `[B, ...]`.
 
         Args:
           time_step: The time step that the environment returned.
@@ -69,30 +75,77 @@ class TimeStepChecker:
             step.
         """
         try:
-            flat = [
-                self._as_step_type(time_step.step_type),
-                *_flatten(
-                    "reward", time_step.reward, self._reward_spec, self._reward_checks
-                ),
-                self._as_discount(time_step.discount),
-                *_flatten(
-                    "observation",
-                    time_step.observation,
-                    self._observation_spec,
-                    self._observation_checks,
-                ),
-            ]
+            leaves = self._leaves(time_step)
+            self._check_finite(leaves)
         except _BrokenSpecError as error:
-            raise ValueError(
-                f"{error.where}: got {error.problem} from environment {self._name} at "
-                f"step {step}; mend the environment, or its spec."
-            ) from None
-        if self._bounds_checks and (step < _ALWAYS or step % _PERIOD == 0):
-            self._check_bounds(flat, step)
+            raise self._explain(error, step) from None
+        flat = [leaf.copy() for leaf in leaves]
+        if not self._is_batched:
+            flat = [leaf[np.newaxis] for leaf in flat]
+        self._check_bounds(flat, step)
         return flat
 
-    def _check_bounds(self, flat: list[np.ndarray], step: int) -> None:
+    def write(
+        self,
+        time_step: ts.TimeStep,
+        step: int,
+        arrays: Sequence[np.ndarray],
+        floats: Sequence[np.ndarray],
+    ) -> None:
+        """Writes the arrays of `time_step` to `arrays`, and checks them there.
+
+        Args:
+          time_step: See `__call__`.
+          step: See `__call__`.
+          arrays: An array `[B, ...]` of the spec's shape and dtype for each leaf.
+          floats: Arrays over all floating numbers of `arrays`. Where these are adjacent
+            in memory, one array over several leaves takes less time.
+
+        Raises:
+          ValueError: See `__call__`. The contents of `arrays` are undefined then.
+        """
+        try:
+            leaves = self._leaves(time_step)
+            for array, leaf in zip(arrays, leaves, strict=True):
+                array[...] = leaf
+            for array in floats:
+                if not bounds.is_finite_in_float32(array):
+                    self._check_finite(leaves)
+        except _BrokenSpecError as error:
+            raise self._explain(error, step) from None
+        self._check_bounds(arrays, step)
+
+    def _explain(self, error: _BrokenSpecError, step: int) -> ValueError:
+        return ValueError(
+            f"{error.where}: got {error.problem} from environment {self._name} at "
+            f"step {step}; mend the environment, or its spec."
+        )
+
+    def _check_finite(self, leaves: Sequence[np.ndarray]) -> None:
+        for index, where in self._floats:
+            if not bounds.is_finite_in_float32(leaves[index]):
+                raise _not_finite(where, leaves[index])
+
+    def _leaves(self, time_step: ts.TimeStep) -> list[np.ndarray]:
+        """Returns the leaves with the structure, shapes and dtypes of the spec."""
+        return [
+            self._as_step_type(time_step.step_type),
+            *_flatten(
+                "reward", time_step.reward, self._reward_spec, self._reward_checks
+            ),
+            self._as_discount(time_step.discount),
+            *_flatten(
+                "observation",
+                time_step.observation,
+                self._observation_spec,
+                self._observation_checks,
+            ),
+        ]
+
+    def _check_bounds(self, flat: Sequence[np.ndarray], step: int) -> None:
         """Warns of the first number out of bounds, and checks no later ones."""
+        if not self._bounds_checks or (step >= _ALWAYS and step % _PERIOD):
+            return
         for index, (where, spec, leaves_bounds) in self._bounds_checks.items():
             if leaves_bounds(flat[index]):
                 self._bounds_checks = {}
@@ -168,39 +221,37 @@ def _make_leaf_check(
     outer: tuple[int, ...],
     cast: bool,
 ) -> _LeafCheck:
-    """Returns a function that checks one leaf and returns a copy, `[B, ...]`."""
+    """Returns a function that returns one leaf with the shape and dtype of its spec."""
     where = "/".join(map(str, path))
     dtype = spec.dtype
     shape = outer + spec.shape
-    add_batch = not outer
-    is_float = array_spec.is_continuous(spec)
-    is_finite = bounds.is_finite_in_float32
 
     def check(value: Any) -> np.ndarray:
         if type(value) is not np.ndarray or value.dtype != dtype:
             value = _coerce(where, value, dtype, cast)
         if value.shape != shape:
             _check_shape(where, value.shape, shape)
-        if is_float and not is_finite(value):
-            raise _not_finite(where, value)
-        copy = value.copy()
-        return copy[np.newaxis] if add_batch else copy
+        return value
 
     return check
+
+
+def _paths(spec: ts.TimeStep) -> list[tuple[str, Any]]:
+    """Returns the path and the spec of each leaf, in flat order."""
+    fields = ("step_type", "reward", "discount", "observation")
+    return [
+        ("/".join(map(str, (field, *path))), leaf)
+        for field in fields
+        for path, leaf in tree.flatten_with_path(getattr(spec, field))
+    ]
 
 
 def _bounds_checks(
     spec: ts.TimeStep,
 ) -> dict[int, tuple[str, Any, Callable[[np.ndarray], Any]]]:
     """Returns the path, the spec and the check of each array that has bounds."""
-    fields = ("step_type", "reward", "discount", "observation")
-    leaves = [
-        ("/".join(map(str, (field, *path))), leaf)
-        for field in fields
-        for path, leaf in tree.flatten_with_path(getattr(spec, field))
-    ]
     found = {}
-    for index, (where, leaf) in enumerate(leaves):
+    for index, (where, leaf) in enumerate(_paths(spec)):
         check = _make_bounds_check(leaf)
         if check is not None:
             found[index] = where, leaf, check

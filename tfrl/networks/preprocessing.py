@@ -1,0 +1,157 @@
+"""Turns observations of any spec into one vector, for networks of dense layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+import tree
+
+from tfrl.specs import array_spec, tensor_spec
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
+# The longest one-hot vector of an observation. A wider integer is a number.
+_MAX_ONE_HOT = 10_000
+# The largest image for dense layers. 100 units on a larger one have a million weights.
+_MAX_IMAGE = 10_000
+
+
+def default_preprocessing(
+    observation_spec: types.NestedTensorSpec,
+) -> tuple[types.NestedLayer | None, keras.layers.Layer | None]:
+    """Makes layers that turn each observation into a vector, and their combiner.
+
+    They are the `preprocessing_layers` and the `preprocessing_combiner` of
+    `EncodingNetwork` and of the networks that contain one:
+
+    - A bounded integer becomes a one-hot vector, and an array of them, such as that of
+      a `MultiDiscrete` space, becomes one one-hot vector for each element, up to
+      10,000 numbers in all.
+    - A uint8 array of two or more dimensions is an image: it is scaled to [0, 1].
+    - All others are cast to floats: booleans, arrays of zeros and ones, arrays of
+      single bytes, and integers of more values.
+
+    Each is flattened, and those of a nest are concatenated. A single floating
+    observation needs no layer.
+
+    Args:
+      observation_spec: The nest of tensor specs of one observation.
+
+    Returns:
+      The pair `(layers, combiner)`. Both are None for a single floating observation,
+      and the combiner is None if there is only one observation.
+
+    Raises:
+      ValueError: If an observation is not of numbers or booleans, or is an image of
+        more than 10,000 numbers, which needs convolutions.
+    """
+    if not tf.nest.is_nested(observation_spec):
+        if observation_spec.dtype.is_floating:
+            return None, None
+        return _make_layer((), observation_spec), None
+    layers = tree.map_structure_with_path(_make_layer, observation_spec)
+    is_single = len(tf.nest.flatten(observation_spec)) == 1
+    return layers, None if is_single else keras.layers.Concatenate()
+
+
+@keras.saving.register_keras_serializable("tfrl")
+class OneHot(keras.layers.Layer):
+    """Maps integers `[B, ...]` to floats `[B, n]`: a one-hot vector for each element.
+
+    The vectors of an array's elements follow each other, row by row. Each is as long
+    as its element has values. An integer outside its bounds becomes zeros.
+    """
+
+    def __init__(self, minimum: Sequence[int], maximum: Sequence[int], **kwargs: Any):
+        """Creates the layer.
+
+        Args:
+          minimum: The least value of each element.
+          maximum: The greatest value of each element.
+          **kwargs: Passed to `keras.layers.Layer`.
+        """
+        super().__init__(**kwargs)
+        self.minimum = [int(value) for value in minimum]
+        self.maximum = [int(value) for value in maximum]
+        ranges = [
+            np.arange(low, high + 1, dtype=np.int64)
+            for low, high in zip(self.minimum, self.maximum, strict=True)
+        ]
+        # Entry j of the output says whether element `_elements[j]` is `_values[j]`.
+        self._values = np.concatenate(ranges)
+        self._elements = np.repeat(np.arange(len(ranges)), [len(r) for r in ranges])
+
+    def call(self, inputs: tf.Tensor) -> tf.Tensor:
+        """Returns the one-hot vectors, `[B, n]`."""
+        flat = tf.reshape(tf.cast(inputs, tf.int64), [-1, len(self.minimum)])
+        equal = tf.equal(tf.gather(flat, self._elements, axis=1), self._values)
+        return tf.cast(equal, self.compute_dtype)
+
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, int]:
+        """Returns `(B, n)`."""
+        return input_shape[0], len(self._values)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        return {
+            **super().get_config(),
+            "minimum": self.minimum,
+            "maximum": self.maximum,
+        }
+
+
+def _make_layer(path: tuple[Any, ...], spec: tf.TensorSpec) -> keras.layers.Layer:
+    where = "/".join(["observation_spec", *map(str, path)])
+    dtype = spec.dtype
+    if not (dtype.is_floating or dtype.is_integer or dtype.is_bool):
+        raise ValueError(
+            f"{where}: got {spec}, expected numbers or booleans; encode it as numbers "
+            "in an environment wrapper, or give the network preprocessing_layers."
+        )
+    if dtype.is_floating:
+        return keras.layers.Flatten()
+    bounded = array_spec.BoundedArraySpec.from_spec(tensor_spec.to_array_spec(spec))
+    if dtype == tf.uint8 and len(bounded.shape) >= 2:
+        _check_image(where, bounded.shape)
+        return _to_floats(int(bounded.minimum.min()), int(bounded.maximum.max()))
+    if _is_choice(bounded):
+        low, high = (
+            np.broadcast_to(bound, bounded.shape).ravel()
+            for bound in (bounded.minimum, bounded.maximum)
+        )
+        return OneHot(low.tolist(), high.tolist())
+    return _to_floats(0, 1)
+
+
+def _is_choice(spec: array_spec.BoundedArraySpec) -> bool:
+    """Whether the elements of a spec are choices, not numbers, bytes or bits."""
+    if not array_spec.is_discrete(spec):
+        return False
+    is_bits = spec.minimum.min() >= 0 and spec.maximum.max() <= 1
+    if spec.shape and (spec.dtype.itemsize == 1 or is_bits):
+        return False
+    return bool(spec.num_values.sum(dtype=np.float64) <= _MAX_ONE_HOT)
+
+
+def _to_floats(low: int, high: int) -> keras.layers.Layer:
+    """Makes a layer that maps [low, high] to [0, 1] and flattens."""
+    scale = 1 / max(high - low, 1)
+    return keras.Sequential(
+        [keras.layers.Rescaling(scale, -low * scale), keras.layers.Flatten()]
+    )
+
+
+def _check_image(where: str, shape: tuple[int, ...]) -> None:
+    size = int(np.prod(shape))
+    if size > _MAX_IMAGE:
+        raise ValueError(
+            f"{where}: got an image of shape {shape}, {size:,} numbers, expected at "
+            f"most {_MAX_IMAGE:,} for dense layers; give the network conv_layer_params "
+            "and preprocessing_layers=keras.layers.Rescaling(1 / 255) instead, or make "
+            "the image smaller in an environment wrapper."
+        )

@@ -14,6 +14,8 @@ def get_config() -> ConfigDict:
     config.env = "CartPole-v1"
     config.seed = 0
     config.num_envs = 1
+    # The values that a continuous action may take, evenly spaced; 0 for discrete ones.
+    config.num_action_bins = 0
     config.device = ""  # Where to train, such as "GPU:0"; "" is TensorFlow's choice.
     # True compiles the whole loop by XLA where that is possible. Otherwise the loop
     # samples from the buffer's as_dataset pipeline.

@@ -10,6 +10,8 @@ def get_config() -> ConfigDict:
     # The seed of the first run; the others have the seeds after it.
     config.seed = 0
     config.num_envs = 1
+    # The values that a continuous action may take, evenly spaced; 0 for discrete ones.
+    config.num_action_bins = 0
     config.device = ""  # Where to train, such as "GPU:0"; "" is TensorFlow's choice.
 
     # An iteration is a step of each environment and one update.

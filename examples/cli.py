@@ -17,8 +17,15 @@ from absl import app, flags
 from ml_collections import config_flags
 
 from tfrl import replay_service
-from tfrl.environments import suite_gym, tf_py_environment, vector_py_environment
+from tfrl.environments import (
+    py_environment,
+    suite_gym,
+    tf_py_environment,
+    vector_py_environment,
+    wrappers,
+)
 from tfrl.savers import checkpointing
+from tfrl.specs import tensor_spec
 from tfrl.system import directory_lock
 from tfrl.train import run, run_directory
 from tfrl.utils import number_checks
@@ -36,6 +43,7 @@ _MINIMA = {
     "initial_collect_steps": 1,
     "log_interval": 1,
     "n_step_update": 1,
+    "num_action_bins": 0,
     "num_envs": 1,
     "num_eval_episodes": 1,
     "num_iterations": 1,
@@ -113,9 +121,13 @@ def read_config(flag: Any, replay: str | None = None) -> Config:
 def make_directory(algorithm: str, config: Config) -> run_directory.RunDirectory:
     """Returns the folder of this run, by default a separate one for each seed."""
     name = re.sub(r"[^\w.-]", "-", f"{algorithm}_{config.env}_{config.seed}")
+    fields = {"algorithm": algorithm, **config.to_dict()}
+    if not fields.get("num_action_bins"):
+        # The configurations of earlier versions do not have this field.
+        fields.pop("num_action_bins", None)
     directory = run_directory.RunDirectory(
         LOGDIR.value or pathlib.Path("logs", name),
-        {"algorithm": algorithm, **config.to_dict()},
+        fields,
         overwrite=_OVERWRITE.value,
         # A run may resume on another device.
         may_change=["device"],
@@ -134,15 +146,36 @@ def lock(logdir: pathlib.Path) -> None:
 
 
 def make_environment(
-    name: str, num_envs: int, seed: int
+    name: str, num_envs: int, seed: int, num_action_bins: int = 0
 ) -> tf_py_environment.TFPyEnvironment:
-    """Makes one Gymnasium environment, or `num_envs` of them stepped together."""
+    """Makes one Gymnasium environment, or `num_envs` of them stepped together.
+
+    With `num_action_bins` an action is the number of one of so many evenly spaced
+    values of the environment's continuous action.
+    """
+    environment: py_environment.PyEnvironment
     if num_envs == 1:
         environment = suite_gym.load(name)
     else:
         environment = vector_py_environment.load(name, num_envs)
+    if num_action_bins:
+        try:
+            environment = wrappers.ActionDiscretizeWrapper(environment, num_action_bins)
+        except ValueError as error:
+            raise ValueError(f"num_action_bins for {name!r}: {error}") from None
     environment.seed(seed)
     return tf_py_environment.TFPyEnvironment(environment)
+
+
+def check_discrete_actions(name: str, action_spec: Any) -> None:
+    """Raises a ValueError if the actions of environment `name` are continuous."""
+    if any(map(tensor_spec.is_continuous, tf.nest.flatten(action_spec))):
+        raise ValueError(
+            f"env: got {name!r}, whose actions are continuous, but DQN chooses among "
+            "discrete ones; set --config.num_action_bins=11, for example, or train "
+            "REINFORCE, which takes continuous actions too: "
+            f"python -m examples.train_reinforce --env={name}"
+        )
 
 
 def report(result: run.RunResult, directory: run_directory.RunDirectory) -> None:

@@ -36,11 +36,11 @@ _VIDEO_EPISODES = flags.DEFINE_integer(
 
 def main() -> None:
     """Evaluates the policy, prints its returns and films it."""
-    path, name, seed = find_policy()
+    path, name, seed, bins = find_policy()
     policy = load(path)
     num_episodes = _NUM_EPISODES.value
     # All episodes run side by side.
-    environment = cli.make_environment(name, num_episodes, seed)
+    environment = cli.make_environment(name, num_episodes, seed, bins)
     evaluator = evaluate.Evaluator(environment, policy, num_episodes, seed)
     result = evaluator.run(max_steps=_MAX_STEPS.value)
     for episode, value in enumerate(result.returns, start=1):
@@ -52,7 +52,7 @@ def main() -> None:
     )
     if _VIDEO.value:
         video.record_video(
-            cli.make_environment(name, 1, seed),
+            cli.make_environment(name, 1, seed, bins),
             policy,
             _VIDEO.value,
             num_episodes=_VIDEO_EPISODES.value,
@@ -72,30 +72,34 @@ def load(path: pathlib.Path) -> Any:
         ) from error
 
 
-def find_policy() -> tuple[pathlib.Path, str, int]:
-    """Returns the policy's folder, the environment's name, and the seed."""
+def find_policy() -> tuple[pathlib.Path, str, int, int]:
+    """Returns the policy's folder, the environment's name, the seed, and the bins.
+
+    The bins are those of `num_action_bins` in the run's configuration: the policy then
+    returns the number of a bin.
+    """
     if not _POLICY.value and not cli.LOGDIR.value:
         raise ValueError(
             "--logdir: expected the folder of a run, got none; give --logdir=FOLDER, "
             "or --policy=FOLDER and --env=NAME."
         )
-    logdir = pathlib.Path(cli.LOGDIR.value or ".")
-    path = pathlib.Path(_POLICY.value or logdir / "policy")
+    path = pathlib.Path(_POLICY.value or pathlib.Path(cli.LOGDIR.value, "policy"))
     if not (path / "saved_model.pb").exists():
         raise ValueError(
             f"--policy: expected a folder with a saved_model.pb, got {str(path)!r}; "
             "training writes one to LOGDIR/policy after its first evaluation."
         )
-    name = cli.ENV.value
-    config = logdir / "config.json"
-    if name is None and cli.LOGDIR.value and config.exists():
-        name = json.loads(config.read_text())["env"]
+    # Without --logdir the run's folder is the one that the policy is in, if any.
+    config = pathlib.Path(cli.LOGDIR.value or path.parent, "config.json")
+    settings = json.loads(config.read_text()) if config.exists() else {}
+    name = cli.ENV.value or settings.get("env")
     if name is None:
         raise ValueError(
             "--env: expected the environment's name, got none, and there is no "
             f"{config}; give --env=NAME."
         )
-    return path, name, 123_456 if cli.SEED.value is None else cli.SEED.value
+    seed = 123_456 if cli.SEED.value is None else cli.SEED.value
+    return path, name, seed, settings.get("num_action_bins", 0)
 
 
 if __name__ == "__main__":

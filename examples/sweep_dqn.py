@@ -23,7 +23,7 @@ from examples import cli
 from tfrl import train
 from tfrl.agents.dqn import dqn_agent
 from tfrl.environments import native
-from tfrl.networks import q_network
+from tfrl.networks import preprocessing, q_network
 from tfrl.replay_buffers import tf_uniform_replay_buffer
 from tfrl.utils import common
 
@@ -72,9 +72,20 @@ def make_loop(
 ) -> train.OffPolicyLoop:
     """Makes one run, as if it were trained alone."""
     environment = native.load(config.env, config.num_envs, seed)
+    if config.num_action_bins:
+        environment = native.NativeEnvironment(
+            native.discretize_actions(environment.dynamics, config.num_action_bins),
+            config.num_envs,
+            seed,
+        )
+    cli.check_discrete_actions(config.env, environment.action_spec())
+    observation_spec = environment.observation_spec()
+    layers, combiner = preprocessing.default_preprocessing(observation_spec)
     network = q_network.QNetwork(
-        environment.observation_spec(),
+        observation_spec,
         environment.action_spec(),
+        preprocessing_layers=layers,
+        preprocessing_combiner=combiner,
         fc_layer_params=tuple(config.fc_layer_params),
         seed=seed,
     )

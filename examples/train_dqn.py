@@ -1,7 +1,8 @@
-"""Trains (double) DQN on any Gymnasium environment with discrete actions.
+"""Trains (double) DQN on any Gymnasium environment with one action.
 
     python -m examples.train_dqn
     python -m examples.train_dqn --env=Acrobot-v1 --seed=3 --config.learning_rate=5e-4
+    python -m examples.train_dqn --env=Pendulum-v1 --config.num_action_bins=11
     python -m examples.train_dqn --replay=prioritized
 
 The settings are in configs/dqn.py. To resume a run that was interrupted or killed, run
@@ -17,7 +18,7 @@ from tfrl import train
 from tfrl.agents.dqn import dqn_agent
 from tfrl.environments import tf_py_environment
 from tfrl.eval import evaluate
-from tfrl.networks import q_network
+from tfrl.networks import preprocessing, q_network
 from tfrl.replay_buffers import tf_prioritized_replay_buffer, tf_uniform_replay_buffer
 from tfrl.utils import common
 
@@ -27,7 +28,7 @@ CONFIG = cli.define_config("dqn")
 def main() -> None:
     """Builds the agent, the buffer and the loop, and runs it."""
     config = cli.read_config(CONFIG)
-    environment = cli.make_environment(config.env, config.num_envs, config.seed)
+    environment = make_environment(config, config.num_envs, config.seed)
     with train.device_scope(config.device):
         agent = make_agent(config, environment)
         agent.initialize()
@@ -46,13 +47,27 @@ def main() -> None:
     run_loop(config, loop, cli.make_directory("dqn", config))
 
 
+def make_environment(
+    config: cli.Config, num_envs: int, seed: int
+) -> tf_py_environment.TFPyEnvironment:
+    """Makes the environment, with continuous actions in `num_action_bins` bins."""
+    bins = config.num_action_bins
+    environment = cli.make_environment(config.env, num_envs, seed, bins)
+    cli.check_discrete_actions(config.env, environment.action_spec())
+    return environment
+
+
 def make_agent(
     config: cli.Config, environment: tf_py_environment.TFPyEnvironment
 ) -> dqn_agent.DqnAgent:
     """Makes the agent, with a decaying learning rate and a decaying epsilon."""
+    observation_spec = environment.observation_spec()
+    layers, combiner = preprocessing.default_preprocessing(observation_spec)
     network = q_network.QNetwork(
-        environment.observation_spec(),
+        observation_spec,
         environment.action_spec(),
+        preprocessing_layers=layers,
+        preprocessing_combiner=combiner,
         fc_layer_params=tuple(config.fc_layer_params),
         dtype=config.dtype,
         seed=config.seed,
@@ -124,7 +139,7 @@ def run_loop(
 ) -> None:
     """Trains to the end; evaluates, logs and saves during training."""
     # All episodes of an evaluation run side by side, from different starts.
-    environment = cli.make_environment(config.env, config.num_eval_episodes, 0)
+    environment = make_environment(config, config.num_eval_episodes, 0)
     evaluator = evaluate.Evaluator(
         environment, loop.agent.policy, config.num_eval_episodes, seed=config.seed
     )
@@ -141,7 +156,7 @@ def run_loop(
         eval_interval=config.eval_interval,
         log_interval=config.log_interval,
         checkpoint_interval=config.checkpoint_interval,
-        video_environment=cli.make_environment(config.env, 1, 1),
+        video_environment=make_environment(config, 1, 1),
         title=f"DQN on {config.env}, seed {config.seed}",
     )
     cli.report(run.run(), directory)

@@ -15,7 +15,7 @@ from tfrl import train
 from tfrl.agents.reinforce import reinforce_agent
 from tfrl.environments import tf_py_environment
 from tfrl.eval import evaluate
-from tfrl.networks import actor_distribution_network, value_network
+from tfrl.networks import actor_distribution_network, preprocessing, value_network
 from tfrl.replay_buffers import tf_uniform_replay_buffer
 
 CONFIG = cli.define_config("reinforce")
@@ -43,18 +43,23 @@ def make_agent(
     config: cli.Config, environment: tf_py_environment.TFPyEnvironment
 ) -> reinforce_agent.ReinforceAgent:
     """Makes the agent, with a state-value baseline if the configuration asks for it."""
-    layers = tuple(config.fc_layer_params)
+    observation_spec = environment.observation_spec()
+    layers, combiner = preprocessing.default_preprocessing(observation_spec)
     actor = actor_distribution_network.ActorDistributionNetwork(
-        environment.observation_spec(),
+        observation_spec,
         environment.action_spec(),
-        fc_layer_params=layers,
+        preprocessing_layers=layers,
+        preprocessing_combiner=combiner,
+        fc_layer_params=tuple(config.fc_layer_params),
         seed=config.seed,
     )
     baseline = None
     if config.use_baseline:
         baseline = value_network.ValueNetwork(
-            environment.observation_spec(),
-            fc_layer_params=layers,
+            observation_spec,
+            preprocessing_layers=layers,
+            preprocessing_combiner=combiner,
+            fc_layer_params=tuple(config.fc_layer_params),
             seed=config.seed + 1,
         )
     return reinforce_agent.ReinforceAgent(

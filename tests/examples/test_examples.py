@@ -333,6 +333,8 @@ def test_a_run_tells_that_its_replay_server_has_died(tmp_path):
         f"--logdir={logdir}",
         *SMALL_DQN[1:],
         "--num_iterations=9999",
+        "--env=Pendulum-v1",
+        "--config.num_action_bins=3",
     )
     deadline = time.monotonic() + 200
     while not (logdir / "checkpoints" / "ckpt-20.index").exists():
@@ -353,12 +355,43 @@ def test_a_run_tells_that_its_replay_server_has_died(tmp_path):
     assert "Traceback" not in errors
 
 
-@pytest.mark.parametrize("module", ["train_reinforce", "train_reinforce_service"])
-def test_train_reinforce_runs(module, run, tmp_path):
+def test_train_dqn_takes_observations_of_several_parts(run, tmp_path):
+    logdir = tmp_path / "run"
+    code, output, errors = run(
+        "train_dqn", f"--logdir={logdir}", "--env=Blackjack-v1", *PLAIN_DQN
+    )
+    assert code == 0, errors
+    assert "Finished 120 iterations" in output
+    assert (logdir / "agent.mp4").exists()
+
+
+def test_continuous_actions_in_bins_train_and_play(run, tmp_path):
+    logdir = tmp_path / "run"
+    arguments = (*PLAIN_DQN, "--env=Pendulum-v1", "--config.num_action_bins=5")
+    code, output, errors = run("train_dqn", f"--logdir={logdir}", *arguments)
+    assert code == 0, errors
+    assert (logdir / "agent.mp4").exists()
+    # The saved policy returns the number of a bin, which its folder's run explains.
+    policy = tf.saved_model.load(str(logdir / "policy"))
+    action = policy.signatures["action"].structured_outputs["action"]
+    assert (action.dtype, action.shape.rank) == (tf.int32, 1)
+    code, output, errors = run(
+        "play", f"--policy={logdir / 'policy'}", "--num_episodes=2", "--video="
+    )
+    assert code == 0, errors
+    assert "2 episodes of Pendulum-v1: mean return -" in output
+
+
+@pytest.mark.parametrize(
+    ("module", "env"),
+    [("train_reinforce", "CartPole-v0"), ("train_reinforce_service", "Blackjack-v1")],
+)
+def test_train_reinforce_runs(module, env, run, tmp_path):
     logdir = tmp_path / "run"
     code, output, errors = run(
         module,
         f"--logdir={logdir}",
+        f"--env={env}",
         "--num_iterations=4",
         "--config.eval_interval=2",
         "--config.num_eval_episodes=2",
@@ -382,7 +415,16 @@ def test_train_reinforce_runs(module, run, tmp_path):
         ("train_dqn", ["--config.gamma=high"], "gamma"),
         ("train_dqn", ["--config=nowhere.py"], "nowhere.py"),
         ("train_dqn", ["--env=CartPol-v1"], "CartPole"),
-        ("train_dqn", ["--env=Pendulum-v1"], "ActionDiscretizeWrapper"),
+        (
+            "train_dqn",
+            ["--env=Pendulum-v1"],
+            "set --config.num_action_bins=11, for example, or train REINFORCE",
+        ),
+        (
+            "train_dqn",
+            ["--config.num_action_bins=5"],
+            "num_action_bins for 'CartPole-v1': env: got the action spec",
+        ),
         ("train_dqn", ["--logdir=/proc/nowhere"], "cannot be written"),
         ("train_dqn", ["--num_iterations=0"], "num_iterations: expected an integer of"),
         ("train_dqn", ["--config.replay_capacity=1"], "num_steps"),

@@ -1,6 +1,7 @@
 from . import acrobot as acrobot
 from . import cart_pole as cart_pole
 from . import continuous_mountain_car as continuous_mountain_car
+from . import discretized as discretized
 from . import dynamics as dynamics
 from . import dynamics_checks as dynamics_checks
 from . import loading as loading
@@ -8,6 +9,7 @@ from . import mountain_car as mountain_car
 from . import native_environment as native_environment
 from . import pendulum as pendulum
 from . import rendering as rendering
+from .discretized import discretize_actions as discretize_actions
 from .dynamics import Dynamics as Dynamics
 from .dynamics import Outcome as Outcome
 from .loading import load as load

@@ -9,8 +9,8 @@ import numpy as np
 import tree
 
 from tfrl.environments import py_environment
-from tfrl.environments.boundary import action_arrays
-from tfrl.environments.boundary.action_specs import flat_bounds, flat_spec, one_hot_spec
+from tfrl.environments.boundary import action_arrays, action_bins
+from tfrl.environments.boundary.action_specs import flat_spec, one_hot_spec
 from tfrl.environments.wrappers import base
 from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
@@ -83,34 +83,18 @@ class ActionDiscretizeWrapper(_ActionConverter):
             integer or of a shape that does not broadcast.
         """
         super().__init__(env, handle_auto_reset)
-        self._continuous_spec = _single_bounded_float_spec(env.action_spec())
-        shape = self._continuous_spec.shape
-        counts = _broadcast_counts(num_actions, shape)
-        low, high = flat_bounds(self._continuous_spec)
-        self._values = [
-            np.linspace(*limits).astype(self._continuous_spec.dtype)
-            for limits in zip(low, high, counts.ravel(), strict=True)
-        ]
-        equal = counts.size > 0 and np.all(counts == counts.flat[0])
-        self._outer_spec = array_spec.BoundedArraySpec(
-            () if shape == (1,) else shape,
-            np.int32,
-            minimum=0,
-            maximum=(counts.flat[0] if equal else counts) - 1,
-            name=self._continuous_spec.name,
-        )
+        self._bins = action_bins.divide(env.action_spec(), num_actions)
+        self._outer_spec = self._bins.spec
 
     def _convert(self, flat: list[np.ndarray]) -> list[np.ndarray]:
-        (action,), spec = flat, self._outer_spec
+        (action,), (spec, values, offsets) = flat, self._bins
         if np.any(action < spec.minimum) or np.any(action > spec.maximum):
             raise ValueError(
                 f"action: got {action}, expected integers from {spec.minimum} to "
                 f"{spec.maximum}; take actions that follow the action spec."
             )
-        indices = action.reshape(*self._outer_shape, len(self._values))
-        columns = [values[indices[..., i]] for i, values in enumerate(self._values)]
-        shape = self._outer_shape + self._continuous_spec.shape
-        return [np.stack(columns, -1).reshape(shape)]
+        indices = action.reshape(*self._outer_shape, len(offsets)) + offsets
+        return [values[indices].reshape(self._outer_shape + self._inner_specs[0].shape)]
 
 
 class ActionOffsetWrapper(base.PyEnvironmentBaseWrapper):
@@ -325,38 +309,3 @@ def _is_bounded_discrete(spec: Any) -> bool:
 
 def _wrong_action_spec(spec: Any, expected: str) -> ValueError:
     return ValueError(f"env: got the action spec {spec}, expected {expected}.")
-
-
-def _single_bounded_float_spec(action_spec: Any) -> array_spec.BoundedArraySpec:
-    specs = tree.flatten(action_spec)
-    if len(specs) == 1 and array_spec.is_bounded(specs[0]):
-        spec = specs[0]
-        limit = np.finfo(spec.dtype) if array_spec.is_continuous(spec) else None
-        if (
-            limit
-            and np.all(spec.minimum > limit.min)
-            and np.all(spec.maximum < limit.max)
-        ):
-            return spec
-    raise _wrong_action_spec(
-        action_spec,
-        "a single BoundedArraySpec of floats with finite bounds, which "
-        "ActionDiscretizeWrapper can divide; flatten or bound the actions first",
-    )
-
-
-def _broadcast_counts(num_actions: Any, shape: tuple[int, ...]) -> np.ndarray:
-    counts = np.asarray(num_actions)
-    try:
-        counts = np.broadcast_to(counts, shape)
-    except ValueError as error:
-        raise ValueError(
-            f"num_actions: got shape {counts.shape}, expected one that broadcasts to "
-            f"the action's shape {shape}; give one number for all elements ({error})."
-        ) from error
-    if not np.issubdtype(counts.dtype, np.integer) or not np.all(counts >= 2):
-        raise ValueError(
-            f"num_actions: got {num_actions}, expected at least 2 values for each "
-            "element, an integer; raise it."
-        )
-    return counts

@@ -39,3 +39,17 @@ def test_the_pages_code_runs(page, tmp_path, monkeypatch):
         # With the page's line numbers, by which AutoGraph finds a function's source.
         before = "\n" * text.count("\n", 0, block.start(1))
         exec(compile(before + block[1], str(page), "exec"), names)
+
+
+def test_the_page_on_tf_agents_lists_every_refused_override():
+    page = (REPOSITORY / "docs" / "from_tf_agents.md").read_text()
+    classes = (
+        tfrl.agents.TFAgent,
+        tfrl.agents.DqnAgent,
+        tfrl.policies.tf_policy.TFPolicy,
+        tfrl.policies.py_policy.PyPolicy,
+        tfrl.environments.py_environment.PyEnvironment,
+    )
+    for owner in classes:
+        for name in vars(owner)["_refused_overrides"]:
+            assert f"`{name}`" in page, (owner, name)

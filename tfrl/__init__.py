@@ -12,10 +12,11 @@ heavy: packages load on first use.
 
 import lazy_loader
 
-from tfrl import moved
+from tfrl import absent, moved
 
 __version__ = "0.1.0"
 
 moved.install()
+absent.install()
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

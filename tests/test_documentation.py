@@ -5,6 +5,7 @@ import importlib
 import pathlib
 import pkgutil
 import re
+import runpy
 
 import pytest
 
@@ -53,3 +54,34 @@ def test_the_page_on_tf_agents_lists_every_refused_override():
     for owner in classes:
         for name in vars(owner)["_refused_overrides"]:
             assert f"`{name}`" in page, (owner, name)
+
+
+def test_the_index_of_the_api_is_that_of_the_package():
+    index = runpy.run_path(str(REPOSITORY / "docs" / "api_index.py"))["index"]()
+    page = (REPOSITORY / "docs" / "api.md").read_text()
+    assert page == index, "run python docs/api_index.py"
+    for name in ("default_preprocessing", "OffPolicyLoop", "`suite_gym`: `load`"):
+        assert name in page
+
+
+def anchors(page):
+    """The anchors that a page's headings get."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        for heading in headings
+    }
+
+
+def test_links_between_pages_lead_to_a_file_and_a_heading():
+    broken = []
+    for page in (*PAGES, REPOSITORY / "README.md", REPOSITORY / "BUILD.md"):
+        text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+        for link in re.findall(r"\]\(([^)\s]+)\)", text):
+            if link.startswith("http"):
+                continue
+            target, _, anchor = link.partition("#")
+            path = (page.parent / target) if target else page
+            if not path.exists() or (anchor and anchor not in anchors(path)):
+                broken.append(f"{page.name}: {link}")
+    assert broken == []

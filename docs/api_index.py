@@ -1,0 +1,118 @@
+"""Writes api.md, the index of the API, from the packages' stubs and docstrings.
+
+    python docs/api_index.py
+
+It imports nothing of tfrl. A test compares api.md with the index.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+_ROOT = pathlib.Path(__file__).resolve().parents[1]
+_PAGE = pathlib.Path(__file__).with_name("api.md")
+_HEAD = """\
+# Index of the API
+
+Import a name from its package, `from tfrl.agents import DqnAgent`, or from the module
+that defines it, as in TF-Agents, `from tfrl.agents.dqn import dqn_agent`. The
+docstrings have the arguments, shapes, dtypes and errors:
+
+```python
+import inspect
+from tfrl.networks import default_preprocessing
+
+print(inspect.getdoc(default_preprocessing).splitlines()[0])
+```
+
+`python docs/api_index.py` writes this page from the docstrings.
+"""
+
+
+def index() -> str:
+    """Returns the page: a table for each package, in the order of their names."""
+    stubs = sorted((_ROOT / "tfrl").rglob("__init__.pyi"), key=lambda path: path.parts)
+    return "\n".join([_HEAD, *map(_section, stubs)])
+
+
+def _section(stub: pathlib.Path) -> str:
+    package = ".".join(stub.relative_to(_ROOT).parent.parts)
+    modules, names = _exports(stub)
+    exported = {name for _, name in names}
+    rows = [
+        f"| `{name}` | {_summary(_definition(source, name))} |"
+        for source, name in sorted(names, key=lambda pair: pair[1].lower())
+    ]
+    for module in sorted(modules):
+        source = stub.parent / f"{module}.py"
+        if source.exists():
+            inside = [name for name in _public(source) if name not in exported]
+            if inside:
+                listed = ", ".join(f"`{name}`" for name in inside)
+                rows.append(f"| `{module}`: {listed} | {_summary(_tree(source))} |")
+    lines = [f"## `{package}`\n", f"{_summary(_tree(stub.with_suffix('.py')))}\n"]
+    if rows:
+        lines += ["| | |", "|---|---|", *rows, ""]
+    return "\n".join(lines)
+
+
+def _exports(stub: pathlib.Path) -> tuple[list[str], list[tuple[pathlib.Path, str]]]:
+    """Returns the modules of a stub, and its other names with their sources."""
+    modules, names = [], []
+    for node in _tree(stub).body:
+        if isinstance(node, ast.ImportFrom) and node.module is None:
+            modules += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            source = _source(stub.parent.joinpath(*node.module.split(".")))
+            names += [(source, alias.name) for alias in node.names]
+    return modules, names
+
+
+def _definition(source: pathlib.Path, name: str) -> ast.AST | None:
+    """Returns the class or function, which `source` defines or imports."""
+    for node in _tree(source).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
+            return node
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                if (alias.asname or alias.name) == name and node.module:
+                    parts = node.module.split(".")
+                    base = source.parent if node.level else _ROOT
+                    origin = _source(base.joinpath(*parts))
+                    return _definition(origin, alias.name) if origin.exists() else None
+    return None
+
+
+def _public(source: pathlib.Path) -> Iterator[str]:
+    """Yields the public classes and functions that a module defines."""
+    for node in _tree(source).body:
+        if isinstance(
+            node, ast.ClassDef | ast.FunctionDef
+        ) and not node.name.startswith("_"):
+            yield node.name
+
+
+def _source(path: pathlib.Path) -> pathlib.Path:
+    """Returns the file of a module, or the stub of a package."""
+    return path / "__init__.pyi" if path.is_dir() else path.with_suffix(".py")
+
+
+def _summary(node: Any) -> str:
+    """Returns the first paragraph of a docstring."""
+    if node is None:
+        return "An alias."
+    text = ast.get_docstring(node) or ""
+    return " ".join(text.split("\n\n")[0].split()).replace("|", "\\|")
+
+
+@functools.cache
+def _tree(path: pathlib.Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    _PAGE.write_text(index(), encoding="utf-8")

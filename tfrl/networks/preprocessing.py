@@ -50,13 +50,12 @@ def default_preprocessing(
       ValueError: If an observation is not of numbers or booleans, or is an image of
         more than 10,000 numbers, which needs convolutions.
     """
+    flat = tf.nest.flatten(observation_spec)
     if not tf.nest.is_nested(observation_spec):
-        if observation_spec.dtype.is_floating:
-            return None, None
-        return _make_layer((), observation_spec), None
+        needs_layer = not flat[0].dtype.is_floating
+        return (_make_layer((), flat[0]) if needs_layer else None), None
     layers = tree.map_structure_with_path(_make_layer, observation_spec)
-    is_single = len(tf.nest.flatten(observation_spec)) == 1
-    return layers, None if is_single else keras.layers.Concatenate()
+    return layers, keras.layers.Concatenate() if len(flat) > 1 else None
 
 
 @keras.saving.register_keras_serializable("tfrl")

@@ -169,12 +169,14 @@ def make_environment(
 
 def check_discrete_actions(name: str, action_spec: Any) -> None:
     """Raises a ValueError if the actions of environment `name` are continuous."""
-    if any(map(tensor_spec.is_continuous, tf.nest.flatten(action_spec))):
+    specs = tf.nest.flatten(action_spec)
+    if any(map(tensor_spec.is_continuous, specs)):
+        has_one = len(specs) == 1 and specs[0].shape.num_elements() == 1
+        bins = "set --config.num_action_bins=11, for example, or " if has_one else ""
         raise ValueError(
             f"env: got {name!r}, whose actions are continuous, but DQN chooses among "
-            "discrete ones; set --config.num_action_bins=11, for example, or train "
-            "REINFORCE, which takes continuous actions too: "
-            f"python -m examples.train_reinforce --env={name}"
+            f"discrete ones; {bins}train REINFORCE, which takes continuous actions "
+            f"too: python -m examples.train_reinforce --env={name}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Says of modules and classes of TF-Agents that are not in tfrl where to look.
+"""Explains failed imports of modules and classes that only TF-Agents has.
 
 A finder at the end of `sys.meta_path` raises an ImportError with a sentence for them,
 for `import tfrl.agents.ppo` and `from tfrl.agents import PPOAgent` alike.

@@ -91,7 +91,8 @@ def copy_layer(layer: keras.layers.Layer) -> keras.layers.Layer:
     """Creates an unbuilt layer with the arguments of `layer`, without its weights.
 
     Raises:
-      TypeError: If `layer` is not a Keras layer.
+      TypeError: If `layer` is not a Keras layer, or does not tell the arguments of its
+        constructor.
     """
     if not isinstance(layer, keras.layers.Layer):
         raise TypeError(
@@ -112,9 +113,7 @@ def copy_layer(layer: keras.layers.Layer) -> keras.layers.Layer:
             arguments=layer.arguments,
             name=layer.name,
         )
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*includes a `lambda`")
-        config = layer.get_config()
+    config = _config(layer)
     inner = {}
     for key in config:
         value: Any = getattr(layer, key, None)
@@ -127,7 +126,70 @@ def copy_layer(layer: keras.layers.Layer) -> keras.layers.Layer:
     if inner:
         # `from_config` cannot look up a user's own recurrent cell, for example.
         return type(layer)(**{**config, **inner})
-    return type(layer).from_config(config)
+    try:
+        copied: keras.layers.Layer = type(layer).from_config(config)
+    except TypeError as error:
+        raise TypeError(_needs_get_config(layer)) from error
+    if not layer.trainable:
+        copied.trainable = False
+    return copied
+
+
+# The arguments of `keras.layers.Layer` that every configuration holds.
+_ARGUMENTS_OF_KERAS = ("name", "trainable", "dtype")
+
+
+def _config(layer: keras.layers.Layer) -> dict[str, Any]:
+    """Returns the arguments for a copy of a layer, as its class takes them.
+
+    Raises:
+      TypeError: If the arguments are unknown.
+    """
+    writes_config = not _is_of_keras(type(layer).get_config)
+    own, takes_any = _own_parameters(layer)
+    if own and not writes_config and isinstance(layer, keras.Model):
+        # Keras records the defaults for a model, whatever the arguments were.
+        raise TypeError(_needs_get_config(layer))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*includes a `lambda`")
+        try:
+            config: dict[str, Any] = layer.get_config()
+        except NotImplementedError as error:
+            raise TypeError(_needs_get_config(layer)) from error
+    if _is_of_keras(type(layer).from_config) and not takes_any:
+        taken = inspect.signature(type(layer)).parameters
+        for name in _ARGUMENTS_OF_KERAS:
+            if name not in taken:
+                config.pop(name, None)
+    return config
+
+
+def _own_parameters(layer: keras.layers.Layer) -> tuple[list[str], bool]:
+    """Returns the names of a constructor's own parameters, and if it takes any."""
+    parameters = inspect.signature(type(layer)).parameters.values()
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    own = [
+        parameter.name
+        for parameter in parameters
+        if parameter.kind not in variadic and parameter.name not in _ARGUMENTS_OF_KERAS
+    ]
+    return own, any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
+
+
+def _is_of_keras(method: Any) -> bool:
+    return str(method.__module__).startswith("keras.")
+
+
+def _needs_get_config(layer: keras.layers.Layer) -> str:
+    kind, (own, _) = type(layer).__name__, _own_parameters(layer)
+    entries = ", ".join(f'"{name}": self.{name}' for name in own)
+    return (
+        f"{layer.name}: got a {kind} that cannot be copied, for a target network, say, "
+        f"expected the method get_config, since its constructor takes arguments: "
+        f"{', '.join(own) or 'unknown ones'}; add to {kind}:\n"
+        f"    def get_config(self):\n"
+        f"        return {{{entries}}}"
+    )
 
 
 def _is_nameless(value: Any) -> bool:

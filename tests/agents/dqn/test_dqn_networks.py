@@ -207,3 +207,20 @@ def test_reward_has_to_be_one_scalar(kind, reward):
             keras.layers.Dense(2),
             keras.optimizers.SGD(0.1),
         )
+
+
+def test_a_model_of_ones_own_without_arguments_is_a_q_network():
+    class OwnModel(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.out = dense(use_bias=False)
+
+        def call(self, inputs):
+            return self.out(inputs)
+
+    agent = dqn_agent.DqnAgent(
+        ts.time_step_spec(OBSERVATION), ACTION, OwnModel(), keras.optimizers.SGD(0.1)
+    )
+    agent.initialize()
+    # Q(s) = 1 + 1, and the target network, a copy, has gamma * Q(s') = 3 + 1.
+    assert agent.loss(frames([1.0, 1.0], [3.0, 1.0])).extra.td_error == 2

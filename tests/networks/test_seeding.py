@@ -63,6 +63,7 @@ def test_a_model_without_get_config_is_told_what_to_add(model):
     with pytest.raises(
         TypeError,
         match=r"got a WithUnits that cannot be copied.* arguments: units; add to "
-        r'WithUnits:\n    def get_config\(self\):\n        return {"units": self.units}',
+        r"WithUnits:\n    def get_config\(self\):\n"
+        r'        return {"units": self.units}',
     ):
         seeding.copy_layer(model)

@@ -19,7 +19,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.compilation import internals
+from tfrl.compilation import internals, trace_counts
 
 # The limit for functions whose arguments have another shape at every call.
 _MOST_TRACES = 64
@@ -31,6 +31,7 @@ def fast_function(func: Callable[..., Any] | None = None, **kwargs: Any) -> Any:
     """Returns a `tf.function` whose calls take less time; also works as a decorator."""
     if func is None:
         return lambda decorated: fast_function(decorated, **kwargs)
+    func = trace_counts.of_one_object(func)
     function: Any = tf.function(func, **kwargs)
     try:
         # Keeps the object that tf.function made, so that nothing but calls differs.

@@ -6,6 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrl.compilation import trace_counts
 from tfrl.environments import tf_environment
 from tfrl.environments.boundary import action_tensors
 from tfrl.specs import tensor_spec
@@ -63,8 +64,12 @@ class RandomTFEnvironment(tf_environment.TFEnvironment):
         ]
         self._started = tf.Variable(False)
         # Traced once each, and called as one operation in a larger graph.
-        self._reset_function = tf.function(self._draw_reset, autograph=False)
-        self._step_function = tf.function(self._draw_step, autograph=False)
+        self._reset_function = tf.function(
+            trace_counts.of_one_object(self._draw_reset), autograph=False
+        )
+        self._step_function = tf.function(
+            trace_counts.of_one_object(self._draw_step), autograph=False
+        )
 
     def get_state(self) -> Any:
         """Returns the state as arrays; it cannot be called in a graph."""

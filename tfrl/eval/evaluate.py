@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from tfrl.compilation import trace_counts
 from tfrl.environments import py_environment
 from tfrl.environments.boundary import running_steps
 from tfrl.eval import supervision as supervision_lib
@@ -136,8 +137,12 @@ class Evaluator:
         if seed is None:
             seed = seeds.next_seed(seeds.make_generator())
         self._seed = seeds.as_seed(seed)
-        self._begin = tf.function(self._first_state, autograph=False)
-        self._evaluate = tf.function(self._loop, autograph=False)
+        self._begin = tf.function(
+            trace_counts.of_one_object(self._first_state), autograph=False
+        )
+        self._evaluate = tf.function(
+            trace_counts.of_one_object(self._loop), autograph=False
+        )
         self._call_sizes = call_sizes.CallSizes(first=16)
 
     def run(self, max_steps: int | None = None) -> EvaluationResult:

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.compilation import context, variable_substitution
+from tfrl.compilation import context, trace_counts, variable_substitution
 from tfrl.utils import summaries
 
 
@@ -26,9 +26,10 @@ class TFStepMetric(tf.Module, abc.ABC):
         self._prefix = prefix
         # No metric here branches on a tensor, and AutoGraph's conversion is slow.
         autograph = not context.is_of_this_package(type(self))
-        self._call_function = tf.function(self.call, autograph=autograph)
+        call = trace_counts.of_one_object(self.call)
+        self._call_function = tf.function(call, autograph=autograph)
         # Traced separately, because a metric may run other operations under XLA.
-        self._compiled_call_function = tf.function(self.call, autograph=autograph)
+        self._compiled_call_function = tf.function(call, autograph=autograph)
 
     @property
     def prefix(self) -> str:

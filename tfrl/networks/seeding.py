@@ -113,6 +113,10 @@ def copy_layer(layer: keras.layers.Layer) -> keras.layers.Layer:
             arguments=layer.arguments,
             name=layer.name,
         )
+    return _copy_by_config(layer)
+
+
+def _copy_by_config(layer: keras.layers.Layer) -> keras.layers.Layer:
     config = _config(layer)
     inner = {}
     for key in config:

@@ -9,6 +9,7 @@ callable. To trace any other policy, wrap its `action` in `tfrl.utils.common.fun
 
 from __future__ import annotations
 
+import functools
 import weakref
 from typing import Any
 
@@ -38,11 +39,8 @@ class TracedAction:
             # copy of. The reference is weak, to avoid a reference cycle.
             owner: Any = weakref.ref(policy)
             self._policy = owner
-
-            def act(time_step: Any, policy_state: Any, seed: Any) -> Any:
-                return owner()._act(time_step, policy_state, seed)
-
-            self._function = common.function(act)
+            # A partial, so that TensorFlow counts the traces of each policy alone.
+            self._function = common.function(functools.partial(_act, owner))
         return self._function
 
     def call(self, policy: Any, time_step: Any, policy_state: Any, seed: Any) -> Any:
@@ -65,6 +63,10 @@ class TracedAction:
             # policy only cannot be traced.
             self._num_calls = -1
             return None
+
+
+def _act(policy: Any, time_step: Any, policy_state: Any, seed: Any) -> Any:
+    return policy()._act(time_step, policy_state, seed)
 
 
 def has_known_layers(network: Any) -> bool:

@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
+from tfrl.compilation import trace_counts
 from tfrl.environments import tf_environment
 from tfrl.environments.boundary import running_steps
 from tfrl.metrics import tf_metrics
@@ -136,7 +137,7 @@ class Loop(tf.Module, abc.ABC):
         )
         self._jit_compile = jit_compile
         self._call: Any = tf.function(
-            self._iterations,
+            trace_counts.of_one_object(self._iterations),
             autograph=False,
             jit_compile=(jit_compile and not self._placement.is_split) or None,
         )

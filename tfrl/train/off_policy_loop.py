@@ -10,6 +10,7 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
+from tfrl.compilation import trace_counts
 from tfrl.environments import tf_environment
 from tfrl.policies import random_tf_policy, tf_policy
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
@@ -123,7 +124,9 @@ class OffPolicyLoop(loop.Loop):
         self._initial_left = 0
         self._initial_state_now: Any = ()
         self._initial_sizes = call_sizes.CallSizes(first=16)
-        self._collect_initial = tf.function(self._collect_initially, autograph=False)
+        self._collect_initial = tf.function(
+            trace_counts.of_one_object(self._collect_initially), autograph=False
+        )
         self._prioritized = replay_buffer.is_prioritized
         self._drawn_at_once = (
             sample_batch_size

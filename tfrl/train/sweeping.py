@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfrl.compilation import trace_counts
 from tfrl.environments.native import native_environment
 from tfrl.train import loop, placement, sweep_result, vectorized_runs
 from tfrl.utils import variables
@@ -237,7 +238,9 @@ class Runs:
             )
 
     def _compiled(self, function: Callable[..., Any]) -> Any:
-        return tf.function(function, autograph=False, jit_compile=True)
+        return tf.function(
+            trace_counts.of_one_object(function), autograph=False, jit_compile=True
+        )
 
     def _start(self, values: list[tf.Tensor]) -> tuple[list[tf.Tensor], Any]:
         self._transform.values = values

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrl.compilation import context
+from tfrl.compilation import context, trace_counts
 from tfrl.environments import tf_environment
 from tfrl.environments.boundary import action_tensors
 from tfrl.environments.native import dynamics_checks
@@ -81,7 +81,9 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
         # The key made from the seed, and the number of calls.
         self._random = _variable([2], tf.int64, "random")
         # For eager calls, which would otherwise run operation by operation.
-        self._step_function = tf.function(self._advance, autograph=False)
+        self._step_function = tf.function(
+            trace_counts.of_one_object(self._advance), autograph=False
+        )
         self.seed(seed)
 
     @property

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from tfrl.compilation import trace_counts
 from tfrl.replay_buffers import replay_buffer
 from tfrl.replay_buffers.episodic import episodic_store
 from tfrl.utils import seeds, tracking
@@ -43,8 +44,8 @@ class EpisodicReader(tf.Module, tracking.Untracked):
         self._generator = generator
         self._device = device
         # For eager callers. Each reader has its own, so that traces do not accumulate.
-        self._episode_compiled = tf.function(self._episode)
-        self._gather_compiled = tf.function(self._gather)
+        self._episode_compiled = tf.function(trace_counts.of_one_object(self._episode))
+        self._gather_compiled = tf.function(trace_counts.of_one_object(self._gather))
 
     def episode(self) -> tuple[Any, BufferInfo]:
         """Returns one whole episode, drawn uniformly; each leaf is `[T, ...]`."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from tfrl.compilation import context, fast_function
+from tfrl.compilation import context, fast_function, trace_counts
 from tfrl.replay_buffers import batch_check, replay_buffer
 from tfrl.replay_buffers.ring import packed_table
 from tfrl.utils import seeds
@@ -100,7 +100,9 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
             )
             self._generator = seeds.make_generator(seed)
         # For eager callers. Each buffer has its own, so that traces do not accumulate.
-        self._draw_compiled = tf.function(self._draw, autograph=False)
+        self._draw_compiled = tf.function(
+            trace_counts.of_one_object(self._draw), autograph=False
+        )
         self._write_compiled = fast_function.fast_function(self._write, autograph=False)
         self._read_all_compiled = fast_function.fast_function(
             self._read_all, autograph=False

@@ -1,6 +1,7 @@
 """`PyPolicy`: specs and state of policies on arrays."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from tfrl.policies import py_policy
@@ -64,3 +65,13 @@ def test_a_seed_reaches_the_subclass():
     time_step = ts.restart(np.zeros(1, np.float32))
     assert Echoing().action(time_step, seed=7).action == 7
     assert Echoing().action(time_step).action is None
+
+
+def test_a_time_step_of_tensors_is_refused_in_one_sentence():
+    time_step = ts.restart(tf.zeros([1, 1]), batch_size=1)
+    with pytest.raises(
+        TypeError,
+        match=r"time_step: Constant is a Python policy and expects NumPy arrays, got "
+        r"tensors; pass .* or wrap the policy in tfrl.policies.tf_py_policy.TFPyPolicy",
+    ):
+        Constant().action(time_step)

@@ -122,7 +122,7 @@ def test_seeds_reach_the_policy():
     assert not np.array_equal(draw([1, 2]), draw([1, 3]))
     # The seed `s` is that of the policy itself.
     expected = random_py_policy.RandomPyPolicy(TIME_STEP, NOISE).action(
-        step([0.0] * 7), seed=5
+        tf.nest.map_structure(np.asarray, step([0.0] * 7)), seed=5
     )
     np.testing.assert_array_equal(draw([5, 0]), expected.action["a"])
 

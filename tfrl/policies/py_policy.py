@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import tensorflow as tf
 import tree
 
 from tfrl.specs import tensor_spec
@@ -24,6 +25,8 @@ class PyPolicy(hooks.RefusesOverrides, abc.ABC):
     _refused_overrides: ClassVar[Mapping[str, str]] = {
         "_setup_specs": "give the constructor other specs",
     }
+    # Whether `action` accepts time steps of tensors, too.
+    _takes_tensors = False
 
     def __init__(
         self,
@@ -69,7 +72,19 @@ class PyPolicy(hooks.RefusesOverrides, abc.ABC):
           time_step: Arrays that match `time_step_spec`, batched or not.
           policy_state: The state that the previous call returned.
           seed: Determines all random numbers of this call; a policy may use none.
+
+        Raises:
+          TypeError: The time step holds tensors.
         """
+        if not self._takes_tensors and tf.is_tensor(
+            getattr(time_step, "step_type", None)
+        ):
+            raise TypeError(
+                f"time_step: {type(self).__name__} is a Python policy and expects "
+                "NumPy arrays, got tensors; pass the time step of a Python "
+                "environment, or wrap the policy in "
+                "tfrl.policies.tf_py_policy.TFPyPolicy."
+            )
         if seed is None:
             # Left out, so that a subclass may write an `_action` without a seed.
             return self._action(time_step, policy_state)

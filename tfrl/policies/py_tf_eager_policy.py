@@ -54,6 +54,7 @@ class PyTFEagerPolicyBase(py_policy.PyPolicy):
         self._policy = policy
         self._use_tf_function = use_tf_function
         self._batch_time_steps = batch_time_steps
+        self._takes_tensors = not batch_time_steps
         self._policy_action_fn = (
             _traced_action(policy) if use_tf_function else policy.action
         )

@@ -60,11 +60,75 @@ def test_too_many_positional_arguments_are_refused():
         InputOnly()({"a": tf.zeros([1])}, 1)
 
 
-def test_float64_inputs_are_not_cast_but_refused():
+def test_float64_tensors_are_not_cast_but_refused():
     with pytest.raises(
         ValueError, match=r"got dtype float64 .* expected dtype float32"
     ):
-        make_q_network(name="Net")(np.zeros([1, 2]))
+        make_q_network(name="Net")(tf.zeros([1, 2], tf.float64))
+
+
+class Echo(network.Network):
+    """Returns its input."""
+
+    def call(self, inputs):
+        return inputs, ()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        np.array([[1.0, 2.0]]),
+        np.array([[1, 2]]),
+        [[1.0, 2.0]],
+        [[1, 2]],
+        [np.array([1.0, 2.0])],
+    ],
+    ids=["float64", "int64", "list", "list of ints", "list of arrays"],
+)
+def test_arrays_and_lists_get_the_dtype_of_the_spec(given):
+    output, _ = Echo(OBSERVATION)(given)
+    assert (output.dtype, output.shape) == (tf.float32, (1, 2))
+    np.testing.assert_array_equal(output, [[1.0, 2.0]])
+
+
+def test_arrays_and_lists_in_a_nest_get_the_dtypes_of_their_specs():
+    specs = {
+        "a": tf.TensorSpec([2], tf.float32),
+        "b": [tf.TensorSpec([], tf.uint8), tf.TensorSpec([], tf.float32)],
+    }
+    given = {"a": [[1, 2]], "b": [[255], tf.ones([1])], "more": [[7]]}
+    output, _ = Echo(specs)(given)
+    tf.nest.assert_same_structure(output, specs)
+    assert output["b"][1] is given["b"][1]
+    assert output["b"][0].dtype == tf.uint8
+    np.testing.assert_array_equal(output["a"], [[1.0, 2.0]])
+    np.testing.assert_array_equal(output["b"][0], [255])
+
+
+@pytest.mark.parametrize(
+    ("given", "spec", "message"),
+    [
+        ([[1.0, 2.0]], tf.TensorSpec([2], tf.int32), "got dtype float64 and shape"),
+        ([[True]], tf.TensorSpec([1], tf.float32), "got dtype bool"),
+        ([["a"]], tf.TensorSpec([1], tf.float32), "got dtype str"),
+        ([[256]], tf.TensorSpec([1], tf.uint8), "got dtype int64"),
+        ([[-1]], tf.TensorSpec([1], tf.uint8), "got dtype int64"),
+        ([[1.0]], OBSERVATION, r"shape \(1, 1\), expected .* inner shape \(2,\)"),
+        (1.0, OBSERVATION, r"got dtype float32 and shape \(\), expected"),
+        ([[1.0, 2.0], [1.0]], OBSERVATION, "expected the structure of"),
+        ((1.0, 2.0), OBSERVATION, "expected the structure of"),
+        ([tf.ones([2]), tf.ones([2])], OBSERVATION, "expected the structure of"),
+    ],
+)
+def test_what_does_not_fit_a_spec_is_not_converted(given, spec, message):
+    with pytest.raises(ValueError, match=f"Echo: inputs: .*{message}"):
+        Echo(spec, name="Echo")(given)
+
+
+def test_a_conversion_in_a_function_is_a_constant():
+    net = Echo(OBSERVATION)
+    output = tf.function(lambda: net([[1, 2]])[0])()
+    np.testing.assert_array_equal(output, [[1.0, 2.0]])
 
 
 def test_wrong_inner_shape_names_the_place_and_both_shapes():

@@ -381,3 +381,25 @@ def test_specs_of_a_context_cannot_be_exchanged():
     assert context.policy_state_spec == {"h": ACTION}
     with pytest.raises(AttributeError):
         context.action_spec = ACTION
+
+
+@pytest.mark.parametrize(
+    ("kind", "num_frames", "shape"),
+    [
+        (lambda c: data_converter.AsTrajectory(c), 3, [2, 3]),
+        (lambda c: data_converter.AsTransition(c), 3, [2, 2]),
+        (lambda c: data_converter.AsTransition(c, squeeze_time_dim=True), 2, [2]),
+        (lambda c: data_converter.AsNStepTransition(c, gamma=0.5, n=1), 2, [2]),
+        (lambda c: data_converter.AsNStepTransition(c, gamma=0.5, n=2), 3, [2]),
+    ],
+)
+def test_a_step_type_without_a_spec_stays_empty(kind, num_frames, shape):
+    context = data_converter.DataContext(TIME_STEP._replace(step_type=()), ACTION, INFO)
+    given = frames(num_frames=num_frames)._replace(step_type=(), next_step_type=())
+    converted = kind(context)(given)
+    if isinstance(converted, trajectory.Trajectory):
+        types, rewards = converted[0], converted.reward
+    else:
+        types, rewards = converted.time_step[0], converted.next_time_step.reward
+    assert types == ()
+    assert rewards.shape == shape

@@ -167,11 +167,45 @@ def test_merging_into_distributions_inside_a_nested_argument():
     parts = [tfp.distributions.Normal(0.0, 1.0), tfp.distributions.Normal(1.0, 1.0)]
     joint = tfp.distributions.JointDistributionSequential(parts)
     params = utils.get_parameters(joint)
-    values = {"model:1": {"loc": tf.constant(7.0)}}
+    values = {"model:0": {}, "model:1": {"loc": tf.constant(7.0)}}
     merged = utils.make_from_parameters(
         utils.merge_to_parameters_from_dict(params, values)
     )
     assert [float(d.loc) for d in merged.model] == [0.0, 7.0]
+
+
+def test_a_missing_nested_parameter_is_an_error():
+    tanh = tfp.bijectors.Tanh
+    params = utils.get_parameters(tanh()(tanh()(tfp.distributions.Normal(1.0, 3.0))))
+    values = utils.parameters_to_dict(params)
+    del values["distribution"]["scale"]
+    assert utils.merge_to_parameters_from_dict(params, values) == params
+    del values["bijector"]["bijectors:1"]
+    with pytest.raises(
+        KeyError,
+        match=r"partial information from the dictionary for nested key 'bijectors' in "
+        r"params_dict.*Entries provided: \['bijectors:0'\].*Entries required: "
+        r"\['bijectors:0', 'bijectors:1'\]",
+    ):
+        utils.merge_to_parameters_from_dict(params, values)
+
+
+def test_the_event_of_a_batch_of_normals_is_a_number():
+    normals = tfp.distributions.Normal(tf.zeros([5, 3]), tf.ones([5, 3]))
+    spec = utils.spec_from_distribution(normals, num_outer_dims=1)
+    assert spec.event_shape == []
+    assert spec.sample_spec == tf.TensorSpec([3], tf.float32)
+    assert spec == utils.DistributionSpecV2(
+        tf.TensorShape([]),
+        tf.float32,
+        utils.Params(
+            tfp.distributions.Normal,
+            {"loc": tf.TensorSpec([3]), "scale": tf.TensorSpec([3])},
+        ),
+    )
+    utils.assert_specs_are_compatible(spec, tf.TensorSpec([3]), "actor")
+    with pytest.raises(ValueError, match="actor: the network emits"):
+        utils.assert_specs_are_compatible(spec, tf.TensorSpec([]), "actor")
 
 
 def nested_distributions():

@@ -422,3 +422,10 @@ def test_deque_of_vectors_reduces_over_values_only():
 def test_deque_without_room_is_refused():
     with pytest.raises(ValueError, match="max_len: got 0"):
         TFDeque(0, tf.float32)
+
+
+def test_initialising_the_variables_sets_a_metric_back():
+    metric = tf_metrics.EnvironmentSteps()
+    assert feed(metric) == 6
+    assert metric.init_variables() is None
+    assert int(metric.result()) == 0

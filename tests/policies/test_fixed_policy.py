@@ -1,5 +1,7 @@
 """`FixedPolicy`: the same action, whatever is observed."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -68,6 +70,57 @@ def test_info_is_repeated_for_each_entry():
     info = policy.action(step(2)).info
     np.testing.assert_array_equal(info["id"], [7, 7])
     np.testing.assert_array_equal(info["log_probability"]["d"], [0.0, 0.0])
+
+
+class Info(NamedTuple):
+    log_probability: Any = ()
+    extra: Any = ()
+
+
+NUMBER = tf.TensorSpec([], tf.float32)
+
+
+@pytest.mark.parametrize("emit", [True, False])
+@pytest.mark.parametrize("method", ["action", "distribution"])
+@pytest.mark.parametrize(
+    ("given", "spec"),
+    [
+        ((), Info(NUMBER)),
+        (Info(extra=5.0), Info(NUMBER, NUMBER)),
+        (Info(extra=tf.constant([5.0, 5.0])), Info(NUMBER, NUMBER)),
+        ({}, {"log_probability": NUMBER}),
+        ({"extra": 5.0}, {"log_probability": NUMBER, "extra": NUMBER}),
+    ],
+)
+def test_a_log_probability_that_info_lacks_is_filled_in(given, spec, method, emit):
+    action_spec = ACTION["c"]
+    policy = fixed_policy.FixedPolicy(
+        FIXED["c"],
+        TIME_STEP,
+        action_spec,
+        emit_log_probability=emit,
+        policy_info=given,
+        info_spec=spec,
+    )
+    info = getattr(policy, method)(step(2)).info
+    tf.nest.assert_same_structure(info, spec)
+    as_dict = info if isinstance(info, dict) else info._asdict()
+    np.testing.assert_array_equal(as_dict.pop("log_probability"), [0.0, 0.0])
+    for extra in tf.nest.flatten(as_dict):
+        np.testing.assert_array_equal(extra, [5.0, 5.0])
+
+
+def test_a_given_log_probability_stays():
+    policy = fixed_policy.FixedPolicy(
+        FIXED["c"],
+        TIME_STEP,
+        ACTION["c"],
+        emit_log_probability=False,
+        policy_info=Info(tf.constant([-1.0, -2.0])),
+        info_spec=Info(NUMBER),
+    )
+    info = policy.action(step(2)).info
+    np.testing.assert_array_equal(info.log_probability, [-1.0, -2.0])
 
 
 def test_an_action_of_another_shape_or_structure_is_an_error():

@@ -298,3 +298,28 @@ def test_transitions_of_frames_keep_vector_and_nested_rewards():
     np.testing.assert_array_equal(
         transition.next_time_step.reward["b"], frames.reward[:, :1]
     )
+
+
+# --- Without step types.
+
+
+def test_without_step_types_all_frames_belong_together():
+    frames = trajectory.Trajectory(
+        step_type=(),
+        observation=tf.constant([[1.0, 2.0, 3.0]]),
+        action=tf.constant([[0, 1, 0]]),
+        policy_info=(),
+        next_step_type=(),
+        reward=tf.constant([[1.0, 10.0, 100.0]]),
+        discount=tf.constant([[0.5, 0.5, 0.0]]),
+    )
+    single = trajectory.to_transition(frames)
+    assert single.time_step.step_type == single.next_time_step.step_type == ()
+    np.testing.assert_array_equal(single.next_time_step.observation, [[2.0, 3.0]])
+
+    several = trajectory.to_n_step_transition(frames, gamma=0.5)
+    assert several.time_step.step_type == several.next_time_step.step_type == ()
+    # 1 + gamma * 0.5 * 10, and gamma * 0.5 * 0.5.
+    np.testing.assert_array_equal(several.next_time_step.reward, [3.5])
+    np.testing.assert_array_equal(several.next_time_step.discount, [0.125])
+    np.testing.assert_array_equal(several.next_time_step.observation, [3.0])

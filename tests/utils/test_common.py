@@ -159,3 +159,44 @@ def test_soft_device_placement_is_set_for_a_while():
         assert not tf.config.get_soft_device_placement()
     finally:
         tf.config.set_soft_device_placement(before)
+
+
+# --- Returns.
+
+
+def test_returns_end_where_the_discount_is_zero():
+    rewards = tf.ones([9])
+    discounts = tf.constant([1, 1, 1, 1, 0, 0.9, 0.9, 0.9, 0])
+    expected = [5, 4, 3, 2, 1, 3.439, 2.71, 1.9, 1]
+    np.testing.assert_allclose(
+        common.compute_returns(rewards, discounts), expected, rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("time_major", [False, True])
+def test_returns_of_batches_are_those_of_their_rows(time_major):
+    rewards, discounts = np.random.default_rng(0).random([2, 3, 4], np.float32)
+    expected = np.zeros([3, 5], np.float32)
+    for t in reversed(range(4)):
+        expected[:, t] = rewards[:, t] + discounts[:, t] * expected[:, t + 1]
+    expected = expected[:, :-1]
+    if time_major:
+        rewards, discounts, expected = rewards.T, discounts.T, expected.T
+    returns = common.compute_returns(rewards, discounts, time_major=time_major)
+    np.testing.assert_allclose(returns, expected, rtol=1e-6)
+
+
+def test_returns_of_other_shapes_are_refused():
+    with pytest.raises(ValueError, match="shape"):
+        common.compute_returns(tf.ones([2, 3]), tf.ones([2, 1]))
+
+
+# --- Step types in lists.
+
+
+def test_the_mask_of_a_list_of_step_types_is_made_in_a_function():
+    types = [ts.StepType.FIRST, ts.StepType.MID, ts.StepType.LAST, ts.StepType.MID]
+    numbers = [1.0, 1.0, 0.0, 1.0]
+    steps = ts.TimeStep(types, numbers, numbers, numbers)
+    for mask in (common.get_episode_mask, common.function(common.get_episode_mask)):
+        np.testing.assert_array_equal(mask(steps), [1, 1, 0, 1])

@@ -1,10 +1,13 @@
 from . import data_converter as data_converter
 from . import dqn as dqn
+from . import random as random
 from . import reinforce as reinforce
 from . import sac as sac
 from . import tf_agent as tf_agent
 from .dqn import DdqnAgent as DdqnAgent
 from .dqn import DqnAgent as DqnAgent
+from .random import FixedPolicyAgent as FixedPolicyAgent
+from .random import RandomAgent as RandomAgent
 from .reinforce import ReinforceAgent as ReinforceAgent
 from .tf_agent import LossInfo as LossInfo
 from .tf_agent import TFAgent as TFAgent

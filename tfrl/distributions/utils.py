@@ -53,9 +53,11 @@ class DistributionSpecV2:
     """Describes a distribution.
 
     Attributes:
-      event_shape: The shape of one sample.
+      event_shape: The shape of an event of the distribution.
       dtype: The dtype of the samples.
       parameters: The parameters, with `tf.TypeSpec`s in place of tensors.
+      batch_shape: The batch shape without outer dimensions, such as the number of
+        independent scalar actions. It is left out when specs are compared.
 
     Raises:
       TypeError: If there are tensors among the parameters.
@@ -64,14 +66,22 @@ class DistributionSpecV2:
     event_shape: tf.TensorShape
     dtype: tf.DType
     parameters: Params
+    batch_shape: tf.TensorShape = dataclasses.field(
+        default=tf.TensorShape([]), compare=False, repr=False
+    )
 
     def __post_init__(self) -> None:
         _check_no_tensors(self.parameters)
 
     @property
     def event_spec(self) -> tf.TensorSpec:
-        """The spec of one sample."""
+        """The spec of one event."""
         return tf.TensorSpec(self.event_shape, self.dtype)
+
+    @property
+    def sample_spec(self) -> tf.TensorSpec:
+        """The spec of one sample: of the events of the batch together."""
+        return tf.TensorSpec(self.batch_shape.concatenate(self.event_shape), self.dtype)
 
 
 def get_parameters(value: Any) -> Params:
@@ -179,12 +189,11 @@ def _merge_argument(name: str, argument: Any, given: dict[str, Any]) -> Any:
     leaves = tree.flatten_with_path(argument)
     keys = [_leaf_key(name, path) for path, _ in leaves]
     found = [key for key in keys if given.get(key) is not None]
-    whole = not any(isinstance(leaf, Params) for _, leaf in leaves)
-    if whole and found and found != keys:
+    if found and found != keys:
         raise KeyError(
-            f"params_dict: got {found} of the nested argument {name!r}, expected all "
-            f"of {keys}: Only saw partial information from the dictionary; add the "
-            "others, or leave all of them out."
+            "params_dict: Only saw partial information from the dictionary for nested "
+            f"key {name!r} in params_dict. Entries provided: {found}. Entries "
+            f"required: {keys}; add the others, or leave all of them out."
         )
     return tree.unflatten_as(
         argument,
@@ -225,12 +234,10 @@ def spec_from_distribution(
         return tf.TensorSpec(leaf.shape[num_outer_dims:], leaf.dtype)
 
     return DistributionSpecV2(
-        # A batch of scalars, as for several discrete actions, is one sample.
-        event_shape=distribution.batch_shape[num_outer_dims:].concatenate(
-            distribution.event_shape
-        ),
+        event_shape=distribution.event_shape,
         dtype=distribution.dtype,
         parameters=to_specs(get_parameters(distribution)),
+        batch_shape=distribution.batch_shape[num_outer_dims:],
     )
 
 
@@ -250,7 +257,7 @@ def assert_specs_are_compatible(
 
     def event_spec(leaf: Any) -> Any:
         if isinstance(leaf, DistributionSpecV2):
-            return leaf.event_spec
+            return leaf.sample_spec
         return tensor_spec.from_spec(leaf)
 
     events = tf.nest.map_structure(event_spec, network_output_spec)

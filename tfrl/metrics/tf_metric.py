@@ -48,6 +48,10 @@ class TFStepMetric(tf.Module, abc.ABC):
     def reset(self) -> None:
         """Forgets everything seen."""
 
+    def init_variables(self) -> None:
+        """Sets the variables to their first values, as `reset` does."""
+        self.reset()
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Updates the statistic; returns its argument, so that calls can be chained.
 

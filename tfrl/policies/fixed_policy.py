@@ -45,7 +45,7 @@ class FixedPolicy(tf_policy.TFPolicy):
           emit_log_probability: Whether `info` holds log-probabilities, which are 0.
           policy_info: The value of `PolicyStep.info`, a nest with the structure of
             `info_spec`. Values that have the shapes of `info_spec` are repeated for
-            each entry of the batch.
+            each entry of the batch. A missing `log_probability` is 0.
           info_spec: See `TFPolicy`.
           name: The module's name.
 
@@ -61,8 +61,11 @@ class FixedPolicy(tf_policy.TFPolicy):
             name=name,
         )
         self._set_untracked("_action_value", _as_arrays(actions, self._action_spec))
-        self._set_untracked("_policy_info", policy_info)
-        self._set_untracked("_given_info_spec", tensor_spec.from_spec(info_spec))
+        given_info_spec = tensor_spec.from_spec(info_spec)
+        self._set_untracked(
+            "_policy_info", _with_log_probability(policy_info, given_info_spec)
+        )
+        self._set_untracked("_given_info_spec", given_info_spec)
 
     def _variables(self) -> Sequence[Any]:
         return []
@@ -113,6 +116,25 @@ class FixedPolicy(tf_policy.TFPolicy):
                 step.action,
             )
         )
+
+
+def _with_log_probability(info: Any, info_spec: Any) -> Any:
+    """Returns `info` with zeros for a log-probability that only its spec has."""
+    specs = policy_step.get_log_probability(info_spec, ())
+    given = policy_step.get_log_probability(info, ())
+    num_specs = _num_entries(specs)
+    if num_specs == 0 or _num_entries(given) > 0:
+        return info
+    if _num_entries(info) == 0 and _num_entries(info_spec) == num_specs:
+        info = info_spec  # For its structure; nothing else is in it.
+    zeros = tf.nest.map_structure(
+        lambda spec: np.zeros(spec.shape, spec.dtype.as_numpy_dtype), specs
+    )
+    return policy_step.set_log_probability(info, zeros)
+
+
+def _num_entries(nest: Any) -> int:
+    return 0 if nest is None else len(tf.nest.flatten(nest))
 
 
 def _as_arrays(actions: Any, action_spec: Any) -> Any:

@@ -63,7 +63,8 @@ def to_transition(
 
     Two frames that do not belong together (`next_step_type[t] != step_type[t + 1]`) do
     not make a valid transition. Its `time_step.step_type` is then LAST, as it is for a
-    boundary. So losses mask both with `~transition.time_step.is_last()`.
+    boundary. So losses mask both with `~transition.time_step.is_last()`. If the step
+    types are `()`, all frames belong together, and those of the transitions are `()`.
 
     Args:
       trajectory: Frames `[B, ...]` or `[B, T, ...]`. If `next_trajectory` is None, they
@@ -87,10 +88,13 @@ def to_transition(
     trajectory = tf.nest.map_structure(composite.as_tensor, trajectory)
     next_trajectory = tf.nest.map_structure(composite.as_tensor, next_trajectory)
     _check_rank("next_trajectory.discount", next_trajectory.discount, (1, 2))
-    belongs = tf.equal(trajectory.next_step_type, next_trajectory.step_type)
+    step_type = trajectory.step_type
+    if _has_step_types(trajectory):
+        belongs = tf.equal(trajectory.next_step_type, next_trajectory.step_type)
+        step_type = tf.where(belongs, step_type, _StepType.LAST)
     return Transition(
         time_step=ts.TimeStep(
-            step_type=tf.where(belongs, trajectory.step_type, _StepType.LAST),
+            step_type=step_type,
             reward=tf.nest.map_structure(tf.zeros_like, trajectory.reward),
             discount=tf.zeros_like(trajectory.discount),
             observation=trajectory.observation,
@@ -126,6 +130,7 @@ def to_n_step_transition(trajectory: Trajectory, gamma: Any) -> Transition:
       is bootstrapped;
     - `t` if the sequence is cut between frames `t` and `t + 1`. The reward of frame `t`
       is left out, because the observation after its action is unknown;
+    - `N`, too, if the step types are `()`, that is, unknown;
     - 0 if frame 0 is a boundary, or if the sequence is cut after it. There is no
       transition then: `time_step.step_type` is LAST, so that every loss masks it,
       reward and discount are 0, and the next observation has no meaning.
@@ -154,7 +159,7 @@ def to_n_step_transition(trajectory: Trajectory, gamma: Any) -> Transition:
 
     frame = tf.nest.map_structure(lambda t: composite.select(t, 0), trajectory)
     end: Any
-    if num_frames == 2:
+    if num_frames == 2 and _has_step_types(trajectory):
         # The general case below has the same result, but three times the operations.
         end = 1
         exists = tf.equal(
@@ -168,9 +173,12 @@ def to_n_step_transition(trajectory: Trajectory, gamma: Any) -> Transition:
         end = tf.reduce_sum(tf.cast(inside, tf.int32), axis=1)
         exists = end > 0
         reward, discount = _n_step_reward_and_discount(trajectory, gamma, inside)
+    step_type = frame.step_type
+    if _has_step_types(trajectory):
+        step_type = tf.where(exists, step_type, _StepType.LAST)
     return Transition(
         time_step=ts.TimeStep(
-            step_type=tf.where(exists, frame.step_type, _StepType.LAST),
+            step_type=step_type,
             reward=tf.zeros_like(reward),
             discount=tf.zeros_like(discount),
             observation=frame.observation,
@@ -179,7 +187,9 @@ def to_n_step_transition(trajectory: Trajectory, gamma: Any) -> Transition:
             action=frame.action, state=(), info=frame.policy_info
         ),
         next_time_step=ts.TimeStep(
-            step_type=composite.select(trajectory.step_type, end),
+            step_type=tf.nest.map_structure(
+                lambda t: composite.select(t, end), trajectory.step_type
+            ),
             reward=reward,
             discount=discount,
             observation=tf.nest.map_structure(
@@ -221,6 +231,8 @@ def _inside_episode(trajectory: Trajectory) -> tf.Tensor:
 
     Each row is True up to the first boundary or cut, and False from there on.
     """
+    if not _has_step_types(trajectory):
+        return tf.ones_like(trajectory.discount[:, :-1], tf.bool)
     goes_on = episodes.follows(trajectory) & ~trajectory.is_boundary()[:, :-1]
     return tf.cast(tf.math.cumprod(tf.cast(goes_on, tf.int32), axis=1), tf.bool)
 
@@ -240,6 +252,11 @@ def _n_step_reward_and_discount(
     discount = tf.reduce_prod(gammas[:, 1:], axis=1) * tf.reduce_prod(discounts, axis=1)
     discount = tf.where(inside[:, 0], discount, 0)
     return reward, tf.stop_gradient(discount)
+
+
+def _has_step_types(trajectory: Trajectory) -> bool:
+    """Whether the step types are tensors; `()` stands for unknown ones."""
+    return len(tf.nest.flatten((trajectory.step_type, trajectory.next_step_type))) == 2
 
 
 def _slice_time(trajectory: Trajectory, start: int | None, end: int | None) -> Any:

@@ -29,6 +29,7 @@ from tfrl.losses.discounting import (
 from tfrl.losses.huber import huber_loss, squared_loss
 from tfrl.savers.checkpointing import Checkpointer
 from tfrl.specs.files import load_spec, save_spec
+from tfrl.utils import value_ops
 from tfrl.utils.actions import (
     clip_to_spec,
     entropy,
@@ -63,6 +64,7 @@ __all__ = [
     "check_matching_networks",
     "check_no_shared_variables",
     "clip_to_spec",
+    "compute_returns",
     "convert_q_logits_to_values",
     "create_variable",
     "deduped_network_variables",
@@ -180,8 +182,32 @@ def replicate(tensor: tf.Tensor, outer_shape: Any) -> tf.Tensor:
 
 
 def get_episode_mask(time_steps: Any) -> tf.Tensor:
-    """Returns 1.0 where a step is not the last of its episode, float32 `[B, T]`."""
-    return tf.cast(~time_steps.is_last(), tf.float32)
+    """Returns 1.0 where a step is not the last of its episode, float32 `[B, T]`.
+
+    Args:
+      time_steps: A `TimeStep` whose `step_type` is a tensor, an array or a list.
+    """
+    steps = time_steps._replace(step_type=tf.convert_to_tensor(time_steps.step_type))
+    return tf.cast(~steps.is_last(), tf.float32)
+
+
+def compute_returns(
+    rewards: Any, discounts: Any, time_major: bool = False
+) -> tf.Tensor:
+    """Returns `R_t = r_t + d_t R_(t+1)`, where the return after the last step is 0.
+
+    Args:
+      rewards: `[T]`, `[B, T]`, or `[T, B]` if `time_major`.
+      discounts: Like `rewards`; 0 at the end of an episode.
+      time_major: Whether time is the first dimension.
+
+    Returns:
+      The returns, like `rewards`, without gradient.
+
+    Raises:
+      ValueError: If the shapes differ.
+    """
+    return value_ops.discounted_return(rewards, discounts, time_major=time_major)
 
 
 def get_contiguous_sub_episodes(next_time_steps_discount: tf.Tensor) -> tf.Tensor:

@@ -248,3 +248,23 @@ def test_preprocessing_layers_have_to_lie_over_the_specs():
 def test_preprocessing_layer_has_to_be_a_layer():
     with pytest.raises(TypeError, match=r"wrap a function in keras.layers.Lambda"):
         EncodingNetwork(VECTOR, preprocessing_layers=tf.nn.relu)
+
+
+def test_layers_have_a_flatten_between_convolutions_and_dense_layers():
+    def kinds(spec, **kwargs):
+        return [
+            type(layer).__name__ for layer in EncodingNetwork(spec, **kwargs).layers
+        ]
+
+    assert kinds(tf.TensorSpec([2, 3])) == ["Flatten"]
+    assert kinds(VECTOR, fc_layer_params=(2,)) == ["Flatten", "Dense"]
+    assert kinds(
+        tf.TensorSpec([4, 4, 1]),
+        conv_layer_params=[(2, 2, 1)] * 2,
+        fc_layer_params=(2,),
+    ) == ["Conv2D", "Conv2D", "Flatten", "Dense"]
+    assert kinds(
+        {"a": VECTOR, "b": VECTOR},
+        preprocessing_combiner=keras.layers.Concatenate(),
+        fc_layer_params=(2,),
+    ) == ["Concatenate", "Flatten", "Dense"]

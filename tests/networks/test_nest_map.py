@@ -125,11 +125,26 @@ def test_wrong_layers():
         nest_map.NestMap({"a": [tf.nn.relu]})
     with pytest.raises(ValueError, match="empty nest"):
         nest_map.NestMap({})
-    with pytest.raises(ValueError, match="input_spec: its nest does not fit"):
+    with pytest.raises(
+        TypeError,
+        match="`nested_layers` and `input_spec` do not have matching structures",
+    ):
         nest_map.NestMap({"a": keras.layers.Dense(1)}, SPEC)
 
 
 def test_wrong_inputs():
     net = nest_map.NestMap({"image": flatten(), "speed": keras.layers.Dense(2)})
-    with pytest.raises(ValueError, match="inputs: its nest does not fit"):
+    with pytest.raises(
+        TypeError,
+        match="`self.nested_layers` and `inputs` do not have matching structures: got "
+        r"\('EagerTensor', 'EagerTensor'\), expected .* {'image': 'Sequential', ",
+    ):
         net((tf.ones([1, 2, 2]), tf.ones([1, 3])))
+
+
+def test_wrong_state():
+    cell = keras.layers.LSTM(8, return_state=True, return_sequences=True)
+    net = nest_map.NestMap(cell)
+    assert net.state_spec == ((tf.TensorSpec([8]), tf.TensorSpec([8])),)
+    with pytest.raises(ValueError, match=r"network_state: got .* expected the struct"):
+        net(tf.ones([1, 2]), network_state=(tf.ones([1, 1]), ()))

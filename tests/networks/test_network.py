@@ -443,3 +443,38 @@ def test_observations_without_elements_are_refused():
     unspecified = sequential.Sequential([keras.layers.Dense(2)])
     with pytest.raises(ValueError, match=r"^input_tensor_spec: got the shape \(0,\)"):
         unspecified.create_variables(empty)
+
+
+class NewState(network.Network):
+    """Returns the state that it was made with."""
+
+    def __init__(self, state_spec, new_state):
+        super().__init__(tf.TensorSpec([]), state_spec=state_spec, name="Net")
+        self._set_untracked("new_state", new_state)
+
+    def call(self, observation, network_state=()):
+        return observation, self.new_state
+
+
+def test_a_new_state_is_held_against_a_spec_without_tensors():
+    with pytest.raises(ValueError, match=r"Net: new state: got .*expected the struct"):
+        NewState(((), ()), tf.zeros([1])).create_variables()
+    for state in ((), ((), ())):
+        assert NewState(((), ()), state).create_variables() == tf.TensorSpec([])
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        keras.layers.TimeDistributed,
+        lambda dense: keras.layers.TimeDistributed(keras.layers.TimeDistributed(dense)),
+        lambda dense: keras.Sequential([keras.layers.TimeDistributed(dense)]),
+        lambda dense: sequential.Sequential([keras.layers.TimeDistributed(dense)]),
+        lambda dense: sequential.Sequential([dense]),
+    ],
+)
+def test_variables_of_layers_over_time_are_created(wrap):
+    dense = keras.layers.Dense(3)
+    spec = network.create_variables(wrap(dense), tf.TensorSpec([5], tf.float32))
+    assert spec == tf.TensorSpec([3], tf.float32)
+    assert dense.kernel.shape == (5, 3)

@@ -1,3 +1,5 @@
+import typing
+
 import keras
 import numpy as np
 import pytest
@@ -267,11 +269,12 @@ def test_recurrent_layers_and_cells_mix_with_others():
     assert net.create_variables() == tf.TensorSpec([2], tf.float32)
     assert tf.nest.map_structure(lambda s: s.shape[0], net.state_spec) == (
         (2, 2),
-        ((1, 1), 8),
+        ([1, 1], 8),
         2,
         3,
         (2, 2),
     )
+    assert {spec.name for spec in tf.nest.flatten(net.state_spec)} == {None}
     kinds = [type(layer) for layer in net.layers]
     assert kinds.count(RNNWrapper) == 3
     assert kinds.count(DynamicUnroll) == 2
@@ -344,3 +347,27 @@ def test_output_signature():
     net = recurrent_net()
     spec = tf.TensorSpec([4, 6, 2], tf.float32)
     assert net.compute_output_signature(spec).shape == [4, 6, 2]
+
+
+class TwoSums(keras.layers.Layer):
+    """A recurrent cell whose state is a dictionary with a list."""
+
+    state_size: typing.ClassVar = {"sums": [2, 2]}
+    output_size = 2
+
+    def call(self, inputs, states):
+        sums = [total + inputs for total in states["sums"]]
+        return sums[0], {"sums": sums}
+
+    def get_initial_state(self, batch_size=None):
+        return {"sums": [tf.zeros([batch_size, 2])] * 2}
+
+
+def test_the_state_keeps_the_nest_of_the_cell():
+    net = Sequential([DynamicUnroll(TwoSums())], OBSERVATION)
+    number = tf.TensorSpec([2], tf.float32)
+    assert net.state_spec == ({"sums": [number, number]},)
+    net.create_variables()
+    _, state = net(tf.ones([3, 5, 2]), network_state=net.get_initial_state(3))
+    tf.nest.assert_same_structure(state, net.state_spec)
+    np.testing.assert_array_equal(state[0]["sums"][1], np.full([3, 2], 5.0))

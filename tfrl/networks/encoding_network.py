@@ -100,6 +100,9 @@ class EncodingNetwork(network.Network):
             conv_type=conv_type,
             dtype=dtype,
         )
+        # For `layers`; built, since it has no variables.
+        self._flatten = keras.layers.Flatten(dtype=dtype)
+        self._flatten.build((None,))
         self._dense_layers = utils.dense_layers(
             fc_layer_params,
             dropout_layer_params=dropout_layer_params,
@@ -127,7 +130,8 @@ class EncodingNetwork(network.Network):
             encoding = tf.cast(encoding, self._encoding_dtype)
         for layer in self._conv_layers:
             encoding = layer(encoding)
-        encoding = utils.flatten_inner(encoding)
+        if encoding.shape.rank != 2:
+            encoding = self._flatten(encoding)
         for layer in self._dense_layers:
             encoding = layer(encoding, training=training)
         return squash.unflatten(encoding), network_state

@@ -96,7 +96,7 @@ class LSTMEncodingNetwork(network.Network):
         seeding.seed_layer(rnn, seeds)
         super().__init__(
             input_tensor_spec=input_tensor_spec,
-            state_spec=recurrence.state_spec(rnn),
+            state_spec=recurrence.named(recurrence.state_spec(rnn)),
             name=name,
         )
         self._input_encoder = input_encoder

@@ -70,8 +70,9 @@ class NestMap(network.Network):
             of their own; None follows `tf.random.set_seed`.
 
         Raises:
-          TypeError: If an entry of `nested_layers` is not a Keras layer.
-          ValueError: If `input_spec` does not have the structure of `nested_layers`.
+          TypeError: If an entry of `nested_layers` is not a Keras layer, or the nest of
+            `input_spec` is another.
+          ValueError: If there are no layers.
         """
         _check_layers(nested_layers)
         flat_layers = tree.flatten(nested_layers)
@@ -81,7 +82,11 @@ class NestMap(network.Network):
         flat_specs = (
             [getattr(layer, "input_tensor_spec", None) for layer in flat_layers]
             if input_spec is None
-            else _flatten_up_to(nested_layers, input_spec, "input_spec")
+            else _flatten_up_to(
+                nested_layers,
+                input_spec,
+                "`nested_layers` and `input_spec`",
+            )
         )
         networks = [
             network.as_network(layer, spec)
@@ -123,16 +128,21 @@ class NestMap(network.Network):
         """Returns the nest of outputs and the nest of new states.
 
         Raises:
-          ValueError: If the inputs do not have the structure of the layers.
+          TypeError: If the inputs do not have the structure of the layers.
         """
         states = [()] * len(self._networks)
         if checks.has_entries(network_state):
-            states = _flatten_up_to(self._layer_nest, network_state, "network_state")
+            # `__call__` has compared them with the specs.
+            states = tree.flatten_up_to(
+                self._layer_nest, network_state, check_types=False
+            )
         results = [
             net(part, step_type=step_type, network_state=state, training=training)
             for net, part, state in zip(
                 self._networks,
-                _flatten_up_to(self._layer_nest, inputs, "inputs"),
+                _flatten_up_to(
+                    self._layer_nest, inputs, "`self.nested_layers` and `inputs`"
+                ),
                 states,
                 strict=True,
             )
@@ -160,14 +170,22 @@ def _check_layers(nested_layers: Any) -> None:
         )
 
 
-def _flatten_up_to(layers: Any, nest: Any, what: str) -> list[Any]:
-    """Returns the part of a nest that each layer takes."""
+def _flatten_up_to(layers: Any, nest: Any, names: str) -> list[Any]:
+    """Returns the part of a nest that each layer takes.
+
+    Raises:
+      TypeError: If the nest does not lie over that of the layers.
+    """
     try:
         parts: list[Any] = tree.flatten_up_to(layers, nest, check_types=False)
     except (ValueError, TypeError) as error:
-        raise ValueError(
-            f"{what}: its nest does not fit that of nested_layers, expected the same "
-            "structure or a deeper one: `nested_layers` and the inputs do not have "
-            f"matching structures; rearrange one of them ({error})."
+        raise TypeError(
+            f"{names} do not have matching structures: got {_outline(nest)}, expected "
+            f"the structure of the layers, {_outline(layers)}, or a deeper one; "
+            f"rearrange one of them ({error})."
         ) from error
     return parts
+
+
+def _outline(nest: Any) -> Any:
+    return tree.map_structure(lambda leaf: type(leaf).__name__, nest)

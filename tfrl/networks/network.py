@@ -99,6 +99,11 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
         """The nest of specs of the recurrent state; `()` if stateless."""
         return self._state_spec
 
+    @property
+    def _least_outer_dims(self) -> int:
+        """The smallest number of outer dimensions of inputs: 1 for `[B, ...]`."""
+        return 1
+
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
         """Applies the network to `inputs`, `[B, ...]` or `[B, T, ...]`.
 
@@ -125,7 +130,10 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
                 "(output, network_state); return (output, ()) without a state."
             )
         outputs, state = results
-        if checks.has_entries(self._state_spec):
+        is_nested = tf.nest.is_nested(self._state_spec) and len(self._state_spec) > 0
+        if checks.has_entries(self._state_spec) or (
+            is_nested and checks.has_entries(state)
+        ):
             state = checks.check_nest(
                 state, self._state_spec, f"{self.name}: new state"
             )
@@ -192,14 +200,18 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
                 )
             self._set_untracked("_input_tensor_spec", _as_input_spec(input_tensor_spec))
         with tf.init_scope():
+            outer = [1] * self._least_outer_dims
             outputs, _ = self(
-                _zeros(self._input_tensor_spec),
-                step_type=tf.fill([1], _FIRST),
+                _zeros(self._input_tensor_spec, outer),
+                step_type=tf.fill(outer, _FIRST),
                 network_state=self.get_initial_state(batch_size=1),
                 **kwargs,
             )
         self._set_untracked(
-            "_network_output_spec", tf.nest.map_structure(_unbatched_spec, outputs)
+            "_network_output_spec",
+            tf.nest.map_structure(
+                lambda output: _unbatched_spec(output, len(outer)), outputs
+            ),
         )
         return self._network_output_spec
 
@@ -406,20 +418,22 @@ def as_network(layer: Any, input_spec: Any = None) -> Network:
     return sequential.Sequential([layer], input_spec=input_spec)
 
 
-def _zeros(spec: Any) -> Any:
-    """Returns one batched input of zeros; unknown dimensions get size 1."""
+def _zeros(spec: Any, outer: list[int]) -> Any:
+    """Returns an input of zeros, `[*outer, ...]`; unknown dimensions get size 1."""
 
     def zeros(leaf: Any) -> tf.Tensor:
-        dense = tf.zeros([1, *(1 if d is None else d for d in leaf.shape)], leaf.dtype)
+        dense = tf.zeros(
+            [*outer, *(1 if d is None else d for d in leaf.shape)], leaf.dtype
+        )
         is_sparse = isinstance(leaf, tf.SparseTensorSpec)
         return tf.sparse.from_dense(dense) if is_sparse else dense
 
     return tf.nest.map_structure(zeros, spec)
 
 
-def _unbatched_spec(output: Any) -> Any:
+def _unbatched_spec(output: Any, num_outer_dims: int) -> Any:
     if isinstance(output, tf.Tensor):
-        return tf.TensorSpec(output.shape[1:], output.dtype)
+        return tf.TensorSpec(output.shape[num_outer_dims:], output.dtype)
     from tfrl.distributions import utils as distribution_utils
 
-    return distribution_utils.spec_from_distribution(output, num_outer_dims=1)
+    return distribution_utils.spec_from_distribution(output, num_outer_dims)

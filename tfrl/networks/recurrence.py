@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import keras
@@ -48,10 +49,20 @@ def state_spec(layer: Any) -> Any:
             "of its cell; write tfrl.keras_layers.RNNWrapper(layer)."
         )
     dtype = tf.as_dtype(layer.compute_dtype)
-    counter = iter(range(len(tf.nest.flatten(layer.state_size))))
     return tf.nest.map_structure(
-        lambda size: tf.TensorSpec(size, dtype, name=f"network_state_{next(counter)}"),
+        lambda size: tf.TensorSpec(size, dtype),
         dynamic_unroll_layer.plain(layer.state_size),
+    )
+
+
+def named(specs: Any) -> Any:
+    """Returns the specs of a state with the names `network_state_0` and so on."""
+    counter = itertools.count()
+    return tf.nest.map_structure(
+        lambda spec: tf.TensorSpec(
+            spec.shape, spec.dtype, name=f"network_state_{next(counter)}"
+        ),
+        specs,
     )
 
 

@@ -26,8 +26,8 @@ class Sequential(network.Network):
     sequence, and their state is reset before each step whose `step_type` is FIRST.
 
     The state spec is the tuple of the non-empty state specs of the layers, `()` if
-    there is none. Lists in the layers' specs become tuples, since datasets do not
-    accept lists.
+    there is none. A cell's spec has the cell's own nest and no names, except that a
+    list becomes a tuple.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Sequential(network.Network):
         super().__init__(
             input_tensor_spec=input_spec,
             state_spec=tuple(
-                _without_lists(s) for s in state_specs if checks.has_entries(s)
+                _list_as_tuple(s) for s in state_specs if checks.has_entries(s)
             ),
             name=name,
         )
@@ -97,6 +97,11 @@ class Sequential(network.Network):
             kwargs["layers"] = [seeding.copy_layer(layer) for layer in self.layers]
         copied: Sequential = super().copy(**kwargs)
         return copied
+
+    @property
+    def _least_outer_dims(self) -> int:
+        """The smallest number of outer dimensions of inputs: 2 for `[B, T, ...]`."""
+        return max(map(_least_outer_dims, self.layers))
 
     def get_config(self) -> dict[str, Any]:
         """Returns the name and the configurations of the layers, without weights."""
@@ -152,17 +157,21 @@ class Sequential(network.Network):
             else:
                 inputs = _apply_layer(layer, inputs, training)
             if has_state:
-                next_states.append(_without_lists(state))
+                next_states.append(_list_as_tuple(state))
         return inputs, tuple(next_states)
 
 
-def _without_lists(nest: Any) -> Any:
-    """Returns a nest with tuples in place of lists."""
-    if isinstance(nest, list):
-        return tuple(map(_without_lists, nest))
-    if isinstance(nest, tuple) and not hasattr(nest, "_fields"):
-        return tuple(map(_without_lists, nest))
-    return nest
+def _list_as_tuple(state: Any) -> Any:
+    return tuple(state) if isinstance(state, list) else state
+
+
+def _least_outer_dims(layer: keras.layers.Layer) -> int:
+    """Returns how many outer dimensions a layer's inputs need: 2 with a time."""
+    if isinstance(layer, keras.layers.TimeDistributed):
+        return 1 + _least_outer_dims(layer.layer)
+    if isinstance(layer, keras.Sequential):
+        return max(map(_least_outer_dims, layer.layers), default=1)
+    return getattr(layer, "_least_outer_dims", 1)
 
 
 def _apply_layer(layer: keras.layers.Layer, inputs: Any, training: Any) -> Any:

@@ -27,7 +27,7 @@ from tfrl.environments import (
 from tfrl.savers import checkpointing
 from tfrl.specs import tensor_spec
 from tfrl.system import directory_lock
-from tfrl.train import run, run_directory
+from tfrl.train import finished_runs, run_directory, run_result
 from tfrl.utils import number_checks
 
 Config = ml_collections.ConfigDict
@@ -118,15 +118,26 @@ def read_config(flag: Any, replay: str | None = None) -> Config:
     return config
 
 
+def exit_if_finished(algorithm: str, config: Config) -> None:
+    """Says so and exits if the run in the folder is finished; builds nothing."""
+    if _OVERWRITE.value or not (_logdir(algorithm, config) / "config.json").exists():
+        return
+    directory = make_directory(algorithm, config)
+    iteration = directory.finished_iteration()
+    if iteration is not None:
+        print(finished_runs.text(iteration, directory.path), file=sys.stderr)
+        print(f"Outputs: {directory.path}")
+        sys.exit(0)
+
+
 def make_directory(algorithm: str, config: Config) -> run_directory.RunDirectory:
     """Returns the folder of this run, by default a separate one for each seed."""
-    name = re.sub(r"[^\w.-]", "-", f"{algorithm}_{config.env}_{config.seed}")
     fields = {"algorithm": algorithm, **config.to_dict()}
     if not fields.get("num_action_bins"):
         # The configurations of earlier versions do not have this field.
         fields.pop("num_action_bins", None)
     directory = run_directory.RunDirectory(
-        LOGDIR.value or pathlib.Path("logs", name),
+        _logdir(algorithm, config),
         fields,
         overwrite=_OVERWRITE.value,
         # A run may resume on another device.
@@ -135,6 +146,11 @@ def make_directory(algorithm: str, config: Config) -> run_directory.RunDirectory
     # Until the process ends, no other one may train there.
     directory.lock()
     return directory
+
+
+def _logdir(algorithm: str, config: Config) -> pathlib.Path:
+    name = re.sub(r"[^\w.-]", "-", f"{algorithm}_{config.env}_{config.seed}")
+    return pathlib.Path(LOGDIR.value or pathlib.Path("logs", name))
 
 
 def lock(logdir: pathlib.Path) -> None:
@@ -180,13 +196,14 @@ def check_discrete_actions(name: str, action_spec: Any) -> None:
         )
 
 
-def report(result: run.RunResult, directory: run_directory.RunDirectory) -> None:
+def report(result: run_result.RunResult, directory: run_directory.RunDirectory) -> None:
     """Prints how a run ended; exits with status 130 if it was interrupted."""
-    if not result.finished:
+    if not (result.finished or result.stopped_by):
         sys.exit(130)
     if result.last_return is not None:
         print(
-            f"Finished {result.iteration:,} iterations, "
+            f"{'Finished' if result.finished else 'Stopped after'} "
+            f"{result.iteration:,} iterations, "
             f"{result.iterations_per_second:,.0f} a second. Mean return of the last "
             f"evaluation: {result.last_return:.1f}, of the best: "
             f"{result.best_return:.1f}."

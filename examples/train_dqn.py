@@ -28,6 +28,7 @@ CONFIG = cli.define_config("dqn")
 def main() -> None:
     """Builds the agent, the buffer and the loop, and runs it."""
     config = cli.read_config(CONFIG)
+    cli.exit_if_finished("dqn", config)
     environment = make_environment(config, config.num_envs, config.seed)
     with train.device_scope(config.device):
         agent = make_agent(config, environment)

@@ -19,6 +19,7 @@ from tfrl.specs import tensor_spec
 def main() -> None:
     """Builds the agent, the server's buffer and the loop, and runs it."""
     config = cli.read_config(train_dqn.CONFIG, replay="service")
+    cli.exit_if_finished("dqn", config)
     environment = train_dqn.make_environment(config, config.num_envs, config.seed)
     with train.device_scope(config.device):
         agent = train_dqn.make_agent(config, environment)

@@ -24,6 +24,7 @@ CONFIG = cli.define_config("reinforce")
 def main() -> None:
     """Builds the agent, the buffer and the loop, and runs it."""
     config = cli.read_config(CONFIG)
+    cli.exit_if_finished("reinforce", config)
     environment = cli.make_environment(config.env, config.num_envs, config.seed)
     with train.device_scope(config.device):
         agent = make_agent(config, environment)

@@ -19,6 +19,7 @@ from tfrl.specs import tensor_spec
 def main() -> None:
     """Builds the agent, the server's buffer and the loop, and runs it."""
     config = cli.read_config(train_reinforce.CONFIG, replay="service")
+    cli.exit_if_finished("reinforce", config)
     if config.num_envs != 1:
         # The queue does not record which environment an episode is from.
         raise ValueError(f"num_envs: got {config.num_envs}, expected 1 with a queue.")

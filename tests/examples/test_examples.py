@@ -117,6 +117,7 @@ def test_train_dqn_writes_all_its_outputs(trained):
         "checkpoints",
         "config.json",
         "final_policy",
+        "finished.json",
         "learning_curve.png",
         "metrics.csv",
         "policy",
@@ -136,14 +137,16 @@ def test_nothing_of_tensorflow_comes_between_the_lines(trained):
     assert "tensorflow" not in (output + errors).lower()
 
 
-def test_a_finished_run_says_so(trained, run):
+def test_a_finished_run_says_so_and_leaves_its_outputs_alone(trained, run):
     logdir, _, _ = trained
+    before = (logdir / "learning_curve.png").stat().st_mtime_ns
     # It may go on on another device.
     code, _, errors = run(
         "train_dqn", f"--logdir={logdir}", *SMALL_DQN, "--config.device=CPU:0"
     )
     assert code == 0
     assert "This run is finished: 120 iterations done" in errors
+    assert (logdir / "learning_curve.png").stat().st_mtime_ns == before
 
 
 def test_changed_flags_are_an_error_that_names_the_field(trained, run):

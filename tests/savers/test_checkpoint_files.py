@@ -31,13 +31,6 @@ def test_variables_are_named_as_tensorflow_names_them(tmp_path, optimizer):
     assert {key: list(v.shape) for key, v in named.items()} == saved
 
 
-def test_checkpoints_are_sorted_by_their_numbers(tmp_path):
-    for name in ("ckpt-9.index", "ckpt-10.data-00000-of-00002", "ckpt-x.index"):
-        (tmp_path / name).touch()
-    found = checkpoint_files.newest_first(str(tmp_path))
-    assert found == [str(tmp_path / "ckpt-10"), str(tmp_path / "ckpt-9")]
-
-
 def test_a_missing_shard_is_an_error(tmp_path):
     root = tf.train.Checkpoint(variable=tf.Variable(1.0))
     path = root.write(str(tmp_path / "ckpt-1"))

@@ -101,6 +101,7 @@ def test_a_run_writes_all_its_outputs(tmp_path):
         "checkpoints",
         "config.json",
         "final_policy",
+        "finished.json",
         "learning_curve.png",
         "metrics.csv",
         "policy",

@@ -85,6 +85,28 @@ def test_a_field_that_may_change_is_not_compared(tmp_path):
             run_directory.RunDirectory(tmp_path, config)
 
 
+def test_a_number_of_iterations_may_grow_and_not_shrink(tmp_path):
+    config = {"num_iterations": 20, "device": "GPU:0"}
+    assert run_directory.RunDirectory(tmp_path, config).grow() == {}
+    longer = run_directory.RunDirectory(
+        tmp_path, {"num_iterations": 30, "device": ""}, may_change=["device"]
+    )
+    unchanged = json.loads((tmp_path / "config.json").read_text())
+    assert unchanged["num_iterations"] == 20
+    assert longer.grow() == {"num_iterations": (20, 30)}
+    stored = json.loads((tmp_path / "config.json").read_text())
+    assert stored == {"num_iterations": 30, "device": "GPU:0"}
+    for number in (20, 40.0, "40", True):
+        changed = {"num_iterations": number, "device": "GPU:0"}
+        with pytest.raises(run_directory.RunDirectoryError) as error:
+            run_directory.RunDirectory(tmp_path, changed)
+        assert f"num_iterations: was 30, is {number!r}" in str(error.value)
+    with pytest.raises(run_directory.RunDirectoryError, match="was 30, is 40"):
+        run_directory.RunDirectory(
+            tmp_path, {"num_iterations": 40, "device": "GPU:0"}, may_grow=()
+        )
+
+
 @pytest.fixture
 def other_process(tmp_path):
     """A process that uses `tmp_path`; its number."""

@@ -1,11 +1,10 @@
-"""Finds the files of checkpoints, reads them whole and names their variables."""
+"""Reads checkpoints whole and names their variables."""
 
 from __future__ import annotations
 
 import collections
 import contextlib
 import os
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -13,9 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfrl.savers import finite
-
-NAME = "ckpt"
+from tfrl.savers import checkpoint_names, finite
 
 # The exceptions of TensorFlow's reader; it raises an IndexError for a short data file.
 READING_ERRORS = (
@@ -33,18 +30,6 @@ _TRAINED = (keras.Layer, keras.optimizers.Optimizer, tf.compat.v1.train.Optimize
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 
 
-def newest_first(directory: str) -> list[str]:
-    """Returns the prefixes `directory/ckpt-N` that have any file, newest first."""
-    numbers = set()
-    for name in os.listdir(directory):
-        match = re.match(rf"{NAME}-(\d+)\.(index|data-\d+-of-\d+)$", name)
-        if match:
-            numbers.add(int(match[1]))
-    return [
-        os.path.join(directory, f"{NAME}-{n}") for n in sorted(numbers, reverse=True)
-    ]
-
-
 def repair_state(directory: str) -> None:
     """Writes the state file `checkpoint` again if it is lost or damaged.
 
@@ -54,7 +39,8 @@ def repair_state(directory: str) -> None:
     with contextlib.suppress(ValueError):
         if tf.train.get_checkpoint_state(directory) is not None:
             return
-    names = [os.path.basename(path) for path in newest_first(directory)[::-1]]
+    oldest_first = checkpoint_names.newest_first(directory)[::-1]
+    names = [os.path.basename(path) for path in oldest_first]
     state = os.path.join(directory, "checkpoint")
     if not names:
         with contextlib.suppress(FileNotFoundError):

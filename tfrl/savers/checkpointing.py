@@ -15,7 +15,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.savers import checkpoint_files, finite
+from tfrl.savers import checkpoint_files, checkpoint_names, finite
 
 # A message lists at most this many variables.
 _MOST_LINES = 8
@@ -58,7 +58,7 @@ class Checkpointer:
             self._checkpoint,
             self._directory,
             max_to_keep,
-            checkpoint_name=checkpoint_files.NAME,
+            checkpoint_name=checkpoint_names.NAME,
         )
         self._unchecked = frozenset(self._not_finite())
         self._restored_path = restore_latest(
@@ -133,7 +133,7 @@ class Checkpointer:
         }
 
     def _last_good(self) -> str:
-        newest = checkpoint_files.newest_first(self._directory)
+        newest = checkpoint_names.newest_first(self._directory)
         if not newest:
             return "There is no earlier checkpoint."
         return f"Resume from the last checkpoint, {newest[0]}."
@@ -165,7 +165,7 @@ def restore_latest(
     """
     checked = set(checkpoint_files.trained_variables(checkpoint)).difference(unchecked)
     failures = []
-    for path in checkpoint_files.newest_first(os.fspath(directory)):
+    for path in checkpoint_names.newest_first(os.fspath(directory)):
         try:
             reader = checkpoint_files.read_whole(path)
             _check_same_variables(path, reader, checkpoint)

@@ -1,3 +1,4 @@
+from . import callbacks as callbacks
 from . import episodic_loop as episodic_loop
 from . import learning_curve as learning_curve
 from . import loop as loop
@@ -9,14 +10,15 @@ from . import run_directory as run_directory
 from . import sweep_result as sweep_result
 from . import sweeping as sweeping
 from . import video as video
+from .callbacks import Callback as Callback
 from .episodic_loop import EpisodicLoop as EpisodicLoop
 from .loop import IterationInfo as IterationInfo
 from .loop import Loop as Loop
 from .off_policy_loop import OffPolicyLoop as OffPolicyLoop
 from .placement import device_scope as device_scope
 from .run import Run as Run
-from .run import RunResult as RunResult
 from .run_directory import RunDirectory as RunDirectory
 from .run_directory import RunDirectoryError as RunDirectoryError
+from .run_result import RunResult as RunResult
 from .sweep_result import SweepResult as SweepResult
 from .sweeping import sweep as sweep

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import sys
 from collections.abc import Iterator
-
-import tensorflow as tf
+from typing import Any
 
 from tfrl.system import disk_space
 
@@ -25,7 +25,7 @@ def explaining() -> Iterator[None]:
     """
     try:
         yield
-    except (OSError, tf.errors.OpError) as error:
+    except (OSError, *_tensorflow_errors()) as error:
         what = _describe(error)
         if what is None or isinstance(error, FullDiskError):
             raise
@@ -35,7 +35,13 @@ def explaining() -> Iterator[None]:
         ) from error
 
 
-def _describe(error: OSError | tf.errors.OpError) -> str | None:
+def _tensorflow_errors() -> tuple[type[Exception], ...]:
+    """Returns the base class of TensorFlow's errors, if TensorFlow is imported."""
+    tensorflow = sys.modules.get("tensorflow")
+    return (tensorflow.errors.OpError,) if tensorflow else ()
+
+
+def _describe(error: Any) -> str | None:
     """Returns what the error of a full disk says; None for other errors."""
     if isinstance(error, OSError):
         if error.errno is None or not disk_space.is_used_up(error):

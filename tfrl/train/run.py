@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import pathlib
 import signal
 import time
@@ -16,14 +15,18 @@ from tfrl.environments import tf_environment
 from tfrl.environments.boundary import running_steps
 from tfrl.eval import evaluate as evaluate_lib
 from tfrl.eval import supervision
-from tfrl.loggers import aggregators, base, csv, filters, tf_summary
+from tfrl.loggers import base
 from tfrl.savers import checkpointing
 from tfrl.system import interrupts
+from tfrl.train import callbacks as callbacks_lib
 from tfrl.train import (
+    finished_runs,
     full_disk,
     learning_curve,
     progress,
     run_directory,
+    run_log,
+    run_result,
     saved_policies,
     video,
 )
@@ -32,29 +35,6 @@ from tfrl.utils import variables
 
 _LARGEST_BUFFER_TO_SAVE = 10**9  # Bytes.
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-@dataclasses.dataclass(frozen=True)
-class RunResult:
-    """The outcome of a run.
-
-    Attributes:
-      iteration: The total number of iterations.
-      finished: False if the run was interrupted.
-      resumed_at: The iteration at which the run resumed, or None for a fresh start.
-      best_return: The best mean return of an evaluation; None without evaluations.
-      last_return: The mean return of the last evaluation in this call of `run`, or
-        None.
-      iterations_per_second: Speed of training in this call, without the evaluations,
-        the compilation and the collection of initial experience.
-    """
-
-    iteration: int
-    finished: bool
-    resumed_at: int | None
-    best_return: float | None
-    last_return: float | None
-    iterations_per_second: float
 
 
 class Run:
@@ -66,6 +46,13 @@ class Run:
     in the same way, and is done again after the run is resumed. A second signal stops
     it immediately. If a step of the environment does not return, a second signal ends
     the process with status 130 (SIGINT) or 143 (SIGTERM).
+    A callback may stop the run, too; see `Callback`.
+
+    A finished run becomes longer if it is run again with a larger `num_iterations`. It
+    goes on from its last checkpoint. A schedule that the caller makes from
+    `num_iterations`, such as a learning rate that decays until then, is that of the
+    longer run from there on, so its value may jump.
+
     Until `run` ends, it holds the lock of its directory, so that no other process
     trains there.
     """
@@ -84,6 +71,7 @@ class Run:
         video_environment: tf_environment.TFEnvironment | None = None,
         title: str = "",
         loggers: Sequence[base.Logger] = (),
+        callbacks: Sequence[callbacks_lib.Callback] = (),
         max_eval_steps: int | None = None,
     ) -> None:
         """Creates the run and restores its last checkpoint, if there is one.
@@ -111,6 +99,7 @@ class Run:
             `[loggers.TerminalLogger()]`. Each receives the rows of metrics.csv, without
             values that were not measured. The run always writes metrics.csv and
             TensorBoard's files, too. It closes the loggers when it ends or fails.
+          callbacks: `Callback`s, which are called in this order.
           max_eval_steps: The largest number of steps of each environment in an
             evaluation by an `Evaluator`, for policies whose episodes do not end. If it
             is reached, a warning says so, and the episodes that have not ended count
@@ -123,7 +112,8 @@ class Run:
             whose checkpoints are lost.
           CheckpointError: There are checkpoints, but none can be used, or they belong
             to a loop with other variables.
-          TypeError: One of `loggers` has no `write` and `close`.
+          TypeError: One of `loggers` has no `write` and `close`, or one of `callbacks`
+            is not a `Callback`.
         """
         for name, value in (
             ("num_iterations", num_iterations),
@@ -134,12 +124,8 @@ class Run:
         ):
             if value < 1:
                 raise ValueError(f"{name}: expected at least 1, got {value}.")
-        for i, logger in enumerate(loggers):
-            if not isinstance(logger, base.Logger):
-                raise TypeError(
-                    f"loggers[{i}]: got a {type(logger).__name__}, expected an object "
-                    "with write(values) and close(); see tfrl.loggers."
-                )
+        self._callbacks = callbacks_lib.CallbackList(callbacks)
+        self._log = run_log.RunLog(loop, directory, loggers)
         self._loop = loop
         self._directory = directory
         self._num_iterations = num_iterations
@@ -150,10 +136,7 @@ class Run:
         self._max_eval_steps = max_eval_steps
         self._video_environment = video_environment
         self._title = title
-        self._loggers = tuple(loggers)
         self._best_return = tf.Variable(float("-inf"), trainable=False)
-        self._seconds = tf.Variable(0.0, dtype=tf.float64, trainable=False)
-        self._loss = _Mean()
         self._last_return: float | None = None
         self._policies = saved_policies.SavedPolicies(loop.agent)
         if checkpoint_replay_buffer is None:
@@ -168,18 +151,18 @@ class Run:
                 directory.checkpoints,
                 max_to_keep=3,
                 best_return=self._best_return,
-                seconds=self._seconds,
-                loss=self._loss,
+                seconds=self._log.seconds,
+                loss=self._log.loss,
                 **loop.checkpoint_items(checkpoint_replay_buffer),
             )
             after_error.pop_all()
 
-    def run(self) -> RunResult:
-        """Trains to the end, or until interrupted.
+    def run(self) -> run_result.RunResult:
+        """Trains to the end, or until interrupted or stopped by a callback.
 
         Raises:
-          Exception: The exception that the environment raised; the checkpoints are
-            unchanged.
+          Exception: The exception that the environment or a callback raised; the
+            checkpoints are unchanged.
           CheckpointError: The weights are not finite; the checkpoints and the saved
             policies are unchanged.
           FullDiskError: There is no space left for the files of the run.
@@ -196,43 +179,49 @@ class Run:
             stack.enter_context(full_disk.explaining())
             stack.callback(self._directory.unlock)
             stack.callback(bar.close)
-            for logger in self._loggers:
-                stack.callback(logger.close)
+            stack.callback(self._log.close_loggers)
             if self._is_finished():
-                bar.note(
-                    f"This run is finished: {first:,} iterations done. Its outputs are "
-                    f"in {self._directory.path}; start again with --overwrite."
-                )
+                bar.note(finished_runs.text(first, self._directory.path))
                 self._write_outputs()
                 return self._result(resumed_at, 0.0)
+            grown = self._directory.grow()
             if resumed_at is not None:
-                bar.note(
-                    f"Resumed at iteration {first:,}, environment step "
-                    f"{self._loop.info().environment_steps:,}, from "
-                    f"{self._checkpointer.restored_path}."
-                )
-            return self._train(bar, resumed_at)
+                self._note_resumption(bar, grown)
+            self._callbacks.start(first)
+            result = self._result(resumed_at, self._train(bar, resumed_at))
+            self._callbacks.call(on_end=result)
+            return result
 
-    def _train(self, bar: progress.Progress, resumed_at: int | None) -> RunResult:
+    def _note_resumption(
+        self, bar: progress.Progress, grown: dict[str, tuple[int, int]]
+    ) -> None:
+        bar.note(
+            f"Resumed at iteration {self._loop.iteration:,}, environment step "
+            f"{self._loop.info().environment_steps:,}, from "
+            f"{self._checkpointer.restored_path}."
+        )
+        for field, (before, now) in grown.items():
+            bar.note(
+                f"{field} has grown from {before:,} to {now:,}. Schedules that depend "
+                "on it, such as a learning rate that decays until the end, are those "
+                "of the longer run from here on, so their values may jump; all other "
+                "schedules go on."
+            )
+
+    def _train(self, bar: progress.Progress, resumed_at: int | None) -> float:
+        """Trains and writes all outputs; returns the iterations per second."""
         first = self._loop.iteration
         self._directory.forget_after(-1 if resumed_at is None else first)
-        files = aggregators.Dispatcher(
-            [
-                csv.CSVLogger(self._directory.metrics_csv),
-                tf_summary.TFSummaryLogger(
-                    str(self._directory.tensorboard), label="", steps_key="iteration"
-                ),
-            ]
-        )
-        logger = aggregators.Dispatcher(
-            [files, *map(filters.NoneFilter, self._loggers)]
-        )
         training_seconds = 0.0
         signals = interrupts.requested(_SIGNALS, running_steps.describe)
-        with contextlib.closing(files), signals as interrupted:
-            if resumed_at is None or self._evaluation_is_missing():
-                self._at_stop(bar, logger, interrupted)
-            while self._loop.iteration < self._num_iterations and not interrupted():
+        with self._log.opened(), signals as interrupted:
+
+            def goes_on() -> bool:
+                return not (interrupted() or self._callbacks.stopped_by)
+
+            if goes_on() and (resumed_at is None or self._evaluation_is_missing()):
+                self._at_stop(bar, interrupted)
+            while self._loop.iteration < self._num_iterations and goes_on():
                 before = self._loop.iteration
                 started = time.monotonic()
                 info = self._loop.run_call(self._next_stop() - before)
@@ -243,22 +232,31 @@ class Run:
                 if info.iteration == before:
                     continue
                 training_seconds += elapsed
-                self._seconds.assign_add(elapsed)
-                self._loss.add(info.loss, info.iteration - before)
-                self._at_stop(bar, logger, interrupted)
-            if interrupted():
-                self._directory.check_intact(self._loop.iteration)
-                path = self._checkpointer.save(self._loop.iteration)
-                bar.note(
-                    f"Interrupted at iteration {self._loop.iteration:,}; saved {path}. "
-                    "Run the same command again to resume from there."
-                )
+                self._log.trained(info.loss, info.iteration - before, elapsed)
+                self._at_stop(bar, interrupted)
+            if not goes_on():
+                self._end_early(bar)
         self._directory.check_intact(self._loop.iteration)
         if not all(path.exists() for path in self._expected_policies()):
             self._mend_policies()
         self._write_outputs()
-        done = self._loop.iteration - first
-        return self._result(resumed_at, done / max(training_seconds, 1e-9))
+        return (self._loop.iteration - first) / max(training_seconds, 1e-9)
+
+    def _end_early(self, bar: progress.Progress) -> None:
+        """Saves a run that was interrupted or stopped, and says how to resume it."""
+        if self._is_finished():
+            return
+        iteration, stopped_by = self._loop.iteration, self._callbacks.stopped_by
+        self._directory.check_intact(iteration)
+        path = self._checkpointer.save(iteration)
+        if stopped_by:
+            self._save_last_policy()
+        self._callbacks.call(on_checkpoint=path)
+        bar.note(
+            f"{'Stopped' if stopped_by else 'Interrupted'} at iteration {iteration:,}"
+            f"{f' by {stopped_by}' if stopped_by else ''}; saved {path}. "
+            "Run the same command again to resume from there."
+        )
 
     def _next_stop(self) -> int:
         """Returns the next iteration at which to evaluate, log or save."""
@@ -267,13 +265,8 @@ class Run:
         stops = [(iteration // interval + 1) * interval for interval in intervals]
         return min(*stops, self._num_iterations)
 
-    def _at_stop(
-        self,
-        bar: progress.Progress,
-        logger: aggregators.Dispatcher,
-        interrupted: Callable[[], bool],
-    ) -> None:
-        """Evaluates, logs and saves, each if it is due at this iteration.
+    def _at_stop(self, bar: progress.Progress, interrupted: Callable[[], bool]) -> None:
+        """Evaluates, logs and saves, each if it is due, and then calls the callbacks.
 
         Does none of them if the evaluation is interrupted; a resumed run does them.
         """
@@ -290,20 +283,20 @@ class Run:
             if result is None:
                 return
             self._last_return = result.mean
+        row = None
         if evaluates or iteration % self._log_interval == 0:
-            logger.write(self._row(result))
+            row = self._log.write(result)
         if result is not None:
             # The untrained policy is evaluated but not saved.
-            if iteration and result.mean >= float(self._best_return):
-                self._best_return.assign(result.mean)
-                self._policies.save(self._directory.policy)
+            if iteration:
+                self._save_if_best(result.mean)
             bar.evaluated(result.mean, max(result.mean, float(self._best_return)))
         if at_end:
-            self._policies.save(self._directory.final_policy)
-            if self._evaluate is None:
-                self._policies.save(self._directory.policy)
+            self._save_last_policy()
+        path = None
         if (evaluates or iteration % self._checkpoint_interval == 0) and iteration:
-            self._checkpointer.save(iteration)
+            path = self._checkpointer.save(iteration)
+        self._callbacks.call(on_log=row, on_evaluation=result, on_checkpoint=path)
 
     def _evaluated(
         self, bar: progress.Progress, interrupted: Callable[[], bool]
@@ -340,24 +333,6 @@ class Run:
             return False
         return self._directory.evaluation_return(iteration) is None
 
-    def _row(self, result: evaluate_lib.EvaluationResult | None) -> dict[str, Any]:
-        """Returns one row of metrics.csv; None for values that were not measured."""
-        info = self._loop.info()
-        return {
-            "iteration": info.iteration,
-            "environment_steps": info.environment_steps,
-            "train_steps": info.train_steps,
-            "episodes": info.episodes,
-            "training_seconds": round(float(self._seconds), 3),
-            "loss": self._loss.take(),
-            "average_return": _rounded(info.average_return) if info.episodes else None,
-            "evaluation_return": None if result is None else _rounded(result.mean),
-            "evaluation_return_std": None if result is None else _rounded(result.std),
-            "evaluation_length": None
-            if result is None
-            else _rounded(result.lengths.mean()),
-        }
-
     def _expected_policies(self) -> list[pathlib.Path]:
         """Returns the paths of the policies that this run has saved until now."""
         finished = self._is_finished()
@@ -366,6 +341,16 @@ class Run:
         if has_best or (finished and self._evaluate is None):
             expected.append(self._directory.policy)
         return expected
+
+    def _save_if_best(self, mean: float) -> None:
+        if mean >= float(self._best_return):
+            self._best_return.assign(mean)
+            self._policies.save(self._directory.policy)
+
+    def _save_last_policy(self) -> None:
+        self._policies.save(self._directory.final_policy)
+        if self._evaluate is None:
+            self._policies.save(self._directory.policy)
 
     def _mend_policies(self) -> None:
         """Writes policies again that are missing or damaged."""
@@ -378,7 +363,7 @@ class Run:
             self._checkpointer.save(self._loop.iteration)
 
     def _write_outputs(self) -> None:
-        """Draws the learning curve and films the saved policy."""
+        """Draws the learning curve, films the policy, and marks a finished run."""
         if self._directory.metrics_csv.exists():
             learning_curve.plot_learning_curve(
                 self._directory.metrics_csv, self._directory.learning_curve, self._title
@@ -389,43 +374,20 @@ class Run:
                 tf.saved_model.load(str(self._directory.policy)),
                 self._directory.video,
             )
+        if self._is_finished():
+            self._directory.mark_finished(self._loop.iteration)
 
-    def _result(self, resumed_at: int | None, speed: float) -> RunResult:
-        best = float(self._best_return)
-        return RunResult(
+    def _result(self, resumed_at: int | None, speed: float) -> run_result.RunResult:
+        best, finished = float(self._best_return), self._is_finished()
+        return run_result.RunResult(
             iteration=self._loop.iteration,
-            finished=self._is_finished(),
+            finished=finished,
             resumed_at=resumed_at,
             best_return=None if best == float("-inf") else best,
             last_return=self._last_return,
             iterations_per_second=speed,
+            stopped_by=None if finished else self._callbacks.stopped_by,
         )
-
-
-def _rounded(value: float) -> float:
-    """Rounds to six digits, so that the order of a mean's summation does not show."""
-    return float(f"{value:.6g}")
-
-
-class _Mean(tf.Module):
-    """A weighted mean, which checkpoints save; `take` returns and resets it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._sum = tf.Variable(0.0, dtype=tf.float64, trainable=False)
-        self._weight = tf.Variable(0.0, dtype=tf.float64, trainable=False)
-
-    def add(self, value: float, weight: float) -> None:
-        self._sum.assign_add(value * weight)
-        self._weight.assign_add(weight)
-
-    def take(self) -> float | None:
-        """Returns the mean, or None without values."""
-        weight = float(self._weight)
-        mean = _rounded(float(self._sum) / weight) if weight else None
-        self._sum.assign(0.0)
-        self._weight.assign(0.0)
-        return mean
 
 
 def _bytes_of(replay_buffer: Any) -> int:

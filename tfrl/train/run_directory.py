@@ -12,9 +12,9 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from tfrl.loggers import csv as csv_logger
-from tfrl.savers import checkpoint_files
+from tfrl.savers import checkpoint_names
 from tfrl.system import directory_lock
-from tfrl.train import full_disk
+from tfrl.train import finished_runs, full_disk
 
 _CONFIG = "config.json"
 # The outputs of a run. `overwrite` removes these and nothing else.
@@ -27,6 +27,7 @@ _OUTPUTS = (
     "policy",
     "final_policy",
     "tensorboard",
+    finished_runs.NAME,
 )
 
 
@@ -39,8 +40,9 @@ class RunDirectory:
 
     The constructor creates the folder and writes the run's configuration to
     `config.json`. If the folder already has a configuration, it must be the same; the
-    run is then resumed. Only one process may use the folder: the constructor holds its
-    lock while it works, and a `Run` until it ends. `lock` holds it in between, too.
+    run is then resumed, or made longer if `num_iterations` has grown. Only one process
+    may use the folder: the constructor holds its lock while it works, and a `Run` until
+    it ends. `lock` holds it in between, too.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class RunDirectory:
         overwrite: bool = False,
         *,
         may_change: Collection[str] = (),
+        may_grow: Collection[str] = ("num_iterations",),
     ) -> None:
         """Creates the folder, or checks that it belongs to this run.
 
@@ -59,6 +62,8 @@ class RunDirectory:
           overwrite: Whether to remove the outputs of an earlier run first.
           may_change: The names of fields that may differ from the earlier run's
             configuration, such as the device.
+          may_grow: The names of fields whose integers may be larger than in the earlier
+            run's configuration. `grow` writes the larger ones to it.
 
         Raises:
           RunDirectoryError: The folder cannot be written, or belongs to a run of
@@ -75,6 +80,8 @@ class RunDirectory:
         self.video = self.path / "agent.mp4"
         self._config: dict[str, Any] = json.loads(json.dumps(config))
         self._may_change = frozenset(may_change)
+        self._may_grow = frozenset(may_grow)
+        self._grown: dict[str, tuple[int, int]] = {}
         self._lock: directory_lock.DirectoryLock | None = None
         _check_name(self.path)
         self._has_metrics = False
@@ -84,10 +91,28 @@ class RunDirectory:
         try:
             if overwrite:
                 self._remove_outputs()
-            self._claim(self._config, self._may_change)
+            self._claim()
         finally:
             if not was_held:
                 self.unlock()
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The run's configuration."""
+        return dict(self._config)
+
+    def grow(self) -> dict[str, tuple[int, int]]:
+        """Writes fields that have grown to the configuration; a `Run` calls this.
+
+        Returns:
+          The names of these fields, with their numbers in the earlier run, and now.
+        """
+        grown, self._grown = self._grown, {}
+        if grown:
+            finished_runs.unmark(self.path)
+            now = {name: number for name, (_, number) in grown.items()}
+            self._write_config({**_read_config(self.path / _CONFIG), **now})
+        return grown
 
     def lock(self) -> None:
         """Locks the folder for this process, until `unlock` or its end.
@@ -99,7 +124,7 @@ class RunDirectory:
         was_held = directory_lock.is_held(self.path)
         self._take_lock()
         try:
-            self._claim(self._config, self._may_change)
+            self._claim()
         except RunDirectoryError:
             if not was_held:
                 self.unlock()
@@ -122,14 +147,15 @@ class RunDirectory:
             self._lock.release()
             self._lock = None
 
-    def _claim(self, config: dict[str, Any], may_change: Collection[str]) -> None:
+    def _claim(self) -> None:
         """Writes the configuration, or compares it with the existing one."""
         path = self.path / _CONFIG
         if path.exists():
             before = _read_config(path)
-            _check_same(
-                self.path, _without(before, may_change), _without(config, may_change)
-            )
+            grown = _grown(before, self._config, self._may_grow)
+            free = self._may_change | grown.keys()
+            _check_same(self.path, _without(before, free), _without(self._config, free))
+            self._grown = grown
             return
         found = [name for name in _OUTPUTS if (self.path / name).exists()]
         if found:
@@ -138,6 +164,10 @@ class RunDirectory:
                 f"{_CONFIG}, so the run that they belong to is unknown; choose "
                 "another logdir, or start again with --overwrite."
             )
+        self._write_config(self._config)
+
+    def _write_config(self, config: Mapping[str, Any]) -> None:
+        path = self.path / _CONFIG
         temporary = path.with_suffix(".json.tmp")
         with full_disk.explaining():
             temporary.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
@@ -160,10 +190,10 @@ class RunDirectory:
         Raises:
           RunDirectoryError: There was a checkpoint, and now there is none.
         """
-        for unfinished in self.checkpoints.glob(f"{checkpoint_files.NAME}-*_temp"):
+        for unfinished in self.checkpoints.glob(f"{checkpoint_names.NAME}-*_temp"):
             shutil.rmtree(unfinished, ignore_errors=True)
         has_folder = self.checkpoints.is_dir()
-        if has_folder and checkpoint_files.newest_first(str(self.checkpoints)):
+        if has_folder and checkpoint_names.newest_first(str(self.checkpoints)):
             return
         rows = self._rows()
         iterations = [int(row["iteration"]) for row in rows]
@@ -228,6 +258,24 @@ class RunDirectory:
                 "checkpoint."
             )
         self._has_metrics = self.metrics_csv.exists()
+
+    def mark_finished(self, iteration: int) -> None:
+        """Records that the run has finished, and the outputs that it has now.
+
+        Args:
+          iteration: The iteration at which it ended.
+        """
+        finished_runs.mark(self.path, iteration)
+
+    def finished_iteration(self) -> int | None:
+        """Returns the iteration at which the run has finished, or None.
+
+        This takes a fraction of a second and no TensorFlow, so a script may ask before
+        it builds its agent. If an output was changed or damaged since, the result is
+        None, and a `Run` then looks at the outputs and writes them again. It is also
+        None if the run is to become longer.
+        """
+        return None if self._grown else finished_runs.find(self.path)
 
     def evaluation_return(self, iteration: int) -> float | None:
         """Returns the mean return of an evaluation in metrics.csv, or None."""
@@ -320,6 +368,18 @@ def _check_same(
             + "\nGive the earlier values to resume it, choose another --logdir, or "
             "start again there with --overwrite."
         )
+
+
+def _grown(
+    before: dict[str, Any], now: dict[str, Any], fields: Collection[str]
+) -> dict[str, tuple[int, int]]:
+    """Returns the old and the new numbers of those fields that have grown."""
+    pairs = {name: (before.get(name), now.get(name)) for name in sorted(fields)}
+    return {
+        name: (old, new)
+        for name, (old, new) in pairs.items()
+        if type(old) is type(new) is int and new > old
+    }
 
 
 def _without(config: dict[str, Any], fields: Collection[str]) -> dict[str, Any]:

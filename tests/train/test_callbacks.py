@@ -1,0 +1,226 @@
+"""Callbacks of a run, as its user writes them."""
+
+import csv
+import shutil
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfrl import testing, train
+from tfrl.agents.dqn import dqn_agent
+from tfrl.environments import tf_py_environment
+from tfrl.eval import evaluate
+from tfrl.networks import q_network
+from tfrl.replay_buffers import tf_uniform_replay_buffer
+
+
+class Diary(train.Callback):
+    """Writes down every event, and does what `reactions` say at some of them."""
+
+    def __init__(self, reactions=()):
+        self.events = []
+        self._reactions = dict(reactions)
+
+    def _add(self, *event):
+        self.events.append(event)
+        if event in self._reactions:
+            self._reactions[event](self)
+
+    def on_start(self, iteration):
+        self._add("start", iteration)
+
+    def on_log(self, row):
+        self._add("log", row["iteration"])
+
+    def on_evaluation(self, result):
+        self._add("evaluation", result.mean)
+
+    def on_checkpoint(self, path):
+        self._add("checkpoint", path.rpartition("/")[2])
+
+    def on_end(self, result):
+        self._add("end", result.iteration, result.finished)
+
+
+def make_run(path, num_iterations=6, callbacks=(), config=None, **kwargs):
+    """A run whose evaluations return the iteration."""
+    environment = tf_py_environment.TFPyEnvironment(testing.CountingEnvironment(3))
+    specs = environment.time_step_spec(), environment.action_spec()
+    agent = dqn_agent.DqnAgent(
+        *specs,
+        q_network=q_network.QNetwork(
+            specs[0].observation, specs[1], fc_layer_params=(4,), seed=0
+        ),
+        optimizer=keras.optimizers.Adam(1e-2),
+        seed=0,
+    )
+    agent.initialize()
+    replay_buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer(
+        agent.collect_data_spec, batch_size=1, max_length=50, seed=0
+    )
+    loop = train.OffPolicyLoop(
+        environment,
+        agent,
+        replay_buffer,
+        initial_collect_steps=8,
+        sample_batch_size=4,
+        seed=0,
+    )
+    settings = {
+        "evaluate": lambda i: evaluate.EvaluationResult(
+            np.array([i], np.float32), np.array([3])
+        ),
+        "eval_interval": 5,
+        "log_interval": 3,
+        "checkpoint_interval": 4,
+        **kwargs,
+    }
+    if config is None:
+        config = {"num_iterations": num_iterations}
+    return train.Run(
+        loop,
+        train.RunDirectory(path, config),
+        num_iterations=num_iterations,
+        callbacks=callbacks,
+        **settings,
+    )
+
+
+def weights(run):
+    return [v.numpy() for v in run._loop.agent.variables()]
+
+
+def iterations(path):
+    with open(path / "metrics.csv", newline="") as file:
+        return [int(row["iteration"]) for row in csv.DictReader(file)]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The folder of a run of 6 iterations, its weights, and its callback's events."""
+    path = tmp_path_factory.mktemp("whole")
+    diary = Diary()
+    run = make_run(path, callbacks=[diary])
+    run.run()
+    return path, weights(run), diary.events
+
+
+def test_each_event_is_told_once_and_in_order(whole):
+    _, _, events = whole
+    assert events == [
+        ("start", 0),
+        ("log", 0),
+        ("evaluation", 0.0),
+        ("log", 3),
+        ("checkpoint", "ckpt-4"),
+        ("log", 5),
+        ("evaluation", 5.0),
+        ("checkpoint", "ckpt-5"),
+        ("log", 6),
+        ("evaluation", 6.0),
+        ("checkpoint", "ckpt-6"),
+        ("end", 6, True),
+    ]
+
+
+def test_a_callback_stops_the_run_which_says_who_and_can_be_resumed(
+    whole, tmp_path, capsys
+):
+    stops = {("evaluation", 5.0): lambda diary: diary.stop("it is good enough")}
+    diary, other = Diary(stops), Diary()
+    result = make_run(tmp_path, callbacks=[diary, other]).run()
+    assert (result.iteration, result.finished) == (5, False)
+    assert result.stopped_by == "Diary: it is good enough"
+    said = capsys.readouterr().err
+    assert "Stopped at iteration 5 by Diary: it is good enough; saved " in said
+    assert "resume" in said
+    assert other.events == diary.events
+    assert other.events[-3:] == [
+        ("checkpoint", "ckpt-5"),
+        ("checkpoint", "ckpt-5"),
+        ("end", 5, False),
+    ]
+    final = tf.saved_model.load(str(tmp_path / "final_policy"))
+    assert int(final.get_train_step()) == 5
+    again = Diary()
+    resumed = make_run(tmp_path, callbacks=[again])
+    result = resumed.run()
+    assert (result.finished, result.resumed_at, result.stopped_by) == (True, 5, None)
+    assert again.events[0] == ("start", 5)
+    assert again.events[-1] == ("end", 6, True)
+    for ours, theirs in zip(weights(resumed), whole[1], strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    ("event", "stopped_at"),
+    [(("start", 0), 0), (("log", 3), 3), (("checkpoint", "ckpt-4"), 4)],
+)
+def test_every_event_may_stop_the_run(tmp_path, event, stopped_at):
+    diary = Diary({event: lambda diary: diary.stop()})
+    result = make_run(tmp_path, callbacks=[diary]).run()
+    assert (result.iteration, result.stopped_by) == (stopped_at, "Diary")
+    assert (tmp_path / "checkpoints" / f"ckpt-{stopped_at}.index").exists()
+
+
+def test_a_stop_at_the_end_leaves_the_run_finished(tmp_path):
+    stops = {("evaluation", 6.0): lambda diary: diary.stop("too late")}
+    result = make_run(tmp_path, callbacks=[Diary(stops)]).run()
+    assert (result.finished, result.stopped_by) == (True, None)
+
+
+class PrunedError(Exception):
+    """Such as a library of hyperparameter searches raises."""
+
+
+def test_an_exception_of_a_callback_reaches_the_caller_after_the_files_are_written(
+    whole, tmp_path
+):
+    def prune(diary):
+        raise PrunedError("a poor trial")
+
+    diary = Diary({("evaluation", 5.0): prune})
+    with pytest.raises(PrunedError, match=r"^a poor trial$"):
+        make_run(tmp_path, callbacks=[diary]).run()
+    assert diary.events[-1] == ("evaluation", 5.0)
+    assert iterations(tmp_path)[-1] == 5
+    assert (tmp_path / "checkpoints" / "ckpt-5.index").exists()
+    assert (tmp_path / "policy").exists()
+    resumed = make_run(tmp_path)
+    assert resumed.run().resumed_at == 5
+    for ours, theirs in zip(weights(resumed), whole[1], strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_finished_run_calls_no_callback(whole):
+    diary = Diary()
+    assert make_run(whole[0], callbacks=[diary]).run().finished
+    assert diary.events == []
+
+
+@pytest.mark.parametrize(
+    ("callback", "found"),
+    [(Diary, "the class Diary"), (print, "a builtin_function_or_method")],
+)
+def test_what_is_no_callback_is_refused(tmp_path, callback, found):
+    message = rf"callbacks\[1\]: got {found}, expected an instance"
+    with pytest.raises(TypeError, match=message):
+        make_run(tmp_path, callbacks=[Diary(), callback])
+
+
+def test_a_finished_run_becomes_longer_with_more_iterations(whole, tmp_path, capsys):
+    path = shutil.copytree(whole[0], tmp_path / "run")
+    longer = make_run(path, num_iterations=9)
+    result = longer.run()
+    assert (result.finished, result.resumed_at, result.iteration) == (True, 6, 9)
+    said = capsys.readouterr().err
+    assert "num_iterations has grown from 6 to 9. Schedules that depend" in said
+    assert iterations(path) == [0, 3, 5, 6, 9]
+    straight = make_run(tmp_path / "straight", num_iterations=9)
+    straight.run()
+    for ours, theirs in zip(weights(longer), weights(straight), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    final = tf.saved_model.load(str(path / "final_policy"))
+    assert int(final.get_train_step()) == 9

@@ -1,0 +1,20 @@
+"""Finds checkpoints by the names of their files. Nothing here imports TensorFlow."""
+
+from __future__ import annotations
+
+import os
+import re
+
+NAME = "ckpt"
+
+
+def newest_first(directory: str | os.PathLike[str]) -> list[str]:
+    """Returns the prefixes `directory/ckpt-N` that have any file, newest first."""
+    numbers = set()
+    for name in os.listdir(directory):
+        match = re.match(rf"{NAME}-(\d+)\.(index|data-\d+-of-\d+)$", name)
+        if match:
+            numbers.add(int(match[1]))
+    return [
+        os.path.join(directory, f"{NAME}-{n}") for n in sorted(numbers, reverse=True)
+    ]

@@ -1,0 +1,81 @@
+"""The mark of a finished run, by which a later start recognises it.
+
+The mark lists the run's outputs with their sizes and checksums. While they are as
+listed, nothing is left to do, and neither TensorFlow nor the agent is needed to say so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import zlib
+from typing import Any
+
+NAME = "finished.json"
+
+# All of the outputs that a finished run would write again if they were damaged.
+_MARKED = (
+    "metrics.csv",
+    "learning_curve.png",
+    "agent.mp4",
+    "checkpoints/*",
+    "policy/**/*",
+    "final_policy/**/*",
+)
+_CHUNK = 1 << 20
+
+
+def mark(path: pathlib.Path, iteration: int) -> None:
+    """Marks the run in the folder `path` as finished at `iteration`."""
+    record = {"iteration": iteration, "files": _describe_files(path)}
+    temporary = path / f"{NAME}.tmp"
+    temporary.write_text(json.dumps(record, indent=2, sort_keys=True) + "\n")
+    temporary.replace(path / NAME)
+
+
+def unmark(path: pathlib.Path) -> None:
+    """Removes the mark, if there is one."""
+    (path / NAME).unlink(missing_ok=True)
+
+
+def find(path: pathlib.Path) -> int | None:
+    """Returns the iteration at which the run in the folder `path` has finished.
+
+    Returns:
+      The iteration; None if there is no mark, or if an output was changed, added or
+      removed since.
+    """
+    try:
+        record = json.loads((path / NAME).read_text())
+        is_whole = record["files"] == _describe_files(path)
+        return int(record["iteration"]) if is_whole else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def text(iteration: int, path: str | os.PathLike[str]) -> str:
+    """Returns the message for the user who starts a finished run again."""
+    return (
+        f"This run is finished: {iteration:,} iterations done. Its outputs are in "
+        f"{os.fspath(path)}; go on with a larger num_iterations, or start again with "
+        "--overwrite."
+    )
+
+
+def _describe_files(path: pathlib.Path) -> dict[str, Any]:
+    """Returns the size and the checksum of each output, by its relative path."""
+    found = [file for pattern in _MARKED for file in path.glob(pattern)]
+    return {
+        file.relative_to(path).as_posix(): [file.stat().st_size, _checksum(file)]
+        for file in sorted(found)
+        if file.is_file()
+    }
+
+
+def _checksum(path: pathlib.Path) -> int:
+    value = 0
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            value = zlib.crc32(chunk, value)
+    return value

@@ -31,6 +31,16 @@ def test_lines_keep_their_distance():
     assert stream.getvalue() == ""
 
 
+def test_a_new_activity_is_told_without_delay_and_once():
+    stream = io.StringIO()
+    bar = progress.Progress(0, 2000, stream, seconds_between_lines=1000.0)
+    for activity in ("compiling", "training", "compiling", "training"):
+        bar.begin(activity)
+    assert stream.getvalue() == (
+        "iteration 0 of 2,000: compiling\niteration 0 of 2,000: training\n"
+    )
+
+
 def read_all(terminal):
     """What was written to a pseudo-terminal whose other end is closed; closes it."""
     chunks = []
@@ -47,9 +57,11 @@ def test_on_a_terminal_there_is_one_bar():
     with os.fdopen(slave, "w") as terminal:
         bar = progress.Progress(500, 2000, terminal)
         bar.note("Resumed at iteration 500.")
+        bar.begin("compiling")
         bar.update(info(1000))
         bar.close()
     text = read_all(master)
     assert "Resumed at iteration 500." in text
     assert "50%" in text
+    assert "compiling" in text
     assert "return 21.5" in text

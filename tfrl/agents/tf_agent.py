@@ -195,6 +195,18 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
             )
         )
 
+    def diagnose(self, experience: Any = None) -> dict[str, tf.Tensor]:
+        """Returns numbers for a log, such as the current learning rate, by name.
+
+        A `Run` logs them. A subclass overrides this method, which must change nothing,
+        not even the state of a random generator. By default, there are none.
+
+        Args:
+          experience: See `train`; None leaves out the numbers that need a batch.
+        """
+        del experience
+        return {}
+
     def _checked(self, loss_info: Any) -> LossInfo:
         if not isinstance(loss_info, LossInfo):
             raise TypeError(

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Mapping
+from typing import Any
+
+from tensorboard.compat.proto import summary_pb2
+from tensorboard.plugins.scalar import summary_v2 as scalar_summary
 
 from tfrl.loggers import base
 
@@ -23,7 +28,7 @@ class TFSummaryLogger:
         """
         import tensorflow as tf
 
-        self._scalar = tf.summary.scalar
+        self._write_raw = tf.summary.experimental.write_raw_pb
         self._writer = tf.summary.create_file_writer(str(logdir))
         self._prefix = f"{label}/" if label else ""
         self._steps_key = steps_key
@@ -42,12 +47,33 @@ class TFSummaryLogger:
             )
         plain = {key: base.to_plain(value) for key, value in values.items()}
         step = self._writes if self._steps_key is None else plain[self._steps_key]
-        with self._writer.as_default():
-            for key, value in plain.items():
-                if key != self._steps_key and isinstance(value, numbers.Real):
-                    self._scalar(f"{self._prefix}{key}", value, step=int(step))
-        self._writer.flush()
+        # One summary of all values takes a fraction of the time of one for each.
+        summary = summary_pb2.Summary()
+        for key, value in plain.items():
+            if key != self._steps_key and isinstance(value, numbers.Real):
+                scalar = scalar_summary.scalar_pb(f"{self._prefix}{key}", float(value))
+                summary.value.extend(scalar.value)
+        self._write_summary(summary, int(step))
         self._writes += 1
+
+    def write_hyperparameters(self, values: Mapping[str, Any]) -> None:
+        """Writes the settings of a run, which TensorBoard shows beside its scalars.
+
+        Args:
+          values: Booleans, numbers and texts by name; other values become texts.
+        """
+        from tensorboard.plugins.hparams import api
+
+        plain = {
+            name: value if isinstance(value, bool | int | float | str) else str(value)
+            for name, value in values.items()
+        }
+        self._write_summary(api.hparams_pb(plain), 0)
+
+    def _write_summary(self, summary: Any, step: int) -> None:
+        with self._writer.as_default():
+            self._write_raw(summary.SerializeToString(), step=step)
+        self._writer.flush()
 
     def close(self) -> None:
         """Closes the event file."""

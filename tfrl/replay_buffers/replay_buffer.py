@@ -82,6 +82,16 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
         return False
 
     @property
+    def draws_by_seed(self) -> bool:
+        """Whether there is `sample(sample_batch_size, num_steps, seed)`.
+
+        Such a draw depends only on the contents and the seed, and changes nothing, so a
+        log may look at a batch without an effect on training. False unless a subclass
+        says otherwise.
+        """
+        return False
+
+    @property
     def works_in_graph(self) -> bool:
         """Whether a `tf.function` may trace `add_batch`.
 

@@ -281,6 +281,29 @@ class Loop(tf.Module, abc.ABC):
             loss=loss,
         )
 
+    @property
+    def activity(self) -> str:
+        """What the next call of `run_call` does, for reports of the progress."""
+        return "training" if self.trace_count() else "compiling the training loop"
+
+    def replay_size(self) -> int | None:
+        """Returns the number of frames in the replay buffer.
+
+        Returns None if the loop keeps no experience from one iteration to the next.
+        """
+        return None
+
+    def can_draw_for_log(self) -> bool:
+        """Whether `draw_for_log` can be called now."""
+        return False
+
+    def draw_for_log(self) -> Any:
+        """Returns a batch as training draws it, in a graph; has no effect on training.
+
+        A loop that says so by `can_draw_for_log` overrides this method.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.draw_for_log")
+
     def trace_count(self) -> int:
         """Returns how often `run` has traced its graph; 1 after the first call."""
         return self._call.experimental_get_tracing_count()

@@ -233,3 +233,20 @@ def short_assertions() -> Iterator[None]:
             raise
         text = (said[1] or said[2]).replace("\\'", "'")
         raise tf.errors.InvalidArgumentError(None, None, text) from None
+
+
+def check_can_sample(num_frames: int, collect_steps: int, num_steps: int) -> None:
+    """Raises a ValueError if a buffer holds too few frames for a first sample.
+
+    Args:
+      num_frames: The number of frames of each environment in the buffer.
+      collect_steps: How many more an iteration adds before it samples.
+      num_steps: The length of an example.
+    """
+    if num_frames + collect_steps < num_steps:
+        raise ValueError(
+            f"replay_buffer: got {num_frames} frame(s) of each environment, and "
+            f"{collect_steps} more come before the first sample, expected "
+            f"{num_steps}, the length of an example; add more, or clear it, so that "
+            "the loop fills it by initial_collect_steps."
+        )

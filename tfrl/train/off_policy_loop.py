@@ -15,6 +15,7 @@ from tfrl.environments import tf_environment
 from tfrl.policies import random_tf_policy, tf_policy
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.train import loop, loop_checks, placement
+from tfrl.train import priorities as priorities_lib
 from tfrl.trajectories import trajectory
 from tfrl.utils import call_sizes, number_checks, variables
 
@@ -150,6 +151,30 @@ class OffPolicyLoop(loop.Loop):
         """Whether the batches come from the buffer's `as_dataset` pipeline."""
         return self._iterator is not None
 
+    @property
+    def activity(self) -> str:
+        """What the next call of `run_call` does, for reports of the progress."""
+        is_new = not self._is_started and self._initial_steps_left(self.replay_size())
+        if self._initial_left or is_new:
+            return f"collecting initial experience, then {super().activity}"
+        return super().activity
+
+    def replay_size(self) -> int:
+        """Returns the number of frames in the replay buffer."""
+        return int(self._replay_buffer.num_frames())
+
+    def can_draw_for_log(self) -> bool:
+        """Whether the buffer draws by a seed, and holds enough frames."""
+        needed = self._num_steps * self._environment.batch_size
+        return self._replay_buffer.draws_by_seed and self.replay_size() >= needed
+
+    def draw_for_log(self) -> Any:
+        """Returns a batch as training draws it, by a seed of its own."""
+        seed = tf.stack([self._seed, -1 - self._iteration])
+        with self._at_replay_buffer():
+            sample = self._replay_buffer.sample(self._batch_size, self._num_steps, seed)
+        return sample[0]
+
     def begin(self) -> tuple[Any, Any]:
         """Resets the environment and takes the initial steps, in a graph.
 
@@ -168,7 +193,11 @@ class OffPolicyLoop(loop.Loop):
             num_frames = int(self._replay_buffer.num_frames())
             self._initial_left = self._initial_steps_left(num_frames)
             if self._initial_left == 0:
-                self._check_can_sample(num_frames // self._environment.batch_size)
+                loop_checks.check_can_sample(
+                    num_frames // self._environment.batch_size,
+                    self._collect_steps,
+                    self._num_steps,
+                )
                 return True
             self._initial_state_now = self._initial_state(self._initial_policy)
         is_traced = self._collect_initial.experimental_get_tracing_count() > 0
@@ -195,16 +224,6 @@ class OffPolicyLoop(loop.Loop):
         if self.iteration == 0 and 0 < taken < self._initial_steps:
             return self._initial_steps - taken
         return 0
-
-    def _check_can_sample(self, num_frames: int) -> None:
-        """Raises a ValueError if the buffer holds too few frames for a first sample."""
-        if num_frames + self._collect_steps < self._num_steps:
-            raise ValueError(
-                f"replay_buffer: got {num_frames} frame(s) of each environment, and "
-                f"{self._collect_steps} more come before the first sample, expected "
-                f"{self._num_steps}, the length of an example; add more, or clear it, "
-                "so that the loop fills it by initial_collect_steps."
-            )
 
     def _collect_initially(
         self, time_step: Any, policy_state: Any, num_steps: tf.Tensor | int
@@ -349,7 +368,7 @@ class OffPolicyLoop(loop.Loop):
         del i
         experience, info = self._sample(done)
         loss_info = self._agent.train(experience, weights=info.weights)
-        priorities = _priorities(loss_info, self._agent)
+        priorities = priorities_lib.of_examples(loss_info, self._agent)
         # The next draw may read the train step too, for an annealed exponent.
         counted = tf.control_dependencies([self._agent.train_step_counter.read_value()])
         with counted, self._at_replay_buffer():
@@ -368,25 +387,6 @@ class OffPolicyLoop(loop.Loop):
         # dependencies do not see the reads, so the order is given explicitly.
         with tf.control_dependencies([done]), self._at_replay_buffer():
             return next(self._iterator)
-
-
-def _priorities(loss_info: tf_agent.LossInfo, agent: tf_agent.TFAgent) -> tf.Tensor:
-    """Returns the absolute TD errors of the examples, or their absolute losses, `[B]`.
-
-    Raises:
-      ValueError: The agent returns neither.
-    """
-    for name in ("td_error", "td_loss"):
-        errors: Any = getattr(loss_info.extra, name, None)
-        if tf.is_tensor(errors) and errors.shape.rank:
-            sizes = tf.abs(errors)
-            return tf.reduce_max(sizes, axis=list(range(1, errors.shape.rank)))
-    raise ValueError(
-        f"replay_buffer: got a prioritized one, but {type(agent).__name__} returns "
-        "neither td_error nor td_loss of each example in LossInfo.extra, "
-        "expected one of them, to compute priorities from. Use a "
-        "TFUniformReplayBuffer."
-    )
 
 
 def _random_policy(environment: Any, policy: tf_policy.TFPolicy) -> tf_policy.TFPolicy:

@@ -40,6 +40,7 @@ class Progress:
         self._started = self._last_line = time.monotonic()
         self._seconds_between_lines = seconds_between_lines
         self._evaluation = ""
+        self._begun: set[str] = set()
         self._bar = None
         if self._stream.isatty():
             self._bar = tqdm.tqdm(
@@ -51,6 +52,20 @@ class Progress:
                 smoothing=0.1,
                 file=self._stream,
             )
+
+    def begin(self, activity: str) -> None:
+        """Says what the run does now, such as "evaluating", if it does so first.
+
+        The first call of a program takes seconds. A user sees why nothing else happens
+        yet, on a terminal beside the bar and elsewhere as a line.
+        """
+        if activity in self._begun:
+            return
+        self._begun.add(activity)
+        if self._bar is not None:
+            self._bar.set_postfix_str(activity)
+        else:
+            self.note(f"iteration {self._last:,} of {self._total:,}: {activity}")
 
     def update(self, info: loop.IterationInfo) -> None:
         """Shows the state after a call of the loop."""

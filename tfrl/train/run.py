@@ -97,7 +97,8 @@ class Run:
           title: The title of the learning curve.
           loggers: Further `tfrl.loggers.Logger`s, such as
             `[loggers.TerminalLogger()]`. Each receives the rows of metrics.csv, without
-            values that were not measured. The run always writes metrics.csv and
+            values that were not measured, and the further numbers that TensorBoard
+            shows. The run always writes metrics.csv and
             TensorBoard's files, too. It closes the loggers when it ends or fails.
           callbacks: `Callback`s, which are called in this order.
           max_eval_steps: The largest number of steps of each environment in an
@@ -223,17 +224,17 @@ class Run:
                 self._at_stop(bar, interrupted)
             while self._loop.iteration < self._num_iterations and goes_on():
                 before = self._loop.iteration
+                bar.begin(self._loop.activity)
                 started = time.monotonic()
                 info = self._loop.run_call(self._next_stop() - before)
                 elapsed = time.monotonic() - started
                 bar.update(info)
+                self._log.called(info, info.iteration - before, elapsed)
                 # A call without iterations compiles the program, or collects initial
                 # experience.
-                if info.iteration == before:
-                    continue
-                training_seconds += elapsed
-                self._log.trained(info.loss, info.iteration - before, elapsed)
-                self._at_stop(bar, interrupted)
+                if info.iteration > before:
+                    training_seconds += elapsed
+                    self._at_stop(bar, interrupted)
             if not goes_on():
                 self._end_early(bar)
         self._directory.check_intact(self._loop.iteration)
@@ -303,6 +304,7 @@ class Run:
     ) -> evaluate_lib.EvaluationResult | None:
         """Evaluates the policy; returns None if a signal ends the evaluation."""
         assert self._evaluate is not None
+        bar.begin("evaluating the policy")
 
         def between_calls(finished: int, num_episodes: int, num_steps: int) -> None:
             if interrupted():

@@ -14,7 +14,7 @@ from typing import Any
 from tfrl.loggers import csv as csv_logger
 from tfrl.savers import checkpoint_names
 from tfrl.system import directory_lock
-from tfrl.train import finished_runs, full_disk
+from tfrl.train import finished_runs, full_disk, run_config
 
 _CONFIG = "config.json"
 # The outputs of a run. `overwrite` removes these and nothing else.
@@ -31,8 +31,7 @@ _OUTPUTS = (
 )
 
 
-class RunDirectoryError(ValueError):
-    """The folder cannot be used for this run."""
+RunDirectoryError = run_config.RunDirectoryError
 
 
 class RunDirectory:
@@ -111,7 +110,7 @@ class RunDirectory:
         if grown:
             finished_runs.unmark(self.path)
             now = {name: number for name, (_, number) in grown.items()}
-            self._write_config({**_read_config(self.path / _CONFIG), **now})
+            self._write_config({**run_config.read(self.path / _CONFIG), **now})
         return grown
 
     def lock(self) -> None:
@@ -151,10 +150,14 @@ class RunDirectory:
         """Writes the configuration, or compares it with the existing one."""
         path = self.path / _CONFIG
         if path.exists():
-            before = _read_config(path)
-            grown = _grown(before, self._config, self._may_grow)
+            before = run_config.read(path)
+            grown = run_config.grown(before, self._config, self._may_grow)
             free = self._may_change | grown.keys()
-            _check_same(self.path, _without(before, free), _without(self._config, free))
+            run_config.check_same(
+                self.path,
+                run_config.without(before, free),
+                run_config.without(self._config, free),
+            )
             self._grown = grown
             return
         found = [name for name in _OUTPUTS if (self.path / name).exists()]
@@ -333,64 +336,3 @@ def _check_writable(path: pathlib.Path) -> None:
             f"logdir {str(path)!r}: cannot be written ({error.strerror}); choose a "
             "folder that you may write to with --logdir."
         ) from None
-
-
-def _read_config(path: pathlib.Path) -> dict[str, Any]:
-    remedy = "restore it, choose another logdir, or start again with --overwrite"
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise RunDirectoryError(
-            f"{path}: cannot be read ({error}); {remedy}."
-        ) from None
-    if not isinstance(config, dict):
-        raise RunDirectoryError(
-            f"{path}: got a {type(config).__name__}, expected a JSON object with the "
-            f"fields of the run's configuration; {remedy}."
-        )
-    return config
-
-
-def _check_same(
-    logdir: pathlib.Path, before: dict[str, Any], now: dict[str, Any]
-) -> None:
-    before, now = _flatten(before), _flatten(now)
-    absent = "(absent)"
-    differences = [
-        f"  {field}: was {before.get(field, absent)!r}, is {now.get(field, absent)!r}"
-        for field in sorted({*before, *now})
-        if before.get(field, absent) != now.get(field, absent)
-    ]
-    if differences:
-        raise RunDirectoryError(
-            f"logdir {str(logdir)!r}: belongs to a run of another configuration:\n"
-            + "\n".join(differences)
-            + "\nGive the earlier values to resume it, choose another --logdir, or "
-            "start again there with --overwrite."
-        )
-
-
-def _grown(
-    before: dict[str, Any], now: dict[str, Any], fields: Collection[str]
-) -> dict[str, tuple[int, int]]:
-    """Returns the old and the new numbers of those fields that have grown."""
-    pairs = {name: (before.get(name), now.get(name)) for name in sorted(fields)}
-    return {
-        name: (old, new)
-        for name, (old, new) in pairs.items()
-        if type(old) is type(new) is int and new > old
-    }
-
-
-def _without(config: dict[str, Any], fields: Collection[str]) -> dict[str, Any]:
-    return {name: value for name, value in config.items() if name not in fields}
-
-
-def _flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in config.items():
-        if isinstance(value, Mapping):
-            flat.update(_flatten(value, f"{prefix}{name}."))
-        else:
-            flat[prefix + name] = value
-    return flat

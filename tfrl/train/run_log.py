@@ -9,9 +9,27 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.eval import evaluate
-from tfrl.loggers import aggregators, base, csv, filters, tf_summary
+from tfrl.loggers import base, csv, tf_summary
+from tfrl.train import diagnostics, run_config, run_directory
 from tfrl.train import loop as loop_lib
-from tfrl.train import run_directory
+
+# The tags in TensorBoard, whose first parts are its groups. Other names are put into
+# the group `train`.
+_TAGS = {
+    "iteration": "iteration",
+    "environment_steps": "time/environment_steps",
+    "train_steps": "time/train_steps",
+    "training_seconds": "time/training_seconds",
+    "steps_per_second": "time/steps_per_second",
+    "episodes": "collect/episodes",
+    "average_return": "collect/average_return",
+    "evaluation_return": "eval/average_return",
+    "evaluation_return_std": "eval/return_std",
+    "evaluation_length": "eval/average_length",
+    "epsilon": "exploration/epsilon",
+    "temperature": "exploration/temperature",
+    "replay_size": "replay/size",
+}
 
 
 class RunLog:
@@ -49,24 +67,33 @@ class RunLog:
         self._loop = loop
         self._directory = directory
         self._loggers = tuple(loggers)
-        self._logger: base.Logger = aggregators.Dispatcher([])
+        self._diagnostics = diagnostics.Diagnostics(loop)
+        self._known_steps = 0
+        # Steps of the environment and seconds of training since the last row.
+        self._interval = (0, 0.0)
+        self._table: base.Logger
+        self._others: list[base.Logger] = []
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
         """Opens metrics.csv and TensorBoard's files in this context."""
-        files = aggregators.Dispatcher(
-            [
-                csv.CSVLogger(self._directory.metrics_csv),
-                tf_summary.TFSummaryLogger(
-                    str(self._directory.tensorboard), label="", steps_key="iteration"
-                ),
-            ]
-        )
-        self._logger = aggregators.Dispatcher(
-            [files, *map(filters.NoneFilter, self._loggers)]
-        )
-        with contextlib.closing(files):
+        self._known_steps = self._loop.info().environment_steps
+        self._interval = (0, 0.0)
+        with (
+            contextlib.closing(csv.CSVLogger(self._directory.metrics_csv)) as table,
+            contextlib.closing(self._tensorboard()) as tensorboard,
+        ):
+            self._table = table
+            self._others = [_Tagged(tensorboard), *self._loggers]
             yield
+
+    def _tensorboard(self) -> tf_summary.TFSummaryLogger:
+        """Opens TensorBoard's files and writes the configuration."""
+        logger = tf_summary.TFSummaryLogger(
+            str(self._directory.tensorboard), label="", steps_key="iteration"
+        )
+        logger.write_hyperparameters(run_config.flatten(self._directory.config))
+        return logger
 
     def close_loggers(self) -> None:
         """Closes the user's loggers."""
@@ -74,20 +101,37 @@ class RunLog:
             for logger in self._loggers:
                 stack.callback(logger.close)
 
-    def trained(self, loss: float, num_iterations: int, seconds: float) -> None:
-        """Adds the mean loss and the time of some iterations to the next row."""
-        self.seconds.assign_add(seconds)
-        self.loss.add(loss, num_iterations)
+    def called(
+        self, info: loop_lib.IterationInfo, num_iterations: int, seconds: float
+    ) -> None:
+        """Adds the loss and the time of a call of the loop to the next row.
+
+        A call without iterations, which compiles the program or collects initial
+        experience, does not count.
+        """
+        new_steps = info.environment_steps - self._known_steps
+        self._known_steps = info.environment_steps
+        if num_iterations:
+            self.seconds.assign_add(seconds)
+            self.loss.add(info.loss, num_iterations)
+            steps, interval = self._interval
+            self._interval = steps + new_steps, interval + seconds
 
     def write(self, result: evaluate.EvaluationResult | None) -> dict[str, Any]:
-        """Writes a row; returns it without the values that were not measured.
+        """Writes a row to metrics.csv, and more numbers to TensorBoard and the loggers.
+
+        Returns what the loggers receive: all numbers that were measured.
 
         Args:
           result: The evaluation at this iteration, if there was one.
         """
         row = self._row(result)
-        self._logger.write(row)
-        return {name: value for name, value in row.items() if value is not None}
+        self._table.write(row)
+        measured = {**row, **self._more()}
+        values = {name: x for name, x in measured.items() if x is not None}
+        for logger in self._others:
+            logger.write(values)
+        return values
 
     def _row(self, result: evaluate.EvaluationResult | None) -> dict[str, Any]:
         """Returns one row of metrics.csv; None for values that were not measured."""
@@ -106,6 +150,31 @@ class RunLog:
             if result is None
             else _rounded(result.lengths.mean()),
         }
+
+    def _more(self) -> dict[str, Any]:
+        """Returns the numbers that metrics.csv does not hold."""
+        steps, seconds = self._interval
+        self._interval = (0, 0.0)
+        return {
+            "steps_per_second": _rounded(steps / seconds) if seconds else None,
+            "replay_size": self._loop.replay_size(),
+            **self._diagnostics.measure(),
+        }
+
+
+class _Tagged:
+    """A logger that passes values on under their tags in TensorBoard."""
+
+    def __init__(self, to: base.Logger) -> None:
+        self._to = to
+
+    def write(self, values: base.Values) -> None:
+        """Writes the values under their tags."""
+        self._to.write({_TAGS.get(k, f"train/{k}"): v for k, v in values.items()})
+
+    def close(self) -> None:
+        """Closes the logger behind it."""
+        self._to.close()
 
 
 def _rounded(value: float) -> float:

@@ -81,6 +81,13 @@ class OptimizerAdapter(tf.Module):
             own = self.slots
         return variables_lib.as_tf_variables(own)
 
+    def learning_rate(self) -> tf.Tensor | None:
+        """Returns the current rate, float32 `[]`; None unless a Keras optimizer's."""
+        optimizer = getattr(self.optimizer, "inner_optimizer", self.optimizer)
+        if not isinstance(optimizer, keras.optimizers.Optimizer):
+            return None
+        return tf.cast(optimizer.learning_rate, tf.float32)
+
     def apply(self, gradients: Sequence[tf.Tensor | None]) -> None:
         """Applies one gradient to each variable; None leaves a variable unchanged.
 

@@ -19,7 +19,13 @@ import tensorflow as tf
 
 from tfrl import losses
 from tfrl.agents import checks, data_converter, tf_agent
-from tfrl.agents.dqn import construction, loss_summaries, q_network_agent, sequences
+from tfrl.agents.dqn import (
+    construction,
+    diagnostics,
+    loss_summaries,
+    q_network_agent,
+    sequences,
+)
 from tfrl.networks import utils as network_utils
 from tfrl.policies import q_policy, tf_policy
 from tfrl.specs import tensor_spec
@@ -207,6 +213,15 @@ class DqnAgent(q_network_agent.QNetworkAgent):
                 self.data_context, gamma=gamma, n=n_step_update
             )
         )
+
+    def diagnose(self, experience: Any = None) -> dict[str, tf.Tensor]:
+        """Returns the learning rate and the exploration; see `diagnostics.of_batch`."""
+        rate = self._optimizer.learning_rate()
+        values = {} if rate is None else {"learning_rate": rate}
+        values |= diagnostics.of_exploration(self)
+        if experience is not None:
+            values |= diagnostics.of_batch(self, experience)
+        return values
 
     def _check_action_spec(self, action_spec: Any) -> None:
         """Raises a ValueError unless DQN can handle the spec; counts the actions."""

@@ -157,6 +157,12 @@ class ReinforceAgent(tf_agent.TFAgent):
         """Whether there is a value network."""
         return self._value_network is not None
 
+    def diagnose(self, experience: Any = None) -> dict[str, tf.Tensor]:
+        """Returns the current learning rate."""
+        del experience
+        rate = self._optimizer.learning_rate()
+        return {} if rate is None else {"learning_rate": rate}
+
     def _networks(self) -> list[Any]:
         return [n for n in (self._actor_network, self._value_network) if n is not None]
 

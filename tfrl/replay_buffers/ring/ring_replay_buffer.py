@@ -119,6 +119,11 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         return True
 
     @property
+    def draws_by_seed(self) -> bool:
+        """Whether `sample` takes a seed: always."""
+        return True
+
+    @property
     def batch_size(self) -> int:
         """The number of environments that are written together."""
         return self._batch_size

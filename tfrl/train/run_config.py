@@ -1,0 +1,85 @@
+"""The configuration of a run, and its comparison with that of an earlier run."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from collections.abc import Collection, Mapping
+from typing import Any
+
+
+class RunDirectoryError(ValueError):
+    """The folder cannot be used for this run."""
+
+
+def read(path: pathlib.Path) -> dict[str, Any]:
+    """Returns the configuration in the file.
+
+    Raises:
+      RunDirectoryError: The file cannot be read, or holds something else.
+    """
+    remedy = "restore it, choose another logdir, or start again with --overwrite"
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunDirectoryError(
+            f"{path}: cannot be read ({error}); {remedy}."
+        ) from None
+    if not isinstance(config, dict):
+        raise RunDirectoryError(
+            f"{path}: got a {type(config).__name__}, expected a JSON object with the "
+            f"fields of the run's configuration; {remedy}."
+        )
+    return config
+
+
+def check_same(
+    logdir: pathlib.Path, before: dict[str, Any], now: dict[str, Any]
+) -> None:
+    """Compares a configuration with the earlier one.
+
+    Raises:
+      RunDirectoryError: They differ; the error lists the fields.
+    """
+    before, now = flatten(before), flatten(now)
+    absent = "(absent)"
+    differences = [
+        f"  {field}: was {before.get(field, absent)!r}, is {now.get(field, absent)!r}"
+        for field in sorted({*before, *now})
+        if before.get(field, absent) != now.get(field, absent)
+    ]
+    if differences:
+        raise RunDirectoryError(
+            f"logdir {str(logdir)!r}: belongs to a run of another configuration:\n"
+            + "\n".join(differences)
+            + "\nGive the earlier values to resume it, choose another --logdir, or "
+            "start again there with --overwrite."
+        )
+
+
+def grown(
+    before: dict[str, Any], now: dict[str, Any], fields: Collection[str]
+) -> dict[str, tuple[int, int]]:
+    """Returns the old and the new numbers of those fields that have grown."""
+    pairs = {name: (before.get(name), now.get(name)) for name in sorted(fields)}
+    return {
+        name: (old, new)
+        for name, (old, new) in pairs.items()
+        if type(old) is type(new) is int and new > old
+    }
+
+
+def without(config: dict[str, Any], fields: Collection[str]) -> dict[str, Any]:
+    """Returns the configuration without some of its fields."""
+    return {name: value for name, value in config.items() if name not in fields}
+
+
+def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Returns the values of a nested configuration, by names such as `a.b`."""
+    flat: dict[str, Any] = {}
+    for name, value in config.items():
+        if isinstance(value, Mapping):
+            flat.update(flatten(value, f"{prefix}{name}."))
+        else:
+            flat[prefix + name] = value
+    return flat

@@ -25,7 +25,7 @@ def explaining() -> Iterator[None]:
     """
     try:
         yield
-    except (OSError, *_tensorflow_errors()) as error:
+    except Exception as error:
         what = _describe(error)
         if what is None or isinstance(error, FullDiskError):
             raise
@@ -35,12 +35,6 @@ def explaining() -> Iterator[None]:
         ) from error
 
 
-def _tensorflow_errors() -> tuple[type[Exception], ...]:
-    """Returns the base class of TensorFlow's errors, if TensorFlow is imported."""
-    tensorflow = sys.modules.get("tensorflow")
-    return (tensorflow.errors.OpError,) if tensorflow else ()
-
-
 def _describe(error: Any) -> str | None:
     """Returns what the error of a full disk says; None for other errors."""
     if isinstance(error, OSError):
@@ -48,6 +42,10 @@ def _describe(error: Any) -> str | None:
             return None
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{os.strerror(error.errno)}"
+    # Without TensorFlow, none of its errors can have been raised.
+    tensorflow: Any = sys.modules.get("tensorflow")
+    if tensorflow is None or not isinstance(error, tensorflow.errors.OpError):
+        return None
     for code in disk_space.CODES:
         text = os.strerror(code)
         found = re.search(rf"(\S+); {re.escape(text)}", error.message)

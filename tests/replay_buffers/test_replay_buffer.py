@@ -59,6 +59,7 @@ def test_a_plain_buffer_promises_nothing():
     buffer = _buffer()
     assert not buffer.supports_xla
     assert not buffer.is_prioritized
+    assert not buffer.draws_by_seed
     assert (buffer.batch_size, buffer.max_length) == (None, None)
     buffer.check_fits(10**9)
 
@@ -84,10 +85,10 @@ def test_max_length_bounds_the_windows():
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
-        (TFUniformReplayBuffer, (True, True, False)),
-        (TFPrioritizedReplayBuffer, (True, True, True)),
-        (PyUniformReplayBuffer, (False, False, False)),
-        (EpisodicReplayBuffer, (False, True, False)),
+        (TFUniformReplayBuffer, (True, True, False, True)),
+        (TFPrioritizedReplayBuffer, (True, True, True, True)),
+        (PyUniformReplayBuffer, (False, False, False, False)),
+        (EpisodicReplayBuffer, (False, True, False, False)),
     ],
 )
 def test_what_our_buffers_can_do(kind, expected):
@@ -98,6 +99,7 @@ def test_what_our_buffers_can_do(kind, expected):
         buffer.supports_xla,
         buffer.works_in_graph,
         buffer.is_prioritized,
+        buffer.draws_by_seed,
     ) == expected
 
 

@@ -38,7 +38,8 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
     they support.
 
     A loop of `tfrl.train` asks a buffer what it can do: `supports_xla`,
-    `is_prioritized`, `works_in_graph`, `batch_size`, `max_length` and `check_fits`.
+    `is_prioritized`, `draws_by_seed`, `works_in_graph`, `batch_size`, `max_length` and
+    `check_fits`.
     This class answers for a plain buffer; subclasses override the answers that differ.
     """
 

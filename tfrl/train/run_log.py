@@ -158,7 +158,7 @@ class RunLog:
         return {
             "steps_per_second": _rounded(steps / seconds) if seconds else None,
             "replay_size": self._loop.replay_size(),
-            **self._diagnostics.measure(),
+            **{k: _rounded(v) for k, v in self._diagnostics.measure().items()},
         }
 
 

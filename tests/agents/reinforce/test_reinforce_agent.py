@@ -839,3 +839,11 @@ def test_numbers_out_of_range_are_refused(argument, value):
         name, value = "learning_rate", keras.optimizers.SGD(value)
     with pytest.raises(ValueError, match=f"^{name}: expected a .*, got "):
         make(**{argument: value})
+
+
+def test_the_log_has_the_current_learning_rate():
+    decay = keras.optimizers.schedules.PolynomialDecay(1.0, 4, 0.0)
+    agent = make(optimizer=keras.optimizers.SGD(decay))
+    agent.train(frames("fmM"))
+    assert {k: float(v) for k, v in agent.diagnose().items()} == {"learning_rate": 0.75}
+    assert make(optimizer=tf.compat.v1.train.AdamOptimizer(0.1)).diagnose() == {}

@@ -23,9 +23,9 @@ class Callback:
     ```
 
     As in Keras and Lightning, a callback asks for a stop, and the run decides when: the
-    other callbacks are still called for the same event, and the run then ends as if it
-    had been interrupted. It saves a checkpoint, prints which callback stopped it and
-    why, and can be resumed. Return values are ignored.
+    other callbacks are still called for the same event, and the run then saves a
+    checkpoint and its last policy, prints which callback stopped it and why, and ends.
+    It can be resumed. Return values are ignored.
 
     At each iteration, the run first writes everything that is due: the row, the
     policies and the checkpoint. It then calls `on_log`, `on_evaluation` and

@@ -13,6 +13,7 @@ from tfrl.policies.tf_policy import TFPolicy
 from tfrl.replay_buffers.tf_uniform_replay_buffer import TFUniformReplayBuffer
 from tfrl.specs import tensor_spec
 from tfrl.testing import CountingEnvironment, TFCountingEnvironment
+from tfrl.train import host_observer
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories.policy_step import PolicyStep
 
@@ -230,6 +231,45 @@ def test_python_observers_make_an_eager_run_step_eagerly():
     assert len(recorder.seen) == 4
     assert steps.result() == 4
     assert driver._traced_loop.experimental_get_tracing_count() == 0
+
+
+@pytest.mark.parametrize("name", ["observers", "transition_observers"])
+def test_a_python_observer_in_the_callers_function_is_refused(name):
+    env = counting_environment(9)
+    driver = DynamicStepDriver(env, random_policy(), **{name: [[].append]})
+    with pytest.raises(ValueError, match=f"{name}: got .* which runs in Python alone"):
+        tf.function(driver.run)()
+
+
+@pytest.mark.parametrize("jit_compile", [None, False, True])
+def test_a_host_observer_sees_every_step(jit_compile):
+    """In the driver's own function, and in the caller's."""
+    frames, transitions = [], []
+    observer, of_transitions = map(host_observer, (frames.append, transitions.append))
+    driver = DynamicStepDriver(
+        counting_environment(3), random_policy(), [observer], [of_transitions], 4
+    )
+    run = driver.run
+    if jit_compile is not None:
+        run = tf.function(run, jit_compile=jit_compile)
+    run()
+    assert [f.observation.tolist() for f in frames] == [[0], [1], [2], [3], [0]]
+    assert [later.observation[0] for _, _, later in transitions] == [1, 2, 3, 0, 1]
+    if jit_compile is None:
+        assert driver._traced_loop.experimental_get_tracing_count() == 1
+
+
+def test_a_host_observers_own_error_reaches_the_caller():
+    error = ZeroDivisionError("the observer's own")
+
+    def fail(trajectory):
+        raise error
+
+    driver = DynamicStepDriver(
+        counting_environment(3), random_policy(), [host_observer(fail)]
+    )
+    with pytest.raises(ZeroDivisionError, match="the observer's own"):
+        driver.run()
 
 
 def test_episode_counts_do_not_retrace():

@@ -431,6 +431,23 @@ def test_a_variable_that_all_runs_would_share_is_refused_by_name():
         sweep(lambda seed: make_loop(seed, observers=observers))
 
 
+def test_a_loop_with_a_host_observer_is_refused():
+    observers = [train.host_observer(print)]
+    with pytest.raises(TypeError, match=r"with a host_observer, expected .*metrics"):
+        sweep(lambda seed: make_loop(seed, observers=observers))
+
+
+def test_an_observer_in_python_alone_is_refused():
+    with pytest.raises(ValueError, match=r"observers: got .* runs in Python alone"):
+        sweep(lambda seed: make_loop(seed, observers=[print]))
+
+
+def test_tf_print_is_an_error_that_says_so():
+    observers = [lambda trajectory: tf.print(trajectory.reward)]
+    with pytest.raises(NotImplementedError, match=r"a program with tf\.print"):
+        sweep(lambda seed: make_loop(seed, observers=observers))
+
+
 def test_the_name_in_the_package_is_the_function():
     importlib.import_module("tfrl.train.sweeping")
     assert callable(train.sweep)

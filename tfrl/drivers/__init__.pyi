@@ -1,6 +1,7 @@
 from . import driver as driver
 from . import dynamic_episode_driver as dynamic_episode_driver
 from . import dynamic_step_driver as dynamic_step_driver
+from . import observers as observers
 from . import py_driver as py_driver
 from . import tf_driver as tf_driver
 from . import tf_loop as tf_loop

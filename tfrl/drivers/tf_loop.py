@@ -3,9 +3,10 @@
 `LoopDriver.run_loop` decides how the loop runs. Inside the caller's tf.function, the
 loop is one `tf.while_loop` of that graph. Called eagerly, the driver traces the loop
 once and keeps it, provided that every observer is known to work in a graph: a
-`TFStepMetric`, the method of a replay buffer that stores in TensorFlow, or a
-`tf.function`. With any other observer it steps eagerly, which is slower, so that plain
-Python observers see every step and not only the trace.
+`TFStepMetric`, the method of a replay buffer that stores in TensorFlow, a
+`tf.function`, or a `host_observer`. With any other observer it steps eagerly, which is
+slower, so that plain Python observers see every step and not only the trace. Inside the
+caller's tf.function they would see the trace alone, so they are an error there.
 `tf.config.run_functions_eagerly(True)` always steps eagerly.
 
 As in every tf.function, Python values that the policy reads (an epsilon computed from a
@@ -22,6 +23,7 @@ import tensorflow as tf
 
 from tfrl.compilation import fast_function
 from tfrl.drivers import driver
+from tfrl.drivers import observers as observers_lib
 from tfrl.environments import py_environment
 from tfrl.metrics import tf_metric
 from tfrl.replay_buffers import replay_buffer
@@ -56,8 +58,10 @@ class LoopDriver(driver.Driver):
                 f"{type(self).__name__} steps a TFEnvironment; wrap it in "
                 "tfrl.environments.TFPyEnvironment, or use PyDriver."
             )
-        all_observers = [*self.observers, *self.transition_observers]
-        self._use_function = use_function and all(map(_works_in_graph, all_observers))
+        self._all_observers = [*self.observers, *self.transition_observers]
+        self._use_function = use_function and all(
+            map(_works_in_graph, self._all_observers)
+        )
         self._last_limit: tuple[int, tf.Tensor] | None = None
         self._traced_loop = fast_function.fast_function(self._loop, autograph=False)
 
@@ -101,7 +105,7 @@ class LoopDriver(driver.Driver):
             seed,
         )
         if self._use_function and tf.executing_eagerly():
-            with self.env.reraise():
+            with self.env.reraise(), observers_lib.reraise(self._all_observers):
                 return self._traced_loop(*arguments)
         return self._loop(*arguments)
 
@@ -133,10 +137,12 @@ class LoopDriver(driver.Driver):
             action_step = self.policy.action(time_step, state, seed=action_seed)
             next_time_step = self.env.step(action_step.action)
             traj = trajectory.from_transition(time_step, action_step, next_time_step)
-            for observer in self.observers:
-                observer(traj)
-            for observer in self.transition_observers:
-                observer((time_step, action_step, next_time_step))
+            observers_lib.show(self.observers, traj, "observers")
+            observers_lib.show(
+                self.transition_observers,
+                (time_step, action_step, next_time_step),
+                "transition_observers",
+            )
             counters = tf.nest.map_structure(tf.add, counters, self._count(traj))
             return counters, next_time_step, action_step.state, seed
 
@@ -177,6 +183,7 @@ def count_resets(traj: trajectory.Trajectory) -> tf.Tensor:
 def _works_in_graph(observer: driver.Observer) -> bool:
     owner = getattr(observer, "__self__", None)
     in_buffer = isinstance(owner, replay_buffer.ReplayBuffer) and owner.works_in_graph
-    return in_buffer or isinstance(
+    knows_graphs = in_buffer or observers_lib.calls_python(observer)
+    return knows_graphs or isinstance(
         observer, tf_metric.TFStepMetric | tf.types.experimental.PolymorphicFunction
     )

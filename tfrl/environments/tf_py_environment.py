@@ -16,7 +16,14 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from tfrl.compilation import context, graph_calls, host_calls, python_threads, words
+from tfrl.compilation import (
+    compile_errors,
+    context,
+    graph_calls,
+    host_calls,
+    python_threads,
+    words,
+)
 from tfrl.environments import (
     batched_py_environment,
     py_environment,
@@ -132,15 +139,10 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         """
         self._error = None
         try:
-            with self._channel.raising():
+            with self._channel.raising(), compile_errors.explained():
                 yield
-        except tf.errors.OpError as raised:
+        except tf.errors.OpError:
             error, self._error = self._error, None
-            if (
-                "unsupported operations" in raised.message
-                and "PyFunc" in raised.message
-            ):
-                raise NotImplementedError(_NOT_COMPILABLE) from raised
             if error is None:
                 raise
             raise error from None
@@ -368,15 +370,6 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
                 "suite_gym.wrap_env first."
             )
         return environment
-
-
-_NOT_COMPILABLE = (
-    "jit_compile: got a program that holds a tf.numpy_function or a tf.py_function, "
-    "expected one without, because XLA cannot compile them. A tf.function that steps "
-    "a Python environment has one if it was traced outside of the compiled program "
-    "first: give that program another tf.function, or the Python function itself. Keep "
-    "tf.print and Python out of observers, or leave jit_compile=False."
-)
 
 
 def _make_pool(isolation: Any) -> tuple[pool.Pool | None, bool]:

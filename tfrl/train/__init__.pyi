@@ -1,5 +1,6 @@
 from . import callbacks as callbacks
 from . import episodic_loop as episodic_loop
+from . import host_observers as host_observers
 from . import learning_curve as learning_curve
 from . import loop as loop
 from . import off_policy_loop as off_policy_loop
@@ -12,6 +13,7 @@ from . import sweeping as sweeping
 from . import video as video
 from .callbacks import Callback as Callback
 from .episodic_loop import EpisodicLoop as EpisodicLoop
+from .host_observers import host_observer as host_observer
 from .loop import IterationInfo as IterationInfo
 from .loop import Loop as Loop
 from .off_policy_loop import OffPolicyLoop as OffPolicyLoop

@@ -18,7 +18,8 @@ from typing import Any, Literal, NamedTuple
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
-from tfrl.compilation import trace_counts
+from tfrl.compilation import compile_errors, trace_counts
+from tfrl.drivers import observers as observers_lib
 from tfrl.environments import tf_environment
 from tfrl.environments.boundary import running_steps
 from tfrl.metrics import tf_metrics
@@ -80,7 +81,8 @@ class Loop(tf.Module, abc.ABC):
           replay_buffer: The buffer for experience, with the agent's `collect_data_spec`
             and the environment's batch size; None for a loop that keeps no experience.
           observers: Callables that take each batched `Trajectory` `[B, ...]`, such as
-            metrics. They run inside the compiled call.
+            metrics. They are part of the call's graph, so each must change a variable,
+            or be a `host_observer`.
           seed: Seed of all random numbers of the loop. The random numbers of step n
             only depend on the seed and n, not on how the iterations are divided into
             calls. None draws a seed.
@@ -166,6 +168,13 @@ class Loop(tf.Module, abc.ABC):
         return self._environment
 
     @property
+    def calls_python(self) -> bool:
+        """Whether the environment or an observer calls Python at each step."""
+        return self._environment.calls_python or any(
+            map(observers_lib.calls_python, self._observers)
+        )
+
+    @property
     def samples_from_dataset(self) -> bool:
         """Whether an iteration reads a tf.data pipeline, which XLA cannot compile."""
         return False
@@ -207,8 +216,11 @@ class Loop(tf.Module, abc.ABC):
         process.
 
         Raises:
-          Exception: The exception that the environment raised. Earlier iterations keep
-            their effect. The loop can be run again, and then begins a new episode.
+          Exception: The exception that the environment or the function of a
+            `host_observer` raised. Earlier iterations keep their effect. The loop can
+            be run again, and then begins a new episode.
+          ValueError: An observer runs in Python alone.
+          NotImplementedError: XLA cannot compile the loop, for instance a `tf.print`.
           replay_service.ReverbError: The buffer's server failed, for instance it died.
           KeyboardInterrupt: Ctrl-C was pressed.
           tf.errors.InvalidArgumentError: A check inside the call failed, for instance
@@ -248,9 +260,7 @@ class Loop(tf.Module, abc.ABC):
         Returns their number, and `loss_sum` plus their losses.
         """
         device = tf.device(self._placement.collecting_device)
-        own_errors = self._environment.reraise(), self._reraise_of_buffer()
-        short = loop_checks.short_assertions()
-        with short, own_errors[0], own_errors[1], device:
+        with loop_checks.short_assertions(), self._own_errors(), device:
             if not (self._is_started and self._position.is_set):
                 self._is_started = self._start()
                 if not self._is_started:
@@ -350,10 +360,23 @@ class Loop(tf.Module, abc.ABC):
             )
         return True
 
-    def _reraise_of_buffer(self) -> contextlib.AbstractContextManager[None]:
-        if self._replay_buffer is None:
-            return contextlib.nullcontext()
-        return self._replay_buffer.reraise()
+    @contextlib.contextmanager
+    def _own_errors(self) -> Iterator[None]:
+        """Raises the exceptions of the loop's parts in place of TensorFlow's."""
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(compile_errors.explained())
+            stack.enter_context(self._environment.reraise())
+            if self._replay_buffer is not None:
+                stack.enter_context(self._replay_buffer.reraise())
+            stack.enter_context(observers_lib.reraise(self._observers))
+            yield
+
+    def _has_failed(self) -> tf.Tensor:
+        """Returns a bool scalar, whether a call of Python has raised under XLA."""
+        failed = self._environment.has_failed()
+        for observer in filter(observers_lib.calls_python, self._observers):
+            failed |= observer.has_failed()
+        return failed
 
     def _check_call(self, loss: float, num_iterations: int) -> None:
         """Raises the errors that a compiled call cannot raise itself.
@@ -402,7 +425,7 @@ class Loop(tf.Module, abc.ABC):
             return i + 1, time_step, policy_state, loss_sum + tf.cast(loss, tf.float64)
 
         _, time_step, policy_state, loss_sum = tf.while_loop(
-            lambda i, *_: (i < num_iterations) & ~self._environment.has_failed(),
+            lambda i, *_: (i < num_iterations) & ~self._has_failed(),
             body,
             (tf.constant(0, tf.int64), time_step, policy_state, loss_sum),
         )
@@ -442,8 +465,7 @@ class Loop(tf.Module, abc.ABC):
         action_step = policy.action(time_step, policy_state, seed=self._step_seed())
         next_time_step = self._environment.step(action_step.action)
         frame = trajectory.from_transition(time_step, action_step, next_time_step)
-        for observer in self._observers:
-            observer(frame)
+        observers_lib.show(self._observers, frame, "observers")
         return frame, next_time_step, action_step.state
 
     def _add(self, frame: trajectory.Trajectory) -> tf.Tensor:

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from tfrl.agents import tf_agent
 from tfrl.compilation import host_calls, internals
+from tfrl.drivers import observers as observers_lib
 from tfrl.environments import tf_environment
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.train import placement
@@ -103,16 +104,34 @@ def obstacle_to_compilation(
     missing = internals.obstacle_to_xla()
     if missing:
         return f"a loop that XLA compiles, expected a plain one: {missing}"
-    if environment.calls_python:
-        missing = _obstacle_to_python(placed)
+    for part, calls_python in (
+        ("a Python environment, expected a native one", environment.calls_python),
+        (
+            "a host_observer, expected observers in TensorFlow",
+            any(map(observers_lib.calls_python, observers)),
+        ),
+    ):
+        missing = calls_python and _obstacle_to_python(placed)
         if missing:
-            return f"a Python environment, expected a native one: {missing}"
+            return f"{part}: {missing}"
     parts: list[tuple[str, Any, bool]] = [
         ("an observer", observer, True) for observer in observers
     ]
     if not environment.calls_python:
         parts.append(("an environment", environment, True))
     parts.append(("a replay buffer", replay_buffer, collects_into_buffer))
+    return _misplaced(parts, placed)
+
+
+def _misplaced(
+    parts: Sequence[tuple[str, Any, bool]], placed: placement.Placement
+) -> str | None:
+    """Returns which part's variables are on another device; None if none's are.
+
+    Args:
+      parts: For each part its name, itself, and whether the collecting program uses it.
+      placed: The devices of the loop.
+    """
     for name, part, collects in parts:
         if isinstance(part, tf.Module):
             held = variables.tracked_variables(part)
@@ -125,6 +144,12 @@ def obstacle_to_compilation(
 def _obstacle_to_python(placed: placement.Placement) -> str | None:
     """Returns why compiled programs cannot call Python; None if they can."""
     missing = host_calls.obstacle()
+    if missing is None and placed.collecting_device != placement.host():
+        missing = (
+            f"the compiled program that collects runs on {placed.device}, and only "
+            "the CPU calls Python; leave jit_compile=False, or keep the agent on the "
+            "CPU."
+        )
     if missing or not placed.is_split:
         return missing
     return internals.obstacle_to_substitution(

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrl.compilation import trace_counts
+from tfrl.compilation import compile_errors, trace_counts
 from tfrl.environments.native import native_environment
 from tfrl.train import loop, placement, sweep_result, vectorized_runs
 from tfrl.utils import variables
@@ -76,8 +76,8 @@ def sweep(
         variables of the loops have different shapes, or a loop uses a variable that
         none of its parts holds, or samples from a dataset. Or the environment has no
         time limit.
-      TypeError: `make_loop` returns a loop that does not support sweeps, or a loop on
-        an environment that is not native.
+      TypeError: `make_loop` returns a loop that does not support sweeps, a loop on an
+        environment that is not native, or a loop with a `host_observer`.
     """
     seeds = tuple(int(seed) for seed in seeds)
     swept = {
@@ -216,7 +216,7 @@ class Runs:
         self, function: Callable[..., Any], *shares: list[Any]
     ) -> list[Any]:
         def on_device(*share: Any) -> Any:
-            with tf.device(self._device):
+            with tf.device(self._device), compile_errors.explained():
                 return function(*share)
 
         return list(self._pool.map(on_device, *shares))
@@ -363,6 +363,12 @@ def _check_loop(made: Any) -> native_environment.NativeEnvironment:
             f"make_loop: got a loop on a {type(environment).__name__}, expected "
             "a NativeEnvironment, since one program can run many copies only of those; "
             "see environments.native.load."
+        )
+    if made.calls_python:
+        raise TypeError(
+            "make_loop: got a loop with a host_observer, expected observers in "
+            "TensorFlow, such as metrics, since one program takes the steps of many "
+            "runs together; leave it out, or run the loops one after another."
         )
     if environment.dynamics.max_episode_steps is None:
         raise ValueError(

@@ -1,0 +1,154 @@
+"""Shows steps to observers, in graphs too, and calls Python functions as observers."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfrl.compilation import (
+    context,
+    effects,
+    host_calls,
+    ordered_calls,
+    python_threads,
+)
+
+
+def show(observers: Iterable[Callable[[Any], Any]], step: Any, name: str) -> None:
+    """Calls each observer with a step.
+
+    Args:
+      observers: The observers.
+      step: A nest of tensors, such as a `Trajectory` `[B, ...]`.
+      name: The argument that the observers were given as, for the error.
+
+    Raises:
+      ValueError: In a graph, an observer added no operation that has an effect, so it
+        would do nothing when the graph runs.
+    """
+    for observer in observers:
+        if tf.executing_eagerly():
+            observer(step)
+            continue
+        before = effects.mark()
+        observer(step)
+        if not effects.added_since(before):
+            raise ValueError(
+                f"{name}: got {observer!r}, which runs in Python alone, expected an "
+                "observer that changes a variable, because the loop is one graph: "
+                "Python runs only once, when the graph is built, and would see no "
+                "step. Keep its numbers in a tf.Variable or a TF metric, or give "
+                "train.host_observer(function), which calls the function at each step "
+                "with NumPy arrays."
+            )
+
+
+class HostObserver:
+    """Calls a Python function with the arrays of each step.
+
+    See `tfrl.train.host_observer`, which makes one.
+    """
+
+    # See the function of this name.
+    calls_python = True
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        """Creates the observer.
+
+        Args:
+          function: Takes the nest of each step, of NumPy arrays.
+
+        Raises:
+          TypeError: `function` cannot be called.
+        """
+        if not callable(function):
+            raise TypeError(
+                f"function: got {function!r}, expected a function of a Trajectory of "
+                "NumPy arrays; define one, such as def record(frame): ..."
+            )
+        self._function = function
+        self._channel = host_calls.Channel()
+        with tf.init_scope(), tf.device("CPU"):
+            self._calls = ordered_calls.OrderedCalls()
+        self._error: BaseException | None = None
+
+    def __repr__(self) -> str:
+        return f"host_observer({self._function!r})"
+
+    @tf.autograph.experimental.do_not_convert
+    def __call__(self, step: Any) -> None:
+        """Calls the function, now or whenever the graph being built runs.
+
+        Args:
+          step: A nest of tensors or arrays.
+
+        Raises:
+          NotImplementedError: XLA compiles the graph, and a shape is not fully defined
+            or a dtype cannot be passed to Python.
+        """
+        leaves = tf.nest.flatten(step)
+        # The graph keeps the function, which must not keep the graph's tensors.
+        structure = tf.nest.map_structure(lambda _: None, step)
+
+        def call(*arrays: Any) -> list[Any]:
+            # Copies, because TensorFlow and environments use their memory again.
+            copies = [np.array(array) for array in arrays]
+            self._function(tf.nest.pack_sequence_as(structure, copies))
+            return []
+
+        if tf.executing_eagerly():
+            call(*leaves)
+        elif context.in_xla_graph():
+            inputs = [tf.convert_to_tensor(leaf) for leaf in leaves]
+            host_calls.host_call(call, inputs, [], self._channel, name="host_observer")
+        else:
+            self._calls(functools.partial(self._kept, call), leaves, [])
+
+    @contextlib.contextmanager
+    def reraise(self) -> Iterator[None]:
+        """Raises the function's own exception in place of a `tf.errors.OpError`.
+
+        The loops and drivers of tfrl run in this context. Around one's own
+        `tf.function`, write `with observer.reraise(): ...`.
+        """
+        self._error = None
+        try:
+            with self._channel.raising():
+                yield
+        except tf.errors.OpError:
+            error, self._error = self._error, None
+            if error is None:
+                raise
+            raise error from None
+
+    def has_failed(self) -> tf.Tensor:
+        """Returns a bool scalar, whether a compiled program's call has raised."""
+        return self._channel.has_failed()
+
+    def _kept(self, call: Callable[..., list[Any]], *arrays: np.ndarray) -> list[Any]:
+        """Calls the function; keeps an exception for `reraise`."""
+        python_threads.keep_thread_state()
+        try:
+            return call(*arrays)
+        except BaseException as error:
+            self._error = error
+            raise
+
+
+def calls_python(observer: Any) -> bool:
+    """Whether an observer calls Python at each step, as a `HostObserver` does."""
+    return getattr(observer, "calls_python", False)
+
+
+@contextlib.contextmanager
+def reraise(observers: Iterable[Any]) -> Iterator[None]:
+    """Raises the exceptions of host observers in place of a `tf.errors.OpError`."""
+    with contextlib.ExitStack() as stack:
+        for observer in filter(calls_python, observers):
+            stack.enter_context(observer.reraise())
+        yield

@@ -16,7 +16,7 @@ from tfrl.drivers import dynamic_step_driver
 from tfrl.networks import q_network
 from tfrl.policies import random_tf_policy
 from tfrl.replay_buffers import tf_uniform_replay_buffer
-from tfrl.train import sweeping
+from tfrl.train import stacked_runs
 from tfrl.utils import common
 
 _Buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer
@@ -44,7 +44,7 @@ def sweep(runs: int) -> serving.Task:
         environment = native.load("CartPole-v1", seed=seed)
         return _off_policy_loop(environment, 10_000, seed, jit_compile=True)
 
-    together = sweeping.Runs(make_loop, range(runs), {}, num_eval_episodes=1)
+    together = stacked_runs.Runs(make_loop, range(runs), {}, num_eval_episodes=1)
     together.start()
 
     def run(count: int) -> dict[str, int]:

@@ -2,6 +2,8 @@
 
 import functools
 import importlib
+import os
+import signal
 
 import keras
 import numpy as np
@@ -104,7 +106,7 @@ def result():
         return run_sweep()
 
 
-def run_sweep():
+def run_sweep(callback=lambda *arguments: CALLED.append(arguments), **kwargs):
     return train.sweep(
         make_loop,
         SEEDS,
@@ -113,7 +115,8 @@ def run_sweep():
         eval_interval=12,
         num_eval_episodes=3,
         num_threads=2,
-        callback=lambda *arguments: CALLED.append(arguments),
+        callback=callback,
+        **kwargs,
     )
 
 
@@ -208,6 +211,33 @@ def test_a_restored_run_goes_on(result):
     after = loop.run(5)
     assert (after.iteration, after.train_steps) == (35, 35)
     assert result.restore(0).iteration == ITERATIONS
+
+
+def test_a_sweep_goes_on_to_the_numbers_of_one_without_a_pause(result, tmp_path):
+    class KilledError(Exception):
+        """Ends a sweep at any place, without a word."""
+
+    def kill(iteration, returns):
+        raise KilledError
+
+    def press_ctrl_c(iteration, returns):
+        called.append(iteration)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    called = []
+    with pytest.raises(KilledError):
+        run_sweep(kill, directory=tmp_path, checkpoint_interval=12)
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(press_ctrl_c, directory=tmp_path)
+    resumed = run_sweep(lambda i, _: called.append(i), directory=tmp_path)
+    assert called == [24, 30]
+    for name in ("iterations", "environment_steps", "returns", "losses"):
+        np.testing.assert_array_equal(getattr(resumed, name), getattr(result, name))
+    for run in range(3):
+        found = [v.numpy() for v in held_variables(resumed.restore(run))]
+        expected = held_variables(result.restore(run))
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 def test_the_plot_is_a_picture_with_a_curve_for_each_value(

@@ -5,6 +5,7 @@ from . import default as default
 from . import directory_lock as directory_lock
 from . import disk_space as disk_space
 from . import interpreter as interpreter
+from . import jobs as jobs
 from . import state_savers as state_savers
 from . import system_multiprocessing as system_multiprocessing
 from .child_errors import ChildDiedError as ChildDiedError

@@ -8,6 +8,8 @@ from . import placement as placement
 from . import progress as progress
 from . import run as run
 from . import run_directory as run_directory
+from . import stacked_runs as stacked_runs
+from . import sweep_checkpoint as sweep_checkpoint
 from . import sweep_result as sweep_result
 from . import sweeping as sweeping
 from . import video as video
@@ -22,5 +24,6 @@ from .run import Run as Run
 from .run_directory import RunDirectory as RunDirectory
 from .run_directory import RunDirectoryError as RunDirectoryError
 from .run_result import RunResult as RunResult
+from .sweep_result import SweepCurves as SweepCurves
 from .sweep_result import SweepResult as SweepResult
 from .sweeping import sweep as sweep

@@ -28,6 +28,10 @@ _OUTPUTS = (
     "final_policy",
     "tensorboard",
     finished_runs.NAME,
+    # Of a sweep.
+    "runs",
+    "curves.csv",
+    "learning_curves.png",
 )
 
 

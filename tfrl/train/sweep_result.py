@@ -1,20 +1,22 @@
-"""The result of a sweep, with the learning curves and the final state of all runs."""
+"""The results of many runs: their learning curves, and the final state of a sweep."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import pathlib
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
 
-from tfrl.train import loop
+from tfrl.loggers import csv
+from tfrl.train import loop, saved_policies
 
 
 @dataclasses.dataclass(frozen=True)
-class SweepResult:
-    """The result of a sweep of `N` runs with `E` evaluations.
+class SweepCurves:
+    """The learning curves of `N` runs with `E` evaluations.
 
     Attributes:
       seeds: The seed of each run, `[N]`.
@@ -24,7 +26,7 @@ class SweepResult:
         environments of a run, int64 `[N, E]`.
       returns: Mean return of the greedy policy's episodes, float32 `[N, E]`.
       losses: Mean loss since the previous evaluation, float32 `[N, E]`; not finite for
-        a run that diverged, whose weights are lost then. The other runs continue.
+        a run that diverged.
     """
 
     seeds: tuple[int, ...]
@@ -33,22 +35,48 @@ class SweepResult:
     environment_steps: np.ndarray
     returns: np.ndarray
     losses: np.ndarray
-    _loop: loop.Loop = dataclasses.field(repr=False)
-    _variables: Sequence[tf.Variable] = dataclasses.field(repr=False)
-    _final: Sequence[np.ndarray] = dataclasses.field(repr=False)
 
-    def restore(self, run: int) -> loop.Loop:
-        """Returns the loop with the agent, buffer and counters of run `run`.
+    @classmethod
+    def read(
+        cls,
+        paths: Sequence[pathlib.Path],
+        seeds: Sequence[int],
+        hyperparameters: Mapping[str, Sequence[float]],
+    ) -> SweepCurves:
+        """Reads the curves of runs that were trained by `Run`, one by one.
 
-        All runs share one loop object, so restoring another run changes the loop that
-        was returned before. The loop begins a new episode when it is run.
+        The evaluation before the first iteration is left out.
+
+        Args:
+          paths: The metrics.csv of each run. A run's losses are means since the
+            previous evaluation if its `log_interval` is its `eval_interval`.
+          seeds: The seed of each run.
+          hyperparameters: The values of each hyperparameter, by name.
+
+        Raises:
+          ValueError: The runs were not evaluated at the same iterations.
         """
-        for variable, values in zip(self._variables, self._final, strict=True):
-            variable.assign(values[run])
-        items = self._loop.checkpoint_items()
-        items["iteration"].assign(int(self.iterations[-1]))
-        items["position"].take()
-        return self._loop
+        tables = [_evaluations(path) for path in paths]
+        iterations = tables[0][0]
+        for path, table in zip(paths, tables, strict=True):
+            if not np.array_equal(table[0], iterations):
+                raise ValueError(
+                    f"{path}: has evaluations at the iterations {table[0].tolist()}, "
+                    f"expected {iterations.tolist()}, those of {paths[0]}; train all "
+                    "runs to the same end, with the same eval_interval."
+                )
+        steps, returns, losses = (
+            np.stack([table[i] for table in tables]) for i in (1, 2, 3)
+        )
+        swept = {name: tuple(values) for name, values in hyperparameters.items()}
+        return cls(
+            tuple(seeds),
+            swept,
+            iterations.astype(np.int64),
+            steps.astype(np.int64),
+            returns.astype(np.float32),
+            losses.astype(np.float32),
+        )
 
     def plot(self, path: str | pathlib.Path, group_by: str | None = None) -> None:
         """Writes a picture of the learning curves: median and quartiles of the runs.
@@ -97,6 +125,71 @@ class SweepResult:
             )
             for value in sorted(set(values.tolist()))
         ]
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepResult(SweepCurves):
+    """The learning curves and the final state of all runs of a sweep.
+
+    The weights of a run that diverged are lost; the other runs continue.
+    """
+
+    _loop: loop.Loop = dataclasses.field(repr=False)
+    _variables: Sequence[tf.Variable] = dataclasses.field(repr=False)
+    _final: Sequence[np.ndarray] = dataclasses.field(repr=False)
+
+    def restore(self, run: int) -> loop.Loop:
+        """Returns the loop with the agent, buffer and counters of run `run`.
+
+        All runs share one loop object, so restoring another run changes the loop that
+        was returned before. The loop begins a new episode when it is run.
+        """
+        for variable, values in zip(self._variables, self._final, strict=True):
+            variable.assign(values[run])
+        items = self._loop.checkpoint_items()
+        items["iteration"].assign(int(self.iterations[-1]))
+        items["position"].take()
+        return self._loop
+
+    def save_policy(self, run: int, path: str | pathlib.Path) -> None:
+        """Saves the last greedy policy of run `run` as a SavedModel.
+
+        Like `restore`, it changes the loop that all runs share.
+
+        Args:
+          run: The number of the run.
+          path: The folder of the policy; replaced if it exists.
+
+        Raises:
+          ValueError: The run diverged, so its weights are lost.
+        """
+        if not np.isfinite(self.losses[run, -1]):
+            raise ValueError(
+                f"run: got {run}, which diverged: its last loss is "
+                f"{self.losses[run, -1]}, expected a run with a finite loss; lower its "
+                "learning rate."
+            )
+        self.restore(run)
+        path = pathlib.Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._saved_policies.save(path)
+
+    @functools.cached_property
+    def _saved_policies(self) -> saved_policies.SavedPolicies:
+        return saved_policies.SavedPolicies(self._loop.agent)
+
+
+def _evaluations(path: pathlib.Path) -> list[np.ndarray]:
+    """Returns a metrics.csv's iterations, steps, returns and losses, each `[E]`."""
+    header, *rows = csv.read_rows(path)
+    records = [dict(zip(header, row, strict=False)) for row in rows]
+    evaluated = [
+        record
+        for record in records
+        if record.get("evaluation_return") and record["iteration"] != "0"
+    ]
+    names = ("iteration", "environment_steps", "evaluation_return", "loss")
+    return [np.array([float(record[name]) for record in evaluated]) for name in names]
 
 
 def _counted(number: int) -> str:

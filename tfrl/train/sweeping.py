@@ -8,25 +8,18 @@ become one batched product for all runs.
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent import futures
-from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
-from tfrl.compilation import compile_errors, trace_counts
-from tfrl.environments.native import native_environment
-from tfrl.train import loop, placement, sweep_result, vectorized_runs
-from tfrl.utils import variables
-
-MakeLoop = Callable[..., loop.Loop]
+from tfrl.system import interrupts
+from tfrl.train import stacked_runs, sweep_checkpoint, sweep_result
 
 
 def sweep(
-    make_loop: MakeLoop,
+    make_loop: stacked_runs.MakeLoop,
     seeds: Iterable[int],
     hyperparameters: Mapping[str, Sequence[float]] | None = None,
     *,
@@ -35,6 +28,8 @@ def sweep(
     num_eval_episodes: int = 10,
     num_threads: int | None = None,
     callback: Callable[[int, np.ndarray], None] | None = None,
+    directory: str | os.PathLike | None = None,
+    checkpoint_interval: int = 10_000,
 ) -> sweep_result.SweepResult:
     """Trains one run for each seed, all in one compiled program.
 
@@ -69,13 +64,22 @@ def sweep(
         each processor, or a single thread if the agents are not on the CPU.
       callback: A function that is called after each evaluation with the number of
         iterations so far and the returns `[N]`.
+      directory: A directory for checkpoints. A sweep that was interrupted or killed
+        goes on from its last checkpoint if it is called again with the same arguments,
+        and ends with the same numbers as without the pause. Ctrl-C then ends the sweep
+        after the current evaluation, with a checkpoint. Only one process may use the
+        directory at a time. None saves nothing.
+      checkpoint_interval: The number of iterations between checkpoints; each is saved
+        after an evaluation. The last is saved at the end.
 
     Raises:
       ValueError: There are no seeds, or a number is below 1. Or a hyperparameter does
         not have one value for each seed, or no variable holds its values. Or the
         variables of the loops have different shapes, or a loop uses a variable that
         none of its parts holds, or samples from a dataset. Or the environment has no
-        time limit.
+        time limit. Or the checkpoint in `directory` belongs to other arguments.
+      CheckpointError: The checkpoint in `directory` is damaged.
+      KeyboardInterrupt: Ctrl-C was pressed.
       TypeError: `make_loop` returns a loop that does not support sweeps, a loop on an
         environment that is not native, or a loop with a `host_observer`.
     """
@@ -90,26 +94,44 @@ def sweep(
         ("eval_interval", eval_interval),
         ("num_eval_episodes", num_eval_episodes),
         ("num_threads", 1 if num_threads is None else num_threads),
+        ("checkpoint_interval", checkpoint_interval),
     ):
         if number < 1:
             raise ValueError(f"{name}: got {number}, expected at least 1.")
-    runs = Runs(make_loop, seeds, swept, num_eval_episodes, num_threads)
-    runs.start()
-    rows: list[list[np.ndarray]] = []
-    iterations: list[int] = []
-    done = 0
-    while done < num_iterations:
-        number = min(eval_interval, num_iterations - done)
-        rows.append(runs.advance(number))
-        done += number
-        iterations.append(done)
-        if callback is not None:
-            callback(done, rows[-1][-1])
-    losses, steps, returns = (np.stack(x, axis=1) for x in zip(*rows, strict=True))
+    checkpoint = directory and sweep_checkpoint.SweepCheckpoint(
+        directory,
+        {
+            "seeds": seeds,
+            "hyperparameters": swept,
+            "eval_interval": eval_interval,
+            "num_eval_episodes": num_eval_episodes,
+        },
+    )
+    saved = checkpoint.restore() if checkpoint else None
+    progress, state = saved or (sweep_checkpoint.Progress(), None)
+    runs = stacked_runs.Runs(make_loop, seeds, swept, num_eval_episodes, num_threads)
+    runs.start(state)
+    last_saved = progress.done
+    # A sweep without checkpoints would lose everything, so Ctrl-C ends it at once.
+    deferred = interrupts.deferred(lambda: "the iterations until the next evaluation")
+    with deferred if checkpoint else contextlib.nullcontext(_never) as is_requested:
+        while progress.done < num_iterations and not is_requested():
+            before = progress.done
+            stop = min(_next_multiple(before, eval_interval), num_iterations)
+            progress.rows.append(runs.advance(stop - before))
+            progress.iterations.append(stop)
+            if checkpoint and stop >= _next_multiple(before, checkpoint_interval):
+                checkpoint.save(progress, runs.state())
+                last_saved = stop
+            if callback is not None:
+                callback(stop, progress.rows[-1][-1])
+        if checkpoint and progress.done > last_saved:
+            checkpoint.save(progress, runs.state())
+    losses, steps, returns = progress.columns()
     return sweep_result.SweepResult(
         seeds,
         swept,
-        np.array(iterations, np.int64),
+        np.array(progress.iterations, np.int64),
         steps,
         returns,
         losses,
@@ -119,215 +141,13 @@ def sweep(
     )
 
 
-def _num_processors(device: str) -> int:
-    """Returns the number of programs to run in parallel; on the CPU, one per core."""
-    if device != placement.host():
-        return 1
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def _never() -> bool:
+    return False
 
 
-class Runs:
-    """All runs of a sweep, as one loop and the stacked variables of every run.
-
-    The runs are divided among threads. Each thread advances its share of the runs by
-    the same program, which is a pure function of the variables.
-    """
-
-    def __init__(
-        self,
-        make_loop: MakeLoop,
-        seeds: Sequence[int],
-        hyperparameters: Mapping[str, Sequence[float]],
-        num_eval_episodes: int,
-        num_threads: int | None = None,
-    ) -> None:
-        """Makes the loop of each run; for the arguments see `sweep`."""
-        initial: list[list[np.ndarray]] = []
-        for run, seed in enumerate(seeds):
-            own = {name: values[run] for name, values in hyperparameters.items()}
-            made = make_loop(seed, **own)
-            environment = _check_loop(made)
-            if run == 0:
-                self._device = placement.device_of(made.agent.variables())
-                with tf.device(self._device):
-                    self._evaluation = native_environment.NativeEnvironment(
-                        environment.dynamics, num_eval_episodes
-                    )
-            self._evaluation.seed(seed)
-            found = _all_variables(made, self._evaluation)
-            if run == 0:
-                self.loop, self.variables = made, found
-            _check_same(self.variables, found, run)
-            initial.append([variable.numpy() for variable in found])
-        columns = [np.stack(values) for values in zip(*initial, strict=True)]
-        _check_hyperparameters(hyperparameters, columns)
-        self._number = len(seeds)
-        if num_threads is None:
-            num_threads = _num_processors(self._device)
-        self._share = -(-len(seeds) // num_threads)
-        self._pool = futures.ThreadPoolExecutor(-(-len(seeds) // self._share))
-        self._transform = vectorized_runs.VectorizedRuns(self.variables, self._share)
-        self._values = [
-            [tf.constant(_padded(c[i : i + self._share], self._share)) for c in columns]
-            for i in range(0, len(seeds), self._share)
-        ]
-        self._positions: list[Any] = []
-        self._start_program = self._compiled(self._start)
-        self._program = self._compiled(self._train_and_evaluate)
-
-    def start(self) -> None:
-        """Collects the initial experience of every run."""
-        self._check_all_stacked(self._start_program, self._values[0])
-        started = self._on_threads(self._start_program, self._values)
-        self._values, self._positions = (list(x) for x in zip(*started, strict=True))
-        self._check_all_stacked(
-            self._program,
-            self._values[0],
-            self._positions[0],
-            tf.constant(0, tf.int64),
-        )
-
-    def advance(self, iterations: int) -> list[np.ndarray]:
-        """Trains all runs and evaluates them.
-
-        Returns the mean loss, the steps so far and the mean return, each `[N]`.
-        """
-        number = tf.constant(iterations, tf.int64)
-        shares = self._on_threads(
-            lambda values, position: self._program(values, position, number),
-            self._values,
-            self._positions,
-        )
-        self._values, self._positions, measured = (
-            list(x) for x in zip(*shares, strict=True)
-        )
-        return [self._joined(parts) for parts in zip(*measured, strict=True)]
-
-    def final_values(self) -> list[np.ndarray]:
-        """Returns every variable's values in all runs, `[N, ...]`."""
-        return [self._joined(parts) for parts in zip(*self._values, strict=True)]
-
-    def _joined(self, shares: Sequence[tf.Tensor]) -> np.ndarray:
-        return np.concatenate([share.numpy() for share in shares])[: self._number]
-
-    def _on_threads(
-        self, function: Callable[..., Any], *shares: list[Any]
-    ) -> list[Any]:
-        def on_device(*share: Any) -> Any:
-            with tf.device(self._device), compile_errors.explained():
-                return function(*share)
-
-        return list(self._pool.map(on_device, *shares))
-
-    def _check_all_stacked(self, program: Any, *inputs: Any) -> None:
-        """Raises a ValueError if `program` uses a variable that is not stacked."""
-        with tf.device(self._device):
-            concrete = program.get_concrete_function(*inputs)
-        captured = {id(x) for x in concrete.captured_inputs if x.dtype == tf.resource}
-        if captured:
-            names = [
-                v.name for v in concrete.graph.variables if id(v.handle) in captured
-            ]
-            raise ValueError(
-                f"make_loop: the loop uses {names or 'a resource'}, which none of its "
-                "parts holds, so that all runs would share it, expected variables that "
-                "the agent, the buffer, an observer or the environment holds; make it "
-                "an attribute of one, agent.my_variable = variable, say."
-            )
-
-    def _compiled(self, function: Callable[..., Any]) -> Any:
-        return tf.function(
-            trace_counts.of_one_object(function), autograph=False, jit_compile=True
-        )
-
-    def _start(self, values: list[tf.Tensor]) -> tuple[list[tf.Tensor], Any]:
-        self._transform.values = values
-        with self.loop.transformed_by(self._transform):
-            position = self.loop.begin()
-        return self._transform.values, position
-
-    def _train_and_evaluate(
-        self, values: list[tf.Tensor], position: Any, number: tf.Tensor
-    ) -> tuple[list[tf.Tensor], Any, tuple[tf.Tensor, ...]]:
-        self._transform.values = values
-        with self.loop.transformed_by(self._transform):
-
-            def body(
-                i: tf.Tensor, time_step: Any, policy_state: Any, loss_sum: tf.Tensor
-            ) -> tuple[Any, ...]:
-                del i
-                *position, loss = self.loop.iterate(time_step, policy_state)
-                return *position, loss_sum + loss
-
-            *position, loss_sum = self._transform.loop(
-                lambda i, *_: i < number, body, (*position, tf.zeros([self._share]))
-            )
-            steps = self._transform.apply(self.loop.environment_steps)
-            is_finite = self._transform.apply(self.loop.agent_is_finite)
-            returns = self._evaluate()
-        loss = loss_sum / tf.cast(number, tf.float32)
-        loss = tf.where(is_finite, loss, float("nan"))
-        return self._transform.values, tuple(position), (loss, steps, returns)
-
-    def _evaluate(self) -> tf.Tensor:
-        """Returns the mean return of each run's greedy policy, `[N]`."""
-        policy = self.loop.agent.policy
-        environment = self._evaluation
-        batch = environment.batch_size
-        start = self._transform.apply(
-            lambda: (environment.reset(), policy.get_initial_state(batch))
-        )
-
-        def step(
-            i: tf.Tensor, time_step: Any, state: Any, total: tf.Tensor, runs: tf.Tensor
-        ) -> tuple[Any, ...]:
-            # Greedy policies ignore the seed; others need a new one at each step.
-            seed = tf.stack([tf.zeros_like(i), i])
-            action_step = policy.action(time_step, state, seed=seed)
-            time_step = environment.step(action_step.action)
-            total += tf.where(runs, time_step.reward, 0.0)
-            runs &= ~time_step.is_last()
-            return time_step, action_step.state, total, runs
-
-        shape = [self._share, batch]
-        carried = self._transform.loop(
-            lambda *carried: tf.reduce_any(carried[-1]),
-            lambda i, *carried: self._transform.apply(
-                functools.partial(step, i), *carried
-            ),
-            (*start, tf.zeros(shape), tf.ones(shape, tf.bool)),
-        )
-        return tf.reduce_mean(carried[2], axis=1)
-
-
-def _padded(rows: np.ndarray, number: int) -> np.ndarray:
-    """Repeats the last row until there are `number` rows.
-
-    All threads can then run the same program.
-    """
-    missing = number - len(rows)
-    return np.concatenate([rows, *[rows[-1:]] * missing]) if missing else rows
-
-
-def _all_variables(
-    made: loop.Loop, evaluation: native_environment.NativeEnvironment
-) -> list[tf.Variable]:
-    """Returns all variables of a run, including those of random generators."""
-    parts = [
-        part
-        for module in (made, evaluation)
-        for part in tf.train.TrackableView(module).descendants()
-    ]
-    generators = [part for part in parts if isinstance(part, tf.random.Generator)]
-    return variables.as_tf_variables(
-        [
-            *variables.tracked_variables(made),
-            *variables.tracked_variables(evaluation),
-            *(generator.state for generator in generators),
-        ]
-    )
+def _next_multiple(number: int, interval: int) -> int:
+    """Returns the smallest multiple of `interval` that is greater than `number`."""
+    return (number // interval + 1) * interval
 
 
 def _check_arguments(
@@ -341,71 +161,4 @@ def _check_arguments(
             raise ValueError(
                 f"hyperparameters[{name!r}]: got {len(values)} values, expected "
                 f"{len(seeds)}, one for each seed."
-            )
-
-
-def _check_loop(made: Any) -> native_environment.NativeEnvironment:
-    """Returns the loop's environment; raises if the loop cannot be swept."""
-    if not getattr(made, "supports_sweep", False):
-        raise TypeError(
-            f"make_loop: got a loop of type {type(made).__name__}, expected an "
-            "OffPolicyLoop or another one whose supports_sweep is True; run loops of "
-            "other kinds one after another."
-        )
-    if made.samples_from_dataset:
-        raise ValueError(
-            "make_loop: got a loop that samples from a dataset, expected one that "
-            "XLA can compile; give it jit_compile=True, or sampling='variables'."
-        )
-    environment = made.environment
-    if not isinstance(environment, native_environment.NativeEnvironment):
-        raise TypeError(
-            f"make_loop: got a loop on a {type(environment).__name__}, expected "
-            "a NativeEnvironment, since one program can run many copies only of those; "
-            "see environments.native.load."
-        )
-    if made.calls_python:
-        raise TypeError(
-            "make_loop: got a loop with a host_observer, expected observers in "
-            "TensorFlow, such as metrics, since one program takes the steps of many "
-            "runs together; leave it out, or run the loops one after another."
-        )
-    if environment.dynamics.max_episode_steps is None:
-        raise ValueError(
-            "make_loop: the environment has no time limit, expected one, so that "
-            "every evaluation ends; set max_episode_steps."
-        )
-    return environment
-
-
-def _check_same(
-    expected: Sequence[tf.Variable], found: Sequence[tf.Variable], run: int
-) -> None:
-    def describe(run_variables: Sequence[tf.Variable]) -> list[Any]:
-        return [(tuple(v.shape), v.dtype.name) for v in run_variables]
-
-    if describe(expected) != describe(found):
-        raise ValueError(
-            f"make_loop: the loop of run {run} has other variables than that of run 0 "
-            f"({len(found)} and {len(expected)}; their shapes and dtypes must agree, "
-            "too), expected loops that differ in values only; sweep over numbers that "
-            "change no shapes."
-        )
-
-
-def _check_hyperparameters(
-    hyperparameters: Mapping[str, Sequence[float]], columns: Sequence[np.ndarray]
-) -> None:
-    """Raises a ValueError if no variable holds the values of a hyperparameter."""
-    for name, values in hyperparameters.items():
-        found = any(
-            column.ndim == 1 and np.allclose(column, values, rtol=1e-6, atol=0)
-            for column in columns
-        )
-        if not found and len(set(values)) > 1:
-            raise ValueError(
-                f"hyperparameters[{name!r}]: no variable of the loops holds its values "
-                f"{list(values)}, expected one, since all runs share one program and "
-                f"differ in variables only; give the agent tf.Variable({name}) for the "
-                "number itself."
             )

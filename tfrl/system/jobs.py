@@ -1,0 +1,103 @@
+"""Runs Python modules as child processes, some of them at the same time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from tfrl.system import interpreter
+
+# File descriptor 1 is the job's output file.
+_CODE = (
+    "import os, runpy; os.dup2(1, 2); from tfrl.system import child_main; "
+    "lifeline, parent, module = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]; "
+    "del sys.argv[1:4]; os.set_inheritable(lifeline, False); "
+    "child_main.end_with_parent(lifeline, parent); "
+    "runpy.run_module(module, run_name='__main__', alter_sys=True)"
+)
+_POLL = 0.05  # Seconds.
+
+
+class Job(NamedTuple):
+    """A module to run.
+
+    Attributes:
+      module: The name of the module, as after `python -m`.
+      arguments: Its command line.
+      output: The file that everything it prints is appended to.
+    """
+
+    module: str
+    arguments: Sequence[str]
+    output: pathlib.Path
+
+
+def run_all(
+    jobs: Sequence[Job],
+    most: int,
+    is_stopped: Callable[[], bool],
+    on_end: Callable[[int, int], None],
+) -> list[int | None]:
+    """Runs all jobs; each is a process of its own, which ends with this one.
+
+    Args:
+      jobs: The jobs, which are started in this order.
+      most: The largest number of processes at the same time.
+      is_stopped: Returns whether to stop: the running jobs then get a SIGTERM and time
+        to end, and the others are not started.
+      on_end: A function that is called with the number and the exit status of each job
+        that ends.
+
+    Returns:
+      The exit status of each job; negative for a job that a signal ended, None for a
+      job that was not started.
+    """
+    statuses: list[int | None] = [None] * len(jobs)
+    waiting, running = list(range(len(jobs))), dict[int, subprocess.Popen[bytes]]()
+    is_told = False
+    reading, writing = os.pipe()
+    with contextlib.ExitStack() as stack:
+        # The jobs see the pipe close when this process ends in any way.
+        stack.callback(os.close, reading)
+        stack.callback(os.close, writing)
+        stack.callback(_kill, running)
+        while running or (waiting and not is_told):
+            while waiting and len(running) < most and not is_told:
+                number = waiting.pop(0)
+                running[number] = _start(jobs[number], reading)
+            time.sleep(_POLL)
+            for number, process in list(running.items()):
+                status = process.poll()
+                if status is not None:
+                    del running[number]
+                    statuses[number] = status
+                    on_end(number, status)
+            if is_stopped() and not is_told:
+                is_told = True
+                for process in running.values():
+                    process.send_signal(signal.SIGTERM)
+    return statuses
+
+
+def _start(job: Job, lifeline: int) -> subprocess.Popen[bytes]:
+    job.output.parent.mkdir(parents=True, exist_ok=True)
+    with open(job.output, "ab") as output:
+        return interpreter.start(
+            _CODE,
+            [lifeline, os.getpid(), job.module, *job.arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=output.fileno(),
+            pass_fds=[lifeline],
+        )
+
+
+def _kill(running: dict[int, subprocess.Popen[bytes]]) -> None:
+    for process in running.values():
+        process.kill()
+        process.wait()

@@ -1,4 +1,4 @@
-"""Double DQN on CartPole-v1 with a small network, for many runs in one program."""
+"""Double DQN on CartPole-v1 with a small network, for many runs together."""
 
 from ml_collections import ConfigDict
 
@@ -29,4 +29,6 @@ def get_config() -> ConfigDict:
 
     config.eval_interval = 1_000
     config.num_eval_episodes = 10
+    # A checkpoint is saved after the evaluation that follows.
+    config.checkpoint_interval = 5_000
     return config

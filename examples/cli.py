@@ -26,7 +26,6 @@ from tfrl.environments import (
 )
 from tfrl.savers import checkpointing
 from tfrl.specs import tensor_spec
-from tfrl.system import directory_lock
 from tfrl.train import finished_runs, run_directory, run_result
 from tfrl.utils import number_checks
 
@@ -130,9 +129,18 @@ def exit_if_finished(algorithm: str, config: Config) -> None:
         sys.exit(0)
 
 
-def make_directory(algorithm: str, config: Config) -> run_directory.RunDirectory:
-    """Returns the folder of this run, by default a separate one for each seed."""
-    fields = {"algorithm": algorithm, **config.to_dict()}
+def make_directory(
+    algorithm: str,
+    config: Config,
+    may_grow: Sequence[str] = ("num_iterations",),
+    **settings: Any,
+) -> run_directory.RunDirectory:
+    """Returns the folder of this run, by default a separate one for each seed.
+
+    The configuration and the further settings are written to its config.json. The
+    fields of `may_grow` may be larger than when the run began.
+    """
+    fields = {"algorithm": algorithm, **config.to_dict(), **settings}
     if not fields.get("num_action_bins"):
         # The configurations of earlier versions do not have this field.
         fields.pop("num_action_bins", None)
@@ -142,6 +150,7 @@ def make_directory(algorithm: str, config: Config) -> run_directory.RunDirectory
         overwrite=_OVERWRITE.value,
         # A run may resume on another device.
         may_change=["device"],
+        may_grow=may_grow,
     )
     # Until the process ends, no other one may train there.
     directory.lock()
@@ -151,14 +160,6 @@ def make_directory(algorithm: str, config: Config) -> run_directory.RunDirectory
 def _logdir(algorithm: str, config: Config) -> pathlib.Path:
     name = re.sub(r"[^\w.-]", "-", f"{algorithm}_{config.env}_{config.seed}")
     return pathlib.Path(LOGDIR.value or pathlib.Path("logs", name))
-
-
-def lock(logdir: pathlib.Path) -> None:
-    """Locks a folder until this process ends; raises a ValueError if it is in use."""
-    try:
-        directory_lock.lock(logdir)
-    except directory_lock.DirectoryLockedError as error:
-        raise ValueError(f"logdir {str(logdir)!r}: {error}") from None
 
 
 def make_environment(

@@ -1,35 +1,48 @@
-"""Trains double DQN with many seeds and learning rates in one compiled program.
+"""Trains double DQN with many seeds and learning rates, together.
 
     python -m examples.sweep_dqn
     python -m examples.sweep_dqn --num_seeds=16 --learning_rates=3e-4,1e-3,3e-3
-    python -m examples.sweep_dqn --env=Acrobot-v1 --num_iterations=100_000
+    python -m examples.sweep_dqn --env=MountainCar-v0 --processes=4
 
-The environment is one of `tfrl.environments.native.names()`; the settings are in
-configs/sweep_dqn.py. Two files are written to --logdir: curves.csv has every
-evaluation of every run, and learning_curves.png shows the median and the quartiles of
-the runs with each learning rate.
+All runs on one of `tfrl.environments.native.names()` are one compiled program. On any
+other environment each run is a process of train_dqn.py, with as many at a time as there
+are processors. The settings are in configs/sweep_dqn.py. To resume a sweep that was
+interrupted or killed, run the same command again.
+
+In --logdir, curves.csv has every evaluation of every run, and learning_curves.png shows
+the median and the quartiles of the runs with each learning rate. Each run has a folder
+in runs/ with its config.json and its policy/, for examples.play --logdir=FOLDER.
 """
 
-import csv
 import itertools
+import os
 import pathlib
+import sys
 import time
 
 import keras
 import numpy as np
 from absl import flags
 
-from examples import cli
+from examples import cli, sweep_processes
 from tfrl import train
 from tfrl.agents.dqn import dqn_agent
-from tfrl.environments import native
+from tfrl.environments import native, tf_environment
 from tfrl.networks import preprocessing, q_network
 from tfrl.replay_buffers import tf_uniform_replay_buffer
 from tfrl.utils import common
 
 _CONFIG = cli.define_config("sweep_dqn")
-_NUM_SEEDS = flags.DEFINE_integer("num_seeds", 8, "Runs with each learning rate.")
+_NUM_SEEDS = flags.DEFINE_integer(
+    "num_seeds", 8, "Runs with each learning rate.", lower_bound=1
+)
 _LEARNING_RATES = flags.DEFINE_list("learning_rates", ["1e-3"], "Numbers, with commas.")
+_PROCESSES = flags.DEFINE_integer(
+    "processes",
+    os.cpu_count(),
+    "Most runs at a time on an environment that is not native.",
+    lower_bound=1,
+)
 
 
 def main() -> None:
@@ -37,48 +50,97 @@ def main() -> None:
     config = cli.read_config(_CONFIG)
     rates = [float(rate) for rate in _LEARNING_RATES.value]
     seeds = range(config.seed, config.seed + _NUM_SEEDS.value)
-    runs = list(itertools.product(rates, seeds))
-    logdir = pathlib.Path(cli.LOGDIR.value or f"logs/sweep_dqn_{config.env}")
-    logdir.mkdir(parents=True, exist_ok=True)
-    cli.lock(logdir)
-
+    # Wrong settings show here, before a folder is made or a process starts.
+    environment = make_environment(config, config.seed)
+    make_loop(config, environment, seed=config.seed, learning_rate=rates[0])
+    directory = cli.make_directory(
+        "sweep_dqn", config, may_grow=(), learning_rates=rates, num_seeds=len(seeds)
+    )
+    runs = [
+        (rate, seed, directory.path / "runs" / f"learning_rate_{rate:g}_seed_{seed}")
+        for rate, seed in itertools.product(rates, seeds)
+    ]
     print(f"{len(runs)} runs of {config.num_iterations:,} iterations.", flush=True)
-    progress = Progress(config.num_iterations)
+    try:
+        if not environment.calls_python:
+            curves = train_in_one_program(config, runs, directory.checkpoints)
+        else:
+            environment.close()
+            curves = sweep_processes.train_all(config, runs, _PROCESSES.value)
+    except KeyboardInterrupt:
+        print("Interrupted. Run the same command again to resume.")
+        sys.exit(130)
+
+    curves.write_csv(directory.path / "curves.csv")
+    curves.plot(directory.path / "learning_curves.png", group_by="learning_rate")
+    for rate in rates:
+        last = curves.returns[[run_rate == rate for run_rate, *_ in runs], -1]
+        print(f"learning rate {rate:g}: {summary(last)}")
+    print(f"Outputs: {directory.path}")
+
+
+def train_in_one_program(
+    config: cli.Config, runs: list[sweep_processes.Run], checkpoints: pathlib.Path
+) -> train.SweepResult:
+    """Trains all runs together; saves the configuration and the policy of each."""
+
+    def make(seed: int, learning_rate: float) -> train.OffPolicyLoop:
+        environment = make_environment(config, seed)
+        return make_loop(config, environment, seed=seed, learning_rate=learning_rate)
+
+    rates, seeds, _ = zip(*runs, strict=True)
+    progress = Progress(config.num_iterations, len(runs) * config.num_envs)
     with train.device_scope(config.device):
         result = train.sweep(
-            lambda seed, learning_rate: make_loop(config, seed, learning_rate),
-            [seed for _, seed in runs],
-            {"learning_rate": [rate for rate, _ in runs]},
+            make,
+            seeds,
+            {"learning_rate": rates},
             num_iterations=config.num_iterations,
             eval_interval=config.eval_interval,
             num_eval_episodes=config.num_eval_episodes,
             callback=progress,
+            directory=checkpoints,
+            checkpoint_interval=config.checkpoint_interval,
         )
+    progress.print_speed()
+    for run, (rate, seed, folder) in enumerate(runs):
+        own = {**config.to_dict(), "seed": seed, "learning_rate": rate}
+        place = train.RunDirectory(
+            folder, {"algorithm": "dqn", **own}, may_change=["device"]
+        )
+        if np.isfinite(result.losses[run, -1]):
+            result.save_policy(run, place.policy)
+        else:
+            print(f"learning rate {rate:g}, seed {seed}: diverged, and has no policy.")
+    return result
 
-    write_curves(logdir / "curves.csv", result)
-    result.plot(logdir / "learning_curves.png", group_by="learning_rate")
-    for rate in rates:
-        last = result.returns[[run_rate == rate for run_rate, _ in runs], -1]
-        print(f"learning rate {rate:g}: {summary(last)}")
-    steps = result.environment_steps.sum(axis=0)
-    print(
-        f"{progress.per_second(steps):,.0f} environment steps a second, all together."
-    )
-    print(f"Outputs: {logdir}")
+
+def make_environment(config: cli.Config, seed: int) -> tf_environment.TFEnvironment:
+    """Makes the native environment of this name if there is one.
+
+    Continuous actions are in `num_action_bins` bins.
+    """
+    bins = config.num_action_bins
+    environment: tf_environment.TFEnvironment
+    if config.env not in native.names():
+        environment = cli.make_environment(config.env, config.num_envs, seed, bins)
+    else:
+        environment = native.load(config.env, config.num_envs, seed)
+        if bins:
+            dynamics = native.discretize_actions(environment.dynamics, bins)
+            environment = native.NativeEnvironment(dynamics, config.num_envs, seed)
+    cli.check_discrete_actions(config.env, environment.action_spec())
+    return environment
 
 
 def make_loop(
-    config: cli.Config, seed: int, learning_rate: float
+    config: cli.Config,
+    environment: tf_environment.TFEnvironment,
+    *,
+    seed: int,
+    learning_rate: float,
 ) -> train.OffPolicyLoop:
     """Makes one run, as if it were trained alone."""
-    environment = native.load(config.env, config.num_envs, seed)
-    if config.num_action_bins:
-        environment = native.NativeEnvironment(
-            native.discretize_actions(environment.dynamics, config.num_action_bins),
-            config.num_envs,
-            seed,
-        )
-    cli.check_discrete_actions(config.env, environment.action_spec())
     observation_spec = environment.observation_spec()
     layers, combiner = preprocessing.default_preprocessing(observation_spec)
     network = q_network.QNetwork(
@@ -116,61 +178,42 @@ def make_loop(
         initial_collect_steps=config.initial_collect_steps,
         sample_batch_size=config.batch_size,
         seed=seed,
-        jit_compile=True,
+        jit_compile="auto",
     )
 
 
 class Progress:
     """Prints a line for each evaluation, and records its time."""
 
-    def __init__(self, num_iterations: int) -> None:
-        """Starts the clock of a sweep of `num_iterations` iterations."""
+    def __init__(self, num_iterations: int, num_environments: int) -> None:
+        """Starts the clock; all runs together have `num_environments`."""
         self._num_iterations = num_iterations
-        self._times = [time.perf_counter()]
+        self._num_environments = num_environments
+        self._started = time.perf_counter()
+        self._evaluations: list[tuple[int, float]] = []
 
     def __call__(self, iteration: int, returns: np.ndarray) -> None:
         """Prints the iteration, the time and a summary of `returns`, `[N]`."""
-        self._times.append(time.perf_counter())
-        seconds = self._times[-1] - self._times[0]
+        seconds = time.perf_counter() - self._started
+        self._evaluations.append((iteration, seconds))
         print(
             f"iteration {iteration:,} of {self._num_iterations:,}, {seconds:.0f} s: "
             f"{summary(returns)}",
             flush=True,
         )
 
-    def per_second(self, steps: np.ndarray) -> float:
-        """Returns the rate after the first evaluation, without the compilation."""
-        first = 1 if len(steps) > 1 else 0
-        done = steps[-1] - (steps[0] if first else 0)
-        return done / (self._times[-1] - self._times[first])
+    def print_speed(self) -> None:
+        """Prints the speed after the first evaluation, without the compilation."""
+        if len(self._evaluations) > 1:
+            (first, start), *_, (last, end) = self._evaluations
+            speed = self._num_environments * (last - first) / (end - start)
+            print(f"{speed:,.0f} environment steps a second, all together.")
 
 
 def summary(returns: np.ndarray) -> str:
     """Returns the median and the quartiles of the runs' returns as text."""
     low, median, high = np.quantile(returns, (0.25, 0.5, 0.75))
     return f"median return {median:.1f} (quartiles {low:.1f} and {high:.1f})"
-
-
-def write_curves(path: pathlib.Path, result: train.SweepResult) -> None:
-    """Writes a row for each run and evaluation."""
-    rates = result.hyperparameters["learning_rate"]
-    measured = result.environment_steps, result.returns, result.losses
-    with open(path, "w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(
-            [
-                "learning_rate",
-                "seed",
-                "iteration",
-                "environment_steps",
-                "return",
-                "loss",
-            ]
-        )
-        for run, (rate, seed) in enumerate(zip(rates, result.seeds, strict=True)):
-            for column, iteration in enumerate(result.iterations):
-                numbers = (values[run, column] for values in measured)
-                writer.writerow([rate, seed, iteration, *numbers])
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import functools
 import pathlib
@@ -10,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from tfrl.loggers import csv
+from tfrl.loggers import csv as csv_logger
 from tfrl.train import loop, saved_policies
 
 
@@ -77,6 +78,23 @@ class SweepCurves:
             returns.astype(np.float32),
             losses.astype(np.float32),
         )
+
+    def write_csv(self, path: str | pathlib.Path) -> None:
+        """Writes a row for each run and evaluation, below the names of the columns.
+
+        The columns are the hyperparameters, seed, iteration, environment_steps, return
+        and loss.
+        """
+        measured = self.environment_steps, self.returns, self.losses
+        names = ["seed", "iteration", "environment_steps", "return", "loss"]
+        with open(path, "w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow([*self.hyperparameters, *names])
+            for run, seed in enumerate(self.seeds):
+                own = [values[run] for values in self.hyperparameters.values()]
+                for column, iteration in enumerate(self.iterations):
+                    numbers = [values[run, column] for values in measured]
+                    writer.writerow([*own, seed, iteration, *numbers])
 
     def plot(self, path: str | pathlib.Path, group_by: str | None = None) -> None:
         """Writes a picture of the learning curves: median and quartiles of the runs.
@@ -181,7 +199,7 @@ class SweepResult(SweepCurves):
 
 def _evaluations(path: pathlib.Path) -> list[np.ndarray]:
     """Returns a metrics.csv's iterations, steps, returns and losses, each `[E]`."""
-    header, *rows = csv.read_rows(path)
+    header, *rows = csv_logger.read_rows(path)
     records = [dict(zip(header, row, strict=False)) for row in rows]
     evaluated = [
         record

@@ -145,6 +145,15 @@ def calls_python(observer: Any) -> bool:
     return getattr(observer, "calls_python", False)
 
 
+def have_failed(observers: Iterable[Any]) -> list[tf.Tensor]:
+    """Returns for each host observer whether it has raised in a compiled program.
+
+    Such a program does not stop at an exception. A loop in it should end if one of
+    these bool scalars is True; `reraise` then raises the exception.
+    """
+    return [observer.has_failed() for observer in observers if calls_python(observer)]
+
+
 @contextlib.contextmanager
 def reraise(observers: Iterable[Any]) -> Iterator[None]:
     """Raises the exceptions of host observers in place of a `tf.errors.OpError`."""

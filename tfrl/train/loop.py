@@ -373,10 +373,11 @@ class Loop(tf.Module, abc.ABC):
 
     def _has_failed(self) -> tf.Tensor:
         """Returns a bool scalar, whether a call of Python has raised under XLA."""
-        failed = self._environment.has_failed()
-        for observer in filter(observers_lib.calls_python, self._observers):
-            failed |= observer.has_failed()
-        return failed
+        return functools.reduce(
+            tf.logical_or,
+            observers_lib.have_failed(self._observers),
+            self._environment.has_failed(),
+        )
 
     def _check_call(self, loss: float, num_iterations: int) -> None:
         """Raises the errors that a compiled call cannot raise itself.

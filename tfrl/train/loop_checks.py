@@ -111,7 +111,7 @@ def obstacle_to_compilation(
             any(map(observers_lib.calls_python, observers)),
         ),
     ):
-        missing = calls_python and _obstacle_to_python(placed)
+        missing = _obstacle_to_python(placed) if calls_python else None
         if missing:
             return f"{part}: {missing}"
     parts: list[tuple[str, Any, bool]] = [

@@ -11,7 +11,8 @@ interrupted or killed, run the same command again.
 
 In --logdir, curves.csv has every evaluation of every run, and learning_curves.png shows
 the median and the quartiles of the runs with each learning rate. Each run has a folder
-in runs/ with its config.json and its policy/, for examples.play --logdir=FOLDER.
+in runs/ with its config.json and its policy/, for examples.play --logdir=FOLDER: the
+last policy of a run in one program, the best one of a run in a process.
 """
 
 import itertools

@@ -80,6 +80,11 @@ def test_a_restored_loop_goes_on_bit_for_bit(results, kind):
     assert results[f"resumed {kind}"] == 0.0
 
 
+def test_the_program_on_the_host_calls_a_host_observer(results):
+    seen, stored = results["seen by a host observer"]
+    assert seen == stored > 3
+
+
 def test_a_sweep_runs_on_the_agents_device(results):
     assert results["sweep"] == 0.0
 
@@ -111,6 +116,7 @@ def test_every_operation_runs_on_the_device_of_its_program():
         ("buffer", "True for a replay buffer on /device:CPU:0, expected one on /devi"),
         ("environment", "True for an environment on /device:CPU:0, expected one on"),
         ("observer", "True for an observer on /device:CPU:1, expected one on"),
+        ("host observer", "True for a host_observer, expected observers in TensorFlow"),
         (
             "schedule",
             "uses Variable:0 on /device:CPU:1, expected variables on the host",

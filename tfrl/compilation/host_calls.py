@@ -57,7 +57,7 @@ class Channel:
 
     def __init__(self) -> None:
         """Creates the variable that orders the calls."""
-        with tf.init_scope(), tf.device("CPU"):
+        with tf.init_scope(), tf.device("CPU:0"):
             # Each call reads and assigns this variable, which keeps the calls in order.
             self.state = tf.Variable(0, dtype=tf.int32, trainable=False, name="calls")
         self.error: BaseException | None = None

@@ -73,7 +73,7 @@ class HostObserver:
             )
         self._function = function
         self._channel = host_calls.Channel()
-        with tf.init_scope(), tf.device("CPU"):
+        with tf.init_scope(), tf.device("CPU:0"):
             self._calls = ordered_calls.OrderedCalls()
         self._error: BaseException | None = None
 

@@ -213,6 +213,25 @@ def observed(**kwargs):
     return dqn_loop("CPU:1", observers=[metric], **kwargs)
 
 
+def seen_by_host_observer():
+    """Returns the frames of a compiled run that Python saw, and those in the buffer."""
+    frames = []
+    with tf.device("CPU:1"):
+        observer = train.host_observer(frames.append)
+    loop = dqn_loop("CPU:1", observers=[observer], jit_compile=True)
+    loop.run(3)
+    return len(frames), int(loop.checkpoint_items()["replay_buffer"].num_frames())
+
+
+def host_observer_on_device(**kwargs):
+    return dqn_loop(
+        "CPU:1",
+        environment=native_cart_pole("CPU:1"),
+        observers=[train.host_observer(print)],
+        **kwargs,
+    )
+
+
 def scheduled(**kwargs):
     with tf.device("CPU:1"):
         epsilon = tf.Variable(0.5)
@@ -243,6 +262,7 @@ def main():
         "resumed plain": resumed(False),
         "resumed compiled": resumed(True),
         "sweep": sweep_difference(),
+        "seen by a host observer": seen_by_host_observer(),
         "errors": {
             "unknown device": error(lambda: dqn_loop("GPU:7")),
             "dataset": error(lambda: dqn_loop("CPU:1", sampling="dataset")),
@@ -255,6 +275,7 @@ def main():
                 )
             ),
             "observer": error(lambda: observed(jit_compile=True)),
+            "host observer": error(lambda: host_observer_on_device(jit_compile=True)),
             "schedule": error(lambda: scheduled(jit_compile=True)),
             "observer, plain": error(observed),
             "observer, auto": error(lambda: observed(jit_compile="auto")),

@@ -28,9 +28,9 @@ def host_observer(function: Callable[[Any], Any]) -> observers.HostObserver:
 
     The function is called in the order of the steps, the initial steps of an
     `OffPolicyLoop` and the boundaries between episodes included. The call may come from
-    another thread. Checkpoints do not save what the function keeps. A call costs some
-    microseconds; a `tf.Variable` or a TF metric costs less. Not for `train.sweep`,
-    whose steps are those of many runs together.
+    another thread. Checkpoints do not save what the function keeps. A `tf.Variable` or
+    a TF metric takes less time. `train.sweep` refuses a host observer, because one
+    program takes the steps of many runs together.
 
     Args:
       function: Takes a `Trajectory` of NumPy arrays `[B, ...]`, which it may keep. Its

@@ -62,8 +62,8 @@ class SweepCurves:
         for path, table in zip(paths, tables, strict=True):
             if not np.array_equal(table[0], iterations):
                 raise ValueError(
-                    f"{path}: has evaluations at the iterations {table[0].tolist()}, "
-                    f"expected {iterations.tolist()}, those of {paths[0]}; train all "
+                    f"{path}: has evaluations at the iterations {_listed(table[0])}, "
+                    f"expected {_listed(iterations)}, those of {paths[0]}; train all "
                     "runs to the same end, with the same eval_interval."
                 )
         steps, returns, losses = (
@@ -208,6 +208,10 @@ def _evaluations(path: pathlib.Path) -> list[np.ndarray]:
     ]
     names = ("iteration", "environment_steps", "evaluation_return", "loss")
     return [np.array([float(record[name]) for record in evaluated]) for name in names]
+
+
+def _listed(iterations: np.ndarray) -> list[int]:
+    return iterations.astype(int).tolist()
 
 
 def _counted(number: int) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+import tree
 
 from tfrl.compilation import (
     context,
@@ -98,7 +99,7 @@ class HostObserver:
         def call(*arrays: Any) -> list[Any]:
             # Copies, because TensorFlow and environments use their memory again.
             copies = [np.array(array) for array in arrays]
-            self._function(tf.nest.pack_sequence_as(structure, copies))
+            self._function(tree.unflatten_as(structure, copies))
             return []
 
         if tf.executing_eagerly():

@@ -3,7 +3,8 @@
 The packages are the rooms of the library; import what you need from them, either
 from the package (`from tfrl.agents import DqnAgent`) or from TF-Agents' module paths
 (`from tfrl.agents.dqn import dqn_agent`). Importing `tfrl` itself imports nothing
-heavy: packages load on first use.
+heavy: packages load on first use. If it comes before the import of TensorFlow, then
+TensorFlow's start-up messages do not appear; `TF_CPP_MIN_LOG_LEVEL=0` shows them.
 
 >>> import tfrl
 >>> tfrl.agents.DqnAgent.__name__
@@ -13,10 +14,12 @@ heavy: packages load on first use.
 import lazy_loader
 
 from tfrl import absent, moved
+from tfrl.system import quiet
 
 __version__ = "0.1.0"
 
 moved.install()
 absent.install()
+quiet.install()
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -6,7 +6,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from tfrl.environments import suite_gym, wrappers
+from tfrl.environments import extras, suite_gym, wrappers
 from tfrl.environments.gymnasium import wrapper as gymnasium_wrapper
 
 
@@ -116,6 +116,27 @@ def test_unknown_environment_is_one_clear_error(name, suggestion):
         ValueError, match=f"environment_name: got '{name}'.*{suggestion}"
     ):
         suite_gym.load(name)
+
+
+def test_an_environment_of_an_extra_names_the_extra(monkeypatch):
+    monkeypatch.setattr(extras, "is_installed", lambda module: module != "Box2D")
+    with pytest.raises(ImportError) as raised:
+        suite_gym.load("LunarLander-v3")
+    assert str(raised.value) == (
+        "LunarLander-v3: got no module 'Box2D', expected the packages the suite needs; "
+        "install them with: pip install 'tfrl[box2d]'"
+    )
+
+
+def test_a_game_of_atari_names_its_loader_and_extra(monkeypatch):
+    registry = {
+        key: spec
+        for key, spec in gymnasium.registry.items()
+        if not key.startswith("ALE/")
+    }
+    monkeypatch.setattr(gymnasium, "registry", registry)
+    with pytest.raises(ValueError, match=r"suite_atari, .* install 'tfrl\[atari\]'"):
+        suite_gym.load("ALE/Pong-v5")
 
 
 def test_unknown_module_is_an_error():

@@ -29,7 +29,103 @@ def run(code, *path, **environment):
     )
 
 
-def test_import_is_silent_and_later_lines_are_not():
+def test_importing_tfrl_makes_tensorflow_quiet_and_touches_no_device():
+    result = run(
+        "import importlib.util, os, sys, tfrl\n"
+        "assert 'tensorflow' not in sys.modules\n"
+        "assert os.environ['TF_CPP_MIN_LOG_LEVEL'] == '2'\n"
+        "assert importlib.util.find_spec('tensorflow')\n"
+        "import tensorflow as tf\n"
+        "cpu, = tf.config.list_physical_devices('CPU')\n"
+        # An error if there were a logical device.
+        "tf.config.set_logical_device_configuration(\n"
+        "    cpu, [tf.config.LogicalDeviceConfiguration()] * 2)\n"
+        "print(len(tf.config.list_logical_devices('CPU')))\n"
+        "os.write(2, b'I0000 written later\\n')\n"
+    )
+    assert result.stdout == "2\n", result.stderr
+    assert result.stderr == "I0000 written later\n"
+
+
+def test_child_processes_are_quiet():
+    result = run(
+        "from tfrl.system import interpreter\n"
+        "code = 'import tfrl, tensorflow as tf; print(tf.constant(2).numpy())'\n"
+        "print(interpreter.start(code, [], stdin=None).wait())\n"
+    )
+    assert result.stdout.split() == ["2", "0"]
+    assert result.stderr == ""
+
+
+INFO = "I0000 00:00:1795239290.436181    8217 port.cc:153] oneDNN custom operations are"
+ERROR = "E0000 00:00:1795239290.436181    8217 b.cc:3] out of memory"
+WARNING = "W0000 00:00:1795239290.436181    8217 a.cc:1] a library has another version"
+MESSAGES = (
+    "WARNING: All log messages before absl::InitializeLog() is called are written to",
+    INFO,
+    WARNING,
+    "To enable the following instructions: AVX2 FMA, in other operations, rebuild",
+    "E0000 00:00:1795239290.436181    8217 a.cc:2] failed call to cuInit: UNKNOWN",
+    ERROR,
+    "a line of Python",
+)
+FAKE_WITH_MESSAGES = f"""
+import os
+os.write(2, {"".join(line + chr(10) for line in MESSAGES).encode()!r})
+class config:
+    list_physical_devices = staticmethod(lambda: [])
+"""
+
+
+@pytest.fixture
+def messages(tmp_path):
+    (tmp_path / "tensorflow.py").write_text(FAKE_WITH_MESSAGES)
+    return tmp_path
+
+
+def test_warnings_and_errors_of_the_import_stay(messages):
+    lines = run("import tfrl, tensorflow", messages).stderr.splitlines()
+    assert lines == [WARNING, ERROR, "a line of Python"]
+
+
+def test_every_line_is_shown_at_level_0(messages):
+    shown = run("import tfrl, tensorflow", messages, TF_CPP_MIN_LOG_LEVEL="0")
+    assert tuple(shown.stderr.splitlines()) == MESSAGES
+
+
+def test_a_tensorflow_that_is_imported_first_is_left_alone(messages):
+    code = (
+        "import sys, tensorflow\nbefore = set(sys.meta_path)\nimport tfrl\n"
+        "print([type(finder).__module__ for finder in set(sys.meta_path) - before])"
+    )
+    result = run(code, messages)
+    assert tuple(result.stderr.splitlines()) == MESSAGES
+    assert "quiet" not in result.stdout
+
+
+def test_a_closed_standard_error_is_no_obstacle(tmp_path):
+    (tmp_path / "tensorflow.py").write_text(
+        "class config:\n    list_physical_devices = staticmethod(lambda: [])\n"
+    )
+    result = run("import os, tfrl; os.close(2); import tensorflow", tmp_path)
+    assert result.returncode == 0
+
+
+def test_a_machine_with_a_gpu_shows_warnings_and_reports_about_cuda(messages):
+    code = (
+        "from tfrl.system import quiet\n"
+        "import os; del os.environ['TF_CPP_MIN_LOG_LEVEL']\n"
+        "quiet.has_visible_gpu = lambda: True\n"
+        "quiet.install()\n"
+        "import tensorflow; print(os.environ['TF_CPP_MIN_LOG_LEVEL'])"
+    )
+    result = run(code, messages)
+    assert result.stdout == "1\n"
+    assert "failed call to cuInit" in result.stderr
+    assert INFO not in result.stderr
+
+
+def test_loggers_are_limited_to_warnings():
     result = run(
         "from tfrl.system import quiet\n"
         "quiet.quieten_tensorflow()\n"
@@ -86,9 +182,9 @@ def test_log_level_of_the_user_is_kept(tmp_path):
     (tmp_path / "tensorflow.py").write_text(
         "import os\nprint(os.environ['TF_CPP_MIN_LOG_LEVEL'])\nraise ImportError\n"
     )
-    code = "from tfrl.system import quiet\nquiet.quieten_tensorflow()\n"
+    code = "import tfrl, tensorflow\n"
     assert run(code, tmp_path).stdout == "2\n"
-    assert run(code, tmp_path, TF_CPP_MIN_LOG_LEVEL="0").stdout == "0\n"
+    assert run(code, tmp_path, TF_CPP_MIN_LOG_LEVEL="1").stdout == "1\n"
 
 
 @pytest.fixture
@@ -120,7 +216,7 @@ quiet.quieten_tensorflow()
 
 def test_one_line_says_that_tensorflow_cannot_use_the_gpu():
     result = run(QUIETEN_WITH_GPUS.format(present=True), CUDA_VISIBLE_DEVICES="-1")
-    (line,) = result.stderr.splitlines()
+    *_, line = result.stderr.splitlines()
     assert "NVIDIA GPU, but TensorFlow cannot use it" in line
     assert "pip install 'tfrl[gpu]'" in line
     without = run(QUIETEN_WITH_GPUS.format(present=False), CUDA_VISIBLE_DEVICES="-1")

@@ -4,12 +4,14 @@ The frames of most tests are worked by hand: observation 10 + t, action 20 + t, 
 2^t, so that every sum tells which rewards are in it; gamma is 0.5.
 """
 
+import typing
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfrl.trajectories import policy_step, trajectory, transitions
 from tfrl.trajectories import time_step as ts
-from tfrl.trajectories import trajectory
 
 FIRST, MID, LAST = 0, 1, 2
 GAMMA = 0.5
@@ -298,6 +300,14 @@ def test_transitions_of_frames_keep_vector_and_nested_rewards():
     np.testing.assert_array_equal(
         transition.next_time_step.reward["b"], frames.reward[:, :1]
     )
+
+
+def test_fields_have_the_types_that_their_names_say():
+    assert typing.get_type_hints(transitions.Transition) == {
+        "time_step": ts.TimeStep,
+        "action_step": policy_step.PolicyStep,
+        "next_time_step": ts.TimeStep,
+    }
 
 
 # --- Without step types.

@@ -15,13 +15,19 @@ from typing import Any
 import gymnasium
 from gymnasium.envs import registration
 
-from tfrl.environments import py_environment, wrappers
+from tfrl.environments import extras, py_environment, wrappers
 from tfrl.environments.gymnasium import headless
 from tfrl.environments.gymnasium import wrapper as gymnasium_wrapper
 
 TimeLimitWrapperType = Callable[
     [py_environment.PyEnvironment, int], py_environment.PyEnvironment
 ]
+
+# For packages of Gymnasium: tfrl's extra and the module that it brings.
+_EXTRAS = {
+    "gymnasium.envs.box2d": ("box2d", "Box2D"),
+    "gymnasium.envs.mujoco": ("mujoco", "mujoco"),
+}
 
 
 def load(
@@ -55,6 +61,7 @@ def load(
         environment's constructor.
 
     Raises:
+      ImportError: If the extra that brings the environment is not installed.
       ValueError: If no environment of that name is registered, or the limit is
         negative.
     """
@@ -132,6 +139,7 @@ def find_spec(environment_name: str) -> registration.EnvSpec:
     """Returns the registered spec of an environment, without Gymnasium's warnings.
 
     Raises:
+      ImportError: If the extra that brings the environment is not installed.
       ValueError: If no environment of that name is registered; it names similar ones.
     """
     module, _, name = environment_name.rpartition(":")
@@ -143,6 +151,10 @@ def find_spec(environment_name: str) -> registration.EnvSpec:
             f"environment_name: got {environment_name!r}, expected a name that is "
             f"registered with Gymnasium; {_suggestion(name)}"
         )
+    for package, (extra, dependency) in _EXTRAS.items():
+        if str(spec.entry_point).startswith(package):
+            install = f"pip install 'tfrl[{extra}]'"
+            extras.require(environment_name, install, dependency)
     return spec
 
 
@@ -185,6 +197,11 @@ def _newest_version(name: str) -> str:
 
 def _suggestion(name: str) -> str:
     lower = {key.lower(): key for key in gymnasium.registry}
+    if name.startswith("ALE/") and not any(key.startswith("ale/") for key in lower):
+        return (
+            "Atari games are loaded by tfrl.environments.suite_atari, which needs the "
+            "extra: pip install 'tfrl[atari]'."
+        )
     near = difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.6)
     if near:
         return "did you mean " + " or ".join(lower[key] for key in near) + "?"

@@ -39,9 +39,9 @@ def validate_specs(action_spec: Any, observation_spec: Any = None) -> None:
     bounded = hasattr(spec, "minimum") and hasattr(spec, "maximum")
     if not bounded or not tf.as_dtype(spec.dtype).is_integer:
         raise ValueError(
-            f"action_spec: got {spec}, expected a bounded integer; a network of one "
-            "value an action needs discrete actions: use an actor network for others, "
-            "or make them discrete with environments.wrappers.ActionDiscretizeWrapper."
+            f"action_spec: got {spec}, expected a bounded integer; a Q-network needs "
+            "discrete actions: train continuous ones with agents.ReinforceAgent, or "
+            "make them discrete with environments.wrappers.ActionDiscretizeWrapper."
         )
     if np.any(np.asarray(spec.maximum) < np.asarray(spec.minimum)):
         raise ValueError(

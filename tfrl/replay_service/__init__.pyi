@@ -15,7 +15,6 @@ from . import timestep_dataset as timestep_dataset
 from . import trajectory_dataset as trajectory_dataset
 from . import trajectory_writer as trajectory_writer
 from .client import Client as Client
-from .client import Writer as Writer
 from .errors import DeadlineExceededError as DeadlineExceededError
 from .errors import ReplayUnavailable as ReplayUnavailable
 from .errors import ReverbError as ReverbError
@@ -28,5 +27,6 @@ from .structured_writer import StructuredWriter as StructuredWriter
 from .tf_client import TFClient as TFClient
 from .timestep_dataset import TimestepDataset as TimestepDataset
 from .trajectory_dataset import TrajectoryDataset as TrajectoryDataset
-from .trajectory_writer import TrajectoryColumn as TrajectoryColumn
 from .trajectory_writer import TrajectoryWriter as TrajectoryWriter
+from .writing.history import TrajectoryColumn as TrajectoryColumn
+from .writing.sequence_writer import Writer as Writer

@@ -1,52 +1,69 @@
-"""Keeps TensorFlow's start-up messages from burying a program's own lines."""
+"""Keeps TensorFlow's start-up messages from burying a program's own lines.
+
+`import tfrl` calls `install`, so the import of TensorFlow is quiet wherever tfrl is
+imported first. `TF_CPP_MIN_LOG_LEVEL=0` shows every message.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import importlib.abc
+import importlib.machinery
 import logging
 import os
 import pathlib
+import re
 import sys
 import tempfile
-
-from absl import logging as absl_logging
+import types
+from collections.abc import Iterator, Sequence
 
 # The kernel's NVIDIA driver lists its GPUs here; it does so without CUDA's libraries.
 _NVIDIA_GPUS = "proc/driver/nvidia/gpus"
 
+_LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
+
+# Informational messages, the notice that comes before the first of them, and the second
+# line of one. A machine without a GPU reports, as an error, that CUDA does not start.
+_NOISE = re.compile(
+    rb"I\d{4} "
+    rb"|WARNING: All log messages before absl::InitializeLog\(\) is called"
+    rb"|To enable the following instructions:"
+)
+_NOISE_WITHOUT_GPU = re.compile(_NOISE.pattern + rb"|E\d{4} .* failed call to cuInit:")
+
+
+def install() -> None:
+    """Makes a later import of TensorFlow quiet, and imports nothing itself.
+
+    TensorFlow's C++ part writes no messages below the level `TF_CPP_MIN_LOG_LEVEL`,
+    which is set to 2 (errors) unless it is set already; to 1 (warnings, too) where the
+    machine has an NVIDIA GPU, because a warning says why TensorFlow cannot use it.
+    The messages written before that level applies are removed from standard error. If
+    TensorFlow is imported already, nothing changes for it.
+    """
+    os.environ.setdefault(_LOG_LEVEL, "1" if has_visible_gpu() else "2")
+    if "tensorflow" not in sys.modules and _FINDER not in sys.meta_path:
+        sys.meta_path.insert(0, _FINDER)
+
 
 def quieten_tensorflow() -> None:
-    """Imports TensorFlow and finds its devices without its start-up messages.
+    """Imports TensorFlow without its start-up messages, and limits it to warnings.
 
-    TensorFlow writes some of them before any log level applies, so standard error is
-    held back during the import; if the import fails, the messages are shown. Later
-    messages are limited to warnings, those of TensorFlow's C++ part to errors unless
-    `TF_CPP_MIN_LOG_LEVEL` is set already. Where the machine has a GPU that TensorFlow
-    cannot use, one line on standard error says so.
+    Makes no logical device, so memory growth can still be set. Where the machine has a
+    GPU that TensorFlow cannot use, one line on standard error says so.
     """
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    sys.stderr.flush()
-    stderr = os.dup(2)
-    with tempfile.TemporaryFile() as held_back:
-        os.dup2(held_back.fileno(), 2)
-        try:
-            import tensorflow as tf
+    install()
+    import tensorflow as tf
+    from absl import logging as absl_logging
 
-            tf.config.list_logical_devices()
-            tf.get_logger().setLevel(logging.WARNING)
-            absl_logging.set_verbosity(absl_logging.WARNING)
-        except BaseException:
-            os.dup2(stderr, 2)
-            held_back.seek(0)
-            os.write(2, held_back.read())
-            raise
-        finally:
-            os.dup2(stderr, 2)
-            os.close(stderr)
-    if not tf.config.list_physical_devices("GPU") and has_visible_gpu():
+    tf.get_logger().setLevel(logging.WARNING)
+    absl_logging.set_verbosity(absl_logging.WARNING)
+    if has_visible_gpu() and not tf.config.list_physical_devices("GPU"):
         print(
             "This machine has an NVIDIA GPU, but TensorFlow cannot use it and computes "
             "on the CPU. Install CUDA's libraries with pip install 'tfrl[gpu]'; "
-            "TF_CPP_MIN_LOG_LEVEL=0 shows TensorFlow's own reasons.",
+            f"{_LOG_LEVEL}=0 shows TensorFlow's own reasons.",
             file=sys.stderr,
         )
 
@@ -61,3 +78,60 @@ def has_visible_gpu(root: str = "/") -> bool:
         return False
     gpus = pathlib.Path(root, _NVIDIA_GPUS)
     return gpus.is_dir() and any(gpus.iterdir())
+
+
+class _QuietFinder(importlib.abc.MetaPathFinder):
+    """Finds TensorFlow where it would be found anyway, and makes its import quiet."""
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None,
+        target: types.ModuleType | None = None,
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Returns the module's spec, whose loader does its work quietly, or None."""
+        if fullname != "tensorflow":
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is None or spec.loader is None or os.environ.get(_LOG_LEVEL) == "0":
+            return spec
+        load = spec.loader.exec_module
+
+        def load_quietly(module: types.ModuleType) -> None:
+            sys.meta_path.remove(self)
+            without_gpu = not has_visible_gpu()
+            noise = _NOISE_WITHOUT_GPU if without_gpu else _NOISE
+            with _standard_error_without(noise):
+                load(module)
+                if without_gpu:
+                    # Otherwise the first operation reports that CUDA does not start.
+                    module.config.list_physical_devices()
+
+        spec.loader.exec_module = load_quietly  # type: ignore[method-assign]
+        return spec
+
+
+_FINDER = _QuietFinder()
+
+
+@contextlib.contextmanager
+def _standard_error_without(noise: re.Pattern[bytes]) -> Iterator[None]:
+    """Removes lines from standard error, unless an exception is raised meanwhile."""
+    try:
+        stderr = os.dup(2)
+    except OSError:  # It is closed, as in a daemon.
+        yield
+        return
+    with tempfile.TemporaryFile() as held_back:
+        os.dup2(held_back.fileno(), 2)
+        succeeded = False
+        try:
+            yield
+            succeeded = True
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+            held_back.seek(0)
+            for line in held_back:
+                if not (succeeded and noise.match(line)):
+                    os.write(2, line)

@@ -44,9 +44,9 @@ class Transition(NamedTuple):
       next_time_step: The second `TimeStep`.
     """
 
-    time_step: Any
-    action_step: Any
-    next_time_step: Any
+    time_step: ts.TimeStep
+    action_step: policy_step.PolicyStep
+    next_time_step: ts.TimeStep
 
     def __repr__(self) -> str:
         return ts.fields_repr(self)

@@ -24,8 +24,8 @@ def check_action_spec(action_spec: Any) -> int:
     if len(specs) != 1 or specs[0].shape.rank != 0 or not specs[0].dtype.is_integer:
         raise ValueError(
             "action_spec: DQN expects one scalar integer action, got "
-            f"{action_spec}; for continuous actions discretise them with "
-            "tfrl.environments.wrappers.ActionDiscretizeWrapper."
+            f"{action_spec}; train continuous actions with agents.ReinforceAgent, or "
+            "make them discrete with environments.wrappers.ActionDiscretizeWrapper."
         )
     (spec,) = specs
     if not isinstance(spec, tensor_spec.BoundedTensorSpec):

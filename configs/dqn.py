@@ -11,46 +11,42 @@ from ml_collections import ConfigDict
 def get_config() -> ConfigDict:
     """Returns the settings, which flags of the scripts may override."""
     config = ConfigDict()
-    config.env = "CartPole-v1"
-    config.seed = 0
-    config.num_envs = 1
-    # The values that a continuous action may take, evenly spaced; 0 for discrete ones.
-    config.num_action_bins = 0
-    config.device = ""  # Where to train, such as "GPU:0"; "" is TensorFlow's choice.
-    # True compiles the whole loop by XLA where that is possible. Otherwise the loop
-    # samples from the buffer's as_dataset pipeline.
-    config.jit_compile = True
+    config.env = "CartPole-v1"  # Gymnasium environment.
+    config.seed = 0  # Seed of everything random.
+    config.num_envs = 1  # Environments stepped together.
+    config.num_action_bins = 0  # Values of a continuous action, evenly spaced.
+    config.device = ""  # Where to train, such as GPU:0.
+    # A loop that is not compiled samples from the buffer's as_dataset pipeline.
+    config.jit_compile = True  # Compile the loop by XLA, where possible.
 
-    # 1,000 random steps, then 12,250 iterations of 4 steps and 4 updates: 50,000 steps.
-    config.num_iterations = 12_250
-    config.initial_collect_steps = 1_000
-    config.collect_steps_per_iteration = 4
-    config.train_steps_per_iteration = 4
-    # Or "prioritized", with the settings below. train_dqn_service.py sets "service":
-    # uniform replay in a separate server process, in a loop that is not compiled.
-    config.replay = "uniform"
-    config.replay_capacity = 50_000
-    config.priority_exponent = 0.6
-    # Annealed linearly over the run.
-    config.importance_exponent = 0.4
-    config.final_importance_exponent = 1.0
+    config.num_iterations = 12_250  # 4 steps and 4 updates each: 50,000 steps.
+    config.initial_collect_steps = 1_000  # Random steps before the first iteration.
+    config.collect_steps_per_iteration = 4  # Steps of each environment.
+    config.train_steps_per_iteration = 4  # Updates of the weights.
+    # train_dqn_service.py sets "service": uniform replay in a separate server process,
+    # in a loop that is not compiled.
+    config.replay = "uniform"  # Or prioritized, with the settings below.
+    config.replay_capacity = 50_000  # Frames in the buffer.
+    config.priority_exponent = 0.6  # 0 samples uniformly.
+    config.importance_exponent = 0.4  # First one; changes linearly over the run.
+    config.final_importance_exponent = 1.0  # Last exponent.
 
-    config.fc_layer_params = (100, 100)
-    config.dtype = "float32"  # Or "mixed_bfloat16", for a GPU and large networks.
-    config.batch_size = 64
-    config.learning_rate = 2e-3
-    config.final_learning_rate = 1e-5
-    config.gamma = 0.995
-    config.n_step_update = 3
-    config.double_q = True
-    config.target_update_tau = 0.02
-    config.target_update_period = 1
-    config.initial_epsilon = 1.0
-    config.final_epsilon = 0.05
-    config.epsilon_decay_iterations = 2_000
+    config.fc_layer_params = (100, 100)  # Units of the hidden layers.
+    config.dtype = "float32"  # mixed_bfloat16 for a GPU and large networks.
+    config.batch_size = 64  # Frames in an update.
+    config.learning_rate = 2e-3  # First rate of Adam; falls linearly.
+    config.final_learning_rate = 1e-5  # Last rate of Adam.
+    config.gamma = 0.995  # Discount of a step.
+    config.n_step_update = 3  # Steps in a return.
+    config.double_q = True  # Double DQN.
+    config.target_update_tau = 0.02  # Step of the target network to the Q-network.
+    config.target_update_period = 1  # Updates between such steps.
+    config.initial_epsilon = 1.0  # First probability of a random action.
+    config.final_epsilon = 0.05  # Last probability of a random action.
+    config.epsilon_decay_iterations = 2_000  # Iterations from the first to the last.
 
-    config.eval_interval = 500
-    config.num_eval_episodes = 10
-    config.log_interval = 125
-    config.checkpoint_interval = 2_500
+    config.eval_interval = 500  # Iterations between evaluations.
+    config.num_eval_episodes = 10  # Episodes in an evaluation.
+    config.log_interval = 125  # Iterations between lines of the log.
+    config.checkpoint_interval = 2_500  # Iterations between checkpoints.
     return config

@@ -2,7 +2,7 @@
 
 import os
 
-from tfrl.system import quiet
+import tfrl  # noqa: F401  Keeps TensorFlow's start-up messages away.
 
 # The networks here are small: handing an operation to another thread, or starting one
 # of oneDNN's kernels, takes longer than computing it. Set these variables yourself for
@@ -10,4 +10,3 @@ from tfrl.system import quiet
 os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
-quiet.quieten_tensorflow()

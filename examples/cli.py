@@ -1,32 +1,28 @@
-"""Parses the examples' flags, reads their configuration, and reports errors."""
+"""Parses the examples' flags, reads their configuration, and reports errors.
+
+TensorFlow is imported when a script first uses it: neither `--help` nor an error in a
+flag waits for it.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import pathlib
 import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
-import gymnasium
 import ml_collections
-import tensorflow as tf
 from absl import app, flags
 from ml_collections import config_flags
 
-from tfrl import replay_service
-from tfrl.environments import (
-    py_environment,
-    suite_gym,
-    tf_py_environment,
-    vector_py_environment,
-    wrappers,
-)
-from tfrl.savers import checkpointing
-from tfrl.specs import tensor_spec
-from tfrl.train import finished_runs, run_directory, run_result
+import tfrl
+from examples import flag_help
+from tfrl.system import quiet
+from tfrl.train import finished_runs
 from tfrl.utils import number_checks
 
 Config = ml_collections.ConfigDict
@@ -53,27 +49,30 @@ _MINIMA = {
 }
 
 _CONFIGS = pathlib.Path(__file__).resolve().parent.parent / "configs"
+_IS_CONFIG = re.compile("--?config=").match
+_HELP = {"--help", "-help", "-h", "-?", "--helpshort", "-helpshort"}
 
 ENV = flags.DEFINE_string("env", None, "Gymnasium environment, such as CartPole-v1.")
-_NUM_ITERATIONS = flags.DEFINE_integer("num_iterations", None, "Length of the run.")
-_REPLAY = flags.DEFINE_string(
-    "replay", None, "Kind of replay; the configuration file lists the kinds."
-)
 SEED = flags.DEFINE_integer("seed", None, "Seed of everything random.")
-LOGDIR = flags.DEFINE_string(
-    "logdir", None, "Folder of the outputs; logs/ALGORITHM_ENVIRONMENT_SEED by default."
-)
-_OVERWRITE = flags.DEFINE_bool(
-    "overwrite", False, "Remove the outputs of an earlier run in --logdir first."
-)
+LOGDIR = flags.DEFINE_string("logdir", None, "Folder of the run, by default in logs.")
 _TRACEBACK = flags.DEFINE_bool("traceback", False, "Show the traceback of an error.")
 
 
 def define_config(name: str) -> Any:
-    """Defines `--config`, by default `configs/NAME.py`, and `--config.FIELD=VALUE`."""
-    with _unknown_fields_as_errors():
+    """Defines `--config`, by default `configs/NAME.py`, and `--config.FIELD=VALUE`.
+
+    Also defines the other flags of a script that has a configuration.
+    """
+    default = os.path.relpath(_CONFIGS / f"{name}.py")
+    flags.DEFINE_integer("num_iterations", None, "Length of the run.")
+    if "replay" in flag_help.comments(default):
+        flags.DEFINE_string("replay", None, "Kind of replay; see the field below.")
+    flags.DEFINE_bool(
+        "overwrite", False, "Remove the outputs of an earlier run in --logdir first."
+    )
+    with _flag_errors_told(_config_file(default)):
         return config_flags.DEFINE_config_file(
-            "config", str(_CONFIGS / f"{name}.py"), "The configuration file."
+            "config", default, "The configuration file, to copy and change."
         )
 
 
@@ -91,18 +90,14 @@ def read_config(flag: Any, replay: str | None = None) -> Config:
       TypeError: A setting is not an integer.
     """
     config = flag.value
-    for name, plain in (
-        ("env", ENV),
-        ("num_iterations", _NUM_ITERATIONS),
-        ("replay", _REPLAY),
-        ("seed", SEED),
-    ):
-        if plain.value is not None:
-            config[name] = plain.value
+    given = flags.FLAGS.flag_values_dict()
+    for name in ("env", "num_iterations", "replay", "seed"):
+        if given.get(name) is not None:
+            config[name] = given[name]
     if replay is not None:
-        if _REPLAY.value not in (None, replay):
+        if given["replay"] not in (None, replay):
             raise ValueError(
-                f"replay: got {_REPLAY.value!r}, expected {replay!r} in this script; "
+                f"replay: got {given['replay']!r}, expected {replay!r} in this script; "
                 "leave it out."
             )
         config.replay = replay
@@ -117,16 +112,22 @@ def read_config(flag: Any, replay: str | None = None) -> Config:
     return config
 
 
-def exit_if_finished(algorithm: str, config: Config) -> None:
-    """Says so and exits if the run in the folder is finished; builds nothing."""
-    if _OVERWRITE.value or not (_logdir(algorithm, config) / "config.json").exists():
-        return
-    directory = make_directory(algorithm, config)
-    iteration = directory.finished_iteration()
-    if iteration is not None:
-        print(finished_runs.text(iteration, directory.path), file=sys.stderr)
-        print(f"Outputs: {directory.path}")
-        sys.exit(0)
+def prepare(algorithm: str, config: Config) -> None:
+    """Imports TensorFlow for a run, unless the run in its folder is finished.
+
+    Says so and exits if it is finished, without that wait.
+    """
+    if (
+        not flags.FLAGS.overwrite
+        and (_logdir(algorithm, config) / "config.json").exists()
+    ):
+        directory = make_directory(algorithm, config)
+        iteration = directory.finished_iteration()
+        if iteration is not None:
+            print(finished_runs.text(iteration, directory.path), file=sys.stderr)
+            print(f"Outputs: {directory.path}")
+            sys.exit(0)
+    quiet.quieten_tensorflow()
 
 
 def make_directory(
@@ -134,7 +135,7 @@ def make_directory(
     config: Config,
     may_grow: Sequence[str] = ("num_iterations",),
     **settings: Any,
-) -> run_directory.RunDirectory:
+) -> tfrl.train.RunDirectory:
     """Returns the folder of this run, by default a separate one for each seed.
 
     The configuration and the further settings are written to its config.json. The
@@ -144,10 +145,10 @@ def make_directory(
     if not fields.get("num_action_bins"):
         # The configurations of earlier versions do not have this field.
         fields.pop("num_action_bins", None)
-    directory = run_directory.RunDirectory(
+    directory = tfrl.train.RunDirectory(
         _logdir(algorithm, config),
         fields,
-        overwrite=_OVERWRITE.value,
+        overwrite=flags.FLAGS.overwrite,
         # A run may resume on another device.
         may_change=["device"],
         may_grow=may_grow,
@@ -164,30 +165,45 @@ def _logdir(algorithm: str, config: Config) -> pathlib.Path:
 
 def make_environment(
     name: str, num_envs: int, seed: int, num_action_bins: int = 0
-) -> tf_py_environment.TFPyEnvironment:
+) -> tfrl.environments.TFPyEnvironment:
     """Makes one Gymnasium environment, or `num_envs` of them stepped together.
 
     With `num_action_bins` an action is the number of one of so many evenly spaced
     values of the environment's continuous action.
     """
-    environment: py_environment.PyEnvironment
+    environment: tfrl.environments.PyEnvironment
     if num_envs == 1:
-        environment = suite_gym.load(name)
+        environment = tfrl.environments.suite_gym.load(name)
     else:
-        environment = vector_py_environment.load(name, num_envs)
+        environment = tfrl.environments.vector_py_environment.load(name, num_envs)
     if num_action_bins:
         try:
-            environment = wrappers.ActionDiscretizeWrapper(environment, num_action_bins)
+            environment = tfrl.environments.wrappers.ActionDiscretizeWrapper(
+                environment, num_action_bins
+            )
         except ValueError as error:
             raise ValueError(f"num_action_bins for {name!r}: {error}") from None
     environment.seed(seed)
-    return tf_py_environment.TFPyEnvironment(environment)
+    return tfrl.environments.TFPyEnvironment(environment)
+
+
+def make_video_environment(
+    name: str, num_action_bins: int = 0
+) -> tfrl.environments.TFPyEnvironment | None:
+    """Makes an environment to film; None if it cannot be rendered as pictures."""
+    spec = tfrl.environments.suite_gym.find_spec(name)
+    kwargs = {**spec.kwargs, **tfrl.environments.suite_gym.make_kwargs(spec)}
+    if kwargs.get("render_mode") != "rgb_array":
+        return None
+    return make_environment(name, 1, 1, num_action_bins)
 
 
 def check_discrete_actions(name: str, action_spec: Any) -> None:
     """Raises a ValueError if the actions of environment `name` are continuous."""
+    import tensorflow as tf
+
     specs = tf.nest.flatten(action_spec)
-    if any(map(tensor_spec.is_continuous, specs)):
+    if any(map(tfrl.specs.tensor_spec.is_continuous, specs)):
         has_one = len(specs) == 1 and specs[0].shape.num_elements() == 1
         bins = "set --config.num_action_bins=11, for example, or " if has_one else ""
         raise ValueError(
@@ -197,7 +213,7 @@ def check_discrete_actions(name: str, action_spec: Any) -> None:
         )
 
 
-def report(result: run_result.RunResult, directory: run_directory.RunDirectory) -> None:
+def report(result: tfrl.train.RunResult, directory: tfrl.train.RunDirectory) -> None:
     """Prints how a run ended; exits with status 130 if it was interrupted."""
     if not (result.finished or result.stopped_by):
         sys.exit(130)
@@ -217,47 +233,107 @@ def start(main: Callable[[], None]) -> None:
 
     def guarded(arguments: list[str]) -> None:
         try:
-            if len(arguments) > 1:
-                raise ValueError(
-                    f"arguments: got {' '.join(arguments[1:])!r}, expected flags only; "
-                    "write --name=value, and see --help."
-                )
             main()
-        except (
-            ArithmeticError,
-            LookupError,
-            OSError,
-            TypeError,
-            ValueError,
-            RuntimeError,
-            checkpointing.CheckpointError,
-            gymnasium.error.Error,
-            replay_service.ReverbError,
-            tf.errors.InvalidArgumentError,
-        ) as error:
+        except Exception as error:
+            if not _is_for_the_user(error):
+                raise
             if _TRACEBACK.value:
                 traceback.print_exc()
-            print(f"error: {error}", file=sys.stderr)
-            print("(--traceback shows where, --help lists the flags)", file=sys.stderr)
-            sys.exit(2)
+            _exit(str(error), "--traceback shows where, --help lists the flags")
 
-    with _unknown_fields_as_errors():
-        app.run(guarded)
+    app.run(guarded, flags_parser=_parse_flags)
+
+
+def _parse_flags(words: list[str]) -> list[str]:
+    """Reads the flags; prints the help that they ask for, or their error, and exits."""
+    config_file = None
+    if "config" in flags.FLAGS:
+        config_file = _config_file(flags.FLAGS["config"].default_as_str[1:-1])
+    wants_help = not _HELP.isdisjoint(words)
+    with _flag_errors_told(config_file):
+        # Help shows the defaults of the file that is given.
+        kept = [words[0], *filter(_IS_CONFIG, words)] if wants_help else words
+        rest = flags.FLAGS(kept)
+    if wants_help:
+        doc = sys.modules["__main__"].__doc__ or ""
+        print(flag_help.text(doc, config_file))
+        sys.exit()
+    if len(rest) > 1:
+        _exit(
+            f"arguments: got {' '.join(rest[1:])!r}, expected flags only; write "
+            "--name=value."
+        )
+    return rest
+
+
+def _config_file(default: str) -> str:
+    """Returns the last file that `--config` gives, or the default."""
+    given = [word.split("=", 1)[1] for word in sys.argv if _IS_CONFIG(word)]
+    return given[-1] if given else default
+
+
+def _is_for_the_user(error: Exception) -> bool:
+    """Whether the message of an error says what a user of the script should change."""
+    if isinstance(
+        error,
+        (
+            ArithmeticError,
+            ImportError,
+            LookupError,
+            OSError,
+            RuntimeError,
+            TypeError,
+            ValueError,
+        ),
+    ):
+        return True
+    import gymnasium
+    import tensorflow as tf
+
+    from tfrl.savers import checkpointing
+
+    return isinstance(
+        error,
+        (
+            checkpointing.CheckpointError,
+            gymnasium.error.Error,
+            tfrl.replay_service.ReverbError,
+            tf.errors.InvalidArgumentError,
+        ),
+    )
 
 
 @contextlib.contextmanager
-def _unknown_fields_as_errors() -> Iterator[None]:
-    """Exits with a message if the configuration lacks the field of a flag."""
+def _flag_errors_told(config_file: str | None) -> Iterator[None]:
+    """Exits with a message if a flag is wrong, or the configuration lacks its field."""
     try:
         yield
+    except flags.UnrecognizedFlagError as error:
+        _exit_unknown(error.flagname, config_file)
+    except flags.Error as error:
+        _exit(str(error))
     except (AttributeError, KeyError) as error:
         if not _is_about_config(error):
             raise
         reason: Any = error
         while isinstance(reason, Exception) and reason.args:
             reason = reason.args[0]
-        print(f"error: --config: no field {reason}", file=sys.stderr)
-        sys.exit(2)
+        # It begins with the field's name in quotes.
+        field = re.search(r"[\w.]+", str(reason))
+        _exit_unknown(f"config.{field[0] if field else ''}", config_file)
+
+
+def _exit_unknown(name: str, config_file: str | None) -> NoReturn:
+    """Exits with a message that suggests the flag or field nearest to `name`."""
+    near = flag_help.nearest(name, config_file)
+    _exit(f"--{name}: unknown flag" + (f"; did you mean {near}?" if near else ""))
+
+
+def _exit(message: str, hint: str = "--help lists the flags") -> NoReturn:
+    """Prints an error and a hint, and exits with status 2."""
+    print(f"error: {message}", file=sys.stderr)
+    print(f"({hint})", file=sys.stderr)
+    sys.exit(2)
 
 
 def _is_about_config(error: BaseException) -> bool:

@@ -6,16 +6,18 @@
 The policy is a SavedModel, which training writes to LOGDIR/policy; it needs no agent.
 """
 
+from __future__ import annotations
+
 import json
 import pathlib
 from typing import Any
 
-import tensorflow as tf
 from absl import flags
 
 from examples import cli
-from tfrl.eval import evaluate
-from tfrl.train import video
+from tfrl import eval as evaluation
+from tfrl import train
+from tfrl.system import quiet
 
 _POLICY = flags.DEFINE_string(
     "policy", None, "Folder of the saved policy; LOGDIR/policy by default."
@@ -37,11 +39,12 @@ _VIDEO_EPISODES = flags.DEFINE_integer(
 def main() -> None:
     """Evaluates the policy, prints its returns and films it."""
     path, name, seed, bins = find_policy()
+    quiet.quieten_tensorflow()
     policy = load(path)
     num_episodes = _NUM_EPISODES.value
     # All episodes run side by side.
     environment = cli.make_environment(name, num_episodes, seed, bins)
-    evaluator = evaluate.Evaluator(environment, policy, num_episodes, seed)
+    evaluator = evaluation.Evaluator(environment, policy, num_episodes, seed)
     result = evaluator.run(max_steps=_MAX_STEPS.value)
     for episode, value in enumerate(result.returns, start=1):
         print(f"episode {episode}: return {value:.1f}")
@@ -51,7 +54,7 @@ def main() -> None:
         f"{result.returns.max():.1f}"
     )
     if _VIDEO.value:
-        video.record_video(
+        train.video.record_video(
             cli.make_environment(name, 1, seed, bins),
             policy,
             _VIDEO.value,
@@ -63,6 +66,8 @@ def main() -> None:
 
 def load(path: pathlib.Path) -> Any:
     """Returns the saved policy; raises a ValueError if it is damaged."""
+    import tensorflow as tf  # Not at the top: --help does not wait for it.
+
     try:
         return tf.saved_model.load(str(path))
     except (LookupError, OSError, tf.errors.OpError) as error:

@@ -15,23 +15,20 @@ in runs/ with its config.json and its policy/, for examples.play --logdir=FOLDER
 last policy of a run in one program, the best one of a run in a process.
 """
 
+from __future__ import annotations
+
 import itertools
 import os
 import pathlib
 import sys
 import time
 
-import keras
 import numpy as np
 from absl import flags
 
 from examples import cli, sweep_processes
-from tfrl import train
-from tfrl.agents.dqn import dqn_agent
-from tfrl.environments import native, tf_environment
-from tfrl.networks import preprocessing, q_network
-from tfrl.replay_buffers import tf_uniform_replay_buffer
-from tfrl.utils import common
+from tfrl import agents, environments, networks, replay_buffers, train, utils
+from tfrl.system import quiet
 
 _CONFIG = cli.define_config("sweep_dqn")
 _NUM_SEEDS = flags.DEFINE_integer(
@@ -41,7 +38,7 @@ _LEARNING_RATES = flags.DEFINE_list("learning_rates", ["1e-3"], "Numbers, with c
 _PROCESSES = flags.DEFINE_integer(
     "processes",
     os.cpu_count(),
-    "Most runs at a time on an environment that is not native.",
+    "Most runs at a time, if they are processes.",
     lower_bound=1,
 )
 
@@ -49,6 +46,7 @@ _PROCESSES = flags.DEFINE_integer(
 def main() -> None:
     """Runs the sweep and writes its curves."""
     config = cli.read_config(_CONFIG)
+    quiet.quieten_tensorflow()
     rates = [float(rate) for rate in _LEARNING_RATES.value]
     seeds = range(config.seed, config.seed + _NUM_SEEDS.value)
     # Wrong settings show here, before a folder is made or a process starts.
@@ -116,13 +114,14 @@ def train_in_one_program(
     return result
 
 
-def make_environment(config: cli.Config, seed: int) -> tf_environment.TFEnvironment:
+def make_environment(config: cli.Config, seed: int) -> environments.TFEnvironment:
     """Makes the native environment of this name if there is one.
 
     Continuous actions are in `num_action_bins` bins.
     """
+    native = environments.native
     bins = config.num_action_bins
-    environment: tf_environment.TFEnvironment
+    environment: environments.TFEnvironment
     if config.env not in native.names():
         environment = cli.make_environment(config.env, config.num_envs, seed, bins)
     else:
@@ -136,15 +135,17 @@ def make_environment(config: cli.Config, seed: int) -> tf_environment.TFEnvironm
 
 def make_loop(
     config: cli.Config,
-    environment: tf_environment.TFEnvironment,
+    environment: environments.TFEnvironment,
     *,
     seed: int,
     learning_rate: float,
 ) -> train.OffPolicyLoop:
     """Makes one run, as if it were trained alone."""
+    import keras  # Not at the top: --help does not wait for TensorFlow.
+
     observation_spec = environment.observation_spec()
-    layers, combiner = preprocessing.default_preprocessing(observation_spec)
-    network = q_network.QNetwork(
+    layers, combiner = networks.default_preprocessing(observation_spec)
+    network = networks.QNetwork(
         observation_spec,
         environment.action_spec(),
         preprocessing_layers=layers,
@@ -155,18 +156,18 @@ def make_loop(
     epsilon = keras.optimizers.schedules.PolynomialDecay(
         config.initial_epsilon, config.epsilon_decay_iterations, config.final_epsilon
     )
-    agent = dqn_agent.DdqnAgent(
+    agent = agents.DdqnAgent(
         environment.time_step_spec(),
         environment.action_spec(),
         q_network=network,
         optimizer=keras.optimizers.Adam(learning_rate),
         epsilon_greedy=epsilon,
         target_update_tau=config.target_update_tau,
-        td_errors_loss_fn=common.element_wise_squared_loss,
+        td_errors_loss_fn=utils.common.element_wise_squared_loss,
         gamma=config.gamma,
         seed=seed,
     )
-    replay_buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer(
+    replay_buffer = replay_buffers.TFUniformReplayBuffer(
         agent.collect_data_spec,
         batch_size=environment.batch_size,
         max_length=config.replay_capacity // environment.batch_size,

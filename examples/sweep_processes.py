@@ -4,6 +4,8 @@ Each run is an ordinary run of train_dqn.py in a folder of its own, and resumes 
 itself. What it prints is in its folder, in output.txt.
 """
 
+from __future__ import annotations
+
 import os
 import pathlib
 import signal

@@ -11,16 +11,11 @@ policy with `python -m examples.play --logdir=logs/dqn_CartPole-v1_0`.
 train_dqn_service.py does the same training with replay in a server.
 """
 
-import keras
+from __future__ import annotations
 
 from examples import cli
-from tfrl import train
-from tfrl.agents.dqn import dqn_agent
-from tfrl.environments import tf_py_environment
-from tfrl.eval import evaluate
-from tfrl.networks import preprocessing, q_network
-from tfrl.replay_buffers import tf_prioritized_replay_buffer, tf_uniform_replay_buffer
-from tfrl.utils import common
+from tfrl import agents, environments, networks, replay_buffers, train, utils
+from tfrl import eval as evaluation
 
 CONFIG = cli.define_config("dqn")
 
@@ -28,7 +23,7 @@ CONFIG = cli.define_config("dqn")
 def main() -> None:
     """Builds the agent, the buffer and the loop, and runs it."""
     config = cli.read_config(CONFIG)
-    cli.exit_if_finished("dqn", config)
+    cli.prepare("dqn", config)
     environment = make_environment(config, config.num_envs, config.seed)
     with train.device_scope(config.device):
         agent = make_agent(config, environment)
@@ -50,7 +45,7 @@ def main() -> None:
 
 def make_environment(
     config: cli.Config, num_envs: int, seed: int
-) -> tf_py_environment.TFPyEnvironment:
+) -> environments.TFPyEnvironment:
     """Makes the environment, with continuous actions in `num_action_bins` bins."""
     bins = config.num_action_bins
     environment = cli.make_environment(config.env, num_envs, seed, bins)
@@ -59,12 +54,14 @@ def make_environment(
 
 
 def make_agent(
-    config: cli.Config, environment: tf_py_environment.TFPyEnvironment
-) -> dqn_agent.DqnAgent:
+    config: cli.Config, environment: environments.TFPyEnvironment
+) -> agents.DqnAgent:
     """Makes the agent, with a decaying learning rate and a decaying epsilon."""
+    import keras  # Not at the top: --help does not wait for TensorFlow.
+
     observation_spec = environment.observation_spec()
-    layers, combiner = preprocessing.default_preprocessing(observation_spec)
-    network = q_network.QNetwork(
+    layers, combiner = networks.default_preprocessing(observation_spec)
+    network = networks.QNetwork(
         observation_spec,
         environment.action_spec(),
         preprocessing_layers=layers,
@@ -83,7 +80,7 @@ def make_agent(
         config.num_iterations * config.train_steps_per_iteration,
         config.final_learning_rate,
     )
-    make = dqn_agent.DdqnAgent if config.double_q else dqn_agent.DqnAgent
+    make = agents.DdqnAgent if config.double_q else agents.DqnAgent
     return make(
         environment.time_step_spec(),
         environment.action_spec(),
@@ -93,7 +90,7 @@ def make_agent(
         n_step_update=config.n_step_update,
         target_update_tau=config.target_update_tau,
         target_update_period=config.target_update_period,
-        td_errors_loss_fn=common.element_wise_squared_loss,
+        td_errors_loss_fn=utils.common.element_wise_squared_loss,
         gamma=config.gamma,
         seed=config.seed,
     )
@@ -101,12 +98,9 @@ def make_agent(
 
 def make_replay_buffer(
     config: cli.Config,
-    environment: tf_py_environment.TFPyEnvironment,
-    agent: dqn_agent.DqnAgent,
-) -> (
-    tf_uniform_replay_buffer.TFUniformReplayBuffer
-    | tf_prioritized_replay_buffer.TFPrioritizedReplayBuffer
-):
+    environment: environments.TFPyEnvironment,
+    agent: agents.DqnAgent,
+) -> replay_buffers.TFUniformReplayBuffer | replay_buffers.TFPrioritizedReplayBuffer:
     """Makes the buffer, which samples uniformly or by the TD errors."""
     arguments = {
         "data_spec": agent.collect_data_spec,
@@ -115,19 +109,21 @@ def make_replay_buffer(
         "seed": config.seed,
     }
     if config.replay == "uniform":
-        return tf_uniform_replay_buffer.TFUniformReplayBuffer(**arguments)
+        return replay_buffers.TFUniformReplayBuffer(**arguments)
     if config.replay != "prioritized":
         raise ValueError(
             f"replay: got {config.replay!r}, expected 'uniform' or 'prioritized'; for "
             "'service' run python -m examples.train_dqn_service, with the same other "
             "flags."
         )
+    import keras
+
     importance_exponent = keras.optimizers.schedules.PolynomialDecay(
         config.importance_exponent,
         config.num_iterations * config.train_steps_per_iteration,
         config.final_importance_exponent,
     )
-    return tf_prioritized_replay_buffer.TFPrioritizedReplayBuffer(
+    return replay_buffers.TFPrioritizedReplayBuffer(
         **arguments,
         priority_exponent=config.priority_exponent,
         importance_exponent=importance_exponent,
@@ -136,16 +132,18 @@ def make_replay_buffer(
 
 
 def run_loop(
-    config: cli.Config, loop: train.OffPolicyLoop, directory: train.RunDirectory
+    config: cli.Config,
+    loop: train.OffPolicyLoop,
+    directory: train.RunDirectory,
 ) -> None:
     """Trains to the end; evaluates, logs and saves during training."""
     # All episodes of an evaluation run side by side, from different starts.
     environment = make_environment(config, config.num_eval_episodes, 0)
-    evaluator = evaluate.Evaluator(
+    evaluator = evaluation.Evaluator(
         environment, loop.agent.policy, config.num_eval_episodes, seed=config.seed
     )
 
-    def evaluate_policy(iteration: int) -> evaluate.EvaluationResult:
+    def evaluate_policy(iteration: int) -> evaluation.EvaluationResult:
         environment.seed(10_000_000 + 1_000 * iteration)
         return evaluator.run()
 
@@ -157,7 +155,9 @@ def run_loop(
         eval_interval=config.eval_interval,
         log_interval=config.log_interval,
         checkpoint_interval=config.checkpoint_interval,
-        video_environment=make_environment(config, 1, 1),
+        video_environment=cli.make_video_environment(
+            config.env, config.num_action_bins
+        ),
         title=f"DQN on {config.env}, seed {config.seed}",
     )
     cli.report(run.run(), directory)

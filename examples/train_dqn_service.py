@@ -8,18 +8,16 @@ the same command again; this also resumes a run that an earlier version started 
 `train_dqn --replay=service`. The server's checkpoints are beside the agent's.
 """
 
+from __future__ import annotations
+
 from examples import cli, train_dqn
-from tfrl import replay_service, train
-from tfrl.agents.dqn import dqn_agent
-from tfrl.environments import tf_py_environment
-from tfrl.replay_buffers import reverb_replay_buffer, reverb_utils
-from tfrl.specs import tensor_spec
+from tfrl import agents, environments, replay_buffers, replay_service, specs, train
 
 
 def main() -> None:
     """Builds the agent, the server's buffer and the loop, and runs it."""
     config = cli.read_config(train_dqn.CONFIG, replay="service")
-    cli.exit_if_finished("dqn", config)
+    cli.prepare("dqn", config)
     environment = train_dqn.make_environment(config, config.num_envs, config.seed)
     with train.device_scope(config.device):
         agent = train_dqn.make_agent(config, environment)
@@ -40,10 +38,10 @@ def main() -> None:
 
 def make_replay_buffer(
     config: cli.Config,
-    environment: tf_py_environment.TFPyEnvironment,
-    agent: dqn_agent.DqnAgent,
+    environment: environments.TFPyEnvironment,
+    agent: agents.DqnAgent,
     directory: train.RunDirectory,
-) -> reverb_replay_buffer.ReverbReplayBuffer:
+) -> replay_buffers.ReverbReplayBuffer:
     """Makes uniform replay in a server process, with observers that write to it."""
     num_steps = config.n_step_update + 1
     table = replay_service.Table(
@@ -52,7 +50,7 @@ def make_replay_buffer(
         remover=replay_service.selectors.Fifo(),
         max_size=config.replay_capacity,
         rate_limiter=replay_service.rate_limiters.MinSize(config.batch_size),
-        signature=tensor_spec.add_outer_dim(agent.collect_data_spec, num_steps),
+        signature=specs.tensor_spec.add_outer_dim(agent.collect_data_spec, num_steps),
     )
     checkpoints = directory.checkpoints / "replay"
     server = replay_service.Server(
@@ -63,12 +61,12 @@ def make_replay_buffer(
 
     def make_observer(
         client: replay_service.Client,
-    ) -> reverb_utils.ReverbTrajectorySequenceObserver:
-        return reverb_utils.ReverbTrajectorySequenceObserver(
+    ) -> replay_buffers.ReverbTrajectorySequenceObserver:
+        return replay_buffers.ReverbTrajectorySequenceObserver(
             client, table.name, sequence_length=num_steps
         )
 
-    return reverb_replay_buffer.ReverbReplayBuffer(
+    return replay_buffers.ReverbReplayBuffer(
         agent.collect_data_spec,
         table.name,
         sequence_length=num_steps,

@@ -8,15 +8,11 @@ killed, run the same command again. train_reinforce_service.py does the same tra
 with a queue of episodes in a server.
 """
 
-import keras
+from __future__ import annotations
 
 from examples import cli
-from tfrl import train
-from tfrl.agents.reinforce import reinforce_agent
-from tfrl.environments import tf_py_environment
-from tfrl.eval import evaluate
-from tfrl.networks import actor_distribution_network, preprocessing, value_network
-from tfrl.replay_buffers import tf_uniform_replay_buffer
+from tfrl import agents, environments, networks, replay_buffers, train
+from tfrl import eval as evaluation
 
 CONFIG = cli.define_config("reinforce")
 
@@ -24,7 +20,7 @@ CONFIG = cli.define_config("reinforce")
 def main() -> None:
     """Builds the agent, the buffer and the loop, and runs it."""
     config = cli.read_config(CONFIG)
-    cli.exit_if_finished("reinforce", config)
+    cli.prepare("reinforce", config)
     environment = cli.make_environment(config.env, config.num_envs, config.seed)
     with train.device_scope(config.device):
         agent = make_agent(config, environment)
@@ -41,12 +37,14 @@ def main() -> None:
 
 
 def make_agent(
-    config: cli.Config, environment: tf_py_environment.TFPyEnvironment
-) -> reinforce_agent.ReinforceAgent:
+    config: cli.Config, environment: environments.TFPyEnvironment
+) -> agents.ReinforceAgent:
     """Makes the agent, with a state-value baseline if the configuration asks for it."""
+    import keras  # Not at the top: --help does not wait for TensorFlow.
+
     observation_spec = environment.observation_spec()
-    layers, combiner = preprocessing.default_preprocessing(observation_spec)
-    actor = actor_distribution_network.ActorDistributionNetwork(
+    layers, combiner = networks.default_preprocessing(observation_spec)
+    actor = networks.ActorDistributionNetwork(
         observation_spec,
         environment.action_spec(),
         preprocessing_layers=layers,
@@ -56,14 +54,14 @@ def make_agent(
     )
     baseline = None
     if config.use_baseline:
-        baseline = value_network.ValueNetwork(
+        baseline = networks.ValueNetwork(
             observation_spec,
             preprocessing_layers=layers,
             preprocessing_combiner=combiner,
             fc_layer_params=tuple(config.fc_layer_params),
             seed=config.seed + 1,
         )
-    return reinforce_agent.ReinforceAgent(
+    return agents.ReinforceAgent(
         environment.time_step_spec(),
         environment.action_spec(),
         actor_network=actor,
@@ -78,9 +76,9 @@ def make_agent(
 
 def make_replay_buffer(
     config: cli.Config,
-    environment: tf_py_environment.TFPyEnvironment,
-    agent: reinforce_agent.ReinforceAgent,
-) -> tf_uniform_replay_buffer.TFUniformReplayBuffer:
+    environment: environments.TFPyEnvironment,
+    agent: agents.ReinforceAgent,
+) -> replay_buffers.TFUniformReplayBuffer:
     """Makes the buffer for the episodes of an iteration."""
     if config.replay != "uniform":
         raise ValueError(
@@ -89,7 +87,7 @@ def make_replay_buffer(
         )
     # On the CPU, where the environment fills it.
     with train.device_scope("CPU:0"):
-        return tf_uniform_replay_buffer.TFUniformReplayBuffer(
+        return replay_buffers.TFUniformReplayBuffer(
             agent.collect_data_spec,
             batch_size=environment.batch_size,
             max_length=config.replay_capacity // environment.batch_size,
@@ -98,16 +96,18 @@ def make_replay_buffer(
 
 
 def run_loop(
-    config: cli.Config, loop: train.EpisodicLoop, directory: train.RunDirectory
+    config: cli.Config,
+    loop: train.EpisodicLoop,
+    directory: train.RunDirectory,
 ) -> None:
     """Trains to the end; evaluates, logs and saves during training."""
     # All episodes of an evaluation run side by side, from different starts.
     environment = cli.make_environment(config.env, config.num_eval_episodes, 0)
-    evaluator = evaluate.Evaluator(
+    evaluator = evaluation.Evaluator(
         environment, loop.agent.policy, config.num_eval_episodes, seed=config.seed
     )
 
-    def evaluate_policy(iteration: int) -> evaluate.EvaluationResult:
+    def evaluate_policy(iteration: int) -> evaluation.EvaluationResult:
         environment.seed(10_000_000 + 1_000 * iteration)
         return evaluator.run()
 
@@ -119,7 +119,7 @@ def run_loop(
         eval_interval=config.eval_interval,
         log_interval=config.log_interval,
         checkpoint_interval=config.checkpoint_interval,
-        video_environment=cli.make_environment(config.env, 1, 1),
+        video_environment=cli.make_video_environment(config.env),
         title=f"REINFORCE on {config.env}, seed {config.seed}",
     )
     cli.report(run.run(), directory)

@@ -9,17 +9,16 @@ by `train_reinforce --replay=service`. The queue is empty between iterations, so
 checkpoints do not include it.
 """
 
+from __future__ import annotations
+
 from examples import cli, train_reinforce
-from tfrl import replay_service, train
-from tfrl.agents.reinforce import reinforce_agent
-from tfrl.replay_buffers import reverb_replay_buffer, reverb_utils
-from tfrl.specs import tensor_spec
+from tfrl import agents, replay_buffers, replay_service, specs, train
 
 
 def main() -> None:
     """Builds the agent, the server's buffer and the loop, and runs it."""
     config = cli.read_config(train_reinforce.CONFIG, replay="service")
-    cli.exit_if_finished("reinforce", config)
+    cli.prepare("reinforce", config)
     if config.num_envs != 1:
         # The queue does not record which environment an episode is from.
         raise ValueError(f"num_envs: got {config.num_envs}, expected 1 with a queue.")
@@ -38,23 +37,23 @@ def main() -> None:
 
 
 def make_replay_buffer(
-    config: cli.Config, agent: reinforce_agent.ReinforceAgent
-) -> reverb_replay_buffer.ReverbReplayBuffer:
+    config: cli.Config, agent: agents.ReinforceAgent
+) -> replay_buffers.ReverbReplayBuffer:
     """Makes a queue of episodes in a server process, with an observer that fills it."""
     table = replay_service.Table.queue(
         "episodes",
         max_size=config.replay_capacity,
-        signature=tensor_spec.add_outer_dim(agent.collect_data_spec),
+        signature=specs.tensor_spec.add_outer_dim(agent.collect_data_spec),
     )
 
     def make_observer(
         client: replay_service.Client,
-    ) -> reverb_utils.ReverbAddEpisodeObserver:
-        return reverb_utils.ReverbAddEpisodeObserver(
+    ) -> replay_buffers.ReverbAddEpisodeObserver:
+        return replay_buffers.ReverbAddEpisodeObserver(
             client, table.name, max_sequence_length=config.replay_capacity
         )
 
-    return reverb_replay_buffer.ReverbReplayBuffer(
+    return replay_buffers.ReverbReplayBuffer(
         agent.collect_data_spec,
         table.name,
         sequence_length=None,

@@ -3,8 +3,10 @@
 import ast
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import zipfile
 
 import pytest
 
@@ -40,6 +42,7 @@ def test_the_readmes_listings_run():
         [sys.executable, "-c", listings], cwd=REPOSITORY, capture_output=True, text=True
     )
     assert result.returncode == 0, result.stderr
+    assert "0000 00:00:" not in result.stderr  # TensorFlow's start-up messages.
     assert "IterationInfo(iteration=1000" in result.stdout
     assert result.stdout.endswith("(64, 2, 4)\n")
 
@@ -67,6 +70,51 @@ for stub in sorted(pathlib.Path("tfrl").rglob("__init__.pyi")):
         [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True
     )
     assert result.returncode == 0, result.stderr
+
+
+def test_every_lazy_export_comes_from_a_module_that_exports_it():
+    # Strict type checkers take a name that a module imports for private.
+    private = []
+    for stub in sorted((REPOSITORY / "tfrl").rglob("__init__.pyi")):
+        for node in ast.parse(stub.read_text()).body:
+            if isinstance(node, ast.ImportFrom) and node.module:
+                path = stub.parent.joinpath(*node.module.split("."))
+                hidden = _imported_names(path.with_suffix(".py"))
+                private += [f"{stub}: {n.name}" for n in node.names if n.name in hidden]
+    assert not private
+
+
+def _imported_names(module):
+    """Returns the names that a module imports, and does not list in `__all__`."""
+    if not module.exists():  # A package, whose stub exports what it imports.
+        return set()
+    source = module.read_text()
+    names = {
+        name.asname or name.name
+        for statement in ast.parse(source).body
+        if isinstance(statement, ast.ImportFrom)
+        for name in statement.names
+        if name.asname != name.name
+    }
+    exported = re.search(r"^__all__ = (\[.*?\])", source, re.M | re.S)
+    return names - set(ast.literal_eval(exported[1]) if exported else ())
+
+
+def test_an_editable_install_is_a_plain_path(tmp_path):
+    # Type checkers and editors do not follow the finders that setuptools makes else.
+    pytest.importorskip("setuptools", minversion="77")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(REPOSITORY / name, tmp_path)
+    (tmp_path / "tfrl").mkdir()
+    (tmp_path / "tfrl" / "__init__.py").touch()
+    code = "from setuptools import build_meta; print(build_meta.build_editable('.'))"
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
+    wheel = zipfile.ZipFile(tmp_path / result.stdout.split()[-1])
+    (path,) = [name for name in wheel.namelist() if name.endswith(".pth")]
+    assert wheel.read(path).decode().strip() == str(tmp_path)
 
 
 def test_constructor_arguments_are_documented_in_the_constructor():

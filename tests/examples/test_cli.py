@@ -1,0 +1,151 @@
+"""What `--help` and wrong flags of the examples show, without TensorFlow."""
+
+import importlib.util
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+CONFIGS = {
+    "play": None,
+    "sweep_dqn": "sweep_dqn",
+    "train_dqn": "dqn",
+    "train_dqn_service": "dqn",
+    "train_reinforce": "reinforce",
+    "train_reinforce_service": "reinforce",
+}
+# Runs an example and then prints whether it has imported TensorFlow.
+RUN = """
+import runpy, sys
+module = sys.argv.pop(1)
+try:
+    runpy.run_module(f"examples.{module}", run_name="__main__", alter_sys=True)
+finally:
+    print("tensorflow" in sys.modules, "keras" in sys.modules)
+"""
+
+
+def run(module, *arguments):
+    """Returns the status, output and errors of an example that needs no TensorFlow."""
+    result = subprocess.run(
+        [sys.executable, "-c", RUN, module, *arguments],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+    )
+    output, _, imported = result.stdout.rstrip().rpartition("\n")
+    assert imported == "False False"
+    return result.returncode, output, result.stderr
+
+
+def get_config(name):
+    path = REPOSITORY / "configs" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.get_config()
+
+
+@pytest.mark.parametrize("module", CONFIGS)
+def test_help_lists_every_flag_and_field_with_default_and_meaning(module):
+    code, output, errors = run(module, "--help")
+    assert (code, errors) == (0, "")
+    _, listed = output.split("\nFlags:\n")
+    rows = dict(re.findall(r"^  (--\S+(?: [^ ]+)?)  +(\S.*)$", listed, re.MULTILINE))
+    expected = {"--env", "--seed", "--logdir", "--traceback"}
+    if CONFIGS[module]:
+        config = get_config(CONFIGS[module])
+        expected |= {f"--config.{name}={value}" for name, value in config.items()}
+        expected |= {"--num_iterations", f"--config=configs/{CONFIGS[module]}.py"}
+    if module.startswith("train_"):
+        expected |= {"--replay", "--overwrite"}
+    if module == "play":
+        expected |= {"--policy", "--num_episodes=20", "--max_steps=100000"}
+        expected |= {"--video=play.mp4", "--video_episodes=1"}
+    if module == "sweep_dqn":
+        expected |= {"--num_seeds=8", "--learning_rates=1e-3", "--overwrite"}
+        expected.add(f"--processes={os.cpu_count()}")
+    assert set(rows) == expected
+    assert max(map(len, output.splitlines())) <= 88
+
+
+def test_help_begins_with_the_scripts_docstring_and_fields_are_in_the_files_order():
+    _, output, _ = run("train_dqn", "-h")
+    assert output.startswith("Trains (double) DQN on any Gymnasium environment with")
+    fields = re.findall(r"--config\.(\w+)=", output.partition("\nFields of")[2])
+    source = (REPOSITORY / "configs" / "dqn.py").read_text()
+    assert fields == re.findall(r"^    config\.(\w+) = ", source, re.MULTILINE)
+
+
+def test_help_shows_the_fields_of_the_file_that_is_given(tmp_path):
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        "import runpy\n"
+        "def get_config():\n"
+        "    path = 'configs/dqn.py'\n"
+        "    config = runpy.run_path(path)['get_config']()\n"
+        "    config.gamma = 0.5  # Half.\n"
+        "    config.tau = 'a # b'  # A new one.\n"
+        "    return config\n"
+    )
+    _, output, _ = run("train_dqn", "--help", f"--config={mine}", "--seed=x")
+    listed = output.partition(f"\nFields of {mine}:\n")[2]
+    assert re.match(
+        r"  --config.gamma=0.5  +Half.\n  --config.tau=a # b  +A new", listed
+    )
+    assert "--config.batch_size=64\n" in listed
+
+
+@pytest.mark.parametrize(
+    ("module", "argument", "message"),
+    [
+        ("train_dqn", "--sed=3", "--sed: unknown flag; did you mean --seed?"),
+        (
+            "train_dqn",
+            "--overwite",
+            "--overwite: unknown flag; did you mean --overwrite?",
+        ),
+        ("sweep_dqn", "--num_seds=3", "did you mean --num_seeds?"),
+        ("play", "--num_episode=3", "did you mean --num_episodes?"),
+        ("play", "--overwrite", "--overwrite: unknown flag\n"),
+        ("train_dqn", "--gamma=1", "did you mean --config.gamma?"),
+        ("train_dqn", "--config.gama=1", "did you mean --config.gamma?"),
+        (
+            "train_reinforce",
+            "--config.use_baselin",
+            "did you mean --config.use_baseline?",
+        ),
+        (
+            "train_dqn",
+            "--config.num_iteration=1",
+            "did you mean --config.num_iterations?",
+        ),
+        ("train_dqn", "--xyzzyx=1", "error: --xyzzyx: unknown flag\n"),
+        ("train_dqn", "--seed=three", "flag --seed=three: invalid literal for int()"),
+        ("train_dqn", "--config=nowhere.py", "nowhere.py"),
+        (
+            "train_dqn",
+            "seed=3",
+            "got 'seed=3', expected flags only; write --name=value",
+        ),
+        ("train_dqn", "--seed=-1", "seed: expected an integer of at least 0, got -1"),
+        ("play", "--logdir=/nowhere", "saved_model.pb"),
+    ],
+)
+def test_a_wrong_flag_is_told_at_once_with_the_near_one(module, argument, message):
+    code, output, errors = run(module, argument)
+    assert (code, output) == (2, "")
+    assert message in errors
+    assert errors.startswith("error: ")
+    assert errors.splitlines()[-1].endswith("--help lists the flags)")
+
+
+def test_an_unknown_field_of_a_given_file_gets_that_files_near_field():
+    _, _, errors = run(
+        "train_dqn", "--config=configs/reinforce.py", "--config.use_base=1"
+    )
+    assert "did you mean --config.use_baseline?" in errors

@@ -337,14 +337,14 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
 
     def _unflatten_action(self, flat: tuple[np.ndarray, ...]) -> Any:
         actions = [
-            self._unbatch(array, shape)
+            self._copied_action(array, shape)
             for array, shape in zip(flat, self._action_shapes, strict=True)
         ]
         if self._has_single_action:
             return actions[0]
         return tree.unflatten_as(self._py_action_spec, actions)
 
-    def _unbatch(self, array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    def _copied_action(self, array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         """Returns a copy of an action `[B, ...]`, without a batch that was added."""
         if array.shape != shape:
             # Only possible in a graph that did not know the shape.

@@ -61,6 +61,7 @@ class Channel:
             # Each call reads and assigns this variable, which keeps the calls in order.
             self.state = tf.Variable(0, dtype=tf.int32, trainable=False, name="calls")
         self.error: BaseException | None = None
+        self._kept: BaseException | None = None
         self._is_watched = False
 
     def has_failed(self) -> tf.Tensor:
@@ -80,13 +81,26 @@ class Channel:
             self.state.assign(0)
             raise error
 
+    def keep(self, error: BaseException) -> None:
+        """Keeps an exception that makes a graph fail which XLA did not compile."""
+        self._kept = error
+
     @contextlib.contextmanager
     def raising(self) -> Iterator[None]:
-        """Raises an exception of a call when the context ends, without printing it."""
+        """Raises the exceptions of calls as they are, without printing them.
+
+        That of a compiled program is raised when the context ends, and the last one of
+        `keep` in place of the `tf.errors.OpError` that it has become.
+        """
         self.check()
-        self._is_watched = True
+        self._is_watched, self._kept = True, None
         try:
             yield
+        except tf.errors.OpError:
+            kept, self._kept = self._kept, None
+            if kept is None:
+                raise
+            raise kept from None
         finally:
             self._is_watched = False
         self.check()

@@ -76,7 +76,6 @@ class HostObserver:
         self._channel = host_calls.Channel()
         with tf.init_scope(), tf.device("CPU:0"):
             self._calls = ordered_calls.OrderedCalls()
-        self._error: BaseException | None = None
 
     def __repr__(self) -> str:
         return f"host_observer({self._function!r})"
@@ -117,15 +116,8 @@ class HostObserver:
         The loops and drivers of tfrl run in this context. Around one's own
         `tf.function`, write `with observer.reraise(): ...`.
         """
-        self._error = None
-        try:
-            with self._channel.raising():
-                yield
-        except tf.errors.OpError:
-            error, self._error = self._error, None
-            if error is None:
-                raise
-            raise error from None
+        with self._channel.raising():
+            yield
 
     def has_failed(self) -> tf.Tensor:
         """Returns a bool scalar, whether a compiled program's call has raised."""
@@ -137,7 +129,7 @@ class HostObserver:
         try:
             return call(*arrays)
         except BaseException as error:
-            self._error = error
+            self._channel.keep(error)
             raise
 
 

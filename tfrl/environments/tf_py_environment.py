@@ -109,7 +109,6 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         self._latest = time_step_arrays.TimeStepArrays(checker, self._layout)
         self._num_steps = 0
         self._lock = threading.Lock()
-        self._error: BaseException | None = None
         self._channel = host_calls.Channel()
         running_steps.register(self)
 
@@ -137,15 +136,8 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
             train_loop()  # a tf.function that steps the environment
         ```
         """
-        self._error = None
-        try:
-            with self._channel.raising(), compile_errors.explained():
-                yield
-        except tf.errors.OpError:
-            error, self._error = self._error, None
-            if error is None:
-                raise
-            raise error from None
+        with self._channel.raising(), compile_errors.explained():
+            yield
 
     def has_failed(self) -> tf.Tensor:
         """See `TFEnvironment`."""
@@ -322,7 +314,7 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
             self._num_steps += 1
             self._latest.update(time_step, self._num_steps)
         except BaseException as error:
-            self._error = error
+            self._channel.keep(error)
             raise
         finally:
             if alone:

@@ -312,7 +312,7 @@ def test_a_loss_that_is_not_finite_is_an_error_after_the_call(python_loop, tmp_p
     corridor.step_reward = np.float32(3e38)
     with pytest.raises(
         tf.errors.InvalidArgumentError,
-        match=r"experience: a DqnAgent loss in the last 50 iterations was not finite"
+        match=r"experience: a DqnAgent loss in the last \d+ iterations was not finite"
         r".*resume from a checkpoint",
     ):
         loop.run(50)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import abc
 import contextlib
 import functools
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
@@ -25,9 +24,14 @@ from tfrl.environments.boundary import running_steps
 from tfrl.metrics import tf_metrics
 from tfrl.policies import tf_policy
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
-from tfrl.savers import finite
 from tfrl.system import interrupts
-from tfrl.train import loop_checks, placement, position, run_transform
+from tfrl.train import (
+    loop_checks,
+    lost_weights,
+    placement,
+    position,
+    run_transform,
+)
 from tfrl.trajectories import trajectory
 from tfrl.utils import call_sizes, seeds
 
@@ -133,10 +137,7 @@ class Loop(tf.Module, abc.ABC):
         self._is_started = False
         self._call_sizes = call_sizes.CallSizes()
         self._transform = run_transform.RunTransform()
-        # Of an agent's own numbers, some may be infinite from the start.
-        self._agent_is_finite = functools.partial(
-            finite.all_finite, [v for v in agent.variables() if finite.is_finite(v)]
-        )
+        self._weights = lost_weights.LostWeights(agent)
         self._jit_compile = jit_compile
         self._call: Any = tf.function(
             trace_counts.of_one_object(self._iterations),
@@ -324,7 +325,7 @@ class Loop(tf.Module, abc.ABC):
 
     def agent_is_finite(self) -> tf.Tensor:
         """Returns whether the numbers of the agent's variables are finite, a bool."""
-        return self._agent_is_finite()
+        return self._weights.are_finite()
 
     @contextlib.contextmanager
     def transformed_by(self, transform: run_transform.RunTransform) -> Iterator[None]:
@@ -386,25 +387,7 @@ class Loop(tf.Module, abc.ABC):
           loss: The call's mean loss.
           num_iterations: The number of iterations in the call.
         """
-        if math.isfinite(loss):
-            return
-        held = self._agent.variables()
-        lost = sum(not finite.is_finite(variable) for variable in held)
-        state = (
-            f"{lost} of the agent's {len(held)} variables hold NaN or infinity now, so "
-            "the weights are lost"
-            if lost
-            else "the weights are still finite, but were trained with that loss"
-        )
-        raise tf.errors.InvalidArgumentError(
-            None,
-            None,
-            f"experience: a {type(self._agent).__name__} loss in the last "
-            f"{num_iterations} iterations was not finite, or its gradients were not, "
-            f"expected numbers; {state}. Look for NaN, infinite or huge observations "
-            "and rewards, or lower the learning rate, and resume from a checkpoint; "
-            "jit_compile=False stops before the update.",
-        )
+        self._weights.check(loss, num_iterations)
 
     def _iterations(
         self,
@@ -430,18 +413,10 @@ class Loop(tf.Module, abc.ABC):
             body,
             (tf.constant(0, tf.int64), time_step, policy_state, loss_sum),
         )
-        return time_step, policy_state, self._nan_if_lost(loss_sum)
-
-    def _nan_if_lost(self, loss_sum: tf.Tensor) -> tf.Tensor:
-        """Returns the sum of losses; in a compiled loop, NaN if a weight is not finite.
-
-        XLA has no assertions that could prevent the update; `_check_call` raises the
-        error.
-        """
-        if not self._jit_compile:
-            return loss_sum
-        with tf.device(self._placement.device):
-            return tf.where(self.agent_is_finite(), loss_sum, float("nan"))
+        if self._jit_compile:
+            with tf.device(self._placement.device):
+                loss_sum = self._weights.nan_if_lost(loss_sum)
+        return time_step, policy_state, loss_sum
 
     def _copied_weights(self) -> list[Any]:
         """Returns the variables that a program on the host may copy from the device."""

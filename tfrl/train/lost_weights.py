@@ -1,0 +1,65 @@
+"""Finds out that an agent's weights are lost: that they hold NaN or infinity."""
+
+from __future__ import annotations
+
+import math
+
+import tensorflow as tf
+
+from tfrl.agents import tf_agent
+from tfrl.savers import finite
+
+
+class LostWeights:
+    """Looks for lost weights after a compiled call of a loop.
+
+    XLA has no assertions that could prevent an update by gradients that are not finite.
+    """
+
+    def __init__(self, agent: tf_agent.TFAgent) -> None:
+        """Notes which variables are finite now; some agents have infinite numbers.
+
+        Args:
+          agent: The agent.
+        """
+        self._agent = agent
+        self._watched = [v for v in agent.variables() if finite.is_finite(v)]
+
+    def are_finite(self) -> tf.Tensor:
+        """Returns whether the variables are still finite, a bool scalar."""
+        return finite.all_finite(self._watched)
+
+    def nan_if_lost(self, loss: tf.Tensor) -> tf.Tensor:
+        """Returns the loss, or NaN if a variable is not finite; for `check`."""
+        return tf.where(self.are_finite(), loss, float("nan"))
+
+    def check(self, loss: float, num_iterations: int) -> None:
+        """Raises an error if the loss of a call is not finite.
+
+        Args:
+          loss: The sum or the mean of the losses, from `nan_if_lost`.
+          num_iterations: The number of iterations in the call.
+
+        Raises:
+          tf.errors.InvalidArgumentError: The loss is not finite; the message says
+            whether the weights are.
+        """
+        if math.isfinite(loss):
+            return
+        held = self._agent.variables()
+        lost = sum(not finite.is_finite(variable) for variable in held)
+        state = (
+            f"{lost} of the agent's {len(held)} variables hold NaN or infinity now, so "
+            "the weights are lost"
+            if lost
+            else "the weights are still finite, but were trained with that loss"
+        )
+        raise tf.errors.InvalidArgumentError(
+            None,
+            None,
+            f"experience: a {type(self._agent).__name__} loss in the last "
+            f"{num_iterations} iterations was not finite, or its gradients were not, "
+            f"expected numbers; {state}. Look for NaN, infinite or huge observations "
+            "and rewards, or lower the learning rate, and resume from a checkpoint; "
+            "jit_compile=False stops before the update.",
+        )

@@ -9,6 +9,7 @@ import threading
 
 import pytest
 
+from tfrl.replay_service.sampling import interrupts as sampling_interrupts
 from tfrl.system import interrupts
 
 BOTH = [signal.SIGINT, signal.SIGTERM]
@@ -71,6 +72,16 @@ def test_a_deferred_interrupt_is_raised_at_the_end():
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+def test_the_handler_of_waiting_samplers_is_deferred_too():
+    handle = sampling_interrupts.WATCH.handle
+    signal.signal(signal.SIGINT, handle)
+    done = []
+    with pytest.raises(KeyboardInterrupt):
+        receive_deferred(done)
+    assert done == [True]
+    assert signal.getsignal(signal.SIGINT) == handle
+
+
 def test_an_error_does_not_swallow_a_deferred_interrupt():
     failure = ValueError("the maze has no exit")
     with pytest.raises(KeyboardInterrupt) as error:
@@ -126,6 +137,7 @@ def test_the_wakeup_descriptor_of_an_event_loop_stays():
 
 CHILD = """
 import ctypes, multiprocessing, signal, sys, threading, time
+from tfrl.replay_service.sampling import interrupts as sampling_interrupts
 from tfrl.system import interrupts
 
 def sleep():

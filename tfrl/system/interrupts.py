@@ -18,7 +18,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 # How long the main thread may take to handle a signal, in seconds.
 _PATIENCE = 1.0
@@ -27,6 +27,7 @@ _SLACK = 0.1
 _POLL = 0.02
 
 Describe = Callable[[], str | None]
+Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
 @contextlib.contextmanager
@@ -60,6 +61,21 @@ def requested(
             signal.signal(number, handler)
 
 
+def stands_for_default(handler: Handler) -> Handler:
+    """Marks a handler of SIGINT that raises KeyboardInterrupt, as Python's own does.
+
+    A decorator: `deferred` may replace such a handler for a while.
+    """
+    handler.stands_for_default = True  # type: ignore[attr-defined]
+    return handler
+
+
+def is_default(handler: Any) -> bool:
+    """Whether a handler of SIGINT is Python's own, or one that stands for it."""
+    is_own = handler is signal.default_int_handler
+    return is_own or getattr(handler, "stands_for_default", False)
+
+
 @contextlib.contextmanager
 def deferred(describe: Describe) -> Iterator[Callable[[], bool]]:
     """Raises the KeyboardInterrupt of a SIGINT when this context ends.
@@ -73,7 +89,7 @@ def deferred(describe: Describe) -> Iterator[Callable[[], bool]]:
     Yields:
       A function that returns whether a SIGINT has arrived.
     """
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    if not is_default(signal.getsignal(signal.SIGINT)):
         yield lambda: False
         return
     try:

@@ -548,8 +548,8 @@ def test_keras_model_as_target_network():
         ),
         (
             tensor_spec.BoundedTensorSpec([], tf.float32, 0, 1),
-            "one scalar integer action.*discretise them with "
-            "tfrl.environments.wrappers.ActionDiscretizeWrapper",
+            "one scalar integer action.*with agents.ReinforceAgent, or make them "
+            "discrete with environments.wrappers.ActionDiscretizeWrapper",
         ),
         (tensor_spec.BoundedTensorSpec([2], tf.int32, 0, 1), "one scalar integer"),
         ([ACTION, ACTION], "one scalar integer action"),

@@ -21,6 +21,8 @@ import threading
 from types import FrameType
 from typing import Any
 
+from tfrl.system import interrupts
+
 # Parts of the paths of functions that call TensorFlow and wait for it.
 _IN_TENSORFLOW = (
     f"{os.sep}tensorflow{os.sep}",
@@ -64,6 +66,7 @@ class Watch:
             if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
                 signal.signal(signal.SIGINT, self.handle)
 
+    @interrupts.stands_for_default
     def handle(self, number: int, frame: FrameType | None) -> None:
         """Raises KeyboardInterrupt, at once or when TensorFlow does not lose it."""
         self._has_arrived()  # What has arrived is handled now.

@@ -128,7 +128,7 @@ def test_last_layer_can_have_an_activation():
         ),
         (
             tensor_spec.BoundedTensorSpec([], tf.float32, 0, 1),
-            "expected a bounded integer.*train continuous ones with agents.ReinforceAgent",
+            "expected a bounded integer.*train continuous ones with agents.Reinforc",
         ),
         (tf.TensorSpec([], tf.int32), "expected a bounded integer"),
     ],

@@ -133,7 +133,6 @@ _INPUTS, _OUTPUTS = (
     field.offset // _WORD for field in (_CallFrame.inputs, _CallFrame.outputs)
 )
 _DATA = _Buffer.data.offset
-_Words = [ctypes.c_size_t * count for count in range(16)]
 
 
 def _addresses(frame: list[int], start: int) -> list[int]:
@@ -143,12 +142,11 @@ def _addresses(frame: list[int], start: int) -> list[int]:
       frame: The words of the call frame.
       start: The position of the inputs or the outputs in it.
     """
-    count = frame[start + _COUNT]
-    array = _Words[count] if count < len(_Words) else ctypes.c_size_t * count
+    buffers = ctypes.c_size_t * frame[start + _COUNT]
     word = ctypes.c_size_t.from_address
     return [
         word(buffer + _DATA).value
-        for buffer in array.from_address(frame[start + _VALUES])[:]
+        for buffer in buffers.from_address(frame[start + _VALUES])[:]
     ]
 
 

@@ -70,3 +70,9 @@ def test_a_broken_time_step_leaves_the_one_before(arrays, broken, message):
     with pytest.raises(ValueError, match=message):
         arrays.update(time_step(**broken), 2)
     assert arrays.copies()[4].tolist() == [[0.5, 0.0]]
+
+
+def test_arrays_of_another_time_step_are_not_restored(arrays):
+    arrays.update(time_step(), 1)
+    with pytest.raises(ValueError, match="shorter"):
+        arrays.set(arrays.copies()[:3])

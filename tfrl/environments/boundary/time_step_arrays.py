@@ -34,7 +34,7 @@ class TimeStepArrays:
 
     @property
     def stored(self) -> list[np.ndarray]:
-        """The latest time step in the layout; the next but one overwrites it."""
+        """The latest time step as programs read it; a later update overwrites it."""
         return self._latest.stored
 
     def copies(self) -> list[np.ndarray]:
@@ -57,7 +57,12 @@ class TimeStepArrays:
         self.is_set = True
 
     def set(self, flat: Sequence[np.ndarray] | None) -> None:
-        """Makes the arrays of `copies` the latest time step; None forgets it."""
+        """Restores the arrays that `copies` returned; None forgets the time step.
+
+        Raises:
+          ValueError: If there are more arrays, or fewer, than in a time step.
+        """
+        if flat is not None:
+            for array, value in zip(self._latest.values, flat, strict=True):
+                array[...] = value
         self.is_set = flat is not None
-        for array, value in zip(self._latest.values, flat or (), strict=False):
-            array[...] = value

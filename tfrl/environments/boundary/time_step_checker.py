@@ -221,7 +221,7 @@ def _make_leaf_check(
     outer: tuple[int, ...],
     cast: bool,
 ) -> _LeafCheck:
-    """Returns a function that returns one leaf with the shape and dtype of its spec."""
+    """Returns a function that checks one leaf's shape and casts it to its dtype."""
     where = "/".join(map(str, path))
     dtype = spec.dtype
     shape = outer + spec.shape

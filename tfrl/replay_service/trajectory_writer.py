@@ -15,6 +15,7 @@ import tree
 
 from tfrl.replay_service import errors
 from tfrl.replay_service.transport import connection as connections
+from tfrl.replay_service.writing import background_flusher
 from tfrl.replay_service.writing.buffers import StepBuffers
 from tfrl.replay_service.writing.history import TrajectoryColumn
 from tfrl.replay_service.writing.items import Group, Key, Layouts
@@ -94,8 +95,8 @@ class TrajectoryWriter:
         """Sends the remaining items, and waits briefly for their confirmation."""
         stream = getattr(self, "_stream", None)
         if stream is not None and not sys.is_finalizing():
-            with contextlib.suppress(Exception):
-                stream.close(_CLOSING)
+            with contextlib.suppress(RuntimeError):  # No more threads can start.
+                background_flusher.close_after_writer(stream, _CLOSING)
 
     @property
     def history(self) -> Any:

@@ -12,7 +12,7 @@ import traceback
 import numpy as np
 import pytest
 
-from tfrl.replay_service import errors
+from tfrl.replay_service import errors, trajectory_writer
 from tfrl.replay_service.client import Client
 from tfrl.replay_service.server import Server, Table
 from tfrl.replay_service.transport import connection, wire
@@ -116,6 +116,33 @@ def test_deleting_a_writer_does_not_wait_for_a_limiter(client, filled):
     assert time.monotonic() - started < 5
 
 
+def test_the_collector_can_delete_a_writer_while_its_lock_is_held(
+    client, drain, monkeypatch
+):
+    monkeypatch.setattr(trajectory_writer, "_CLOSING", 30.0)
+    writer = client.trajectory_writer(1)
+    writer.append([1])
+    writer.create_item("any", 1.0, [writer.history[0][-1]])
+    stream = writer._stream
+    receive = stream._link.receive
+
+    def collect_and_receive(timeout):
+        gc.collect()
+        return receive(timeout)
+
+    monkeypatch.setattr(stream._link, "receive", collect_and_receive)
+    writer.itself = writer  # So that only the collector deletes it.
+    del writer
+    ticking = threading.Thread(target=stream.tick, daemon=True)
+    ticking.start()
+    ticking.join(10)
+    deadline = time.monotonic() + 10
+    while not stream.is_closed and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert stream.is_closed
+    assert drain(client) == [[1]]
+
+
 def _cut(writer):
     """Breaks a writer's connection."""
     writer._stream._link._stream._socket.shutdown(socket.SHUT_RDWR)
@@ -166,6 +193,7 @@ def test_steps_that_items_to_come_share_with_repeated_ones_are_kept(
     deadline = time.monotonic() + 10
     while writer._stream._link in (None, link) and time.monotonic() < deadline:
         time.sleep(0.01)
+    assert writer._stream._link not in (None, link)
     assert writer._stream.count == 1
     samples = client.sample("queue", writer_stream.BATCH, emit_timesteps=False)
     assert len(list(samples)) == writer_stream.BATCH

@@ -28,7 +28,9 @@ class ClientSamples:
         """
         self._server_address = server_address
         self._access = access
-        self._lock = threading.Lock()
+        # In any thread, also one that holds the lock, the garbage collector may close
+        # a generator of `draw`, which then uses the lock as well.
+        self._lock = threading.RLock()
         self._idle: list[SamplerSession] = []
 
     def draw(
@@ -61,7 +63,7 @@ class ClientSamples:
 
     def after_fork(self) -> None:
         """Abandons the parent's connections and its lock, which may be held."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._idle = []
 
     def _keep(self, session: SamplerSession | None) -> None:

@@ -19,7 +19,13 @@ _AT_EXIT = 0.5  # Seconds to send the remaining items when the interpreter ends.
 
 
 class Stream(Protocol):
-    """A stream whose items are flushed in the background: `stream.WriterStream`."""
+    """A stream whose items are flushed in the background: `stream.WriterStream`.
+
+    Attributes:
+      lock: Protects the stream. `tick` and `close` hold it.
+    """
+
+    lock: threading.Lock
 
     def tick(self) -> bool:
         """Sends items that have waited long; returns whether to call `tick` again."""
@@ -74,8 +80,7 @@ class BackgroundFlusher:
     def _close_all(self) -> None:
         deadline = time.monotonic() + _AT_EXIT
         for stream in self._all():
-            with contextlib.suppress(Exception):  # Nobody can handle the error.
-                stream.close(max(deadline - time.monotonic(), 0.0))
+            _close_quietly(stream, max(deadline - time.monotonic(), 0.0))
 
     def _after_fork(self) -> None:
         """Restarts in a forked process, without threads and with fresh locks."""
@@ -90,3 +95,26 @@ class BackgroundFlusher:
 
 
 BACKGROUND_FLUSHER = BackgroundFlusher()
+
+
+def close_after_writer(stream: Stream, timeout: float) -> None:
+    """Closes the stream of a writer that is being deleted; raises no errors of it.
+
+    The garbage collector can delete a writer in any thread, also in the middle of
+    `tick`. That thread must not wait for its own lock, so another one does.
+
+    Args:
+      stream: The stream.
+      timeout: The number of seconds to wait for the confirmation of the items.
+    """
+    if stream.lock.locked():
+        threading.Thread(
+            target=_close_quietly, args=(stream, timeout), daemon=True
+        ).start()
+    else:
+        _close_quietly(stream, timeout)
+
+
+def _close_quietly(stream: Stream, timeout: float) -> None:
+    with contextlib.suppress(Exception):  # Nobody can handle the error.
+        stream.close(timeout)

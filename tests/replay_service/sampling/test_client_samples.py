@@ -10,6 +10,7 @@ def test_the_collector_can_close_a_generator_while_connections_are_shared_out(cl
     for i in range(2):
         client.insert(i, {"any": 1.0})
     samples = client_samples.ClientSamples(client.server_address, {})
+
     class Collecting(list):
         def __len__(self):
             gc.collect()

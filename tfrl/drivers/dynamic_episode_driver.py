@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tfrl.drivers import driver, tf_loop
 from tfrl.trajectories import trajectory
+from tfrl.typing import types
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -52,7 +53,7 @@ class DynamicEpisodeDriver(tf_loop.LoopDriver):
         maximum_iterations: Any = None,
         *,
         seed: Any = None,
-    ) -> tuple[Any, Any]:
+    ) -> tuple[types.TensorTimeStep, Any]:
         """Runs the episodes.
 
         Args:

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tfrl.drivers import driver, tf_loop
 from tfrl.trajectories import trajectory
+from tfrl.typing import types
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -49,7 +50,7 @@ class DynamicStepDriver(tf_loop.LoopDriver):
         maximum_iterations: Any = None,
         *,
         seed: Any = None,
-    ) -> tuple[Any, Any]:
+    ) -> tuple[types.TensorTimeStep, Any]:
         """Takes the steps.
 
         Args:

@@ -10,6 +10,7 @@ import numpy as np
 from tfrl.drivers import driver
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
+from tfrl.typing import types
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -60,7 +61,7 @@ class PyDriver(driver.Driver):
 
     def run(
         self, time_step: ts.TimeStep, policy_state: Any = ()
-    ) -> tuple[ts.TimeStep, Any]:
+    ) -> tuple[types.ArrayTimeStep, Any]:
         """Runs the policy from `time_step` on.
 
         In an unbatched environment the policy's state is reset at the start of every

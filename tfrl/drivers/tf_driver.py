@@ -10,6 +10,7 @@ import tensorflow as tf
 from tfrl.drivers import driver, tf_loop
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
+from tfrl.typing import types
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -59,7 +60,7 @@ class TFDriver(tf_loop.LoopDriver):
 
     def run(
         self, time_step: ts.TimeStep, policy_state: Any = (), *, seed: Any = None
-    ) -> tuple[ts.TimeStep, Any]:
+    ) -> tuple[types.TensorTimeStep, Any]:
         """Runs the policy from `time_step` on.
 
         Args:

@@ -16,6 +16,7 @@ import tree
 
 from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import hooks
 
 _LAST = int(ts.StepType.LAST)
@@ -108,7 +109,7 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
             return bool((step_type == _LAST).all())
         return int(step_type) == _LAST
 
-    def current_time_step(self) -> ts.TimeStep:
+    def current_time_step(self) -> types.ArrayTimeStep:
         """Returns the time step that the last `reset` or `step` returned.
 
         Raises:
@@ -121,7 +122,7 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
             )
         return self._current_time_step
 
-    def reset(self) -> ts.TimeStep:
+    def reset(self) -> types.ArrayTimeStep:
         """Starts a new episode and returns its FIRST step.
 
         Subclasses write `_reset` and leave this method alone.
@@ -132,7 +133,7 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
             raise _stopped(self, "reset") from error
         return self._current_time_step
 
-    def step(self, action: Any) -> ts.TimeStep:
+    def step(self, action: Any) -> types.ArrayTimeStep:
         """Applies `action` and returns the next time step.
 
         Before any reset and after the end of an episode the action is ignored and a

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tfrl.specs import sizes
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 
 
 class TFEnvironment(abc.ABC):
@@ -41,7 +42,7 @@ class TFEnvironment(abc.ABC):
         self._action_spec = action_spec
         self._batch_size = batch_size
 
-    def time_step_spec(self) -> Any:
+    def time_step_spec(self) -> ts.TimeStep:
         """The `TimeStep` of specs of the time steps, without the batch."""
         return self._time_step_spec
 
@@ -76,15 +77,15 @@ class TFEnvironment(abc.ABC):
         """
         return False
 
-    def current_time_step(self) -> ts.TimeStep:
+    def current_time_step(self) -> types.TensorTimeStep:
         """Returns the current time step, after a reset if there is none."""
         return self._current_time_step()
 
-    def reset(self) -> ts.TimeStep:
+    def reset(self) -> types.TensorTimeStep:
         """Starts a new episode of every member and returns the FIRST steps."""
         return self._reset()
 
-    def step(self, action: Any) -> ts.TimeStep:
+    def step(self, action: Any) -> types.TensorTimeStep:
         """Applies the actions and returns the next time steps.
 
         Args:

@@ -4,14 +4,30 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, cast
+
+from typing_extensions import TypeVar
+
+# The types of fields, for type checkers.
+ActionT = TypeVar("ActionT", default=Any, covariant=True)
+StateT = TypeVar("StateT", default=Any, covariant=True)
+InfoT = TypeVar("InfoT", default=Any, covariant=True)
 
 # A nest of tensors, arrays or specs; for `policy.distribution` also of distributions.
 ActionType = Any
 
 
-class PolicyStep(NamedTuple):
+class _Fields(NamedTuple, Generic[ActionT, StateT, InfoT]):
+    action: ActionT = cast(Any, ())
+    state: StateT = cast(Any, ())
+    info: InfoT = cast(Any, ())
+
+
+class PolicyStep(_Fields[ActionT, StateT, InfoT]):
     """The result of `policy.action()` and `policy.distribution()`.
+
+    Annotations can name the types of the fields, in their order. What they do not name
+    is `Any`: `PolicyStep`, or `PolicyStep[np.ndarray]`.
 
     Attributes:
       action: A nest of actions, or of action distributions, `[B, ...]`.
@@ -20,9 +36,17 @@ class PolicyStep(NamedTuple):
         there is none.
     """
 
-    action: ActionType = ()
-    state: Any = ()
-    info: Any = ()
+    __slots__ = ()
+
+    if TYPE_CHECKING:  # Arguments may be of other types than the fields.
+
+        def __new__(  # noqa: D102
+            cls, action: ActionType = (), state: Any = (), info: Any = ()
+        ) -> Self: ...
+
+        def _replace(
+            self, *, action: ActionType = ..., state: Any = ..., info: Any = ...
+        ) -> Self: ...
 
     def replace(self, **kwargs: Any) -> PolicyStep:
         """Returns a copy with the given fields replaced."""

@@ -10,12 +10,20 @@ from __future__ import annotations
 
 import pprint
 import sys
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self
 
 import numpy as np
 import tree
+from typing_extensions import TypeVar
 
 from tfrl.specs import array_spec, bounds
+from tfrl.typing import types
+
+# The types of fields, for type checkers.
+StepTypeT = TypeVar("StepTypeT", bound=types.NestedValue, default=Any, covariant=True)
+RewardT = TypeVar("RewardT", bound=types.NestedValue, default=Any, covariant=True)
+DiscountT = TypeVar("DiscountT", bound=types.NestedValue, default=Any, covariant=True)
+ObservationT = TypeVar("ObservationT", default=Any, covariant=True)
 
 
 def _constant(value: int) -> np.ndarray:
@@ -51,8 +59,19 @@ class StepType:
         )
 
 
-class TimeStep(NamedTuple):
+class _Fields(NamedTuple, Generic[StepTypeT, RewardT, DiscountT, ObservationT]):
+    step_type: StepTypeT
+    reward: RewardT
+    discount: DiscountT
+    observation: ObservationT
+
+
+class TimeStep(_Fields[StepTypeT, RewardT, DiscountT, ObservationT]):
     """One step of an environment, in the field order of dm_env.
+
+    Annotations can name the types of the fields, in their order. What they do not name
+    is `Any`, because a field may hold tensors, arrays or specs: `TimeStep`, or
+    `TimeStep[np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray]]`.
 
     Attributes:
       step_type: Int32 values of `StepType`, `[]` or `[B]`.
@@ -61,10 +80,26 @@ class TimeStep(NamedTuple):
       observation: A nest of arrays or tensors.
     """
 
-    step_type: Any
-    reward: Any
-    discount: Any
-    observation: Any
+    __slots__ = ()
+
+    if TYPE_CHECKING:  # Arguments may be of other types than the fields.
+
+        def __new__(  # noqa: D102
+            cls,
+            step_type: types.NestedValue,
+            reward: types.NestedValue,
+            discount: types.NestedValue,
+            observation: Any,
+        ) -> Self: ...
+
+        def _replace(
+            self,
+            *,
+            step_type: types.NestedValue = ...,
+            reward: types.NestedValue = ...,
+            discount: types.NestedValue = ...,
+            observation: Any = ...,
+        ) -> Self: ...
 
     def __repr__(self) -> str:
         return fields_repr(self)
@@ -119,7 +154,10 @@ def restart(
 
 
 def transition(
-    observation: Any, reward: Any, discount: Any = 1.0, outer_dims: Any = None
+    observation: Any,
+    reward: types.NestedValue,
+    discount: types.NestedValue = 1.0,
+    outer_dims: Any = None,
 ) -> TimeStep:
     """Returns a MID step.
 
@@ -138,7 +176,9 @@ def transition(
     return _step(StepType.MID, observation, reward, discount, outer_dims)
 
 
-def termination(observation: Any, reward: Any, outer_dims: Any = None) -> TimeStep:
+def termination(
+    observation: Any, reward: types.NestedValue, outer_dims: Any = None
+) -> TimeStep:
     """Returns a LAST step with discount 0, at which the episode terminates.
 
     For arguments and errors see `transition`.
@@ -150,7 +190,10 @@ def termination(observation: Any, reward: Any, outer_dims: Any = None) -> TimeSt
 
 
 def truncation(
-    observation: Any, reward: Any, discount: Any = 1.0, outer_dims: Any = None
+    observation: Any,
+    reward: types.NestedValue,
+    discount: types.NestedValue = 1.0,
+    outer_dims: Any = None,
 ) -> TimeStep:
     """Returns a LAST step that keeps `discount`, as at a time limit.
 

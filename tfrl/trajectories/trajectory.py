@@ -9,10 +9,11 @@ functions of `transitions`.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self
 
 import numpy as np
 import tensorflow as tf
+from typing_extensions import TypeVar
 
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
@@ -23,6 +24,7 @@ from tfrl.trajectories.transitions import (
     to_transition,
     to_transition_spec,
 )
+from tfrl.typing import types
 from tfrl.utils import composite, nest_utils
 
 __all__ = [
@@ -42,11 +44,48 @@ __all__ = [
 ]
 
 _StepType = ts.StepType
+_NextStepTypeT = TypeVar(
+    "_NextStepTypeT", bound=types.NestedValue, default=Any, covariant=True
+)
 _EPISODE_FIELDS = ("observation", "action", "policy_info", "reward", "discount")
 
 
-class Trajectory(NamedTuple):
+class _Fields(
+    NamedTuple,
+    Generic[
+        ts.StepTypeT,
+        ts.ObservationT,
+        policy_step.ActionT,
+        policy_step.InfoT,
+        _NextStepTypeT,
+        ts.RewardT,
+        ts.DiscountT,
+    ],
+):
+    step_type: ts.StepTypeT
+    observation: ts.ObservationT
+    action: policy_step.ActionT
+    policy_info: policy_step.InfoT
+    next_step_type: _NextStepTypeT
+    reward: ts.RewardT
+    discount: ts.DiscountT
+
+
+class Trajectory(
+    _Fields[
+        ts.StepTypeT,
+        ts.ObservationT,
+        policy_step.ActionT,
+        policy_step.InfoT,
+        _NextStepTypeT,
+        ts.RewardT,
+        ts.DiscountT,
+    ]
+):
     """Frames of experience, `[B, ...]` or `[B, T, ...]`.
+
+    Annotations can name the types of the fields, in their order. What they do not name
+    is `Any`: `Trajectory`, or `Trajectory[np.ndarray, dict[str, np.ndarray]]`.
 
     Attributes:
       step_type: The `StepType` at which the action was taken, int32.
@@ -58,13 +97,32 @@ class Trajectory(NamedTuple):
       discount: The environment's discount after the action, float32.
     """
 
-    step_type: Any
-    observation: Any
-    action: Any
-    policy_info: Any
-    next_step_type: Any
-    reward: Any
-    discount: Any
+    __slots__ = ()
+
+    if TYPE_CHECKING:  # Arguments may be of other types than the fields.
+
+        def __new__(  # noqa: D102
+            cls,
+            step_type: types.NestedValue,
+            observation: Any,
+            action: Any,
+            policy_info: Any,
+            next_step_type: types.NestedValue,
+            reward: types.NestedValue,
+            discount: types.NestedValue,
+        ) -> Self: ...
+
+        def _replace(
+            self,
+            *,
+            step_type: types.NestedValue = ...,
+            observation: Any = ...,
+            action: Any = ...,
+            policy_info: Any = ...,
+            next_step_type: types.NestedValue = ...,
+            reward: types.NestedValue = ...,
+            discount: types.NestedValue = ...,
+        ) -> Self: ...
 
     def is_first(self) -> Any:
         """Whether each frame starts an episode."""
@@ -105,7 +163,11 @@ class Trajectory(NamedTuple):
 
 
 def first(
-    observation: Any, action: Any, policy_info: Any, reward: Any, discount: Any
+    observation: Any,
+    action: Any,
+    policy_info: Any,
+    reward: types.NestedValue,
+    discount: types.NestedValue,
 ) -> Trajectory:
     """Returns frames from FIRST to MID.
 
@@ -118,7 +180,11 @@ def first(
 
 
 def mid(
-    observation: Any, action: Any, policy_info: Any, reward: Any, discount: Any
+    observation: Any,
+    action: Any,
+    policy_info: Any,
+    reward: types.NestedValue,
+    discount: types.NestedValue,
 ) -> Trajectory:
     """Returns frames from MID to MID; for the arguments see `first`."""
     arguments = observation, action, policy_info, reward, discount
@@ -126,7 +192,11 @@ def mid(
 
 
 def last(
-    observation: Any, action: Any, policy_info: Any, reward: Any, discount: Any
+    observation: Any,
+    action: Any,
+    policy_info: Any,
+    reward: types.NestedValue,
+    discount: types.NestedValue,
 ) -> Trajectory:
     """Returns frames from MID to LAST; for the arguments see `first`."""
     arguments = observation, action, policy_info, reward, discount
@@ -134,7 +204,11 @@ def last(
 
 
 def single_step(
-    observation: Any, action: Any, policy_info: Any, reward: Any, discount: Any
+    observation: Any,
+    action: Any,
+    policy_info: Any,
+    reward: types.NestedValue,
+    discount: types.NestedValue,
 ) -> Trajectory:
     """Returns frames from FIRST to LAST; for the arguments see `first`."""
     arguments = observation, action, policy_info, reward, discount
@@ -142,7 +216,11 @@ def single_step(
 
 
 def boundary(
-    observation: Any, action: Any, policy_info: Any, reward: Any, discount: Any
+    observation: Any,
+    action: Any,
+    policy_info: Any,
+    reward: types.NestedValue,
+    discount: types.NestedValue,
 ) -> Trajectory:
     """Returns frames from LAST to FIRST; for the arguments see `first`."""
     arguments = observation, action, policy_info, reward, discount
@@ -150,7 +228,11 @@ def boundary(
 
 
 def from_episode(
-    observation: Any, action: Any, policy_info: Any, reward: Any, discount: Any = None
+    observation: Any,
+    action: Any,
+    policy_info: Any,
+    reward: types.NestedValue,
+    discount: types.NestedValue | None = None,
 ) -> Trajectory:
     """Returns the `[T, ...]` trajectory of one whole episode.
 
@@ -171,7 +253,7 @@ def from_episode(
       ValueError: The first dimensions of two arguments are known and differ.
     """
     data = (observation, action, policy_info, reward, discount)
-    time_source = tf.nest.flatten(reward)[0] if discount is None else discount
+    time_source: Any = tf.nest.flatten(reward)[0] if discount is None else discount
     if not nest_utils.has_tensors(data):
         num_frames = np.shape(time_source)[0]
         if discount is None:
@@ -206,10 +288,18 @@ def from_episode(
 
 
 def from_transition(
-    time_step: ts.TimeStep,
-    action_step: policy_step.PolicyStep,
-    next_time_step: ts.TimeStep,
-) -> Trajectory:
+    time_step: ts.TimeStep[ts.StepTypeT, Any, Any, ts.ObservationT],
+    action_step: policy_step.PolicyStep[policy_step.ActionT, Any, policy_step.InfoT],
+    next_time_step: ts.TimeStep[_NextStepTypeT, ts.RewardT, ts.DiscountT],
+) -> Trajectory[
+    ts.StepTypeT,
+    ts.ObservationT,
+    policy_step.ActionT,
+    policy_step.InfoT,
+    _NextStepTypeT,
+    ts.RewardT,
+    ts.DiscountT,
+]:
     """Returns the frame of one step, with the outer shape of the arguments."""
     return Trajectory(
         step_type=time_step.step_type,

@@ -11,7 +11,7 @@ checker sees its classes as `Any`; the names help the reader.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Optional, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Optional, Protocol, TypeVar, Union
 
 import numpy as np
 
@@ -38,6 +38,19 @@ Variable = Union["tf.Variable", "keras.Variable"]
 Array = Union[np.ndarray, np.generic, int, float, str, bool, "tf.Tensor"]
 TensorOrArray = Union[Tensor, Array]
 Distribution = Union["tfp.distributions.Distribution"]
+
+
+class HasDtype(Protocol):
+    """A tensor, array, NumPy number, variable, distribution or spec."""
+
+    @property
+    def dtype(self) -> Any:
+        """The data type of the values."""
+
+
+# What a field such as a reward can be set to. Type checkers refuse strings here, which
+# they would not if `tf.Tensor` were named, since that can be `Any` to them.
+NestedValue = Union[HasDtype, float, list[Any], tuple[Any, ...], Mapping[Any, Any]]
 
 Int = Union[int, np.int16, np.int32, np.int64, Tensor, Array]
 Bool = Union[bool, np.bool_, Tensor, Array]
@@ -67,6 +80,9 @@ Layer = Union["keras.layers.Layer"]
 Optimizer = Union["keras.optimizers.Optimizer", "tf.compat.v1.train.Optimizer"]
 LookupLayer = Union["keras.layers.IntegerLookup", "keras.layers.StringLookup"]
 TimeStep = Union["time_step.TimeStep"]
+# What environments return. Rewards and observations may be nests of any structure.
+ArrayTimeStep = Union["time_step.TimeStep[np.ndarray, Any, np.ndarray]"]
+TensorTimeStep = Union["time_step.TimeStep[tf.Tensor, Any, tf.Tensor]"]
 PolicyStep = Union["policy_step.PolicyStep"]
 Trajectory = Union["trajectory.Trajectory"]
 PyEnv = Union["py_environment.PyEnvironment"]

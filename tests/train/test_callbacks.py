@@ -3,17 +3,12 @@
 import csv
 import shutil
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl import testing, train
-from tfrl.agents.dqn import dqn_agent
-from tfrl.environments import tf_py_environment
-from tfrl.eval import evaluate
-from tfrl.networks import q_network
-from tfrl.replay_buffers import tf_uniform_replay_buffer
+from tests.train import countdown_runs
+from tfrl import train
 
 
 class Diary(train.Callback):
@@ -46,50 +41,18 @@ class Diary(train.Callback):
 
 def make_run(path, num_iterations=6, callbacks=(), config=None, **kwargs):
     """A run whose evaluations return the iteration."""
-    environment = tf_py_environment.TFPyEnvironment(testing.CountingEnvironment(3))
-    specs = environment.time_step_spec(), environment.action_spec()
-    agent = dqn_agent.DqnAgent(
-        *specs,
-        q_network=q_network.QNetwork(
-            specs[0].observation, specs[1], fc_layer_params=(4,), seed=0
-        ),
-        optimizer=keras.optimizers.Adam(1e-2),
-        seed=0,
-    )
-    agent.initialize()
-    replay_buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer(
-        agent.collect_data_spec, batch_size=1, max_length=50, seed=0
-    )
-    loop = train.OffPolicyLoop(
-        environment,
-        agent,
-        replay_buffer,
-        initial_collect_steps=8,
-        sample_batch_size=4,
-        seed=0,
-    )
-    settings = {
-        "evaluate": lambda i: evaluate.EvaluationResult(
-            np.array([i], np.float32), np.array([3])
-        ),
-        "eval_interval": 5,
-        "log_interval": 3,
-        "checkpoint_interval": 4,
-        **kwargs,
-    }
-    if config is None:
-        config = {"num_iterations": num_iterations}
-    return train.Run(
-        loop,
-        train.RunDirectory(path, config),
+    settings = {"eval_interval": 5, "log_interval": 3, **kwargs}
+    return countdown_runs.make_run(
+        path,
+        config=config or {"num_iterations": num_iterations},
         num_iterations=num_iterations,
         callbacks=callbacks,
         **settings,
-    )
+    )[0]
 
 
 def weights(run):
-    return [v.numpy() for v in run._loop.agent.variables()]
+    return [v.numpy().copy() for v in run._loop.agent.variables()]
 
 
 def iterations(path):

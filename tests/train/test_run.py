@@ -1,4 +1,3 @@
-import csv
 import functools
 import os
 import resource
@@ -7,86 +6,18 @@ import signal
 import types
 import warnings
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.train.countdown_runs import countdown, make_run, result, rows, weights
 from tfrl import testing
-from tfrl.agents.dqn import dqn_agent
 from tfrl.environments import tf_py_environment
 from tfrl.eval import evaluate
 from tfrl.loggers import filters, in_memory, terminal
-from tfrl.networks import q_network
-from tfrl.replay_buffers import tf_uniform_replay_buffer
 from tfrl.savers import checkpointing
 from tfrl.specs import array_spec
-from tfrl.train import full_disk, off_policy_loop, progress, run, run_directory
-
-
-def countdown(**kwargs):
-    """Three steps of reward 1, whatever is done."""
-    return testing.CountingEnvironment(
-        3,
-        observation_spec=array_spec.BoundedArraySpec((1,), np.float32, 0, 3, "count"),
-        reward=lambda count, action: 1.0,
-        **kwargs,
-    )
-
-
-def make_run(path, environment=None, **kwargs):
-    """A run of 20 iterations; `evaluate` returns the iteration unless given."""
-    environment = tf_py_environment.TFPyEnvironment(environment or countdown())
-    network = q_network.QNetwork(
-        environment.observation_spec(),
-        environment.action_spec(),
-        fc_layer_params=(4,),
-        seed=0,
-    )
-    agent = dqn_agent.DqnAgent(
-        environment.time_step_spec(),
-        environment.action_spec(),
-        q_network=network,
-        optimizer=keras.optimizers.Adam(1e-2),
-        seed=0,
-    )
-    agent.initialize()
-    replay_buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer(
-        agent.collect_data_spec, batch_size=1, max_length=100, seed=0
-    )
-    loop = off_policy_loop.OffPolicyLoop(
-        environment,
-        agent,
-        replay_buffer,
-        initial_collect_steps=8,
-        sample_batch_size=4,
-        seed=0,
-    )
-    settings = {
-        "num_iterations": 20,
-        "evaluate": lambda iteration: result(iteration),
-        "eval_interval": 10,
-        "log_interval": 5,
-        "checkpoint_interval": 4,
-        **kwargs,
-    }
-    directory = run_directory.RunDirectory(path, {"env": "Countdown"})
-    return run.Run(loop, directory, **settings), loop
-
-
-def result(mean):
-    return evaluate.EvaluationResult(
-        np.array([mean, mean], np.float32), np.array([3, 3])
-    )
-
-
-def rows(path):
-    with open(path / "metrics.csv", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def weights(loop):
-    return [v.numpy() for v in loop.agent.variables()]
+from tfrl.train import full_disk, progress, run, run_directory
 
 
 def test_a_run_writes_all_its_outputs(tmp_path):
@@ -154,16 +85,14 @@ def test_without_evaluation_the_last_policy_is_saved(tmp_path):
     assert int(policy.get_train_step()) == 20
 
 
-def test_a_finished_run_says_so_and_changes_nothing(tmp_path, capsys):
-    this, _ = make_run(tmp_path)
-    this.run()
-    before = rows(tmp_path)
-    again, loop = make_run(tmp_path)
+def test_a_finished_run_says_so_and_changes_nothing(finished, capsys):
+    before = rows(finished)
+    again, loop = make_run(finished)
     outcome = again.run()
     assert outcome.finished
     assert outcome.resumed_at == 20
     assert loop.iteration == 20
-    assert rows(tmp_path) == before
+    assert rows(finished) == before
     assert "This run is finished: 20 iterations done" in capsys.readouterr().err
 
 
@@ -183,6 +112,26 @@ def whole(tmp_path_factory):
     this, loop = make_run(path)
     this.run()
     return path, weights(loop)
+
+
+@pytest.fixture(scope="module")
+def half(tmp_path_factory):
+    """The folder of a run that was interrupted at iteration 10."""
+    path = tmp_path_factory.mktemp("half") / "run"
+    make_run(path, evaluate=interrupt_at(10), eval_interval=5)[0].run()
+    return path
+
+
+@pytest.fixture
+def stopped(half, tmp_path):
+    """A copy of the folder of the run that was interrupted at iteration 10."""
+    return shutil.copytree(half, tmp_path / "stopped")
+
+
+@pytest.fixture
+def finished(whole, tmp_path):
+    """A copy of the folder of the run that nothing interrupted."""
+    return shutil.copytree(whole[0], tmp_path / "finished")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -290,7 +239,7 @@ def test_signals_have_their_handlers_back_after_a_run(tmp_path):
 def test_training_seconds_are_those_of_the_iterations(tmp_path, monkeypatch):
     """The clock says how many iterations, initial steps and traces there were."""
     for evaluate_part in (interrupt_at(10), lambda now: result(now)):
-        this, loop = make_run(tmp_path, evaluate=evaluate_part)
+        this, loop = make_run(tmp_path, evaluate=evaluate_part, anew=True)
 
         def clock(loop=loop):
             initial = min(int(loop._step), 8)
@@ -303,12 +252,10 @@ def test_training_seconds_are_those_of_the_iterations(tmp_path, monkeypatch):
     assert measured == [0, 5, 10, 15, 20]
 
 
-def test_the_best_return_survives_a_restart(tmp_path):
-    first, _ = make_run(tmp_path, evaluate=interrupt_at(10))
-    first.run()
-    second, _ = make_run(tmp_path, evaluate=lambda i: result(5.0))
+def test_the_best_return_survives_a_restart(stopped):
+    second, _ = make_run(stopped, evaluate=lambda i: result(5.0))
     assert second.run().best_return == 10.0
-    policy = tf.saved_model.load(str(tmp_path / "policy"))
+    policy = tf.saved_model.load(str(stopped / "policy"))
     assert int(policy.get_train_step()) == 10
 
 
@@ -328,24 +275,20 @@ def damage(path):
         file.write(b"\xff" * 8)
 
 
-def test_a_damaged_last_checkpoint_falls_back_with_a_warning(tmp_path):
-    this, _ = make_run(tmp_path)
-    this.run()
-    damage(tmp_path / "checkpoints" / "ckpt-20.data-00000-of-00001")
+def test_a_damaged_last_checkpoint_falls_back_with_a_warning(finished):
+    damage(finished / "checkpoints" / "ckpt-20.data-00000-of-00001")
     with pytest.warns(RuntimeWarning, match="CHECKPOINT DAMAGED"):
-        again, loop = make_run(tmp_path)
+        again, loop = make_run(finished)
     assert loop.iteration == 16
     assert again.run().resumed_at == 16
 
 
-def test_nothing_but_damaged_checkpoints_is_an_error(tmp_path):
-    this, _ = make_run(tmp_path)
-    this.run()
-    for path in (tmp_path / "checkpoints").glob("*.index"):
+def test_nothing_but_damaged_checkpoints_is_an_error(finished):
+    for path in (finished / "checkpoints").glob("*.index"):
         damage(path)
     with pytest.raises(checkpointing.CheckpointError, match="none of its 3"):
-        make_run(tmp_path)
-    assert not (tmp_path / "lock").exists()
+        make_run(finished)
+    assert not (finished / "lock").exists()
 
 
 def test_weights_that_are_not_finite_leave_the_outputs_as_they_are(
@@ -394,14 +337,12 @@ def test_a_run_that_fails_releases_the_lock(tmp_path):
     assert not (tmp_path / "lock").exists()
 
 
-def test_a_replaced_policy_that_was_cut_short_is_recovered(tmp_path):
-    this, _ = make_run(tmp_path)
-    this.run()
-    os.rename(tmp_path / "policy", tmp_path / "policy.old")
-    again, _ = make_run(tmp_path)
+def test_a_replaced_policy_that_was_cut_short_is_recovered(finished):
+    os.rename(finished / "policy", finished / "policy.old")
+    again, _ = make_run(finished)
     again.run()
-    assert (tmp_path / "policy" / "saved_model.pb").exists()
-    assert not (tmp_path / "policy.old").exists()
+    assert (finished / "policy" / "saved_model.pb").exists()
+    assert not (finished / "policy.old").exists()
 
 
 @pytest.mark.parametrize(
@@ -461,17 +402,14 @@ def test_a_filter_may_stand_before_a_logger(tmp_path):
     ]
 
 
-def test_loggers_are_closed_when_a_run_fails_or_has_nothing_to_do(tmp_path):
+def test_loggers_are_closed_when_a_run_fails_or_has_nothing_to_do(finished, tmp_path):
     failed, idle = Diary(), Diary()
-    failing = testing.CountingEnvironment(
-        errors={16: RuntimeError("the clock stopped")}
-    )
-    this, _ = make_run(tmp_path / "failing", failing, loggers=[failed])
+    failing = countdown(errors={16: RuntimeError("the clock stopped")})
+    this, _ = make_run(tmp_path, failing, loggers=[failed])
     with pytest.raises(RuntimeError, match="the clock stopped"):
         this.run()
     assert failed.times_closed == 1
-    make_run(tmp_path / "finished")[0].run()
-    make_run(tmp_path / "finished", loggers=[idle])[0].run()
+    make_run(finished, loggers=[idle])[0].run()
     assert (idle.entries, idle.times_closed) == ([], 1)
 
 
@@ -510,19 +448,15 @@ def remove_checkpoints(path):
 
 
 @pytest.mark.parametrize("remove", [remove_folder, remove_files, remove_checkpoints])
-@pytest.mark.parametrize("stopped_at", [None, 10])
+@pytest.mark.parametrize("last", [10, 20])
 def test_lost_checkpoints_are_an_error_and_not_a_new_start(
-    tmp_path, remove, stopped_at
+    finished, stopped, remove, last
 ):
-    evaluate_once = result if stopped_at is None else interrupt_at(stopped_at)
-    make_run(tmp_path, evaluate=evaluate_once, eval_interval=5)[0].run()
-    last = 20 if stopped_at is None else stopped_at
-    remove(tmp_path)
+    path = stopped if last == 10 else finished
+    remove(path)
     with pytest.raises(run_directory.RunDirectoryError) as error:
-        make_run(tmp_path)
-    assert f"up to iteration {last}, but {tmp_path / 'checkpoints'} has" in str(
-        error.value
-    )
+        make_run(path)
+    assert f"up to iteration {last}, but {path / 'checkpoints'} has" in str(error.value)
     assert "metrics.csv, policy" in str(error.value)
     assert "--overwrite" in str(error.value)
 
@@ -552,12 +486,11 @@ def test_a_run_killed_before_its_first_iterations_starts_again_in_silence(tmp_pa
         make_run(tmp_path)
 
 
-def test_what_a_killed_run_left_of_an_unfinished_checkpoint_is_removed(tmp_path):
-    make_run(tmp_path)[0].run()
-    unfinished = tmp_path / "checkpoints" / "ckpt-24_temp"
+def test_what_a_killed_run_left_of_an_unfinished_checkpoint_is_removed(finished):
+    unfinished = finished / "checkpoints" / "ckpt-24_temp"
     unfinished.mkdir()
     (unfinished / "part-00000-of-00001.data-00000-of-00001").write_text("part")
-    make_run(tmp_path)
+    make_run(finished)
     assert not unfinished.exists()
 
 
@@ -634,16 +567,15 @@ def damage_policy(path):
 @pytest.mark.parametrize("harm", [shutil.rmtree, damage_policy])
 @pytest.mark.parametrize("name", ["policy", "final_policy"])
 def test_a_policy_of_a_finished_run_is_written_again_with_a_warning(
-    tmp_path, name, harm
+    finished, name, harm
 ):
-    make_run(tmp_path)[0].run()
-    harm(tmp_path / name)
-    again, loop = make_run(tmp_path)
+    harm(finished / name)
+    again, loop = make_run(finished)
     with pytest.warns(
         RuntimeWarning, match=f"POLICY LOST: .*{name} is .*written again"
     ):
         assert again.run().best_return == 20.0
-    policy = tf.saved_model.load(str(tmp_path / name))
+    policy = tf.saved_model.load(str(finished / name))
     assert int(policy.get_train_step()) == 20
     for ours, saved in zip(
         loop.agent.policy.variables(), policy.model_variables, strict=True
@@ -669,14 +601,13 @@ def test_a_lost_best_policy_is_replaced_and_a_worse_one_may_be_the_best_then(tmp
     assert last.run().best_return == 15.0
 
 
-def test_whole_policies_are_left_alone_at_a_resume(tmp_path):
-    make_run(tmp_path, evaluate=interrupt_at(10))[0].run()
-    before = (tmp_path / "policy").stat().st_ino
-    again, _ = make_run(tmp_path, evaluate=lambda i: result(0.0))
+def test_whole_policies_are_left_alone_at_a_resume(stopped):
+    before = (stopped / "policy").stat().st_ino
+    again, _ = make_run(stopped, evaluate=lambda i: result(0.0))
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         again.run()
-    assert (tmp_path / "policy").stat().st_ino == before
+    assert (stopped / "policy").stat().st_ino == before
 
 
 def test_a_run_without_evaluations_has_no_best_policy_to_miss(tmp_path):

@@ -1,11 +1,11 @@
-"""Takes the shared loops back after each test."""
+"""Takes the loops of `used_loops` back after each test."""
 
 import pytest
 
-from tests.train import countdown_runs
+from tests.train import used_loops
 
 
 @pytest.fixture(autouse=True)
 def _take_back_loops():
     yield
-    countdown_runs.take_back()
+    used_loops.take_back()

@@ -1,24 +1,13 @@
-"""Runs of a small DQN loop, which several files of tests share.
-
-To build and trace such a loop takes a second or two, and these tests are about what
-happens around it. So `make_run` takes a loop that an earlier test is done with,
-restored to the checkpoint of its construction, and builds one only if there is none.
-This folder's `conftest.py` calls `take_back` after each test.
-"""
+"""Runs of a small DQN loop, which several files of tests share."""
 
 import csv
-import itertools
-import pathlib
-import tempfile
 
 import keras
 import numpy as np
-import tensorflow as tf
 
+from tests.train import used_loops
 from tfrl import testing
 from tfrl.agents.dqn import dqn_agent
-from tfrl.environments import tf_py_environment
-from tfrl.environments.wrappers import base
 from tfrl.eval import evaluate
 from tfrl.networks import q_network
 from tfrl.replay_buffers import tf_uniform_replay_buffer
@@ -65,58 +54,16 @@ def make_loop(environment):
     )
 
 
-class _Exchangeable(base.PyEnvironmentBaseWrapper):
-    """An environment whose inner environment can be exchanged."""
-
-    def exchange(self, env):
-        self._env = env
+_pool = used_loops.Pool(make_loop)
 
 
-class _Used:
-    """A loop that tests use one after the other."""
+def make_run(path, environment=None, config=None, own=False, **kwargs):
+    """A run of 20 iterations; `evaluate` returns the iteration unless given.
 
-    _folder = tempfile.TemporaryDirectory(prefix="tfrl-tests-loops-")
-    _numbers = itertools.count()
-
-    def __init__(self):
-        self._environment = _Exchangeable(countdown())
-        self.loop = make_loop(tf_py_environment.TFPyEnvironment(self._environment))
-        self._as_built = tf.train.Checkpoint(**self.loop.checkpoint_items())
-        path = pathlib.Path(self._folder.name) / str(next(self._numbers))
-        self._path = self._as_built.write(str(path))
-
-    def restore(self, environment):
-        """Makes the loop as it was built, but with another inner environment."""
-        self._environment.exchange(environment)
-        self._as_built.read(self._path).assert_existing_objects_matched()
-
-
-_in_use, _free = [], []
-
-
-def take_back():
-    """Says that no test uses the loops any longer that `make_run` has given."""
-    # One that failed while it collected its first experience would go on with that.
-    _free.extend(used for used in _in_use if used.loop.iteration > 0)
-    _in_use.clear()
-
-
-def take_loop(environment=None, anew=False):
-    """A loop as it is after its construction, in a `countdown()` unless given.
-
-    Args:
-      environment: The environment; it must have the specs of a `countdown()`.
-      anew: Whether the loop must never have been traced.
+    Its environment must have the specs of a `countdown()`. For `own` see
+    `used_loops.Pool`.
     """
-    used = _free.pop() if _free and not anew else _Used()
-    used.restore(environment or countdown())
-    _in_use.append(used)
-    return used.loop
-
-
-def make_run(path, environment=None, config=None, anew=False, **kwargs):
-    """A run of 20 iterations; `evaluate` returns the iteration unless given."""
-    loop = take_loop(environment, anew)
+    loop = _pool.take(environment or countdown(), own=own)
     settings = {
         "num_iterations": 20,
         "evaluate": result,

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.train import used_loops
 from tfrl import testing
 from tfrl.agents.dqn import dqn_agent
-from tfrl.environments import tf_py_environment
 from tfrl.networks import q_network
 from tfrl.replay_buffers import tf_prioritized_replay_buffer, tf_uniform_replay_buffer
 from tfrl.specs import array_spec
@@ -62,12 +62,9 @@ SOURCES = pytest.mark.parametrize(
 )
 
 
-def make_loop(
-    environment=None, seed=3, max_length=500, replay="uniform", n_step=1, **kwargs
+def build_loop(
+    environment, seed=3, max_length=500, replay="uniform", n_step=1, **kwargs
 ):
-    environment = tf_py_environment.TFPyEnvironment(
-        environment or testing.CorridorEnvironment()
-    )
     network = q_network.QNetwork(
         environment.observation_spec(),
         environment.action_spec(),
@@ -88,14 +85,22 @@ def make_loop(
     agent.initialize()
     replay_buffer = make_buffer(agent, max_length, seed, replay)
     arguments = {"initial_collect_steps": 20, "sample_batch_size": 8, **kwargs}
-    loop = off_policy_loop.OffPolicyLoop(
+    return off_policy_loop.OffPolicyLoop(
         environment, agent, replay_buffer, seed=seed, **arguments
     )
-    return loop, replay_buffer
+
+
+pool = used_loops.Pool(build_loop)
+
+
+def make_loop(environment=None, **arguments):
+    """Returns a loop as it is built, and its buffer."""
+    loop = pool.take(environment or testing.CorridorEnvironment(), **arguments)
+    return loop, loop.checkpoint_items()["replay_buffer"]
 
 
 def weights(loop):
-    return [v.numpy() for v in loop.agent.variables()]
+    return [v.numpy().copy() for v in loop.agent.variables()]
 
 
 def assert_equal_weights(loop, other):
@@ -125,7 +130,7 @@ def test_environment_steps_leave_out_resets():
 @functools.cache
 def run_forty(replay="uniform", sampling="dataset"):
     """A loop after 40 iterations in one call, for tests that do not change it."""
-    loop, replay_buffer = make_loop(replay=replay, sampling=sampling)
+    loop, replay_buffer = make_loop(replay=replay, sampling=sampling, own=True)
     loop.run(40)
     return loop, replay_buffer
 
@@ -214,7 +219,11 @@ def test_a_restored_loop_without_its_buffer_collects_again(tmp_path):
 def test_every_sample_is_drawn_after_the_steps_of_its_iteration(source):
     """With one frame kept per draw, a stale or early sample would be another frame."""
     loop, replay_buffer = make_loop(
-        **source, max_length=2, initial_collect_steps=2, sample_batch_size=1
+        **source,
+        max_length=2,
+        initial_collect_steps=2,
+        sample_batch_size=1,
+        own=True,
     )
     seen = []
 
@@ -243,7 +252,7 @@ def test_every_sample_is_drawn_after_the_steps_of_its_iteration(source):
 def test_weights_and_priorities_are_those_of_the_paper(sampling):
     """Every update against a model of the buffer: a dict of p^alpha by key."""
     loop, replay_buffer = make_loop(
-        replay="prioritized", sampling=sampling, train_steps_per_iteration=3
+        replay="prioritized", sampling=sampling, train_steps_per_iteration=3, own=True
     )
     seen = []
 
@@ -302,7 +311,7 @@ def test_both_ways_of_sampling_draw_the_same_for_several_updates(replay):
 
 
 def test_losses_are_priorities_where_there_are_no_errors():
-    loop, replay_buffer = make_loop(replay="prioritized")
+    loop, replay_buffer = make_loop(replay="prioritized", own=True)
     train = loop.agent.train
 
     def without_errors(experience, weights):
@@ -317,7 +326,7 @@ def test_losses_are_priorities_where_there_are_no_errors():
 
 
 def test_an_agent_that_gives_no_errors_is_refused_a_prioritized_buffer():
-    loop, _ = make_loop(replay="prioritized")
+    loop, _ = make_loop(replay="prioritized", own=True)
     train = loop.agent.train
     loop.agent.train = lambda *args, **kwargs: train(*args, **kwargs)._replace(extra=())
     with pytest.raises(
@@ -332,7 +341,7 @@ def test_observers_see_every_frame_inside_the_call():
     def observe(frame):
         count.assign_add(tf.size(frame.reward))
 
-    loop, _ = make_loop(observers=[observe])
+    loop, _ = make_loop(observers=[observe], own=True)
     loop.run(10)
     assert int(count) == 30
 
@@ -427,7 +436,7 @@ def huge_observations():
 
 
 def test_gradients_that_are_not_finite_are_a_short_error_and_change_nothing():
-    loop, _ = make_loop(huge_observations())
+    loop, _ = make_loop(huge_observations(), own=True)
     before = weights(loop)
     with pytest.raises(tf.errors.InvalidArgumentError) as error:
         loop.run(50)

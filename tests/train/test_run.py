@@ -239,7 +239,7 @@ def test_signals_have_their_handlers_back_after_a_run(tmp_path):
 def test_training_seconds_are_those_of_the_iterations(tmp_path, monkeypatch):
     """The clock says how many iterations, initial steps and traces there were."""
     for evaluate_part in (interrupt_at(10), lambda now: result(now)):
-        this, loop = make_run(tmp_path, evaluate=evaluate_part, anew=True)
+        this, loop = make_run(tmp_path, evaluate=evaluate_part, own=True)
 
         def clock(loop=loop):
             initial = min(int(loop._step), 8)

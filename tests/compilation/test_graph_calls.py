@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl.compilation import graph_calls
+from tfrl.compilation import graph_calls, internals
 from tfrl.environments import suite_gym, tf_py_environment
 
 
@@ -106,3 +106,55 @@ def test_an_environment_is_freed_with_the_function_that_steps_it(jit_compile):
     del environment, step
     gc.collect()
     assert reference() is None
+
+
+RESULTS = {
+    "number": (lambda: 3, tf.int64, 3),
+    "text": (lambda: "Ω", tf.string, "Ω".encode()),
+    "bytes": (lambda: b"a\0b", tf.string, b"a\0b"),
+    "texts": (lambda: np.array(["a", "bc"]), tf.string, [b"a", b"bc"]),
+    "transposed": (
+        lambda: np.arange(6).reshape(2, 3).T,
+        tf.int64,
+        [[0, 3], [1, 4], [2, 5]],
+    ),
+    "two": (lambda: (1, np.float32(2)), [tf.int64, tf.float32], [1, 2]),
+}
+
+
+@pytest.mark.parametrize("has_names", [True, False])
+def test_results_of_all_kinds_arrive(monkeypatch, has_names):
+    if not has_names:
+        monkeypatch.setattr(internals, "register_py_function", lambda _: None)
+    calls = []
+
+    @tf.function(autograph=False)
+    def run():
+        graph_calls.numpy_function(lambda: calls.append(0), [], [])
+        return {
+            name: graph_calls.numpy_function(function, [], dtypes)
+            for name, (function, dtypes, _) in RESULTS.items()
+        }
+
+    for name, tensors in run().items():
+        got = tf.nest.map_structure(np.asarray, tensors)
+        np.testing.assert_array_equal(got, RESULTS[name][2])
+    assert calls == [0]
+
+
+def test_arrays_are_not_converted_again(monkeypatch):
+    def refuse(*args, **kwargs):
+        raise AssertionError("converted")
+
+    from tensorflow.python.ops import script_ops
+
+    monkeypatch.setattr(script_ops.FuncRegistry, "_convert", refuse)
+    assert float(direct(Doubler())(ONE)) == 2.0
+
+
+def test_an_exception_keeps_its_kind_and_text():
+    def fail(x):
+        raise KeyError(f"no {x:.0f}")
+
+    with pytest.raises(tf.errors.UnknownError, match="KeyError: 'no 1'"):
+        tf.function(lambda x: graph_calls.numpy_function(fail, [x], tf.float32))(ONE)

@@ -13,6 +13,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrl.compilation import internals
+
 _ATTRIBUTE = "_tfrl_kept"
 
 
@@ -32,6 +34,8 @@ def keep_in_graphs(thing: Any) -> bool:
     return found
 
 
+# AutoGraph would keep what it converts.
+@tf.autograph.experimental.do_not_convert
 def numpy_function(
     function: Callable[..., Any],
     inputs: Sequence[Any],
@@ -46,6 +50,11 @@ def numpy_function(
       dtypes: The dtypes of the results.
       name: The name of the operation.
     """
+    registered = internals.register_py_function(function)
+    if registered is not None:
+        kept, token = registered
+        if keep_in_graphs(kept):
+            return _call_registered(token, inputs, dtypes, name)
     kept = _Kept(function)
     if not keep_in_graphs(kept):
         return tf.numpy_function(function, inputs, dtypes, name=name)
@@ -58,6 +67,19 @@ def numpy_function(
         return kept.function(*arrays)
 
     return tf.numpy_function(call, inputs, dtypes, name=name)
+
+
+def _call_registered(
+    token: str, inputs: Sequence[Any], dtypes: Any, name: str | None
+) -> Any:
+    several = isinstance(dtypes, (list, tuple))
+    results = tf.raw_ops.PyFunc(
+        input=[tf.convert_to_tensor(value) for value in inputs],
+        token=token,
+        Tout=list(dtypes) if several else [dtypes],
+        name=name,
+    )
+    return results if several else results[0]
 
 
 class _Kept:

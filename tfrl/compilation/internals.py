@@ -17,6 +17,8 @@ import importlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     import keras
     import tensorflow as tf
@@ -49,6 +51,7 @@ _XLA_OPS = "tensorflow.compiler.tf2xla.ops.gen_xla_ops"
 _CONTROL_FLOW = "tensorflow.python.ops.control_flow_util"
 _TAPE = "tensorflow.python.eager.tape"
 _PFOR = "tensorflow.python.ops.parallel_for.pfor"
+_PY_FUNCTIONS = "tensorflow.python.ops.script_ops"
 _PROTOS = "tensorflow.core.protobuf.struct_pb2"
 _MISSING = (ImportError, AttributeError)
 
@@ -163,6 +166,8 @@ NAMES: dict[str, Callable[[], Any]] = {
     "_default_values": lambda: _function(),
     "_list_all_concrete_functions": lambda: _function(),
     "_call_flat": lambda: _function().get_concrete_function(),
+    "_py_funcs": lambda: _PY_FUNCTIONS,
+    "EagerFunc": lambda: _PY_FUNCTIONS,
     "StructuredValue": lambda: _PROTOS,
     "_unbatch": lambda: tf.RaggedTensorSpec,
     "_create_slots": lambda: tf.compat.v1.train.Optimizer,
@@ -176,6 +181,59 @@ NAMES: dict[str, Callable[[], Any]] = {
     "_output_shape": lambda: keras.layers.Lambda(lambda x: x),
     "_get_obs": _atari_preprocessing,
 }
+
+
+# --- Calls of Python from graphs.
+
+
+def register_py_function(function: Callable[..., Sequence[Any] | None]) -> Any:
+    """Registers a function for the operation `PyFunc`, without its conversions.
+
+    `tf.numpy_function` compares the version of NumPy by regular expressions for each
+    result of each call, which takes longer than a step of a small environment.
+
+    Args:
+      function: A function of arrays that returns arrays or numbers.
+
+    Returns:
+      An object and its token, an input of the operation. TensorFlow keeps no reference
+      to the object, which must live as long as the operation is used. None if the
+      installed releases do not have the names that this needs.
+    """
+    try:
+        registry = look_up(_PY_FUNCTIONS, "_py_funcs")
+        registered = _registered_class()(function)
+    except _MISSING:
+        return None
+    return registered, registry.insert(registered)
+
+
+@functools.cache
+def _registered_class() -> Any:
+    """Returns a class whose objects the registry calls without conversions."""
+
+    class Registered(look_up(_PY_FUNCTIONS, "EagerFunc")):
+        def __init__(self, function: Callable[..., Any]) -> None:
+            super().__init__(function, [], is_grad_func=False)
+            self._function = function
+
+        def __call__(self, device: Any, token: Any, arrays: Sequence[Any]) -> Any:
+            results = self._function(*arrays)
+            if results is None:
+                return []
+            if not isinstance(results, (list, tuple)):
+                results = [results]
+            return [_as_contiguous(result) for result in results]
+
+    return Registered
+
+
+def _as_contiguous(result: Any) -> Any:
+    """Returns a contiguous array; of Python objects for text, as TensorFlow needs."""
+    array = np.asarray(result, order="C")
+    if array.dtype.kind in "SU":
+        return look_up(_PY_FUNCTIONS, "_py_funcs")._convert(result)
+    return array
 
 
 # --- Graphs that XLA compiles.

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfrl.compilation import fast_dataset
 from tfrl.replay_buffers import TFUniformReplayBuffer
 
 ID_SPEC = tf.TensorSpec([], tf.int64, "id")
@@ -358,3 +359,30 @@ def test_a_graph_draws_again_what_a_writer_overtook(monkeypatch):
     items, info = tf.function(lambda: next(iterator), autograph=False)()
     assert int(draws) == 3
     np.testing.assert_array_equal(items, info.ids)
+
+
+def test_a_graph_leaves_drawing_again_to_a_function_that_is_not_part_of_it():
+    iterator = iter(_filled(frames=4).as_dataset(sample_batch_size=4))
+    draw = tf.function(lambda: next(iterator), autograph=False)
+    graph = draw.get_concrete_function().graph.as_graph_def(add_shapes=False)
+    functions = {f.signature.name: f for f in graph.library.function}
+    (branch,) = [n.attr["else_branch"].func.name for n in graph.node if n.op == "If"]
+    (call,) = [
+        node for node in functions[branch].node_def if "PartitionedCall" in node.op
+    ]
+    assert functions[call.attr["f"].func.name].attr["_noinline"].b
+    assert len(functions[branch].node_def) < 20
+
+
+@pytest.mark.parametrize("hook", ["get_next", "_get_next", "sample"])
+def test_a_graph_takes_the_pipeline_of_a_buffer_with_a_draw_of_its_own(hook):
+    def refuse(*args, **kwargs):
+        raise AssertionError(hook)
+
+    kind = type("Own", (TFUniformReplayBuffer,), {hook: refuse})
+    buffer = kind(ID_SPEC, 1, 4)
+    buffer.add_batch(tf.constant([7], tf.int64))
+    iterator = iter(buffer.as_dataset(3))
+    assert not fast_dataset.draws_in_graph(iterator)
+    items, _ = tf.function(lambda: next(iterator), autograph=False)()
+    np.testing.assert_array_equal(items, [7, 7, 7])

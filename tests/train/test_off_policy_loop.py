@@ -301,13 +301,21 @@ def test_both_ways_of_sampling_draw_the_same(replay):
 
 
 @pytest.mark.parametrize("replay", ["uniform", "prioritized"])
-def test_both_ways_of_sampling_draw_the_same_for_several_updates(replay):
+def test_both_ways_of_sampling_draw_the_same_for_several_updates(replay, monkeypatch):
     arguments = {"replay": replay, "train_steps_per_iteration": 3}
-    dataset, _ = make_loop(sampling="dataset", **arguments)
+    dataset, replay_buffer = make_loop(sampling="dataset", **arguments)
+    draws, get_next = [], replay_buffer.get_next
+    monkeypatch.setattr(
+        replay_buffer,
+        "get_next",
+        lambda *sizes: draws.append(sizes) or get_next(*sizes),
+    )
     variables, _ = make_loop(sampling="variables", **arguments)
     dataset.run(40)
     variables.run(40)
     assert_equal_weights(dataset, variables)
+    # Traced once: the loop is the one writer, so it need not be able to draw again.
+    assert len(draws) == 1
 
 
 def test_losses_are_priorities_where_there_are_no_errors():

@@ -114,6 +114,11 @@ def _iterator_class(kind: Any) -> Any:
     return FastIterator
 
 
+def draws_in_graph(iterator: Any) -> bool:
+    """Whether `next(iterator)` in a graph calls `draw`; see `fast_dataset`."""
+    return getattr(iterator, "_draw_in_graph", None) is not None
+
+
 def next_in_graph(iterator: Any) -> Any:
     """Returns the iterator's next element in a graph, computed on the calling thread.
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
-from tfrl.compilation import trace_counts
+from tfrl.compilation import fast_dataset, trace_counts
 from tfrl.environments import tf_environment
 from tfrl.policies import random_tf_policy, tf_policy
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
@@ -378,8 +378,10 @@ class OffPolicyLoop(loop.Loop):
 
     def _sample(self, done: tf.Tensor) -> Any:
         """Draws items and their info after `done` has been computed."""
-        if self._iterator is None:
-            with self._at_replay_buffer():
+        # In a graph, some iterators draw as `get_next` does, and again if a writer has
+        # overtaken them. No writer does here: a buffer has one, which is the loop.
+        if self._iterator is None or fast_dataset.draws_in_graph(self._iterator):
+            with tf.control_dependencies([done]), self._at_replay_buffer():
                 return self._replay_buffer.get_next(
                     self._drawn_at_once, self._num_steps
                 )

@@ -328,13 +328,20 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
     def _drawing(
         self, sample_batch_size: int | None, num_steps: int | None
     ) -> Callable[[], Any] | None:
-        if type(self)._as_dataset is not RingReplayBuffer._as_dataset:
+        own = ("_as_dataset", "get_next", "_get_next", "sample")
+        if any(
+            getattr(type(self), name) is not getattr(RingReplayBuffer, name)
+            for name in own
+        ):
             return None  # The subclass decides what its elements are.
 
         @tf.autograph.experimental.do_not_convert
         def draw() -> tuple[Any, BufferInfo]:
             items, info, intact = self._draw(sample_batch_size, num_steps, None)
 
+            # Not part of the graph around it, where each operation of a branch takes
+            # time even if the other branch is taken, as it nearly always is.
+            @tf.function(autograph=False, experimental_attributes={"_noinline": True})
             def redraw() -> Any:
                 def again(_: tf.Tensor, drawn: Any) -> tuple[tf.Tensor, Any]:
                     *drawn, intact = self._draw(sample_batch_size, num_steps, None)

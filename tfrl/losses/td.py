@@ -10,6 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrl.losses.masking import masked
 from tfrl.losses.shapes import check_ranks, check_same_shape
 
 
@@ -70,9 +71,9 @@ def action_value(q: Any, a: Any) -> tf.Tensor:
     )
     # There are few actions: a product takes a third of the operations of a batched
     # gather and its gradient.
-    chosen = tf.one_hot(a, q.shape[rank], True, False)
+    chosen = tf.one_hot(a, q.shape[rank], dtype=q.dtype)
     chosen = chosen[(..., *[tf.newaxis] * (q.shape.rank - rank - 1))]
-    return tf.reduce_sum(tf.where(chosen, q, 0), axis=rank)
+    return tf.reduce_sum(masked(q, chosen), axis=rank)
 
 
 def best_action_value(q_t: Any, q_t_selector: Any = None) -> tf.Tensor:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from tfrl.losses import masking
 from tfrl.metrics.tf_deque import TFDeque
 from tfrl.trajectories import trajectory as traj
 
@@ -49,9 +50,9 @@ class EpisodeSums(tf.Module):
         """
         self._check("trajectory.step_type", trajectory.step_type, tf.TensorShape([]))
         self._check("the value of a step", values, self._shape)
-        starts = trajectory.is_first()
-        starts = tf.reshape(starts, [self._batch_size] + [1] * self._shape.rank)
-        so_far = tf.where(starts, tf.zeros([], self._dtype), self._running)
+        goes_on = ~trajectory.is_first()
+        goes_on = tf.reshape(goes_on, [self._batch_size] + [1] * self._shape.rank)
+        so_far = masking.masked(self._running.read_value(), goes_on)
         so_far += tf.cast(values, self._dtype)
         self._running.assign(so_far)
         self.finished.extend(so_far, where=trajectory.is_episode_end())

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
 
-from tfrl.losses import returns
+from tfrl.losses import masking, returns
 from tfrl.trajectories import episodes, policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import composite
@@ -166,8 +166,8 @@ def to_n_step_transition(trajectory: Trajectory, gamma: Any) -> Transition:
             frame.next_step_type, composite.select(trajectory.step_type, 1)
         )
         exists &= ~frame.is_boundary()
-        reward = tf.where(exists, frame.reward, 0)
-        discount = tf.where(exists, frame.discount, 0)
+        reward = masking.masked(frame.reward, exists)
+        discount = masking.masked(frame.discount, exists)
     else:
         inside = _inside_episode(trajectory)
         end = tf.reduce_sum(tf.cast(inside, tf.int32), axis=1)

@@ -26,6 +26,7 @@ from tfrl.agents.dqn import (
     q_network_agent,
     sequences,
 )
+from tfrl.losses import masking
 from tfrl.networks import utils as network_utils
 from tfrl.policies import q_policy, tf_policy
 from tfrl.specs import tensor_spec
@@ -311,8 +312,8 @@ class DqnAgent(q_network_agent.QNetworkAgent):
         # The inputs of the loss are masked, too: the gradient of a loss that is not
         # finite would be NaN even where the loss is multiplied by zero.
         reached = transition.next_time_step
-        rewards = tf.where(valid, reward_scale_factor * reached.reward, 0)
-        discounts = tf.where(valid, gamma * reached.discount, 0)
+        rewards = masking.masked(reward_scale_factor * reached.reward, valid)
+        discounts = masking.masked(gamma * reached.discount, valid)
         if self._recurrent:
             transition = sequences.unroll(transition)
         predictions = self._compute_q_values(
@@ -331,8 +332,8 @@ class DqnAgent(q_network_agent.QNetworkAgent):
         construction.check_per_transition(
             type(self).__name__, td_loss, td_error, valid.shape
         )
-        td_loss = tf.where(valid, td_loss, 0.0)
-        td_error = tf.where(valid, td_error, 0.0)
+        td_loss = masking.masked(td_loss, valid)
+        td_error = masking.masked(td_error, valid)
         if self._recurrent:
             td_loss = tf.reduce_sum(td_loss, axis=1)
         aggregated = losses.aggregate_losses(

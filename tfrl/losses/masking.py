@@ -1,0 +1,23 @@
+"""Masks numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+
+def masked(values: Any, mask: tf.Tensor) -> tf.Tensor:
+    """Returns `values` where `mask` is true, and 0 elsewhere, also for NaN there.
+
+    The result and the gradient are those of `tf.where(mask, values, 0)`, whose kernel
+    takes several times as long for small tensors.
+
+    Args:
+      values: Numbers, `[...]`.
+      mask: Bools, or ones and zeros, of a shape that broadcasts with that of `values`.
+    """
+    values = tf.convert_to_tensor(values)
+    if not values.dtype.is_floating:
+        return tf.where(tf.cast(mask, tf.bool), values, 0)
+    return tf.math.multiply_no_nan(values, tf.cast(mask, values.dtype))

@@ -281,11 +281,12 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
             checks = self._assert_enough(head, count, num_steps or 1)
             with tf.control_dependencies(checks):
                 keys, info = self._choose(seed, shape, first, tf.identity(count))
-            starts, columns = keys // self._batch_size, keys % self._batch_size
+            starts, columns = self._places(keys)
             ids = starts
             if num_steps is not None:
-                ids = ids[..., None] + tf.range(num_steps, dtype=tf.int64)
-                columns = columns[..., None]
+                ids = tf.expand_dims(ids, -1) + tf.range(num_steps, dtype=tf.int64)
+                if tf.is_tensor(columns):
+                    columns = tf.expand_dims(columns, -1)
             items = self._table.read(self._rows(columns, ids))
             with tf.control_dependencies(tf.nest.flatten(items)):
                 head_after = self._last_id.read_value()
@@ -443,15 +444,21 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
     def _placed(self) -> contextlib.AbstractContextManager[Any]:
         return replay_buffer.placed(self._device)
 
-    def _rows(self, columns: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
+    def _places(self, keys: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor | int]:
+        """Returns the ids and the columns of keys; the columns as 0 if all are 0."""
+        if self._batch_size == 1:
+            return keys, 0
+        return keys // self._batch_size, keys % self._batch_size
+
+    def _rows(self, columns: tf.Tensor | int, ids: tf.Tensor) -> tf.Tensor:
         return ids % self._ring * self._batch_size + columns
 
     def _valid_starts(
         self, head: tf.Tensor, num_steps: int
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the first id at which a window may start, and how many there are."""
-        first = tf.maximum(head + 1 - self._max_length, 0)
-        return first, tf.maximum(head + 2 - num_steps - first, 0)
+        held = tf.minimum(head + 1, self._max_length)
+        return head + 1 - held, tf.maximum(held + (1 - num_steps), 0)
 
     def _assert_enough(
         self, head: tf.Tensor, count: tf.Tensor, num_steps: int

@@ -211,8 +211,9 @@ def register_py_function(function: Callable[..., Sequence[Any] | None]) -> Any:
 @functools.cache
 def _registered_class() -> Any:
     """Returns a class whose objects the registry calls without conversions."""
+    kind: Any = look_up(_PY_FUNCTIONS, "EagerFunc")
 
-    class Registered(look_up(_PY_FUNCTIONS, "EagerFunc")):
+    class Registered(kind):
         def __init__(self, function: Callable[..., Any]) -> None:
             super().__init__(function, [], is_grad_func=False)
             self._function = function

@@ -1,11 +1,9 @@
 """The examples as their users run them: as processes, with flags.
 
-Most are forks of one process that has imported TensorFlow, which takes longer than what
-they do.
+Most are forks of one process; see `tests.examples.forks`.
 """
 
 import csv
-import itertools
 import json
 import os
 import pathlib
@@ -13,14 +11,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import imageio.v2 as imageio
 import numpy as np
 import pytest
 import tensorflow as tf
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+from tests.examples.forks import ENVIRONMENT, REPOSITORY
 
 SMALL_DQN = (
     "--num_iterations=120",
@@ -31,69 +28,29 @@ SMALL_DQN = (
     "--config.num_eval_episodes=3",
 )
 PLAIN_DQN = (*SMALL_DQN, "--config.jit_compile=False")
-ENVIRONMENT = {**os.environ, "SDL_VIDEODRIVER": "dummy", "CUDA_VISIBLE_DEVICES": ""}
 
-# What is imported here starts no thread and defines no flag.
-FORKS = """
-import json, os, runpy, sys
-import gymnasium, keras, matplotlib.pyplot, ml_collections, tensorflow
-for line in sys.stdin:
-    module, arguments, output, errors = json.loads(line)
-    process = os.fork()
-    if not process:
-        for path, descriptor in ((output, 1), (errors, 2)):
-            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), descriptor)
-        sys.argv = [module, *arguments]
-        runpy.run_module(f"examples.{module}", run_name="__main__", alter_sys=True)
-        sys.exit()
-    print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
-"""
-
-
-def start(module, *arguments):
-    return subprocess.Popen(
-        [sys.executable, "-m", f"examples.{module}", *arguments],
-        cwd=REPOSITORY,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=ENVIRONMENT,
-    )
+# For runs of which only the outputs count.
+SHORT_DQN = (
+    "--num_iterations=8",
+    "--config.initial_collect_steps=100",
+    "--config.eval_interval=8",
+    "--config.log_interval=8",
+    "--config.checkpoint_interval=8",
+    "--config.num_eval_episodes=2",
+    "--config.fc_layer_params=(8,)",
+    "--config.jit_compile=False",
+)
 
 
 def run_process(module, *arguments):
-    process = start(module, *arguments)
-    output, errors = process.communicate(timeout=280)
-    return process.returncode, output, errors
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """Does what `run_process` does, in a fork."""
-    folder = tmp_path_factory.mktemp("runs")
-    forks = subprocess.Popen(
-        [sys.executable, "-c", FORKS],
+    return subprocess.run(
+        [sys.executable, "-m", f"examples.{module}", *arguments],
         cwd=REPOSITORY,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        capture_output=True,
         text=True,
         env=ENVIRONMENT,
+        timeout=280,
     )
-    count = itertools.count()
-
-    def run_fork(module, *arguments):
-        output, errors = (folder / f"{next(count)}" for _ in range(2))
-        request = (module, arguments, str(output), str(errors))
-        forks.stdin.write(json.dumps(request) + "\n")
-        forks.stdin.flush()
-        code = int(forks.stdout.readline())
-        return code, output.read_text(), errors.read_text()
-
-    try:
-        yield run_fork
-    finally:
-        forks.kill()
-        forks.communicate()
 
 
 def rows(logdir):
@@ -105,9 +62,9 @@ def rows(logdir):
 def trained(tmp_path_factory):
     """A short DQN run, and what it printed."""
     logdir = tmp_path_factory.mktemp("dqn") / "run"
-    code, output, errors = run_process("train_dqn", f"--logdir={logdir}", *SMALL_DQN)
-    assert code == 0, errors
-    return logdir, output, errors
+    process = run_process("train_dqn", f"--logdir={logdir}", *SMALL_DQN)
+    assert process.returncode == 0, process.stderr
+    return logdir, process.stdout, process.stderr
 
 
 def test_train_dqn_writes_all_its_outputs(trained):
@@ -221,18 +178,13 @@ def test_play_prints_returns_and_films(trained, run, tmp_path):
         assert np.std(reader.get_data(0)) > 0
 
 
-def test_a_killed_run_goes_on_from_its_last_checkpoint(trained, run, tmp_path):
+def test_a_killed_run_goes_on_from_its_last_checkpoint(trained, forks, tmp_path):
     whole, _, _ = trained
     logdir = tmp_path / "run"
-    process = start("train_dqn", f"--logdir={logdir}", *PLAIN_DQN)
-    deadline = time.monotonic() + 200
-    while not (logdir / "checkpoints" / "ckpt-50.index").exists():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    process.kill()
-    process.communicate()
-    code, _, errors = run("train_dqn", f"--logdir={logdir}", *PLAIN_DQN)
+    fork = forks.start("train_dqn", f"--logdir={logdir}", *PLAIN_DQN)
+    fork.wait_for((logdir / "checkpoints" / "ckpt-50.index").exists)
+    fork.end(signal.SIGKILL)
+    code, _, errors = forks.run("train_dqn", f"--logdir={logdir}", *PLAIN_DQN)
     assert code == 0, errors
     if "This run is finished" not in errors:
         assert "Resumed at iteration" in errors
@@ -241,17 +193,13 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(trained, run, tmp_path):
     assert (logdir / "agent.mp4").exists()
 
 
-def test_an_interrupted_run_saves_itself_and_exits_with_130(tmp_path):
+def test_an_interrupted_run_saves_itself_and_exits_with_130(forks, tmp_path):
     logdir = tmp_path / "run"
     arguments = (f"--logdir={logdir}", *PLAIN_DQN[1:], "--num_iterations=1000000")
-    process = start("train_dqn", *arguments)
-    deadline = time.monotonic() + 200
-    while not (logdir / "checkpoints" / "ckpt-50.index").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=100)
-    assert process.returncode == 130
+    fork = forks.start("train_dqn", *arguments)
+    fork.wait_for((logdir / "checkpoints" / "ckpt-50.index").exists)
+    code, _, errors = fork.end(signal.SIGINT)
+    assert code == 130
     assert "Interrupted at iteration" in errors
     assert "Traceback" not in errors
 
@@ -296,10 +244,10 @@ def test_a_config_brings_an_environment_of_ones_own(run, tmp_path):
         "train_dqn",
         f"--config={tmp_path / 'corridor.py'}",
         f"--logdir={logdir}",
-        *PLAIN_DQN,
+        *SHORT_DQN,
     )
     assert code == 0, errors
-    assert "Finished 120 iterations" in output
+    assert "Finished 8 iterations" in output
     assert json.loads((logdir / "config.json").read_text())["env"] == "Corridor-v0"
     # It cannot be rendered.
     assert not (logdir / "agent.mp4").exists()
@@ -312,10 +260,10 @@ def test_train_dqn_runs_with_prioritized_replay(run, tmp_path):
         f"--logdir={logdir}",
         "--config.replay=prioritized",
         "--config.importance_exponent=0.5",
-        *PLAIN_DQN,
+        *SHORT_DQN,
     )
     assert code == 0, errors
-    assert "Finished 120 iterations" in output
+    assert "Finished 8 iterations" in output
     saved = tf.train.load_checkpoint(tf.train.latest_checkpoint(logdir / "checkpoints"))
     assert any("_max_priority" in name for name in saved.get_variable_to_shape_map())
 
@@ -356,20 +304,15 @@ OLD_SERVICE_RUN = {
 }
 
 
-def test_a_run_with_a_replay_server_goes_on_also_one_of_the_old_flag(run, tmp_path):
+def test_a_run_with_a_replay_server_goes_on_also_one_of_the_old_flag(forks, tmp_path):
     logdir = tmp_path / "run"
     logdir.mkdir()
     (logdir / "config.json").write_text(json.dumps(OLD_SERVICE_RUN))
-    process = start("train_dqn_service", f"--logdir={logdir}", *SMALL_DQN)
-    deadline = time.monotonic() + 200
-    while not (logdir / "checkpoints" / "ckpt-20.index").exists():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=100)
-    assert process.returncode == 130
-    code, output, errors = run("train_dqn_service", f"--logdir={logdir}", *SMALL_DQN)
+    arguments = ("train_dqn_service", f"--logdir={logdir}", *SMALL_DQN)
+    fork = forks.start(*arguments)
+    fork.wait_for((logdir / "checkpoints" / "ckpt-20.index").exists)
+    assert fork.end(signal.SIGINT).code == 130
+    code, output, errors = forks.run(*arguments)
     assert code == 0, errors
     assert "Resumed at iteration" in errors
     assert "Finished 120 iterations" in output
@@ -378,9 +321,9 @@ def test_a_run_with_a_replay_server_goes_on_also_one_of_the_old_flag(run, tmp_pa
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_a_run_tells_that_its_replay_server_has_died(tmp_path):
+def test_a_run_tells_that_its_replay_server_has_died(forks, tmp_path):
     logdir = tmp_path / "run"
-    process = start(
+    fork = forks.start(
         "train_dqn_service",
         f"--logdir={logdir}",
         *SMALL_DQN[1:],
@@ -388,17 +331,13 @@ def test_a_run_tells_that_its_replay_server_has_died(tmp_path):
         "--env=Pendulum-v1",
         "--config.num_action_bins=3",
     )
-    deadline = time.monotonic() + 200
-    while not (logdir / "checkpoints" / "ckpt-20.index").exists():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    children = pathlib.Path(f"/proc/{process.pid}/task").glob("*/children")
+    fork.wait_for((logdir / "checkpoints" / "ckpt-20.index").exists)
+    children = pathlib.Path(f"/proc/{fork.pid}/task").glob("*/children")
     servers = [int(pid) for path in children for pid in path.read_text().split()]
     for pid in servers:
         os.kill(pid, signal.SIGKILL)
-    _, errors = process.communicate(timeout=100)
-    assert process.returncode == 2
+    code, _, errors = fork.end()
+    assert code == 2
     *_, error, hint = errors.splitlines()
     assert f"(process {servers[0]}), which this process had started, has died" in error
     assert "exit code -9: it was killed by SIGKILL" in error
@@ -410,16 +349,16 @@ def test_a_run_tells_that_its_replay_server_has_died(tmp_path):
 def test_train_dqn_takes_observations_of_several_parts(run, tmp_path):
     logdir = tmp_path / "run"
     code, output, errors = run(
-        "train_dqn", f"--logdir={logdir}", "--env=Blackjack-v1", *PLAIN_DQN
+        "train_dqn", f"--logdir={logdir}", "--env=Blackjack-v1", *SHORT_DQN
     )
     assert code == 0, errors
-    assert "Finished 120 iterations" in output
+    assert "Finished 8 iterations" in output
     assert (logdir / "agent.mp4").exists()
 
 
 def test_continuous_actions_in_bins_train_and_play(run, tmp_path):
     logdir = tmp_path / "run"
-    arguments = (*PLAIN_DQN, "--env=Pendulum-v1", "--config.num_action_bins=5")
+    arguments = (*SHORT_DQN, "--env=Pendulum-v1", "--config.num_action_bins=5")
     code, output, errors = run("train_dqn", f"--logdir={logdir}", *arguments)
     assert code == 0, errors
     assert (logdir / "agent.mp4").exists()

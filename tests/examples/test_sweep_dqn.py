@@ -2,19 +2,17 @@
 
 import csv
 import json
-import os
-import pathlib
 import re
+import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import tensorflow as tf
 
+from tests.examples.forks import ENVIRONMENT, REPOSITORY
 from tfrl.environments import native
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 SMALL = (
     "--num_seeds=2",
     "--seed=4",
@@ -25,23 +23,6 @@ SMALL = (
 )
 
 
-def start(*arguments):
-    return subprocess.Popen(
-        [sys.executable, "-m", "examples.sweep_dqn", *SMALL, *arguments],
-        cwd=REPOSITORY,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
-    )
-
-
-def run(*arguments):
-    process = start(*arguments)
-    stdout, stderr = process.communicate(timeout=280)
-    return subprocess.CompletedProcess([], process.returncode, stdout, stderr)
-
-
 def rows_of(logdir):
     with open(logdir / "curves.csv", newline="") as file:
         return list(csv.DictReader(file))
@@ -49,11 +30,19 @@ def rows_of(logdir):
 
 def test_it_writes_every_run_with_its_policy_and_a_picture(tmp_path):
     logdir = tmp_path / "sweep"
-    done = run(
+    arguments = (
         f"--logdir={logdir}",
         "--learning_rates=1e-3,1e-2",
         "--num_iterations=30",
         "--config.eval_interval=20",
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "examples.sweep_dqn", *SMALL, *arguments],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+        timeout=280,
     )
     assert done.returncode == 0, done.stderr
     rows = rows_of(logdir)
@@ -90,8 +79,10 @@ def actions_of(path):
     return policy.action(step._replace(observation=states)).action.numpy().tolist()
 
 
-def test_a_killed_sweep_in_processes_goes_on(tmp_path):
+def test_a_killed_sweep_in_processes_goes_on(forks, tmp_path):
     arguments = (
+        "sweep_dqn",
+        *SMALL,
         f"--logdir={tmp_path / 'sweep'}",
         # The name with its module is not one of the native environments'.
         "--env=gymnasium.envs:CartPole-v0",
@@ -103,16 +94,13 @@ def test_a_killed_sweep_in_processes_goes_on(tmp_path):
         tmp_path / "sweep" / "runs" / f"learning_rate_0.001_seed_{seed}"
         for seed in (4, 5)
     )
-    killed = start(*arguments)
-    while not list((first / "checkpoints").glob("*.index")):
-        assert killed.poll() is None, killed.communicate()
-        time.sleep(0.01)
-    killed.kill()
-    killed.communicate()
+    killed = forks.start(*arguments)
+    killed.wait_for(lambda: list((first / "checkpoints").glob("*.index")))
+    killed.end(signal.SIGKILL)
     assert not second.exists()  # One at a time.
 
-    done = run(*arguments)
-    assert done.returncode == 0, done.stderr
+    code, _, errors = forks.run(*arguments)
+    assert code == 0, errors
     assert "Resumed at iteration" in (first / "output.txt").read_text()
     rows = rows_of(tmp_path / "sweep")
     assert [(row["seed"], row["iteration"]) for row in rows] == [
@@ -125,9 +113,11 @@ def test_a_killed_sweep_in_processes_goes_on(tmp_path):
         assert config["learning_rate"] == 0.001
 
 
-def test_wrong_settings_are_refused_before_anything_is_made(tmp_path):
+def test_wrong_settings_are_refused_before_anything_is_made(forks, tmp_path):
     logdir = tmp_path / "sweep"
-    done = run(f"--logdir={logdir}", "--env=Pendulum-v1")
-    assert done.returncode == 2
-    assert "error: " in done.stderr
+    code, _, errors = forks.run(
+        "sweep_dqn", *SMALL, f"--logdir={logdir}", "--env=Pendulum-v1"
+    )
+    assert code == 2
+    assert "error: " in errors
     assert not logdir.exists()

@@ -1,0 +1,117 @@
+"""Runs the examples in forks of one process that has imported what they import.
+
+Importing takes longer than most of what they do.
+"""
+
+import itertools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+from typing import NamedTuple
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+ENVIRONMENT = {**os.environ, "SDL_VIDEODRIVER": "dummy", "CUDA_VISIBLE_DEVICES": ""}
+
+# What is imported here starts no thread, defines no flag and registers no environment.
+SERVER = """
+import gc, importlib, json, os, pkgutil, runpy, sys
+import gymnasium, imageio.v2, imageio_ffmpeg, keras, matplotlib.pyplot
+import ml_collections, pygame, tensorboard, tensorflow
+import tfrl
+for module in pkgutil.walk_packages(tfrl.__path__, "tfrl."):
+    if not module.name.startswith(("tfrl.environments.suite_", "tfrl.testing")):
+        importlib.import_module(module.name)
+# The garbage collection at a fork's end would look through all that was imported.
+gc.freeze()
+for line in sys.stdin:
+    request = json.loads(line)
+    if "poll" in request:
+        process, status = os.waitpid(request["poll"], os.WNOHANG)
+        answer = os.waitstatus_to_exitcode(status) if process else None
+    else:
+        answer = os.fork()
+        if not answer:
+            for path, descriptor in ((request["output"], 1), (request["errors"], 2)):
+                os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), descriptor)
+            module = request["module"]
+            sys.argv = [module, *request["arguments"]]
+            runpy.run_module(f"examples.{module}", run_name="__main__", alter_sys=True)
+            sys.exit()
+    print(json.dumps(answer), flush=True)
+"""
+
+
+class Ended(NamedTuple):
+    """What is left of an example that has ended."""
+
+    code: int
+    output: str
+    errors: str
+
+
+class Fork:
+    """A running example."""
+
+    def __init__(self, ask, module, arguments, folder):
+        self._ask = ask
+        self._output, self._errors = folder.with_suffix(".out"), folder
+        self.pid = ask(
+            module=module,
+            arguments=arguments,
+            output=str(self._output),
+            errors=str(self._errors),
+        )
+
+    def wait_for(self, is_reached):
+        """Waits until `is_reached()`, which the example has to bring about."""
+        deadline = time.monotonic() + 200
+        while not is_reached():
+            code = self._ask(poll=self.pid)
+            assert code is None, self._ended(code)
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+    def end(self, number=0):
+        """Sends a signal, unless it is 0, and waits for the end."""
+        os.kill(self.pid, number)
+        deadline = time.monotonic() + 280
+        while (code := self._ask(poll=self.pid)) is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        return self._ended(code)
+
+    def _ended(self, code):
+        return Ended(code, self._output.read_text(), self._errors.read_text())
+
+
+class Forks:
+    """The process whose forks run the examples."""
+
+    def __init__(self, folder):
+        self._paths = (folder / str(number) for number in itertools.count())
+        self._server = subprocess.Popen(
+            [sys.executable, "-c", SERVER],
+            cwd=REPOSITORY,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=ENVIRONMENT,
+        )
+
+    def start(self, module, *arguments):
+        return Fork(self._ask, module, arguments, next(self._paths))
+
+    def run(self, module, *arguments):
+        return self.start(module, *arguments).end()
+
+    def close(self):
+        self._server.kill()
+        self._server.communicate()
+
+    def _ask(self, **request):
+        self._server.stdin.write(json.dumps(request) + "\n")
+        self._server.stdin.flush()
+        return json.loads(self._server.stdout.readline())

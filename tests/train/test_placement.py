@@ -34,7 +34,14 @@ def run_script(*arguments, **environment):
         capture_output=True,
         text=True,
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        # What is compared is compiled alike: neither needs LLVM's optimizations, which
+        # take a fifth of all the time.
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "XLA_FLAGS": "--xla_backend_optimization_level=0",
+            **environment,
+        },
     )
     assert result.returncode == 0, result.stderr[-3000:]
     return result
@@ -127,9 +134,7 @@ def test_what_cannot_be_reached_is_an_error(results, case, text):
     assert text in results["errors"][case]
 
 
-@pytest.mark.parametrize(
-    "case", ["observer, plain", "observer, auto", "schedule, plain"]
-)
+@pytest.mark.parametrize("case", ["observer and schedule, plain", "observer, auto"])
 def test_a_plain_loop_takes_variables_on_any_device(results, case):
     assert results["errors"][case] is None
 

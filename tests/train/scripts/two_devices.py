@@ -132,7 +132,11 @@ def difference(loop, other):
 
 def compared(make, *calls):
     """Runs the same loop on both devices."""
-    there, here = make("CPU:1"), make("CPU:0")
+    return comparison(make("CPU:1"), make("CPU:0"), *calls)
+
+
+def comparison(there, here, *calls):
+    """Runs two loops, which are the same but for their devices."""
     for loop in (there, here):
         for iterations in calls:
             info = loop.run(iterations)
@@ -161,10 +165,8 @@ def devices(variables):
     return sorted({variable.device[-5:] for variable in variables})
 
 
-def resumed(jit_compile):
+def resumed(loop, fresh):
     """How far a loop that was saved and restored is from one that went on."""
-    loop, fresh = (dqn_loop("CPU:1", jit_compile=jit_compile) for _ in range(2))
-    loop.run(10)
     with tempfile.TemporaryDirectory() as directory:
         path = str(pathlib.Path(directory, "saved"))
         saved = tf.train.Checkpoint(**loop.checkpoint_items()).write(path)
@@ -207,20 +209,10 @@ def error(make):
     return None
 
 
-def observed(**kwargs):
+def observed(make=dqn_loop, **kwargs):
     with tf.device("CPU:1"):
         metric = tf_metrics.EnvironmentSteps()
-    return dqn_loop("CPU:1", observers=[metric], **kwargs)
-
-
-def seen_by_host_observer():
-    """Returns the frames of a compiled run that Python saw, and those in the buffer."""
-    frames = []
-    with tf.device("CPU:1"):
-        observer = train.host_observer(frames.append)
-    loop = dqn_loop("CPU:1", observers=[observer], jit_compile=True)
-    loop.run(3)
-    return len(frames), int(loop.checkpoint_items()["replay_buffer"].num_frames())
+    return make("CPU:1", observers=[metric], **kwargs)
 
 
 def host_observer_on_device(**kwargs):
@@ -232,10 +224,10 @@ def host_observer_on_device(**kwargs):
     )
 
 
-def scheduled(**kwargs):
+def scheduled(device="CPU:1", **kwargs):
     with tf.device("CPU:1"):
         epsilon = tf.Variable(0.5)
-    return dqn_loop("CPU:1", epsilon_greedy=lambda: epsilon, **kwargs)
+    return dqn_loop(device, epsilon_greedy=lambda: epsilon, **kwargs)
 
 
 def native_cart_pole(device):
@@ -244,10 +236,21 @@ def native_cart_pole(device):
 
 
 def main():
+    plain, plain_here = (dqn_loop(d, sampling="variables") for d in ("CPU:1", "CPU:0"))
+    # What a host observer sees of the frames of a compiled loop.
+    frames = []
+    with tf.device("CPU:1"):
+        observer = train.host_observer(frames.append)
+    compiled = dqn_loop("CPU:1", observers=[observer], jit_compile="auto")
+    compiled_here = dqn_loop("CPU:0", jit_compile="auto")
     results = {
-        "dqn plain": compared(lambda d: dqn_loop(d, sampling="variables"), 10, 10),
+        "dqn plain": comparison(plain, plain_here, 10, 10),
         "dqn plain without copies": compared(without_copies, 10),
-        "dqn compiled": compared(lambda d: dqn_loop(d, jit_compile="auto"), 10, 10),
+        "dqn compiled": comparison(compiled, compiled_here, 10, 10),
+        "seen by a host observer": [
+            len(frames),
+            int(compiled.checkpoint_items()["replay_buffer"].num_frames()),
+        ],
         "dqn prioritized": compared(
             lambda d: dqn_loop(d, TFPrioritizedReplayBuffer, jit_compile=True), 20
         ),
@@ -259,10 +262,9 @@ def main():
         ),
         "reinforce plain": compared(lambda d: reinforce_loop(d, False), 2, 2),
         "reinforce compiled": compared(lambda d: reinforce_loop(d, True), 2, 2),
-        "resumed plain": resumed(False),
-        "resumed compiled": resumed(True),
+        "resumed plain": resumed(plain, dqn_loop("CPU:1")),
+        "resumed compiled": resumed(compiled, dqn_loop("CPU:1", jit_compile=True)),
         "sweep": sweep_difference(),
-        "seen by a host observer": seen_by_host_observer(),
         "errors": {
             "unknown device": error(lambda: dqn_loop("GPU:7")),
             "dataset": error(lambda: dqn_loop("CPU:1", sampling="dataset")),
@@ -277,9 +279,8 @@ def main():
             "observer": error(lambda: observed(jit_compile=True)),
             "host observer": error(lambda: host_observer_on_device(jit_compile=True)),
             "schedule": error(lambda: scheduled(jit_compile=True)),
-            "observer, plain": error(observed),
+            "observer and schedule, plain": error(lambda: observed(scheduled)),
             "observer, auto": error(lambda: observed(jit_compile="auto")),
-            "schedule, plain": error(scheduled),
         },
     }
     print(json.dumps(results))

@@ -21,7 +21,7 @@ import math
 import traceback
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -31,6 +31,7 @@ from tfrl.compilation import graph_calls, internals, xla_ffi
 HostFunction = Callable[..., Sequence[np.ndarray]]
 
 _TARGET = "tfrl_host_call"
+_MOST_KNOWN = 16
 _MLIR_TYPES = {
     tf.bool: "i1",
     tf.int8: "i8",
@@ -222,56 +223,67 @@ class _CallSite:
         fallback: HostFunction | None,
     ) -> None:
         self._function = function
-        self._inputs = [_Views(spec) for spec in inputs]
-        self._outputs = [_Views(spec) for spec in outputs]
+        self._inputs, self._outputs = inputs, outputs
         self._channel = channel
         self._fallback = fallback or (lambda: [np.zeros([], bool)] * len(outputs))
+        # XLA uses the same few buffers again and again.
+        self._known: dict[tuple[int, ...], _Buffers] = {}
 
-    def call(self, inputs: list[int], outputs: list[int]) -> None:
-        """Calls the function on buffers at these addresses."""
+    def call(self, addresses: tuple[int, ...]) -> None:
+        """Calls the function.
+
+        Args:
+          addresses: Where XLA has the operands of the call, and then its results.
+        """
         channel = self._channel
+        inputs, outputs, state = self._known.get(addresses) or self._view(addresses)
         if channel.error is None:
             try:
-                arrays = [
-                    views.at(address)
-                    for views, address in zip(self._inputs, inputs[:-1], strict=True)
-                ]
-                self._write(self._function(*arrays), outputs)
+                values = self._function(*inputs)
+                for output, value in zip(outputs, values, strict=True):
+                    output[...] = value
             except BaseException as error:  # Ctrl-C as well: it is raised later.
                 channel.fail(error)
-        if channel.error is not None:
-            self._write(self._fallback(), outputs)
-        state = ctypes.c_int32.from_address(outputs[-1])
-        state.value = channel.error is not None
+        if channel.error is None:
+            state.value = 0
+            return
+        for output, value in zip(outputs, self._fallback(), strict=True):
+            output[...] = value
+        state.value = 1
 
-    def _write(self, values: Sequence[np.ndarray], outputs: list[int]) -> None:
-        for views, address, value in zip(
-            self._outputs, outputs[:-1], values, strict=True
-        ):
-            views.at(address)[...] = value
+    def _view(self, addresses: tuple[int, ...]) -> _Buffers:
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        end = 1 + len(self._inputs)  # Of the inputs, after the number.
+        places = [*addresses[1:end], *addresses[end + 1 : -1]]
+        arrays = [
+            _array_at(address, spec)
+            for address, spec in zip(
+                places, [*self._inputs, *self._outputs], strict=True
+            )
+        ]
+        buffers = _Buffers(
+            arrays[: end - 1],
+            arrays[end - 1 :],
+            ctypes.c_int32.from_address(addresses[-1]),
+        )
+        self._known[addresses] = buffers
+        return buffers
 
 
-class _Views:
-    """Makes arrays over buffers of one shape and dtype.
+class _Buffers(NamedTuple):
+    """XLA's memory for a call."""
 
-    It keeps the latest arrays, because XLA uses the same few buffers again and again.
-    """
+    inputs: list[np.ndarray]
+    outputs: list[np.ndarray]
+    state: ctypes.c_int32
 
-    def __init__(self, spec: tf.TensorSpec) -> None:
-        self._shape = tuple(spec.shape)
-        self._dtype = spec.dtype.as_numpy_dtype
-        self._size = math.prod(self._shape) * spec.dtype.size
-        self._known: dict[int, np.ndarray] = {}
 
-    def at(self, address: int) -> np.ndarray:
-        array = self._known.get(address)
-        if array is None:
-            if len(self._known) >= 16:
-                self._known.clear()
-            buffer = (ctypes.c_char * self._size).from_address(address)
-            array = np.frombuffer(buffer, self._dtype).reshape(self._shape)
-            self._known[address] = array
-        return array
+def _array_at(address: int, spec: tf.TensorSpec) -> np.ndarray:
+    """Returns an array over the buffer at an address."""
+    size = math.prod(spec.shape) * spec.dtype.size
+    buffer = (ctypes.c_char * size).from_address(address)
+    return np.frombuffer(buffer, spec.dtype.as_numpy_dtype).reshape(spec.shape)
 
 
 # The call sites, by the numbers that programs pass to the handler.
@@ -287,15 +299,13 @@ def _remember(site: _CallSite) -> int:
     return number
 
 
-def _answer(inputs: list[int], outputs: list[int]) -> None:
-    """Makes the call whose number is in the first input buffer.
+def _answer(addresses: tuple[int, ...]) -> None:
+    """Makes the call whose number is in the first buffer.
 
     Args:
-      inputs: The addresses of the input buffers.
-      outputs: The addresses of the output buffers.
+      addresses: The addresses of the input buffers, then of the output buffers.
     """
-    number, *inputs = inputs
-    _sites[ctypes.c_int64.from_address(number).value].call(inputs, outputs)
+    _sites[ctypes.c_int64.from_address(addresses[0]).value].call(addresses)
 
 
 @functools.cache

@@ -124,29 +124,50 @@ _INTERNAL_ERROR = 13
 _Handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 
 
-# Reading a structure word by word takes several times as long as reading it as a list.
 _WORD = ctypes.sizeof(ctypes.c_size_t)
 _FrameWords = ctypes.c_size_t * (ctypes.sizeof(_CallFrame) // _WORD)
 _EXTENSION = _CallFrame.extension.offset // _WORD
-_COUNT, _VALUES = (field.offset // _WORD for field in (_Values.count, _Values.values))
-_INPUTS, _OUTPUTS = (
-    field.offset // _WORD for field in (_CallFrame.inputs, _CallFrame.outputs)
+_INPUT_COUNT, _INPUTS, _OUTPUT_COUNT, _OUTPUTS = (
+    (values.offset + field.offset) // _WORD
+    for values in (_CallFrame.inputs, _CallFrame.outputs)
+    for field in (_Values.count, _Values.values)
 )
 _DATA = _Buffer.data.offset
+_MOST_KEPT = 1000
 
 
-def _addresses(frame: list[int], start: int) -> list[int]:
+class _Kept(dict[int, Any]):
+    """Views of memory by their addresses, made at first use.
+
+    XLA uses the same few addresses again and again, and making a view takes several
+    times as long as reading it. A view is only valid while XLA has memory there.
+    """
+
+    def __init__(self, view: Any) -> None:
+        super().__init__()
+        self._view = view
+
+    def __missing__(self, address: int) -> Any:
+        if len(self) >= _MOST_KEPT:
+            self.clear()
+        view = self[address] = self._view.from_address(address)
+        return view
+
+
+_frames, _words = _Kept(_FrameWords), _Kept(ctypes.c_size_t)
+
+
+def _addresses(count: int, buffers: int) -> list[int]:
     """Returns the address of each buffer's data.
 
     Args:
-      frame: The words of the call frame.
-      start: The position of the inputs or the outputs in it.
+      count: The number of buffers.
+      buffers: The address of an array of pointers to buffers.
     """
-    buffers = ctypes.c_size_t * frame[start + _COUNT]
-    word = ctypes.c_size_t.from_address
+    words = _words
     return [
-        word(buffer + _DATA).value
-        for buffer in buffers.from_address(frame[start + _VALUES])[:]
+        words[words[pointer].value + _DATA].value
+        for pointer in range(buffers, buffers + count * _WORD, _WORD)
     ]
 
 
@@ -158,13 +179,13 @@ def _tell_version(extension: int, version: _Version) -> None:
         asked.metadata.contents.version.minor = version.minor
 
 
-def register(target: str, answer: Callable[[list[int], list[int]], None]) -> Any:
+def register(target: str, answer: Callable[[tuple[int, ...]], None]) -> Any:
     """Registers a Python function as the handler of custom calls of `target`.
 
     Args:
       target: The name by which the calls refer to the handler.
-      answer: Takes the addresses of the input and of the output buffers. An exception
-        makes the program fail, which corrupts the variables it updates.
+      answer: Takes the addresses of the input buffers, and then of the output buffers.
+        An exception makes the program fail, which corrupts the variables it updates.
 
     Returns:
       An object that must be kept as long as there are such calls.
@@ -178,13 +199,18 @@ def register(target: str, answer: Callable[[list[int], list[int]], None]) -> Any
     )
 
     def handle(frame_address: int) -> int | None:
-        frame = _FrameWords.from_address(frame_address)[:]
+        frame = _frames[frame_address]
         if frame[_EXTENSION]:
             _tell_version(frame[_EXTENSION], api.version)
             return None
         try:
             python_threads.keep_thread_state()
-            answer(_addresses(frame, _INPUTS), _addresses(frame, _OUTPUTS))
+            answer(
+                (
+                    *_addresses(frame[_INPUT_COUNT], frame[_INPUTS]),
+                    *_addresses(frame[_OUTPUT_COUNT], frame[_OUTPUTS]),
+                )
+            )
         except BaseException as error:  # Must not pass into XLA.
             text = f"{type(error).__name__}: {error}".encode()
             arguments = _ErrorCreateArgs(

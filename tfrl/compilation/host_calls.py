@@ -240,8 +240,11 @@ class _CallSite:
         if channel.error is None:
             try:
                 values = self._function(*inputs)
-                for output, value in zip(outputs, values, strict=True):
-                    output[...] = value
+                if len(values) != len(outputs):
+                    raise _wrong_number(values, outputs)
+                # zip takes longer than the copies.
+                for index, output in enumerate(outputs):
+                    output[...] = values[index]
             except BaseException as error:  # Ctrl-C as well: it is raised later.
                 channel.fail(error)
         if channel.error is None:
@@ -277,6 +280,14 @@ class _Buffers(NamedTuple):
     inputs: list[np.ndarray]
     outputs: list[np.ndarray]
     state: ctypes.c_int32
+
+
+def _wrong_number(values: Sequence[Any], outputs: Sequence[Any]) -> ValueError:
+    how = "longer" if len(values) > len(outputs) else "shorter"
+    return ValueError(
+        f"function: got {len(values)} results, {how} than output_specs, of which there "
+        f"are {len(outputs)}; return an array for each."
+    )
 
 
 def _array_at(address: int, spec: tf.TensorSpec) -> np.ndarray:

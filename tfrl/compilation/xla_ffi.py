@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -155,20 +155,34 @@ class _Kept(dict[int, Any]):
 
 
 _frames, _words = _Kept(_FrameWords), _Kept(ctypes.c_size_t)
+_pointers: dict[tuple[int, ...], list[ctypes.c_size_t]] = {}
 
 
-def _addresses(count: int, buffers: int) -> list[int]:
-    """Returns the address of each buffer's data.
+def _addresses(frame: Sequence[int]) -> tuple[int, ...]:
+    """Returns the addresses of the inputs' data, and then of the outputs'.
 
     Args:
-      count: The number of buffers.
-      buffers: The address of an array of pointers to buffers.
+      frame: The words of the call frame.
     """
+    arrays = frame[_INPUT_COUNT], frame[_INPUTS], frame[_OUTPUT_COUNT], frame[_OUTPUTS]
+    pointers = _pointers.get(arrays) or _view_pointers(*arrays)
     words = _words
-    return [
-        words[words[pointer].value + _DATA].value
-        for pointer in range(buffers, buffers + count * _WORD, _WORD)
+    return tuple([words[pointer.value + _DATA].value for pointer in pointers])
+
+
+def _view_pointers(
+    input_count: int, inputs: int, output_count: int, outputs: int
+) -> list[ctypes.c_size_t]:
+    """Returns views of the elements of two arrays of pointers to buffers."""
+    if len(_pointers) >= _MOST_KEPT:
+        _pointers.clear()
+    places = [
+        *(inputs + i * _WORD for i in range(input_count)),
+        *(outputs + i * _WORD for i in range(output_count)),
     ]
+    pointers = [ctypes.c_size_t.from_address(place) for place in places]
+    _pointers[input_count, inputs, output_count, outputs] = pointers
+    return pointers
 
 
 def _tell_version(extension: int, version: _Version) -> None:
@@ -205,12 +219,7 @@ def register(target: str, answer: Callable[[tuple[int, ...]], None]) -> Any:
             return None
         try:
             python_threads.keep_thread_state()
-            answer(
-                (
-                    *_addresses(frame[_INPUT_COUNT], frame[_INPUTS]),
-                    *_addresses(frame[_OUTPUT_COUNT], frame[_OUTPUTS]),
-                )
-            )
+            answer(_addresses(frame))
         except BaseException as error:  # Must not pass into XLA.
             text = f"{type(error).__name__}: {error}".encode()
             arguments = _ErrorCreateArgs(

@@ -28,6 +28,18 @@ from tfrl.specs.gym_spaces import spec_from_gym_space
 from tfrl.trajectories import time_step as ts
 
 
+_TRUE = np.True_.tobytes()
+_EXPLAINED = (
+    AttributeError,
+    TypeError,
+    ValueError,
+    EOFError,
+    BrokenPipeError,
+    ConnectionResetError,
+    KeyboardInterrupt,
+)
+
+
 class VectorPyEnvironment(py_environment.PyEnvironment):
     """A `gymnasium.vector.VectorEnv` as one batched environment, `[B, ...]`.
 
@@ -85,7 +97,8 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
         ]
         self._stepper = autoreset.make_stepper(vector_env, drop_first_transitions)
         self._name = time_step_checker.environment_name(vector_env)
-        self._discount = np.float32(discount)
+        self._mid_step_types = np.full(self._batch_size, ts.StepType.MID)
+        self._discounts = np.full(self._batch_size, discount, np.float32)
         self._ended = np.zeros(self._batch_size, np.bool_)
         self._info: dict[str, Any] | None = None
         self._next_seed: int | None = None
@@ -197,27 +210,40 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
 
     def _reset(self) -> ts.TimeStep:
         seed, self._next_seed = self._next_seed, None
-        with self._explaining_errors("reset"):
+        process_py_environment.check_usable("vector_env", False, self._failure)
+        try:
             observation, self._info = self._stepper.reset(seed, self._ended)
+        except _EXPLAINED as error:
+            self._explain(error, "reset")
+            raise
         self._ended = np.zeros(self._batch_size, np.bool_)
         return ts.restart(self._to_spec(observation), batch_size=self._batch_size)
 
     def _step(self, action: Any) -> ts.TimeStep:
         first = self._ended
-        with self._explaining_errors("step"):
+        process_py_environment.check_usable("vector_env", False, self._failure)
+        try:
             observation, reward, terminated, truncated, self._info = self._stepper.step(
                 self._to_gym_action(action), first
             )
-        last = np.logical_or(terminated, truncated) & ~first
+        except _EXPLAINED as error:
+            self._explain(error, "step")
+            raise
+        # Members seldom begin or end, and a search in bytes takes the least time.
+        some_begin = _TRUE in first.tobytes()
+        last = np.logical_or(terminated, truncated)
+        if some_begin:
+            last &= ~first
         self._ended = last
-        step_type = np.ones(self._batch_size, np.int32)
-        step_type[first] = ts.StepType.FIRST
-        step_type[last] = ts.StepType.LAST
-        discount = np.full(self._batch_size, self._discount)
-        discount[last & terminated] = 0.0
-        discount[first] = 1.0
+        step_type, discount = self._mid_step_types.copy(), self._discounts.copy()
         reward = rewards.as_float32(reward, (self._batch_size,), self._name)
-        reward[first] = 0.0
+        if _TRUE in last.tobytes():
+            step_type[last] = ts.StepType.LAST
+            discount[last & terminated] = 0.0
+        if some_begin:
+            step_type[first] = ts.StepType.FIRST
+            discount[first] = 1.0
+            reward[first] = 0.0
         return ts.TimeStep(step_type, reward, discount, self._to_spec(observation))
 
     def _to_spec(self, observation: Any) -> Any:
@@ -249,33 +275,26 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
             )
         return array
 
-    @contextlib.contextmanager
-    def _explaining_errors(self, what: str) -> Iterator[None]:
-        process_py_environment.check_usable("vector_env", False, self._failure)
-        try:
-            yield
-        except (
-            EOFError,
-            BrokenPipeError,
-            ConnectionResetError,
-            KeyboardInterrupt,
-        ) as error:
-            if self._watch is None:
-                raise
+    def _explain(self, error: BaseException, what: str) -> None:
+        """Raises a better error for one of `vector_env`, if there is one.
+
+        Args:
+          error: The exception of a call of `reset` or `step`.
+          what: "reset" or "step".
+        """
+        if isinstance(error, AttributeError | TypeError | ValueError):
+            explained = results.explain(error, what, self._name)
+            if explained is not None:
+                raise explained from error
+        elif self._watch is not None:
             # Gymnasium may have read some of the answers, so it cannot go on.
             self._failure = error
             if isinstance(error, KeyboardInterrupt):
-                raise
+                return
             death = self._watch.death(what)
-            if death is None:
-                raise
-            self._failure = death
-            raise death from error
-        except (AttributeError, TypeError, ValueError) as error:
-            explained = results.explain(error, what, self._name)
-            if explained is None:
-                raise
-            raise explained from error
+            if death is not None:
+                self._failure = death
+                raise death from error
 
 
 def load(

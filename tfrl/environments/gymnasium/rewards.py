@@ -8,6 +8,8 @@ import numpy as np
 
 from tfrl.specs import bounds
 
+_LEAST, _GREATEST = -bounds.FLOAT32_MAX, bounds.FLOAT32_MAX
+
 
 def as_float32(reward: Any, shape: tuple[int, ...], name: str) -> np.ndarray:
     """Returns a reward as a float32 array of `shape`.
@@ -25,9 +27,9 @@ def as_float32(reward: Any, shape: tuple[int, ...], name: str) -> np.ndarray:
     if (
         shape == ()
         and isinstance(reward, float)
-        and -bounds.FLOAT32_MAX <= reward <= bounds.FLOAT32_MAX
+        and _LEAST <= reward <= _GREATEST
     ):
-        return np.asarray(reward, np.float32)
+        return np.array(reward, np.float32)
     array = np.asarray(reward)
     if array.dtype.kind not in "biuf":
         raise ValueError(

@@ -59,6 +59,7 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         super().__init__(auto_reset)
         check_discount(discount)
         self._gym_env = gym_env
+        self._stepped_env = _without_order_enforcing(gym_env)
         self._observation_spec = spec_from_gym_space(
             gym_env.observation_space,
             spec_dtype_map,
@@ -69,8 +70,11 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
             gym_env.action_space, spec_dtype_map, simplify_box_bounds, "action"
         )
         self._reward_spec = reward_spec or super().reward_spec()
+        self._reward_shape = self._reward_spec.shape
         self._discount = _read_only(np.float32(discount))
         self._match_dtype = match_obs_space_dtype
+        # The dtype of a single array; None for a nest.
+        self._observation_dtype = getattr(self._observation_spec, "dtype", None)
         self._action_is_discrete = isinstance(
             gym_env.action_space, gymnasium.spaces.Discrete
         )
@@ -167,7 +171,11 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
 
     def _reset(self) -> ts.TimeStep:
         seed, self._next_seed = self._next_seed, None
-        result = self._call("reset", seed=seed)
+        try:
+            result = self._gym_env.reset(seed=seed)
+        except (TypeError, ValueError) as error:
+            self._explain(error, "reset")
+            raise
         try:
             observation, self._info = result
         except (TypeError, ValueError):
@@ -183,12 +191,16 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         if self._action_is_discrete:
             # Some environments use the action as a key, and an array has no hash.
             action = action.item() if hasattr(action, "item") else int(action)
-        result = self._call("step", action)
+        try:
+            result = self._stepped_env.step(action)
+        except (TypeError, ValueError) as error:
+            self._explain(error, "step")
+            raise
         try:
             observation, reward, terminated, truncated, self._info = result
         except (TypeError, ValueError):
             raise results.wrong_step(result, self._name) from None
-        reward = rewards.as_float32(reward, self._reward_spec.shape, self._name)
+        reward = rewards.as_float32(reward, self._reward_shape, self._name)
         try:
             self._done = bool(terminated or truncated)
         except ValueError:
@@ -204,19 +216,17 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         if not self._match_dtype:
             return observation
         try:
+            if self._observation_dtype is not None:
+                return np.array(observation, self._observation_dtype)
             return observations.to_spec(observation, self._observation_spec)
         except (TypeError, ValueError) as error:
             space = self._gym_env.observation_space
             raise results.wrong_observation(observation, space, self._name) from error
 
-    def _call(self, what: str, *args: Any, **kwargs: Any) -> Any:
-        """Calls the Gymnasium environment, and explains errors of its wrappers."""
-        try:
-            return getattr(self._gym_env, what)(*args, **kwargs)
-        except (TypeError, ValueError) as error:
-            explained = results.explain(error, what, self._name)
-            if explained is None:
-                raise
+    def _explain(self, error: Exception, what: str) -> None:
+        """Raises a better error for one of Gymnasium's wrappers, if there is one."""
+        explained = results.explain(error, what, self._name)
+        if explained is not None:
             raise explained from error
 
 
@@ -229,6 +239,16 @@ def check_discount(discount: Any) -> None:
         1.0,
         remedy="1 leaves discounting to the gamma of the agent",
     )
+
+
+def _without_order_enforcing(gym_env: gymnasium.Env) -> gymnasium.Env:
+    """Returns what Gymnasium's outer checks of the order of calls wrap.
+
+    A `PyEnvironment` resets before its first step, so there is no order to enforce.
+    """
+    while type(gym_env) is gymnasium.wrappers.OrderEnforcing:
+        gym_env = gym_env.env
+    return gym_env
 
 
 def _read_only(value: Any) -> np.ndarray:

@@ -71,7 +71,8 @@ class TimeLimit(base.PyEnvironmentBaseWrapper):
         self._num_steps += 1
         if self._num_steps >= self._duration:
             time_step = time_step._replace(step_type=ts.StepType.LAST)
-        if int(time_step.step_type) == _LAST:
+        step_type = time_step.step_type
+        if step_type is not ts.StepType.MID and int(step_type) == _LAST:
             self._num_steps = None
         return time_step
 

@@ -96,6 +96,8 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         self._name = checker.environment_name
         self._py_action_spec = environment.action_spec()
         self._has_single_action = isinstance(self._py_action_spec, array_spec.ArraySpec)
+        # What remains of an action without the batch that was added: all of its axes.
+        self._without_batch = ... if environment.batched else (0, ...)
         self._action_shapes = [
             (self._batch_size, *spec.shape)
             for spec in tree.flatten(self._py_action_spec)
@@ -299,7 +301,7 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         Raises:
           RuntimeError: If another call is in progress.
         """
-        alone = self._lock.acquire(blocking=False)
+        alone = self._lock.acquire(False)
         try:
             if not alone:
                 raise RuntimeError(
@@ -307,10 +309,14 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
                     "after the other, because an environment has one state; chain the "
                     "calls, or use one environment for each."
                 )
-            if flat_action is None:
-                time_step = self._call(function)
-            else:
-                time_step = self._call(function, self._unflatten_action(flat_action))
+            arguments = (
+                () if flat_action is None else (self._unflatten_action(flat_action),)
+            )
+            time_step = (
+                function(*arguments)
+                if self._pool is None
+                else self._pool.apply(function, arguments)
+            )
             self._num_steps += 1
             self._latest.update(time_step, self._num_steps)
         except BaseException as error:
@@ -328,24 +334,22 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         return action_tensors.flatten(action, self._action_spec, self._batch_size)
 
     def _unflatten_action(self, flat: tuple[np.ndarray, ...]) -> Any:
-        actions = [
-            self._copied_action(array, shape)
-            for array, shape in zip(flat, self._action_shapes, strict=True)
-        ]
         if self._has_single_action:
-            return actions[0]
+            return self._copied_action(flat[0], 0)
+        actions = [self._copied_action(array, i) for i, array in enumerate(flat)]
         return tree.unflatten_as(self._py_action_spec, actions)
 
-    def _copied_action(self, array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    def _copied_action(self, array: np.ndarray, index: int) -> np.ndarray:
         """Returns a copy of an action `[B, ...]`, without a batch that was added."""
-        if array.shape != shape:
+        if array.shape != self._action_shapes[index]:
             # Only possible in a graph that did not know the shape.
             raise ValueError(
-                f"action: got shape {array.shape}, expected {shape}; take actions "
-                "that follow the action spec, with the batch in front."
+                f"action: got shape {array.shape}, expected "
+                f"{self._action_shapes[index]}; take actions that follow the action "
+                "spec, with the batch in front."
             )
         # A copy: the environment may keep it, and TensorFlow reuses the memory.
-        return np.array(array if self._batch_of_one is None else array[0])
+        return array[self._without_batch].copy()
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         if self._pool is None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from tfrl.compilation import words
 from tfrl.environments.boundary import time_step_checker
+from tfrl.specs import bounds
 from tfrl.trajectories import time_step as ts
 
 
@@ -29,7 +31,7 @@ class TimeStepArrays:
         """
         self._checker = checker
         # A time step that breaks its spec leaves the one before as it was.
-        self._latest, self._next = layout.make_arrays(), layout.make_arrays()
+        self._latest, self._next = _Held.make(layout), _Held.make(layout)
         self.is_set = False
 
     @property
@@ -51,9 +53,9 @@ class TimeStepArrays:
         Raises:
           ValueError: If the time step breaks its spec.
         """
-        arrays = self._next
-        self._checker.write(time_step, step, arrays.values, arrays.floats)
-        self._next, self._latest = self._latest, arrays
+        held = self._next
+        self._checker.write(time_step, step, held.values, held.finite_checks)
+        self._next, self._latest = self._latest, held
         self.is_set = True
 
     def set(self, flat: Sequence[np.ndarray] | None) -> None:
@@ -66,3 +68,17 @@ class TimeStepArrays:
             for array, value in zip(self._latest.values, flat, strict=True):
                 array[...] = value
         self.is_set = flat is not None
+
+
+class _Held(NamedTuple):
+    """The arrays of one time step; see `words.WordArrays`."""
+
+    stored: list[np.ndarray]
+    values: list[np.ndarray]
+    finite_checks: list[Callable[[], bool]]
+
+    @classmethod
+    def make(cls, layout: words.WordLayout) -> _Held:
+        arrays = layout.make_arrays()
+        checks = [bounds.make_finite_check(array) for array in arrays.floats]
+        return cls(arrays.stored, arrays.values, checks)

@@ -39,6 +39,9 @@ from tfrl.environments.boundary import (
 from tfrl.specs import array_spec, tensor_spec
 from tfrl.trajectories import time_step as ts
 
+# Takes the flat action, and returns the next time step as programs read it.
+_Advance = Callable[..., list[np.ndarray]]
+
 
 class TFPyEnvironment(tf_environment.TFEnvironment):
     """Steps a Python environment from TensorFlow, eagerly or in a `tf.function`.
@@ -222,9 +225,7 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
     def _step(self, action: Any) -> ts.TimeStep:
         return self._run(self._py_step, self._flatten_action(action), "step")
 
-    def _run(
-        self, function: Callable[..., None], inputs: list[Any], name: str
-    ) -> ts.TimeStep:
+    def _run(self, function: _Advance, inputs: list[Any], name: str) -> ts.TimeStep:
         """Calls `function`, eagerly or in the graph; returns the latest time step."""
         if tf.executing_eagerly():
             self._channel.check()
@@ -240,25 +241,19 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         return tf.nest.pack_sequence_as(self._time_step_spec, outputs)
 
     def _run_in_graph(
-        self, function: Callable[..., None], inputs: list[Any], name: str
+        self, function: _Advance, inputs: list[Any], name: str
     ) -> list[tf.Tensor]:
         """Calls `function` in the graph; returns the time step as it is stored."""
         specs = self._layout.stored_specs
         if context.in_xla_graph():
-
-            def call(*arguments: np.ndarray) -> list[np.ndarray]:
-                function(*arguments)
-                return self._latest.stored
-
             return host_calls.host_call(
-                call, inputs, specs, self._channel, self._truncation, name
+                function, inputs, specs, self._channel, self._truncation, name
             )
 
         def call_and_copy(*arguments: np.ndarray) -> list[np.ndarray]:
             python_threads.keep_thread_state()
-            function(*arguments)
             # TensorFlow may use the memory of an array that it gets.
-            return [array.copy() for array in self._latest.stored]
+            return [array.copy() for array in function(*arguments)]
 
         dtypes = [spec.dtype for spec in specs]
         stored = graph_calls.numpy_function(call_and_copy, inputs, dtypes, name)
@@ -281,22 +276,24 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         time_step.discount[...] = 1
         return truncated.stored
 
-    def _py_current_time_step(self) -> None:
-        if not self._latest.is_set:
-            self._py_reset()
+    def _py_current_time_step(self) -> list[np.ndarray]:
+        return self._latest.stored if self._latest.is_set else self._py_reset()
 
-    def _py_reset(self) -> None:
-        self._advance(self._env.reset)
+    def _py_reset(self) -> list[np.ndarray]:
+        return self._advance(self._env.reset)
 
-    def _py_step(self, *flat_action: np.ndarray) -> None:
-        self._advance(self._env.step, flat_action)
+    def _py_step(self, *flat_action: np.ndarray) -> list[np.ndarray]:
+        return self._advance(self._env.step, flat_action)
 
     def _advance(
         self,
         function: Callable[..., ts.TimeStep],
         flat_action: tuple[np.ndarray, ...] | None = None,
-    ) -> None:
+    ) -> list[np.ndarray]:
         """Calls the environment, then checks and keeps the time step.
+
+        Returns:
+          The time step as programs read it; see `TimeStepArrays.stored`.
 
         Raises:
           RuntimeError: If another call is in progress.
@@ -318,7 +315,7 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
                 else self._pool.apply(function, arguments)
             )
             self._num_steps += 1
-            self._latest.update(time_step, self._num_steps)
+            return self._latest.update(time_step, self._num_steps)
         except BaseException as error:
             self._channel.keep(error)
             raise

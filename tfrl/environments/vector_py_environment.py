@@ -27,7 +27,6 @@ from tfrl.specs import array_spec
 from tfrl.specs.gym_spaces import spec_from_gym_space
 from tfrl.trajectories import time_step as ts
 
-
 _TRUE = np.True_.tobytes()
 _EXPLAINED = (
     AttributeError,

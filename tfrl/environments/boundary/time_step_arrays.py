@@ -43,8 +43,8 @@ class TimeStepArrays:
         """Returns copies of the arrays of the latest time step, flat."""
         return [array.copy() for array in self._latest.values]
 
-    def update(self, time_step: ts.TimeStep, step: int) -> None:
-        """Checks a time step, and makes it the latest.
+    def update(self, time_step: ts.TimeStep, step: int) -> list[np.ndarray]:
+        """Checks a time step, makes it the latest, and returns `stored`.
 
         Args:
           time_step: The time step that the environment returned.
@@ -57,6 +57,7 @@ class TimeStepArrays:
         self._checker.write(time_step, step, held.values, held.finite_checks)
         self._next, self._latest = self._latest, held
         self.is_set = True
+        return held.stored
 
     def set(self, flat: Sequence[np.ndarray] | None) -> None:
         """Restores the arrays that `copies` returned; None forgets the time step.

@@ -24,11 +24,7 @@ def as_float32(reward: Any, shape: tuple[int, ...], name: str) -> np.ndarray:
         are finite in float32.
     """
     # The common case; np.float64 is a float, too. Comparisons with NaN are false.
-    if (
-        shape == ()
-        and isinstance(reward, float)
-        and _LEAST <= reward <= _GREATEST
-    ):
+    if shape == () and isinstance(reward, float) and _LEAST <= reward <= _GREATEST:
         return np.array(reward, np.float32)
     array = np.asarray(reward)
     if array.dtype.kind not in "biuf":

@@ -331,8 +331,8 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         return action_tensors.flatten(action, self._action_spec, self._batch_size)
 
     def _unflatten_action(self, flat: tuple[np.ndarray, ...]) -> Any:
-        if self._has_single_action:
-            return self._copied_action(flat[0], 0)
+        if self._has_single_action and flat[0].shape == self._action_shapes[0]:
+            return flat[0][self._without_batch].copy()
         actions = [self._copied_action(array, i) for i, array in enumerate(flat)]
         return tree.unflatten_as(self._py_action_spec, actions)
 

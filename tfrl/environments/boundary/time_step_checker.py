@@ -107,17 +107,26 @@ class TimeStepChecker:
           ValueError: See `__call__`. The contents of `arrays` are undefined then.
         """
         try:
-            leaves = self._leaves(time_step)
-            # zip takes as long as the check of a small array.
-            for index, leaf in enumerate(leaves):
-                arrays[index][...] = leaf
+            if self._is_flat:
+                self._write_flat(time_step, arrays)
+            else:
+                for array, leaf in zip(arrays, self._leaves(time_step), strict=True):
+                    array[...] = leaf
             for is_finite in finite_checks:
                 if not is_finite():
-                    self._check_finite(leaves)
+                    self._check_finite(self._leaves(time_step))
         except _BrokenSpecError as error:
             raise self._explain(error, step) from None
         if step < _ALWAYS or step % _PERIOD == 0:
             self._check_bounds(arrays, step)
+
+    def _write_flat(self, time_step: ts.TimeStep, arrays: Sequence[np.ndarray]) -> None:
+        """Writes a time step of four arrays, without the lists that nests take."""
+        step_type, reward, discount, observation = arrays
+        step_type[...] = self._as_step_type(time_step.step_type)
+        reward[...] = self._reward_checks[0](time_step.reward)
+        discount[...] = self._as_discount(time_step.discount)
+        observation[...] = self._observation_checks[0](time_step.observation)
 
     def _explain(self, error: _BrokenSpecError, step: int) -> ValueError:
         return ValueError(
@@ -132,13 +141,6 @@ class TimeStepChecker:
 
     def _leaves(self, time_step: ts.TimeStep) -> list[np.ndarray]:
         """Returns the leaves with the structure, shapes and dtypes of the spec."""
-        if self._is_flat:
-            return [
-                self._as_step_type(time_step.step_type),
-                self._reward_checks[0](time_step.reward),
-                self._as_discount(time_step.discount),
-                self._observation_checks[0](time_step.observation),
-            ]
         return [
             self._as_step_type(time_step.step_type),
             *_flatten(

@@ -1,3 +1,5 @@
+from unittest import mock
+
 import gymnasium
 import numpy as np
 import pytest
@@ -224,3 +226,18 @@ def test_a_discount_out_of_range_is_refused(discount):
         suite_gym.load("CartPole-v1", discount=discount)
     with pytest.raises(ValueError, match=message):
         vector_py_environment.load("CartPole-v1", 2, discount=discount)
+
+
+def test_the_check_of_the_order_is_not_stepped_but_what_it_wraps_is():
+    class Doubled(gymnasium.RewardWrapper):
+        def reward(self, reward):
+            return 2 * reward
+
+    cart_pole = gymnasium.make("CartPole-v1", disable_env_checker=True).unwrapped
+    ordered = gymnasium.wrappers.OrderEnforcing(Doubled(cart_pole))
+    environment = gymnasium_wrapper.GymnasiumWrapper(ordered)
+    environment.step(np.array(1))  # The first one resets.
+    assert ordered.has_reset
+    with mock.patch.object(gymnasium.wrappers.OrderEnforcing, "step") as step:
+        assert environment.step(np.array(1)).reward == 2
+    step.assert_not_called()

@@ -1,4 +1,5 @@
 from . import data_converter as data_converter
+from . import ddpg as ddpg
 from . import dqn as dqn
 from . import random as random
 from . import reinforce as reinforce

@@ -1,8 +1,12 @@
 from . import actor_distribution_network as actor_distribution_network
 from . import actor_distribution_rnn_network as actor_distribution_rnn_network
+from . import actor_network as actor_network
+from . import actor_rnn_network as actor_rnn_network
 from . import categorical_projection_network as categorical_projection_network
 from . import categorical_q_network as categorical_q_network
 from . import checks as checks
+from . import critic_network as critic_network
+from . import critic_rnn_network as critic_rnn_network
 from . import encoding_network as encoding_network
 from . import expand_dims_layer as expand_dims_layer
 from . import layer_utils as layer_utils
@@ -28,10 +32,14 @@ from .actor_distribution_network import (
 from .actor_distribution_rnn_network import (
     ActorDistributionRnnNetwork as ActorDistributionRnnNetwork,
 )
+from .actor_network import ActorNetwork as ActorNetwork
+from .actor_rnn_network import ActorRnnNetwork as ActorRnnNetwork
 from .categorical_projection_network import (
     CategoricalProjectionNetwork as CategoricalProjectionNetwork,
 )
 from .categorical_q_network import CategoricalQNetwork as CategoricalQNetwork
+from .critic_network import CriticNetwork as CriticNetwork
+from .critic_rnn_network import CriticRnnNetwork as CriticRnnNetwork
 from .encoding_network import EncodingNetwork as EncodingNetwork
 from .expand_dims_layer import ExpandDims as ExpandDims
 from .lstm_encoding_network import LSTMEncodingNetwork as LSTMEncodingNetwork

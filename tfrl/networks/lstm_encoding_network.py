@@ -45,6 +45,7 @@ class LSTMEncodingNetwork(network.Network):
         name: str | None = "LSTMEncodingNetwork",
         *,
         input_dropout_layer_params: Sequence[Any] | None = None,
+        kernel_initializer: Any = None,
         seed: int | None = None,
     ):
         """Creates the network; see `EncodingNetwork` for further arguments.
@@ -68,6 +69,8 @@ class LSTMEncodingNetwork(network.Network):
           name: The network's name.
           input_dropout_layer_params: The dropout of the dense layers before the
             recurrent layer; see `dropout_layer_params` of `EncodingNetwork`.
+          kernel_initializer: The initialiser of the kernels of convolutions and dense
+            layers; see `EncodingNetwork`.
           seed: Seeds the initialisers and dropout; None follows `tf.random.set_seed`.
 
         Raises:
@@ -85,6 +88,7 @@ class LSTMEncodingNetwork(network.Network):
             fc_layer_params=input_fc_layer_params,
             dropout_layer_params=input_dropout_layer_params,
             activation_fn=activation_fn,
+            kernel_initializer=kernel_initializer,
             dtype=dtype,
             seed=seeds(),
         )
@@ -106,7 +110,7 @@ class LSTMEncodingNetwork(network.Network):
             dropout_layer_params=None,
             weight_decay_params=None,
             activation_fn=activation_fn,
-            kernel_initializer=None,
+            kernel_initializer=kernel_initializer,
             seeds=seeds,
             dtype=dtype,
         )

@@ -1,5 +1,7 @@
 """Random streams: equal seeds give equal numbers, other seeds give others."""
 
+import math
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -295,3 +297,65 @@ def test_uniform_doubles_have_random_low_bits(jit_compile):
     numbers = draw(SEED, [5000], dtype=tf.float64).numpy()
     bits = (numbers * 2**52).astype(np.int64)[:, np.newaxis] >> np.arange(52) & 1
     np.testing.assert_allclose(bits.mean(axis=0), 0.5, atol=0.04)
+
+
+# --- Normal numbers.
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_normal_numbers_have_the_normal_distribution(jit_compile):
+    draw = tf.function(seeds.normal, jit_compile=jit_compile, autograph=False)
+    numbers = draw(SEED, [100_000]).numpy().astype(np.float64)
+    moments = [np.mean(numbers**power) for power in range(1, 5)]
+    # Of the mean, the variance, the third and the fourth moment.
+    errors = np.sqrt(np.array([1, 2, 15, 96]) / len(numbers))
+    assert np.all(np.abs(moments - np.array([0, 1, 0, 3])) < 4 * errors)
+    # Kolmogorov and Smirnov's distance; 1.95 is exceeded once in a thousand streams.
+    expected = [(1 + math.erf(x / math.sqrt(2))) / 2 for x in np.sort(numbers)]
+    distance = np.abs(expected - np.linspace(0, 1, len(numbers))).max()
+    assert distance * math.sqrt(len(numbers)) < 1.95
+
+
+@pytest.mark.parametrize("dtype", [tf.float32, tf.float64])
+def test_normal_numbers_are_the_same_in_graphs_and_under_xla(dtype):
+    def draw(seed):
+        return [seeds.normal(seed, shape, dtype) for shape in ([], [5], [70_000])]
+
+    eager = draw(SEED)
+    for jit_compile in (False, True):
+        graph = tf.function(draw, jit_compile=jit_compile, autograph=False)
+        for ours, theirs in zip(graph(SEED), eager, strict=True):
+            assert ours.dtype == dtype
+            np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize(
+    ("dtype", "number", "farthest"),
+    [
+        (tf.float32, 0.0, -5.294704),
+        (tf.float32, 1 - 2.0**-23, 5.294704),
+        (tf.float64, 0.0, -8.209536),
+        (tf.float64, 1 - 2.0**-52, 8.209536),
+    ],
+)
+def test_farthest_normal_number_is_finite(
+    monkeypatch, jit_compile, dtype, number, farthest
+):
+    """`farthest` is the quantile of 2**-24 or 2**-53, or of 1 minus it."""
+    monkeypatch.setattr(
+        seeds, "uniform", lambda seed, shape, dtype: tf.fill(shape, dtype_of(number))
+    )
+
+    def dtype_of(value):
+        return tf.constant(value, dtype)
+
+    draw = tf.function(seeds.normal, jit_compile=jit_compile, autograph=False)
+    np.testing.assert_allclose(draw(SEED, [3], dtype), [farthest] * 3, rtol=1e-5)
+
+
+def test_narrow_normal_numbers_are_rounded():
+    narrow = seeds.normal(SEED, [50], tf.bfloat16)
+    assert narrow.dtype == tf.bfloat16
+    wide = seeds.normal(SEED, [50])
+    np.testing.assert_array_equal(narrow, tf.cast(wide, tf.bfloat16))

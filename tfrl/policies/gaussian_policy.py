@@ -59,9 +59,7 @@ class GaussianPolicy(noise_policy.NoisePolicy):
         flat = tf.nest.flatten(action)
 
         def perturb(value: tf.Tensor, one_seed: Any) -> tf.Tensor:
-            noise = tf.random.stateless_normal(
-                tf.shape(value), one_seed, dtype=value.dtype
-            )
+            noise = seeds.normal(one_seed, tf.shape(value), value.dtype)
             return value + tf.cast(scale, value.dtype) * noise
 
         return tf.nest.pack_sequence_as(

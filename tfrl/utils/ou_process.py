@@ -65,7 +65,7 @@ class OUProcess(tf.Module):
         """
         seed = seeds.next_seed(self._generator) if seed is None else seed
         dtype = self._x.dtype
-        step = tf.random.stateless_normal(self._x.shape, seed, dtype=dtype)
+        step = seeds.normal(seed, self._x.shape, dtype)
         step *= tf.cast(self._stddev, dtype)
         keep = 1 - tf.cast(self._damping, dtype)
         return self._x.assign(keep * self._x + step, read_value=True)

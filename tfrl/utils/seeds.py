@@ -24,6 +24,18 @@ _COUNTS_A_NUMBER = 256
 # Up to this many numbers are drawn from Philox's words directly.
 _FEW = 16
 _GOLDEN_RATIO = 0x9E3779B9
+# The polynomials of `_erfinv` for the middle and the tails, highest power first.
+_ERFINV_COEFFICIENTS = (
+    (2.81022636e-08, -2.00214257e-04),
+    (3.43273939e-07, 1.00950558e-04),
+    (-3.5233877e-06, 1.34934322e-03),
+    (-4.39150654e-06, -3.67342844e-03),
+    (2.1858087e-04, 5.73950773e-03),
+    (-1.25372503e-03, -7.6224613e-03),
+    (-4.17768164e-03, 9.43887047e-03),
+    (2.46640727e-01, 1.00167406e00),
+    (1.50140941e00, 2.83297682e00),
+)
 
 
 def make_generator(seed: int | None = None) -> tf.random.Generator:
@@ -106,6 +118,49 @@ def uniform(
         tf.cast(1 if maxval is None else maxval, dtype),
     )
     return unit * (maxval - minval) + minval
+
+
+def normal(
+    seed: tf.Tensor,
+    shape: tf.types.experimental.TensorLike,
+    dtype: tf.DType = tf.float32,
+) -> tf.Tensor:
+    """Returns standard normal numbers, a pure function of `seed`.
+
+    They are uniform numbers through the inverse of the distribution function, so one
+    costs little more than a uniform number. The same seed gives the same numbers
+    whether XLA compiles the graph or not, up to a relative difference of 1e-6. As there
+    are 2**23 different uniform numbers, no float32 is beyond 5.3 (no float64 beyond
+    8.2).
+
+    Args:
+      seed: Integers `[2]`.
+      shape: The shape of the result.
+      dtype: A float dtype; those narrower than float32 are rounded from float32.
+    """
+    wide = dtype if dtype == tf.float64 else tf.float32
+    # The middles of the intervals between the uniform numbers: exact, never -1 or 1.
+    spacing = 2.0**-51 if wide == tf.float64 else 2.0**-22
+    centred = 2 * uniform(seed, shape, dtype=wide) - (1 - spacing / 2)
+    return tf.cast(math.sqrt(2) * _erfinv(centred), dtype)
+
+
+def _erfinv(x: tf.Tensor) -> tf.Tensor:
+    """Returns the inverse of the error function for `x` in (-1, 1).
+
+    XLA's own function of float32 takes the logarithm of `1 - x * x`, and the rounding
+    of this square near 1 gives errors of 6e-6. This is the same approximation (Giles,
+    "Approximating the erfinv function", 2012) with the exact product.
+    """
+    if x.dtype != tf.float32 or not context.in_xla_graph():
+        return tf.math.erfinv(x)
+    w = -tf.math.log((1 - x) * (1 + x))
+    is_middle = w < 5
+    w = tf.where(is_middle, w - 2.5, tf.sqrt(w) - 3)
+    result = tf.zeros_like(x)
+    for middle, tail in _ERFINV_COEFFICIENTS:
+        result = result * w + tf.where(is_middle, middle, tail)
+    return result * x
 
 
 def _integers(

@@ -64,3 +64,9 @@ def test_weights_that_would_be_broadcast(shape):
         ValueError, match=r"weights: expected a scalar or a shape that begins \(2, 2\)"
     ):
         aggregate(LOSSES, sample_weight=tf.ones(shape))
+
+
+def test_mean_where_a_mask_is_true():
+    values = tf.constant([1.0, float("nan"), 5.0])
+    assert aggregation.masked_mean(values, tf.constant([True, False, True])) == 3.0
+    assert aggregation.masked_mean(values, tf.zeros([3], tf.bool)) == 0.0

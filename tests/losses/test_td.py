@@ -83,3 +83,10 @@ def test_nothing_is_broadcast():
         losses.action_value(Q_T, [0])
     with pytest.raises(ValueError, match=r"q_t_selector: got shape \(1, 2\), expected"):
         losses.best_action_value(Q_T, Q_T[:1])
+
+
+def test_the_largest_of_several_errors_keeps_its_sign():
+    errors = [[1.0, -2.0, 0.5], [-3.0, 1.0, 0.5], [2.0, 1.5, 0.0]]
+    np.testing.assert_array_equal(losses.largest_error(errors), [-3, -2, 0.5])
+    with pytest.raises(ValueError, match="expected"):
+        losses.largest_error([[1.0], [1.0, 2.0]])

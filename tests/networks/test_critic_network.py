@@ -100,7 +100,7 @@ def test_values_are_float32_under_mixed_precision():
 
 
 def test_the_specs_must_be_a_pair():
-    with pytest.raises(ValueError, match="input_tensor_spec: .* expected a pair"):
+    with pytest.raises(ValueError, match="expected a pair of observation"):
         CriticNetwork(OBSERVATION)
 
 

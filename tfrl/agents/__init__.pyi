@@ -1,3 +1,4 @@
+from . import actor_critic as actor_critic
 from . import data_converter as data_converter
 from . import ddpg as ddpg
 from . import dqn as dqn

@@ -73,6 +73,61 @@ def check_gradient_clipping(gradient_clipping: Any) -> None:
         )
 
 
+def check_target_update(tau: Any, period: Any) -> None:
+    """Raises an error unless the step size is in [0, 1] and the period positive.
+
+    A tensor as `tau` is not checked; a period of None means never.
+    """
+    number_checks.check_number(
+        "target_update_tau",
+        tau,
+        0.0,
+        1.0,
+        remedy="0 keeps the target, 1 copies the weights",
+    )
+    if period is not None:
+        number_checks.check_integer(
+            "target_update_period", period, 1, remedy="None means never"
+        )
+
+
+def check_scale_of_rewards(reward_scale_factor: Any) -> None:
+    """Raises an error unless the factor is finite; tensors are not checked."""
+    number_checks.check_number(
+        "reward_scale_factor", reward_scale_factor, remedy="1 keeps the rewards"
+    )
+
+
+def check_n_step_update(
+    n_step_update: int, recurrent: bool, network: str = "network"
+) -> None:
+    """Raises an error if the network cannot learn from n-step returns.
+
+    Args:
+      n_step_update: The number of steps in a return.
+      recurrent: Whether the network has a state.
+      network: The name of the network's argument, for the error.
+    """
+    number_checks.check_integer(
+        "n_step_update", n_step_update, 1, remedy="1 gives one-step targets"
+    )
+    if recurrent and n_step_update != 1:
+        raise NotImplementedError(
+            f"n_step_update: expected 1 with a recurrent {network}, got "
+            f"{n_step_update}; recurrent networks learn from one-step targets."
+        )
+
+
+def check_element_wise(td_loss: tf.Tensor, td_error: tf.Tensor) -> None:
+    """Raises a ValueError if a loss function did not return one loss per element."""
+    if td_loss.shape.rank != td_error.shape.rank:
+        raise ValueError(
+            "td_errors_loss_fn: expected a loss for each element, shape "
+            f"{td_error.shape}, got shape {td_loss.shape}; do not reduce in it, for "
+            "instance with tfrl.utils.common.element_wise_squared_loss."
+        )
+
+
 def as_train_step_counter(counter: Any = None) -> tf.Variable:
     """Returns `counter`, or a new int64 variable for None.
 

@@ -7,6 +7,7 @@ from . import td as td
 from .aggregation import AggregatedLosses as AggregatedLosses
 from .aggregation import aggregate_losses as aggregate_losses
 from .aggregation import expand_weights as expand_weights
+from .aggregation import masked_mean as masked_mean
 from .discounting import discounted_future_sum as discounted_future_sum
 from .discounting import discounted_future_sum_masked as discounted_future_sum_masked
 from .discounting import shift_values as shift_values
@@ -23,6 +24,7 @@ from .standardization import standardize as standardize
 from .td import action_value as action_value
 from .td import best_action_value as best_action_value
 from .td import double_q_learning as double_q_learning
+from .td import largest_error as largest_error
 from .td import q_learning as q_learning
 from .td import td_error as td_error
 from .td import td_target as td_target

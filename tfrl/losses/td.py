@@ -50,6 +50,23 @@ def td_error(v_tm1: Any, r_t: Any, discount_t: Any, v_t: Any) -> tf.Tensor:
     return target - v_tm1
 
 
+def largest_error(errors: Any) -> tf.Tensor:
+    """Returns the one of several errors that is farthest from 0, element by element.
+
+    The sizes of the result for two critics are the priorities in Fujimoto, Meger and
+    Precup, "An Equivalence between Loss Functions and Non-Uniform Sampling in
+    Experience Replay", 2020.
+
+    Args:
+      errors: A sequence of tensors of the same shape.
+    """
+    largest, *others = map(tf.convert_to_tensor, errors)
+    for error in others:
+        check_same_shape(largest_error=largest, error=error)
+        largest = tf.where(tf.abs(error) > tf.abs(largest), error, largest)
+    return largest
+
+
 def action_value(q: Any, a: Any) -> tf.Tensor:
     """Returns `q(a)`, the values of the given actions.
 

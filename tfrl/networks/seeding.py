@@ -80,6 +80,24 @@ def seed_layer(layer: keras.layers.Layer, seeds: SeedStream) -> None:
             generator.state.assign([seeds(), 0])
 
 
+def reseed_layer(layer: keras.layers.Layer, seeds: SeedStream) -> None:
+    """Gives seeded initialisers other seeds, which depend on the old ones.
+
+    Those of its sub-layers get other seeds too. Existing weights do not change.
+    """
+    for part in internals.flatten_layers(layer):
+        if not part.built:
+            for name, value in list(vars(part).items()):
+                if _is_seeded(value):
+                    setattr(part, name, clone_initializer(value, seeds()))
+
+
+def _is_seeded(value: Any) -> bool:
+    return isinstance(value, keras.initializers.Initializer) and isinstance(
+        value.get_config().get("seed"), int
+    )
+
+
 def _is_unseeded(value: Any) -> bool:
     return (
         isinstance(value, keras.initializers.Initializer)

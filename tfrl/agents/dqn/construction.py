@@ -6,7 +6,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.networks import network as network_lib
 from tfrl.policies import (
     boltzmann_policy,
     epsilon_greedy_policy,
@@ -15,7 +14,7 @@ from tfrl.policies import (
     tf_policy,
 )
 from tfrl.specs import tensor_spec
-from tfrl.utils import common, number_checks
+from tfrl.utils import number_checks
 
 
 def check_action_spec(action_spec: Any) -> int:
@@ -73,66 +72,6 @@ def check_exploration_values(epsilon_greedy: Any, boltzmann_temperature: Any) ->
             0.0,
             excludes_low=True,
             remedy="use epsilon_greedy=0.0 for the limit of 0",
-        )
-
-
-def check_target_update(tau: Any, period: Any) -> None:
-    """Raises an error unless the step size is in [0, 1] and the period positive.
-
-    A tensor as `tau` is not checked; a period of None means never.
-    """
-    number_checks.check_number(
-        "target_update_tau",
-        tau,
-        0.0,
-        1.0,
-        remedy="0 keeps the target, 1 copies the weights",
-    )
-    if period is not None:
-        number_checks.check_integer(
-            "target_update_period", period, 1, remedy="None means never"
-        )
-
-
-def check_scale_of_rewards(reward_scale_factor: Any) -> None:
-    """Raises an error unless the factor is finite; tensors are not checked."""
-    number_checks.check_number(
-        "reward_scale_factor", reward_scale_factor, remedy="1 keeps the rewards"
-    )
-
-
-def check_n_step_update(n_step_update: int, recurrent: bool) -> None:
-    """Raises an error if the network cannot learn from n-step returns."""
-    number_checks.check_integer(
-        "n_step_update", n_step_update, 1, remedy="1 gives one-step targets"
-    )
-    if recurrent and n_step_update != 1:
-        raise NotImplementedError(
-            "n_step_update: expected 1 with a recurrent q_network, got "
-            f"{n_step_update}; recurrent networks learn from one-step targets."
-        )
-
-
-def build_networks(
-    q_network: Any, target_q_network: Any, input_spec: Any
-) -> tuple[network_lib.Network, network_lib.Network]:
-    """Returns the network and its target, with their variables created."""
-    q_network = network_lib.as_network(q_network, input_spec)
-    q_network.create_variables(input_spec)
-    if target_q_network is not None:
-        target_q_network = network_lib.as_network(target_q_network, input_spec)
-    return q_network, common.maybe_copy_target_network_with_checks(
-        q_network, target_q_network, "TargetQNetwork", input_spec
-    )
-
-
-def check_element_wise(td_loss: tf.Tensor, td_error: tf.Tensor) -> None:
-    """Raises a ValueError if a loss function did not return one loss per element."""
-    if td_loss.shape.rank != td_error.shape.rank:
-        raise ValueError(
-            "td_errors_loss_fn: expected a loss for each element, shape "
-            f"{td_error.shape}, got shape {td_loss.shape}; do not reduce in it, for "
-            "instance with tfrl.utils.common.element_wise_squared_loss."
         )
 
 

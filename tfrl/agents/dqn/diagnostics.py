@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from tfrl.agents.dqn import sequences
+from tfrl import losses
+from tfrl.agents import sequences
 from tfrl.utils import schedules
 
 if TYPE_CHECKING:
@@ -45,15 +46,7 @@ def of_batch(agent: dqn_agent.DqnAgent, experience: Any) -> dict[str, tf.Tensor]
         transition.time_step, transition.action_step.action
     )
     return {
-        "q_value": _mean(q_values, valid),
-        "td_error": _mean(tf.abs(loss_info.extra.td_error), valid),
+        "q_value": losses.masked_mean(q_values, valid),
+        "td_error": losses.masked_mean(tf.abs(loss_info.extra.td_error), valid),
         "gradient_norm": tf.cast(tf.linalg.global_norm(gradients), tf.float32),
     }
-
-
-def _mean(values: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
-    """Returns the mean of the valid values, float32; 0 if there are none."""
-    kept = tf.cast(tf.boolean_mask(values, valid), tf.float32)
-    return tf.math.divide_no_nan(
-        tf.reduce_sum(kept), tf.cast(tf.size(kept), tf.float32)
-    )

@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import checks, data_converter, tf_agent
+from tfrl.agents import checks, data_converter, sequences, tf_agent
 from tfrl.agents.dqn import (
     construction,
     diagnostics,
     loss_summaries,
     q_network_agent,
-    sequences,
 )
 from tfrl.losses import masking
 from tfrl.networks import utils as network_utils
@@ -154,8 +153,8 @@ class DqnAgent(q_network_agent.QNetworkAgent):
         self._check_action_spec(action_spec)
         construction.check_exploration(epsilon_greedy, boltzmann_temperature)
         construction.check_exploration_values(epsilon_greedy, boltzmann_temperature)
-        construction.check_target_update(target_update_tau, target_update_period)
-        construction.check_scale_of_rewards(reward_scale_factor)
+        checks.check_target_update(target_update_tau, target_update_period)
+        checks.check_scale_of_rewards(reward_scale_factor)
         checks.check_gamma(gamma)
         checks.check_gradient_clipping(gradient_clipping)
         train_step_counter = checks.as_train_step_counter(train_step_counter)
@@ -166,7 +165,7 @@ class DqnAgent(q_network_agent.QNetworkAgent):
             time_step_spec.observation,
             observation_and_action_constraint_splitter,
         )
-        construction.check_n_step_update(n_step_update, self._recurrent)
+        checks.check_n_step_update(n_step_update, self._recurrent, "q_network")
         # If these are variables, the policies track them.
         epsilon_greedy = schedules.follow(
             "epsilon_greedy", epsilon_greedy, train_step_counter
@@ -376,7 +375,7 @@ class DqnAgent(q_network_agent.QNetworkAgent):
         targets = losses.td_target(rewards, discounts, next_q_values)
         td_error = targets - predictions
         td_loss = td_errors_loss_fn(targets, predictions)
-        construction.check_element_wise(td_loss, td_error)
+        checks.check_element_wise(td_loss, td_error)
         loss_summaries.write_q_values(self, predictions, next_q_values)
         return td_loss, td_error
 

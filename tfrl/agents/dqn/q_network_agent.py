@@ -8,10 +8,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.agents import tf_agent
-from tfrl.agents.dqn import construction
+from tfrl.agents import target_networks, tf_agent
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import common, variables
+from tfrl.utils import variables
 
 
 class QNetworkAgent(tf_agent.TFAgent):
@@ -38,8 +37,8 @@ class QNetworkAgent(tf_agent.TFAgent):
             observation_and_action_constraint_splitter
         )
         input_spec, _ = self._split(observation_spec)
-        self._q_network, self._target_q_network = construction.build_networks(
-            q_network, target_q_network, input_spec
+        self._q_network, self._target_q_network = target_networks.with_target(
+            q_network, target_q_network, "TargetQNetwork", input_spec
         )
         self._check_network_output(self._q_network, "q_network")
         self._check_network_output(self._target_q_network, "target_q_network")
@@ -53,21 +52,11 @@ class QNetworkAgent(tf_agent.TFAgent):
         self, tau: float = 1.0, period: int = 1
     ) -> Callable[[], Any]:
         """Returns a callable that `train` calls after each update of the weights."""
-
-        def update() -> None:
-            common.soft_variables_update(
-                self._q_network.variables,
-                self._target_q_network.variables,
-                tau=tau,
-                tau_non_trainable=1.0,
-            )
-
-        return common.Periodically(update, period, "update_target")
+        pairs = [(self._q_network, self._target_q_network)]
+        return target_networks.make_updater(pairs, tau, period)
 
     def _initialize(self) -> None:
-        common.soft_variables_update(
-            self._q_network.variables, self._target_q_network.variables, tau=1.0
-        )
+        target_networks.copy_weights([(self._q_network, self._target_q_network)])
 
     def _variables(self) -> list[tf.Variable]:
         return variables.as_tf_variables(

@@ -1,4 +1,4 @@
-"""Builds the sequences that a recurrent Q-network is unrolled over.
+"""Builds the sequences that a recurrent network is unrolled over.
 
 The output of a recurrent network at a step depends on all earlier steps. So the unroll
 for the values of the next steps also starts at the first step of the sequence.

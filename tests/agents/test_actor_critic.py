@@ -1,0 +1,305 @@
+"""What the actor-critic agents share, with a small agent."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfrl.agents import actor_critic, target_networks, tf_agent
+from tfrl.networks import (
+    ActorNetwork,
+    ActorRnnNetwork,
+    CriticNetwork,
+    CriticRnnNetwork,
+)
+from tfrl.policies import ActorPolicy
+from tfrl.specs import BoundedTensorSpec
+from tfrl.trajectories import time_step as ts
+from tfrl.trajectories import trajectory
+
+OBSERVATION = tf.TensorSpec([1], tf.float32)
+ACTION = BoundedTensorSpec([1], tf.float32, -2, 2)
+TIME_STEP = ts.time_step_spec(OBSERVATION)
+FIRST, MID, LAST = 0, 1, 2
+
+
+def critic(**kwargs):
+    return CriticNetwork((OBSERVATION, ACTION), joint_fc_layer_params=(3,), **kwargs)
+
+
+class OneCriticAgent(actor_critic.ActorCriticAgent):
+    """Fits critics to rewards plus the targets' values of the actor's actions."""
+
+    def __init__(self, actor=None, critics=None, **kwargs):
+        actor = actor or ActorNetwork(OBSERVATION, ACTION, (3,), seed=1)
+        critics = critics or [critic(seed=2)]
+        policy = ActorPolicy(TIME_STEP, ACTION, actor)
+        specs = (OBSERVATION, ACTION)
+        arguments = {
+            "target_pairs": [
+                target_networks.with_target(c, None, f"Target{i}", specs)
+                for i, c in enumerate(critics)
+            ],
+            "actor_optimizer": keras.optimizers.SGD(0.1),
+            "critic_optimizer": keras.optimizers.SGD(0.1),
+            "target_update_tau": 1.0,
+            "target_update_period": 1,
+            "td_errors_loss_fn": tf.math.squared_difference,
+            "gamma": 0.5,
+            "reward_scale_factor": 10.0,
+            "n_step_update": 1,
+            "gradient_clipping": None,
+            "debug_summaries": False,
+            "summarize_grads_and_vars": False,
+            "train_step_counter": None,
+            "name": None,
+            "seed": 0,
+            **kwargs,
+        }
+        super().__init__(
+            TIME_STEP,
+            ACTION,
+            policy,
+            policy,
+            actor_network=actor,
+            critic_networks=critics,
+            **arguments,
+        )
+
+    def _loss(self, experience, weights=None, training=False):
+        transitions = self._transitions(experience)
+        steps = transitions.next_time_step
+        action, _ = self._actor_network(steps.observation, step_type=steps.step_type)
+        values = self._values(self._target_pairs[0][1], steps, action)
+        loss = self._compute_critic_loss(
+            transitions, self._at_next_steps(values), weights, training
+        )
+        return tf_agent.LossInfo(loss.loss, loss)
+
+    def _train(self, experience, weights=None):
+        loss, info = self._minimize(
+            lambda: ((info := self._loss(experience, weights, True)).loss, info),
+            self._critic_networks,
+            self._critic_optimizer,
+        )
+        self._finish(loss)
+        return info._replace(loss=loss)
+
+
+def frames(step_type, next_step_type, reward, discount):
+    step_type = np.asarray(step_type, np.int32)
+    observation = np.arange(step_type.size, dtype=np.float32)
+    return trajectory.Trajectory(
+        step_type=tf.constant(step_type),
+        observation=tf.constant(observation.reshape(*step_type.shape, 1)),
+        action=tf.fill([*step_type.shape, 1], 0.5),
+        policy_info=(),
+        next_step_type=tf.constant(next_step_type, tf.int32),
+        reward=tf.constant(reward, tf.float32),
+        discount=tf.constant(discount, tf.float32),
+    )
+
+
+# A transition, a termination, a truncation, a boundary and a cut; the second frame of
+# each row is only the next observation.
+EXPERIENCE = frames(
+    [[FIRST, MID], [MID, LAST], [MID, LAST], [LAST, FIRST], [MID, MID]],
+    [[MID, MID], [LAST, FIRST], [LAST, FIRST], [FIRST, MID], [LAST, FIRST]],
+    [[1, 7], [2, 7], [3, 7], [4, 7], [5, 7]],
+    [[1, 1], [0, 1], [1, 1], [1, 1], [1, 1]],
+)
+
+
+@pytest.fixture(scope="module")
+def agent():
+    agent = OneCriticAgent()
+    agent.initialize()
+    return agent
+
+
+def test_targets_masks_and_the_mean(agent):
+    transitions = agent._transitions(EXPERIENCE)
+    np.testing.assert_array_equal(transitions.valid, [True, True, True, False, False])
+    # 10 times the reward, and gamma = 0.5; a truncation has its discount.
+    np.testing.assert_array_equal(transitions.reward, [10, 20, 30, 0, 0])
+    np.testing.assert_array_equal(transitions.discount, [0.5, 0, 0.5, 0, 0])
+    first, second = EXPERIENCE.observation[:, 0], EXPERIENCE.observation[:, 1]
+    action, _ = agent._actor_network(second)
+    net = agent._critic_networks[0]
+    targets = transitions.reward + transitions.discount * net((second, action))[0]
+    errors = (targets - net((first, EXPERIENCE.action[:, 0]))[0]).numpy()
+    errors[3:] = 0
+    info = agent.loss(EXPERIENCE)
+    np.testing.assert_allclose(info.extra.td_error, errors, rtol=1e-5)
+    np.testing.assert_allclose(info.extra.td_loss, errors**2, rtol=1e-5)
+    np.testing.assert_allclose(info.loss, np.sum(errors**2) / 5, rtol=1e-5)
+    weights = np.array([0, 3, 1, 1, 1], np.float32)
+    weighted = agent.loss(EXPERIENCE, weights=tf.constant(weights))
+    np.testing.assert_allclose(
+        weighted.loss, np.sum(weights * errors**2) / 5, rtol=1e-5
+    )
+    np.testing.assert_allclose(weighted.extra.td_error, errors, rtol=1e-5)
+
+
+def test_the_error_of_two_critics_is_the_larger_one():
+    agent = OneCriticAgent(critics=[critic(seed=2), critic(seed=3)])
+    for net, bias in zip(agent._critic_networks, (1.0, 3.0), strict=True):
+        net.create_variables()
+        for variable in net.variables:
+            variable.assign(tf.zeros_like(variable))
+        net.variables[-1].assign([bias])
+    experience = frames([[FIRST, MID]] * 2, [[MID, MID]] * 2, [[0.2, 0]] * 2, 0)
+    experience = experience._replace(
+        reward=tf.constant([[0.2, 0], [0.5, 0]]), discount=tf.zeros([2, 2])
+    )
+    # Targets are 2 and 5, so the errors are (1, -1) and (4, 2).
+    extra = agent.loss(experience).extra
+    np.testing.assert_allclose(extra.td_error, [1, 4], rtol=1e-5)
+    np.testing.assert_allclose(extra.td_loss, [2, 20], rtol=1e-5)
+
+
+def test_two_steps_end_at_the_end_of_an_episode():
+    agent = OneCriticAgent(n_step_update=2)
+    assert agent.train_sequence_length == 3
+    experience = frames(
+        [[MID, MID, MID], [MID, LAST, FIRST]],
+        [[MID, MID, MID], [LAST, FIRST, MID]],
+        [[1, 2, 7], [1, 2, 7]],
+        [[1, 1, 1], [1, 1, 1]],
+    )
+    transitions = agent._transitions(experience)
+    # 10 (1 + 0.5 * 2), then 0.5**2; and one step with 0.5.
+    np.testing.assert_allclose(transitions.reward, [20, 10])
+    np.testing.assert_allclose(transitions.discount, [0.25, 0.5])
+
+
+def test_an_update_moves_weights_counts_and_clips():
+    agents = [OneCriticAgent(gradient_clipping=c) for c in (None, 1e-3)]
+    moved = []
+    for one in agents:
+        one.initialize()
+        before = one._critic_networks[0].get_weights()
+        expected = one.loss(EXPERIENCE).loss
+        np.testing.assert_allclose(one.train(EXPERIENCE).loss, expected, rtol=1e-6)
+        after = one._critic_networks[0].get_weights()
+        moved.append(
+            [np.linalg.norm(a - b) for a, b in zip(after, before, strict=True)]
+        )
+        assert int(one.train_step_counter) == 1
+        # Tau and period are 1, so the target has the new weights.
+        for source, target in one._target_pairs:
+            np.testing.assert_array_equal(source.variables[0], target.variables[0])
+    assert max(moved[0]) > 1e-2
+    # SGD's rate is 0.1, and each variable's gradient has norm 1e-3 at most.
+    np.testing.assert_allclose(max(moved[1]), 1e-4, rtol=1e-2)
+
+
+def test_seeds_depend_on_the_seed_and_the_step_alone():
+    first, second, other = (OneCriticAgent(seed=s) for s in (5, 5, 6))
+    np.testing.assert_array_equal(first._next_seeds(2), second._next_seeds(2))
+    assert np.all(np.array(first._next_seeds(2)) != np.array(other._next_seeds(2)))
+    before = np.array(first._next_seeds(2))
+    first.train(EXPERIENCE)
+    assert np.all(np.array(first._next_seeds(2)) != before)
+
+
+def test_recurrent_networks_learn_from_sequences():
+    specs = (OBSERVATION, ACTION)
+    agent = OneCriticAgent(
+        ActorRnnNetwork(OBSERVATION, ACTION, None, (3,), (2,), (3,), seed=1),
+        [CriticRnnNetwork(specs, None, (3,), (3,), (3,), (2,), (3,), seed=2)],
+    )
+    assert agent.train_sequence_length is None
+    experience = frames(
+        [[FIRST, MID, LAST, FIRST]] * 2,
+        [[MID, LAST, FIRST, MID]] * 2,
+        [[1, 2, 100, 7]] * 2,
+        [[1, 0, 1, 1]] * 2,
+    )
+    info = agent.loss(experience)
+    assert info.extra.td_error.shape == (2, 3)
+    np.testing.assert_array_equal(info.extra.td_error[:, 2], [0, 0])
+    # Summed over time, then averaged over the examples.
+    np.testing.assert_allclose(
+        info.extra.td_loss, np.sum(info.extra.td_error.numpy() ** 2, axis=1), rtol=1e-5
+    )
+    np.testing.assert_allclose(info.loss, np.mean(info.extra.td_loss), rtol=1e-6)
+    agent.train(experience)
+    with pytest.raises(NotImplementedError, match="n_step_update"):
+        OneCriticAgent(agent._actor_network, agent._critic_networks, n_step_update=2)
+
+
+def test_one_optimizer_serves_two_networks():
+    optimizer = keras.optimizers.Adam(1e-3)
+    agent = OneCriticAgent(actor_optimizer=optimizer, critic_optimizer=optimizer)
+    agent.train(EXPERIENCE)
+
+
+def test_numbers_for_a_log(agent):
+    assert set(agent.diagnose()) == {"learning_rate", "actor_learning_rate"}
+    values = agent.diagnose(EXPERIENCE)
+    errors = agent.loss(EXPERIENCE).extra.td_error
+    np.testing.assert_allclose(values["td_error"], np.abs(errors[:3]).mean(), rtol=1e-5)
+    net = agent._critic_networks[0]
+    inputs = EXPERIENCE.observation[:3, 0], EXPERIENCE.action[:3, 0]
+    np.testing.assert_allclose(values["q_value"], np.mean(net(inputs)[0]), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (BoundedTensorSpec([], tf.int64, 0, 1), "discrete actions with agents.Dqn"),
+        (tf.TensorSpec([1], tf.float32), "agents.ReinforceAgent"),
+        (BoundedTensorSpec([1], tf.float32, -1, np.inf), "agents.ReinforceAgent"),
+        (
+            {"a": ACTION, "b": BoundedTensorSpec([1], tf.float32, -3.4e38, 3.4e38)},
+            "action_spec b: TD3 expects a finite minimum",
+        ),
+    ],
+)
+def test_actions_must_be_bounded_floats(spec, message):
+    with pytest.raises(ValueError, match=message):
+        actor_critic.check_action_spec(spec, "TD3")
+
+
+def test_a_critic_returns_one_value():
+    layer = keras.Sequential([keras.layers.Concatenate(), keras.layers.Dense(1)])
+    net, _ = target_networks.with_target(layer, None, "T", (OBSERVATION, ACTION))
+    with pytest.raises(ValueError, match="expected one float for each pair"):
+        OneCriticAgent(critics=[net])
+
+
+def twins(first, second=None, target=None, second_target=None):
+    return actor_critic.twin_critics(
+        first, second, target, second_target, (OBSERVATION, ACTION)
+    )
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+def test_twin_critics_start_different(seed):
+    (first, target), (second, target_2) = twins(critic(seed=seed))
+    kernels = [n.variables[0].numpy() for n in (first, second, target, target_2)]
+    for i in range(4):
+        for j in range(i):
+            assert np.all(kernels[i] != kernels[j])
+
+
+def test_copies_of_a_seeded_keras_layer_start_different():
+    initializer = keras.initializers.RandomNormal(seed=1)
+    spec = tf.TensorSpec([3], tf.float32)
+    net, _ = target_networks.with_target(
+        keras.layers.Dense(1, kernel_initializer=initializer), None, "Target", spec
+    )
+    second = target_networks.twin(net, None, "Second", spec)
+    assert np.all(net.variables[0].numpy() != second.variables[0].numpy())
+
+
+def test_equal_twins_are_warned_of():
+    first, second = critic(seed=1), critic(seed=1)
+    with pytest.warns(UserWarning, match="got equal initial weights"):
+        twins(first, second)
+
+
+def test_the_target_of_a_critic_that_is_not_given_is_refused():
+    with pytest.raises(ValueError, match="target_critic_network_2: expected None"):
+        twins(critic(), second_target=critic())

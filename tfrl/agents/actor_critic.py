@@ -1,0 +1,458 @@
+"""What off-policy agents with an actor, critics and target networks share.
+
+Critics are networks of pairs of observations and actions. Every loss is a mean over the
+`B` examples in which masked transitions (boundaries, and steps before a cut) count as
+0, so that they change no weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tfrl import losses
+from tfrl.agents import (
+    checks,
+    data_converter,
+    sequences,
+    target_networks,
+    tf_agent,
+)
+from tfrl.policies import tf_policy
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import time_step as ts
+from tfrl.utils import common, nest_utils, optimizers, seeds, variables
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
+
+class Transitions(NamedTuple):
+    """Transitions for the losses, `[B, ...]`.
+
+    For recurrent networks all shapes are `[B, T - 1, ...]`, except that
+    `next_time_step` holds all `T` steps; see `sequences.unroll`.
+
+    Attributes:
+      time_step: The time steps at which the actions were taken.
+      action: The nest of actions.
+      next_time_step: The time steps after them.
+      reward: The rewards, times `reward_scale_factor`; 0 where masked.
+      discount: Gamma times the environment's discounts; 0 where masked.
+      valid: False where a transition is masked.
+    """
+
+    time_step: ts.TimeStep
+    action: Any
+    next_time_step: ts.TimeStep
+    reward: tf.Tensor
+    discount: tf.Tensor
+    valid: tf.Tensor
+
+
+class CriticLoss(NamedTuple):
+    """The loss of one or several critics.
+
+    Attributes:
+      loss: A scalar, with weights and regularisation.
+      td_loss: The loss of each example, summed over the critics, `[B]`; 0 where masked.
+        For recurrent networks it is summed over time.
+      td_error: Target minus prediction, `[B]` or `[B, T - 1]`, of the critic that is
+        farther off; 0 where masked.
+    """
+
+    loss: tf.Tensor
+    td_loss: tf.Tensor
+    td_error: tf.Tensor
+
+
+def check_action_spec(action_spec: types.NestedTensorSpec, algorithm: str) -> Any:
+    """Returns the specs of bounded continuous actions as tensor specs.
+
+    Args:
+      action_spec: A nest of specs.
+      algorithm: The algorithm's name, for the error.
+
+    Raises:
+      ValueError: An action is discrete or has no bounds.
+    """
+    action_spec = tensor_spec.from_spec(action_spec)
+    for path, spec in nest_utils.flatten_with_joined_paths(action_spec):
+        where = f"action_spec {path}".rstrip()
+        if not tensor_spec.is_continuous(spec):
+            raise ValueError(
+                f"{where}: {algorithm} expects floats, got {spec}; train discrete "
+                "actions with agents.DqnAgent."
+            )
+        if not _is_bounded(spec):
+            raise ValueError(
+                f"{where}: {algorithm} expects a finite minimum and maximum, onto "
+                f"which its actor scales actions, got {spec}; give the actions bounds "
+                "in the environment's action_spec(), or train with "
+                "agents.ReinforceAgent and an ActorDistributionNetwork of normal "
+                "distributions."
+            )
+    return action_spec
+
+
+def _is_bounded(spec: Any) -> bool:
+    if not tensor_spec.is_bounded(spec):
+        return False
+    # Half of the largest number, because the width of the range must be finite.
+    limit = spec.dtype.max / 2
+    return bool(np.all(spec.minimum > -limit) and np.all(spec.maximum < limit))
+
+
+def twin_critics(
+    critic_network: Any,
+    critic_network_2: Any,
+    target_critic_network: Any,
+    target_critic_network_2: Any,
+    input_spec: Any,
+) -> list[tuple[Any, Any]]:
+    """Returns two critics with different initial weights, each with its target.
+
+    Args:
+      critic_network: A `Network`, or a Keras layer or model.
+      critic_network_2: The same; None for a copy of `critic_network` with other
+        initial weights.
+      target_critic_network: The target of the first; None for a copy.
+      target_critic_network_2: The target of the second; None for a copy.
+      input_spec: The pair of observation specs and action specs.
+
+    Raises:
+      ValueError: There is a `target_critic_network_2` but no `critic_network_2`, or
+        networks share trainable variables or do not match.
+    """
+    if critic_network_2 is None and target_critic_network_2 is not None:
+        raise ValueError(
+            "target_critic_network_2: expected None without critic_network_2, whose "
+            f"target it would be, got {target_critic_network_2.name!r}; give the agent "
+            "the second critic, too."
+        )
+    first = target_networks.with_target(
+        critic_network, target_critic_network, "TargetCriticNetwork1", input_spec
+    )
+    second = target_networks.twin(
+        first[0], critic_network_2, "CriticNetwork2", input_spec
+    )
+    return [
+        first,
+        target_networks.with_target(
+            second, target_critic_network_2, "TargetCriticNetwork2", input_spec
+        ),
+    ]
+
+
+class ActorCriticAgent(tf_agent.TFAgent):
+    """Base class of off-policy agents with an actor, critics and target networks.
+
+    It converts experience, computes the critics' loss, applies gradients, and updates
+    the target networks. A subclass builds networks and policies, and writes `_loss` and
+    `_train`.
+    """
+
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: types.NestedTensorSpec,
+        policy: tf_policy.TFPolicy,
+        collect_policy: tf_policy.TFPolicy,
+        *,
+        actor_network: Any,
+        critic_networks: Sequence[Any],
+        target_pairs: Sequence[tuple[Any, Any]],
+        actor_optimizer: types.Optimizer | None,
+        critic_optimizer: types.Optimizer | None,
+        target_update_tau: Any,
+        target_update_period: Any,
+        td_errors_loss_fn: types.LossFn | None,
+        gamma: Any,
+        reward_scale_factor: Any,
+        n_step_update: int,
+        gradient_clipping: float | None,
+        debug_summaries: bool,
+        summarize_grads_and_vars: bool,
+        train_step_counter: tf.Variable | None,
+        name: str | None,
+        seed: int | None,
+    ) -> None:
+        """Keeps the networks, and makes the optimizers' variables.
+
+        Args:
+          time_step_spec: A `TimeStep` of specs.
+          action_spec: A nest of bounded floating specs.
+          policy: The policy to deploy and evaluate.
+          collect_policy: The policy that explores.
+          actor_network: A built network that maps observations to actions or their
+            distributions.
+          critic_networks: Built networks that map pairs of observations and actions to
+            values `[B]`.
+          target_pairs: Built networks and their targets, as `target_networks` makes
+            them.
+          actor_optimizer: The optimizer of the actor; None for an agent that never
+            trains.
+          critic_optimizer: The optimizer of all critics; likewise.
+          target_update_tau: The step size of the targets' soft update; 1 copies the
+            weights.
+          target_update_period: The number of train steps between updates of the
+            targets.
+          td_errors_loss_fn: A loss of (targets, predictions), element by element; Huber
+            if None.
+          gamma: The discount factor.
+          reward_scale_factor: The factor by which the rewards are multiplied.
+          n_step_update: The number `n` of steps in the return; `train` then takes
+            experience with `T = n + 1`. It must be 1 if a network is recurrent.
+          gradient_clipping: The largest norm of each variable's gradient.
+          debug_summaries: See `TFAgent`.
+          summarize_grads_and_vars: See `TFAgent`.
+          train_step_counter: See `TFAgent`.
+          name: The module's name.
+          seed: Seed of the random numbers in the losses; None draws it.
+        """
+        checks.check_gamma(gamma)
+        checks.check_scale_of_rewards(reward_scale_factor)
+        checks.check_gradient_clipping(gradient_clipping)
+        checks.check_target_update(target_update_tau, target_update_period)
+        networks = [actor_network, *critic_networks]
+        self._recurrent = any(tf.nest.flatten(n.state_spec) for n in networks)
+        checks.check_n_step_update(n_step_update, self._recurrent)
+        _check_critics(critic_networks)
+        super().__init__(
+            time_step_spec,
+            action_spec,
+            policy,
+            collect_policy,
+            train_sequence_length=None if self._recurrent else n_step_update + 1,
+            debug_summaries=debug_summaries,
+            summarize_grads_and_vars=summarize_grads_and_vars,
+            train_step_counter=train_step_counter,
+            name=name,
+        )
+        self._actor_network = actor_network
+        self._critic_networks = list(critic_networks)
+        self._target_pairs = list(target_pairs)
+        self._actor_optimizer = optimizers.OptimizerAdapter(
+            actor_optimizer, trainable_variables([actor_network])
+        )
+        self._critic_optimizer = optimizers.OptimizerAdapter(
+            critic_optimizer, trainable_variables(critic_networks)
+        )
+        self._td_errors_loss_fn = td_errors_loss_fn or common.element_wise_huber_loss
+        self._gamma = gamma
+        self._reward_scale_factor = reward_scale_factor
+        self._gradient_clipping = gradient_clipping
+        self._update_target = self._get_target_updater(
+            target_update_tau, target_update_period
+        )
+        if seed is None:
+            seed = int(seeds.next_seed(seeds.make_generator())[0])
+        self._seed = tf.Variable(seed, dtype=tf.int64, trainable=False, name="seed")
+        self._as_transition = (
+            data_converter.AsTransition(self.data_context, squeeze_time_dim=False)
+            if self._recurrent
+            else data_converter.AsNStepTransition(
+                self.data_context, gamma=gamma, n=n_step_update
+            )
+        )
+
+    def diagnose(self, experience: Any = None) -> dict[str, tf.Tensor]:
+        """Returns the learning rates, and numbers of a batch.
+
+        Args:
+          experience: See `train`; None leaves out the numbers of a batch.
+
+        Returns:
+          Scalars: `learning_rate` of the critics and `actor_learning_rate`; of a batch,
+          `q_value`, the mean of the first critic's values, and `td_error`, the mean
+          size of the TD errors, over the transitions that are not masked.
+        """
+        rates = {
+            "learning_rate": self._critic_optimizer.learning_rate(),
+            "actor_learning_rate": self._actor_optimizer.learning_rate(),
+        }
+        values = {name: rate for name, rate in rates.items() if rate is not None}
+        if experience is not None:
+            with tf.summary.record_if(False):
+                extra = self.loss(experience).extra
+            transitions = self._transitions(experience)
+            q_values = self._values(
+                self._critic_networks[0], transitions.time_step, transitions.action
+            )
+            values["q_value"] = losses.masked_mean(q_values, transitions.valid)
+            values["td_error"] = losses.masked_mean(
+                tf.abs(extra.td_error), transitions.valid
+            )
+        return values
+
+    def _get_target_updater(self, tau: Any = 1.0, period: Any = 1) -> Callable[[], Any]:
+        """Returns a callable that `_train` calls once in each update."""
+        return target_networks.make_updater(self._target_pairs, tau, period)
+
+    def _initialize(self) -> None:
+        target_networks.copy_weights(self._target_pairs)
+
+    def _variables(self) -> list[tf.Variable]:
+        networks = [
+            self._actor_network,
+            *self._critic_networks,
+            *(target for _, target in self._target_pairs),
+        ]
+        return variables.as_tf_variables(
+            [
+                *(v for network in networks for v in network.variables),
+                *self._actor_optimizer.variables(),
+                *self._critic_optimizer.variables(),
+                *getattr(self._update_target, "variables", tuple)(),
+                self._seed,
+            ]
+        )
+
+    def _next_seeds(self, num: int) -> list[tf.Tensor]:
+        """Returns the seeds of the current update's losses, int64 `[2]` each.
+
+        They depend on the agent's seed and the train step counter alone.
+        """
+        counter = tf.cast(self.train_step_counter, tf.int64)
+        return seeds.split_seed(tf.stack([self._seed, counter]), num)
+
+    def _transitions(self, experience: Any) -> Transitions:
+        """Converts experience, and masks the rewards and discounts."""
+        transition = self._as_transition(experience)
+        # Boundaries count in the means with a loss of zero. Dividing by the number of
+        # valid transitions would give more weight to batches with many boundaries.
+        valid = ~transition.time_step.is_last()
+        reached = transition.next_time_step
+        # The inputs of the losses are masked, too: the gradient of a loss that is not
+        # finite would be NaN even where the loss is multiplied by zero.
+        reward = tf.where(valid, self._reward_scale_factor * reached.reward, 0)
+        discount = tf.where(valid, self._gamma * reached.discount, 0)
+        if self._recurrent:
+            transition = sequences.unroll(transition)
+        return Transitions(
+            transition.time_step,
+            transition.action_step.action,
+            transition.next_time_step,
+            reward,
+            discount,
+            valid,
+        )
+
+    def _values(
+        self, critic: Any, time_step: ts.TimeStep, action: Any, training: bool = False
+    ) -> tf.Tensor:
+        """Returns a critic's values, `[B]` or `[B, T]`."""
+        value, _ = critic(
+            (time_step.observation, action),
+            step_type=time_step.step_type,
+            training=training,
+        )
+        return value
+
+    def _at_next_steps(self, output: tf.Tensor) -> tf.Tensor:
+        """Returns the part of a network's output that belongs to the next steps.
+
+        Recurrent networks are unrolled over all steps, `[B, T, ...]`. The first of
+        these is not a next step, so its output is dropped.
+        """
+        return output[:, 1:] if self._recurrent else output
+
+    def _compute_critic_loss(
+        self,
+        transitions: Transitions,
+        next_values: tf.Tensor,
+        weights: tf.Tensor | None,
+        training: bool,
+    ) -> CriticLoss:
+        """Returns the loss of all critics with the same targets.
+
+        Args:
+          transitions: The transitions.
+          next_values: The values of the next steps, `[B]` or `[B, T - 1]`.
+          weights: See `TFAgent.train`.
+          training: Whether the critics are applied as in training.
+        """
+        targets = losses.td_target(
+            transitions.reward, transitions.discount, next_values
+        )
+        td_losses, errors, regularization = [], [], []
+        for critic in self._critic_networks:
+            predictions = self._values(
+                critic, transitions.time_step, transitions.action, training
+            )
+            # Read now, because the losses may include penalties on the activations.
+            regularization += critic.losses
+            td_losses.append(self._td_errors_loss_fn(targets, predictions))
+            errors.append(targets - predictions)
+            checks.check_element_wise(td_losses[-1], errors[-1])
+        td_error = tf.where(transitions.valid, losses.largest_error(errors), 0.0)
+        td_loss = self._masked(tf.add_n(td_losses), transitions.valid)
+        aggregated = losses.aggregate_losses(
+            td_loss, weights, regularization_loss=regularization
+        )
+        return CriticLoss(aggregated.total_loss, td_loss, td_error)
+
+    def _masked(self, values: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
+        """Returns the values of each example, `[B]`, with 0 for masked transitions.
+
+        For recurrent networks they are summed over time.
+        """
+        values = tf.where(valid, values, 0.0)
+        return tf.reduce_sum(values, axis=1) if self._recurrent else values
+
+    def _minimize(
+        self,
+        compute_loss: Callable[[], tuple[tf.Tensor, Any]],
+        networks: Sequence[Any],
+        optimizer: optimizers.OptimizerAdapter,
+    ) -> tuple[tf.Tensor, Any]:
+        """Updates the weights of networks once.
+
+        Args:
+          compute_loss: A function that returns the scalar loss, and details.
+          networks: The networks whose trainable weights change.
+          optimizer: The optimizer of these weights.
+
+        Returns:
+          The loss before the update, after the checks that it and its gradients are
+          finite; and the details.
+        """
+        with tf.GradientTape() as tape:
+            loss, details = compute_loss()
+        trained = trainable_variables(networks)
+        gradients = optimizers.clip_gradient_norms(
+            tape.gradient(loss, trained), self._gradient_clipping
+        )
+        untrained = [v for n in networks for v in n.non_trainable_variables]
+        checked = self._apply(loss, gradients, trained, optimizer, untrained)
+        return checked, details
+
+    def _finish(self, *checked: tf.Tensor) -> None:
+        """Counts the update and moves the target networks."""
+        self._count(*checked)
+        with tf.control_dependencies(checked):
+            self._update_target()
+
+
+def trainable_variables(networks: Sequence[Any]) -> list[Any]:
+    """Returns the trainable variables of networks, each once, in order."""
+    found = [v for network in networks for v in network.trainable_variables]
+    return list({id(variables.as_tf_variable(v)): v for v in found}.values())
+
+
+def _check_critics(critics: Sequence[Any]) -> None:
+    for critic in critics:
+        spec = critic.create_variables()
+        if not (
+            isinstance(spec, tf.TensorSpec)
+            and spec.shape.rank == 0
+            and spec.dtype.is_floating
+        ):
+            raise ValueError(
+                f"critic network {critic.name!r}: expected one float for each pair of "
+                f"observation and action, shape [B], got {spec}; use a CriticNetwork, "
+                "or squeeze the last dimension."
+            )

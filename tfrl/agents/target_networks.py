@@ -1,0 +1,104 @@
+"""Makes copies of networks, and moves the weights of target networks.
+
+A target network is a copy whose weights follow those of a trained network slowly (Mnih
+et al. 2015, "Human-level control through deep reinforcement learning", algorithm 1).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tfrl.networks import network as network_lib
+from tfrl.networks import seeding
+from tfrl.utils import common
+
+
+def make_updater(
+    pairs: Sequence[tuple[Any, Any]], tau: Any, period: Any
+) -> common.Periodically:
+    """Returns a callable that moves target networks at every `period`-th call.
+
+    The statistics of layers, which are not trained, are copied.
+
+    Args:
+      pairs: Networks and their target networks.
+      tau: The step towards the network's weights, in [0, 1]; 1 copies them.
+      period: The number of calls between updates; None means never.
+    """
+
+    def update() -> None:
+        for network, target in pairs:
+            common.soft_variables_update(
+                network.variables, target.variables, tau=tau, tau_non_trainable=1.0
+            )
+
+    return common.Periodically(update, period, "update_target")
+
+
+def copy_weights(pairs: Sequence[tuple[Any, Any]]) -> None:
+    """Copies the weights of networks into their target networks."""
+    for network, target in pairs:
+        common.soft_variables_update(network.variables, target.variables, tau=1.0)
+
+
+def with_target(
+    network: Any, target: Any, name: str, input_spec: Any
+) -> tuple[network_lib.Network, network_lib.Network]:
+    """Returns a network and its target, with their variables created.
+
+    Args:
+      network: A `Network`, or a Keras layer or model.
+      target: The same, or None for a copy of `network`.
+      name: The name of the copy.
+      input_spec: The specs of the inputs.
+
+    Raises:
+      ValueError: If the networks share trainable variables, or do not match.
+    """
+    network = network_lib.as_network(network, input_spec)
+    network.create_variables(input_spec)
+    if target is not None:
+        target = network_lib.as_network(target, input_spec)
+    return network, common.maybe_copy_target_network_with_checks(
+        network, target, name, input_spec
+    )
+
+
+def twin(network: Any, second: Any, name: str, input_spec: Any) -> network_lib.Network:
+    """Returns a second network with initial weights of its own.
+
+    Args:
+      network: A `Network` with variables.
+      second: A `Network`, or a Keras layer or model; None for a copy of `network`. The
+        copy of a network with seeds has other seeds, derived from them.
+      name: The name of the copy.
+      input_spec: The specs of the inputs.
+
+    Raises:
+      ValueError: If the networks share trainable variables, or do not match.
+    """
+    if second is None:
+        second = network.copy(name=name)
+        seeding.reseed_layer(second, seeding.SeedStream(0))
+    else:
+        second = network_lib.as_network(second, input_spec)
+    second = common.maybe_copy_target_network_with_checks(
+        network, second, name, input_spec
+    )
+    _warn_if_equal(network, second)
+    return second
+
+
+def _warn_if_equal(first: Any, second: Any) -> None:
+    pairs = zip(first.trainable_variables, second.trainable_variables, strict=True)
+    if all(np.array_equal(a.numpy(), b.numpy()) for a, b in pairs):
+        warnings.warn(
+            f"networks {first.name!r} and {second.name!r}: got equal initial weights, "
+            "expected different ones, since the smaller of two values that stay equal "
+            "is that of one network; give their initialisers different seeds.",
+            stacklevel=4,
+        )

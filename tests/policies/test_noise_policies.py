@@ -195,3 +195,73 @@ def test_saved_ou_noise_goes_on(tmp_path):
     actions = [loaded.action(step(2)).action["a"].numpy() for _ in range(2)]
     # Saved for any batch size, the entries share one noise.
     assert len(np.unique(actions)) == 4
+
+
+ASYMMETRIC = {
+    "a": tensor_spec.BoundedTensorSpec([2], tf.float32, [0.0, -4.0], [1.0, 4.0]),
+    "b": tensor_spec.BoundedTensorSpec([], tf.float64, 0.0, 10.0),
+}
+
+
+@pytest.mark.parametrize("policy_class", BOTH)
+def test_noise_in_units_of_half_the_range(policy_class):
+    policies = [
+        policy_class(fixed(0.5, ASYMMETRIC), 0.1, clip=False, scaled_to_spec=scaled)
+        for scaled in (False, True)
+    ]
+    plain, scaled = (p.action(step(3), (), 7).action for p in policies)
+    half_range = {"a": np.array([0.5, 4.0]), "b": 5.0}
+    for name, factor in half_range.items():
+        np.testing.assert_allclose(
+            scaled[name] - 0.5, (plain[name] - 0.5) * factor, rtol=1e-5, atol=1e-7
+        )
+
+
+def test_noise_cannot_be_in_units_of_an_infinite_range():
+    spec = tensor_spec.BoundedTensorSpec([], tf.float32, 0.0, np.inf)
+    with pytest.raises(ValueError, match="scaled_to_spec: got True"):
+        gaussian_policy.GaussianPolicy(fixed(0.0, spec), scaled_to_spec=True)
+
+
+@pytest.mark.parametrize("batch", [3, None])
+def test_ou_noise_starts_from_zero_in_each_episode(batch):
+    spec = ts.time_step_spec(tf.TensorSpec([], tf.float32))
+
+    def act(policy, step_types, seed):
+        signature = tf.nest.map_structure(
+            lambda s: tf.TensorSpec([batch, *s.shape], s.dtype), spec
+        )
+        function = tf.function(
+            lambda time_step: policy.action(time_step, (), seed).action["a"],
+            input_signature=[signature],
+        )
+        time_step = step(3)._replace(step_type=tf.constant(step_types, tf.int32))
+        return function(time_step).numpy()
+
+    policy, new = ou(reset_at_episode_start=True), ou()
+    act(policy, [0, 0, 0], 1)
+    before = act(policy, [1, 1, 1], 2)
+    after = act(policy, [1, 0, 1], 3)
+    first = act(new, [1, 1, 1], 3)
+    if batch is None:
+        # Only one noise for all entries, which any first step resets.
+        np.testing.assert_allclose(after, first, rtol=1e-6)
+    else:
+        np.testing.assert_allclose(after[1], first[1], rtol=1e-6)
+        np.testing.assert_allclose(
+            after[[0, 2]], first[[0, 2]] + 0.85 * before[[0, 2]], rtol=1e-5
+        )
+
+
+def test_a_prepared_policy_is_restored_before_its_first_action(tmp_path):
+    policy = ou(seed=1)
+    policy.action(step(2))
+    path = tf.train.Checkpoint(policy=policy).write(str(tmp_path / "policy"))
+    resumed = greedy_policy.GreedyPolicy(ou(seed=2))
+    resumed.prepare(2)
+    restored = tf.train.Checkpoint(policy=resumed.wrapped_policy).read(path)
+    restored.assert_existing_objects_matched()
+    np.testing.assert_array_equal(
+        resumed.wrapped_policy.action(step(2), (), 5).action["a"],
+        policy.action(step(2), (), 5).action["a"],
+    )

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 import tensorflow as tf
 
 from tfrl import losses
@@ -24,7 +23,7 @@ from tfrl.agents import (
 from tfrl.policies import tf_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import common, nest_utils, optimizers, seeds, variables
+from tfrl.utils import actions, common, nest_utils, optimizers, seeds, variables
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -87,7 +86,7 @@ def check_action_spec(action_spec: types.NestedTensorSpec, algorithm: str) -> An
                 f"{where}: {algorithm} expects floats, got {spec}; train discrete "
                 "actions with agents.DqnAgent."
             )
-        if not _is_bounded(spec):
+        if not actions.has_finite_range(spec):
             raise ValueError(
                 f"{where}: {algorithm} expects a finite minimum and maximum, onto "
                 f"which its actor scales actions, got {spec}; give the actions bounds "
@@ -96,14 +95,6 @@ def check_action_spec(action_spec: types.NestedTensorSpec, algorithm: str) -> An
                 "distributions."
             )
     return action_spec
-
-
-def _is_bounded(spec: Any) -> bool:
-    if not tensor_spec.is_bounded(spec):
-        return False
-    # Half of the largest number, because the width of the range must be finite.
-    limit = spec.dtype.max / 2
-    return bool(np.all(spec.minimum > -limit) and np.all(spec.maximum < limit))
 
 
 def twin_critics(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
@@ -30,38 +31,42 @@ class GaussianPolicy(noise_policy.NoisePolicy):
         *,
         step: tf.Variable | None = None,
         seed: int | None = None,
+        scaled_to_spec: bool = False,
     ) -> None:
         """Creates the policy.
 
         Args:
           wrapped_policy: A policy whose actions are all floats.
-          scale: Standard deviation of the noise, in the units of the action: a number,
-            a scalar tensor or variable, a callable that returns one of these, or a
+          scale: Standard deviation of the noise, in the units of the action unless
+            `scaled_to_spec`: a number, a scalar tensor or variable, a callable that returns one of these, or a
             Keras schedule of `step`.
           clip: Whether `action` clips to the bounds of the action spec.
           name: The module's name.
           step: The variable that a schedule given as `scale` follows, such as an
             agent's `train_step_counter`.
           seed: See `TFPolicy`.
+          scaled_to_spec: See `NoisePolicy`.
 
         Raises:
           ValueError: An action is discrete, or `scale` is a negative number or a
             schedule without `step`.
         """
         utils.check_not_negative("scale", scale, "0 adds no noise.")
-        super().__init__(wrapped_policy, clip=clip, name=name, seed=seed)
+        super().__init__(
+            wrapped_policy,
+            clip=clip,
+            name=name,
+            seed=seed,
+            scaled_to_spec=scaled_to_spec,
+        )
         self._scale = schedules.follow("scale", scale, step)
 
-    def _add_noise(
-        self, action: types.NestedTensor, seed: tf.Tensor
-    ) -> types.NestedTensor:
+    def _draw_noise(
+        self, like: Sequence[tf.Tensor], noise_seeds: Sequence[tf.Tensor]
+    ) -> list[tf.Tensor]:
         scale = schedules.current_value(self._scale)
-        flat = tf.nest.flatten(action)
-
-        def perturb(value: tf.Tensor, one_seed: Any) -> tf.Tensor:
-            noise = seeds.normal(one_seed, tf.shape(value), value.dtype)
-            return value + tf.cast(scale, value.dtype) * noise
-
-        return tf.nest.pack_sequence_as(
-            action, list(map(perturb, flat, seeds.split_seed(seed, len(flat))))
-        )
+        return [
+            tf.cast(scale, value.dtype)
+            * seeds.normal(seed, tf.shape(value), dtype=value.dtype)
+            for value, seed in zip(like, noise_seeds, strict=True)
+        ]

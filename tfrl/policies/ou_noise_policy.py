@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent import futures
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from tfrl.policies import noise_policy, tf_policy
-from tfrl.utils import ou_process, seeds
+from tfrl.trajectories import policy_step
+from tfrl.trajectories import time_step as ts
+from tfrl.utils import ou_process
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -27,7 +29,8 @@ class OUNoisePolicy(noise_policy.NoisePolicy):
     the action without noise.
 
     The noise is kept in variables, not in the policy state, so that it stays correlated
-    in a loop that does not pass the policy state on. Therefore two calls with the same
+    in a loop that does not pass the policy state on. The first action makes them, or
+    `prepare`, which the training loops call. Therefore two calls with the same
     seed return different actions, but two new policies with the same seed act alike. A
     checkpoint of the policy holds the noise.
     """
@@ -41,6 +44,8 @@ class OUNoisePolicy(noise_policy.NoisePolicy):
         name: str | None = None,
         *,
         seed: int | None = None,
+        scaled_to_spec: bool = False,
+        reset_at_episode_start: bool = False,
     ) -> None:
         """Creates the policy.
 
@@ -51,34 +56,57 @@ class OUNoisePolicy(noise_policy.NoisePolicy):
           clip: Whether `action` clips to the bounds of the action spec.
           name: The module's name.
           seed: See `TFPolicy`.
+          scaled_to_spec: See `NoisePolicy`.
+          reset_at_episode_start: Whether the noise starts from zero in each episode, as
+            in the paper; otherwise it continues from one episode to the next.
 
         Raises:
           ValueError: An action is discrete, `ou_stddev` is negative, or `ou_damping`
             is outside [0, 1].
         """
         ou_process.check_ou_parameters(ou_damping, ou_stddev, prefix="ou_")
-        super().__init__(wrapped_policy, clip=clip, name=name, seed=seed)
+        super().__init__(
+            wrapped_policy,
+            clip=clip,
+            name=name,
+            seed=seed,
+            scaled_to_spec=scaled_to_spec,
+        )
         self._ou_stddev = ou_stddev
         self._ou_damping = ou_damping
+        self._reset_at_episode_start = reset_at_episode_start
         # The processes by batch shape, which is not known before the first action.
         self._processes: dict[str, list[ou_process.OUProcess]] = {}
 
-    def _add_noise(
-        self, action: types.NestedTensor, seed: tf.Tensor
-    ) -> types.NestedTensor:
-        flat = tf.nest.flatten(action)
+    def prepare(self, batch_size: int | None) -> None:
+        """Makes the noise for a batch of this size; see `TFPolicy.prepare`."""
+        super().prepare(batch_size)
+        self._processes_for([] if batch_size is None else [batch_size])
+
+    def _action(
+        self,
+        time_step: ts.TimeStep,
+        policy_state: types.NestedTensor,
+        seed: tf.Tensor,
+    ) -> policy_step.PolicyStep:
+        if self._reset_at_episode_start:
+            first = tf.convert_to_tensor(time_step.is_first())
+            if not first.shape.is_fully_defined():
+                # All entries share one noise.
+                first = tf.reduce_any(first, keepdims=True)
+            for process in self._processes_for(first.shape.as_list()):
+                process.reset(first)
+        return super()._action(time_step, policy_state, seed)
+
+    def _draw_noise(
+        self, like: Sequence[tf.Tensor], noise_seeds: Sequence[tf.Tensor]
+    ) -> list[tf.Tensor]:
         inner_rank = tf.nest.flatten(self._action_spec)[0].shape.rank
-        outer = flat[0].shape[: flat[0].shape.rank - inner_rank]
+        outer = like[0].shape[: like[0].shape.rank - inner_rank]
         processes = self._processes_for(outer.as_list())
-        return tf.nest.pack_sequence_as(
-            action,
-            [
-                value + process(one_seed)
-                for value, process, one_seed in zip(
-                    flat, processes, seeds.split_seed(seed, len(flat)), strict=True
-                )
-            ],
-        )
+        return [
+            process(seed) for process, seed in zip(processes, noise_seeds, strict=True)
+        ]
 
     def _processes_for(self, batch: list[int | None]) -> list[ou_process.OUProcess]:
         """Returns the noise processes for a batch shape, one for each action."""

@@ -216,6 +216,17 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
         """
         return self._get_initial_state(batch_size)
 
+    def prepare(self, batch_size: int | None) -> None:
+        """Makes the variables that actions for a batch of this size need.
+
+        Training loops call it, so that checkpoints restored before the first action
+        find all variables. Most policies have all from the start; a subclass that makes
+        some with its first action overrides this method.
+
+        Args:
+          batch_size: The number of time steps in a batch; None for single time steps.
+        """
+
     @final
     def variables(self) -> Sequence[Any]:
         """Returns the variables that determine the actions, in the networks' order."""

@@ -64,6 +64,10 @@ class WrapperPolicy(tf_policy.TFPolicy):
         """The wrapped policy."""
         return self._wrapped_policy
 
+    def prepare(self, batch_size: int | None) -> None:
+        """Prepares the wrapped policy; see `TFPolicy.prepare`."""
+        self._wrapped_policy.prepare(batch_size)
+
     def _variables(self) -> Sequence[Any]:
         return self._wrapped_policy.variables()
 

@@ -127,6 +127,7 @@ class Loop(tf.Module, abc.ABC):
             seed = int(seeds.next_seed(seeds.make_generator())[0])
         with tf.device(self._placement.collecting_device):
             self._make_variables(seed)
+            agent.collect_policy.prepare(environment.batch_size)
         self._observers: list[Callable[[Any], Any]] = [
             self._average_return,
             self._episodes,

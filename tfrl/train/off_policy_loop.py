@@ -121,6 +121,7 @@ class OffPolicyLoop(loop.Loop):
         self._initial_policy = initial_collect_policy or _random_policy(
             environment, agent.collect_policy
         )
+        self._initial_policy.prepare(environment.batch_size)
         # How many initial steps a collection in progress still has to take.
         self._initial_left = 0
         self._initial_state_now: Any = ()

@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.losses import td
+from tfrl.specs import tensor_spec
 from tfrl.utils import nest_utils
 
 
@@ -24,6 +25,17 @@ def spec_means_and_magnitudes(action_spec: Any) -> tuple[Any, Any]:
             lambda s: np.subtract(*_float_bounds(s)) / 2, action_spec
         ),
     )
+
+
+def has_finite_range(spec: Any) -> bool:
+    """Whether a spec of floats has bounds, and its range is a finite number.
+
+    Infinite bounds are also written as the largest numbers of the dtype.
+    """
+    if not tensor_spec.is_bounded(spec):
+        return False
+    limit = spec.dtype.max / 2
+    return bool(np.all(spec.minimum > -limit) and np.all(spec.maximum < limit))
 
 
 def _float_bounds(spec: Any) -> tuple[Any, Any]:

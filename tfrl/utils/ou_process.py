@@ -70,6 +70,17 @@ class OUProcess(tf.Module):
         keep = 1 - tf.cast(self._damping, dtype)
         return self._x.assign(keep * self._x + step, read_value=True)
 
+    def reset(self, where: tf.Tensor) -> None:
+        """Sets the value to zero where `where` is true.
+
+        Args:
+          where: A bool tensor whose shape the value's shape begins with; each entry
+            holds for all numbers below it.
+        """
+        inner = self._x.shape.rank - where.shape.rank
+        where = tf.reshape(where, [*where.shape, *[1] * inner])
+        self._x.assign(tf.where(where, tf.zeros([], self._x.dtype), self._x))
+
 
 def ornstein_uhlenbeck_process(
     initial_value: Any | Callable[[], Any],

@@ -25,7 +25,7 @@ def test_an_import_of_an_absent_name_names_the_page(name):
 def test_modules_below_and_imports_from_an_absent_one_say_so():
     for statement in (
         "import tfrl.agents.ppo.ppo_clip_agent",
-        "from tfrl.agents.ddpg import critic_network",
+        "from tfrl.agents.ppo import ppo_policy",
         "from tfrl.bandits.agents import lin_ucb_agent",
     ):
         with pytest.raises(ImportError, match="TF-Agents has it, tfrl does not"):

@@ -5,11 +5,14 @@ from . import dqn as dqn
 from . import random as random
 from . import reinforce as reinforce
 from . import sac as sac
+from . import td3 as td3
 from . import tf_agent as tf_agent
+from .ddpg import DdpgAgent as DdpgAgent
 from .dqn import DdqnAgent as DdqnAgent
 from .dqn import DqnAgent as DqnAgent
 from .random import FixedPolicyAgent as FixedPolicyAgent
 from .random import RandomAgent as RandomAgent
 from .reinforce import ReinforceAgent as ReinforceAgent
+from .td3 import Td3Agent as Td3Agent
 from .tf_agent import LossInfo as LossInfo
 from .tf_agent import TFAgent as TFAgent

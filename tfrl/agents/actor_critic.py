@@ -23,7 +23,15 @@ from tfrl.agents import (
 from tfrl.policies import tf_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import actions, common, nest_utils, optimizers, seeds, variables
+from tfrl.utils import (
+    actions,
+    common,
+    nest_utils,
+    optimizers,
+    seeds,
+    summaries,
+    variables,
+)
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -313,22 +321,30 @@ class ActorCriticAgent(tf_agent.TFAgent):
     def _transitions(self, experience: Any) -> Transitions:
         """Converts experience, and masks the rewards and discounts."""
         transition = self._as_transition(experience)
-        # Boundaries count in the means with a loss of zero. Dividing by the number of
-        # valid transitions would give more weight to batches with many boundaries.
-        valid = ~transition.time_step.is_last()
-        reached = transition.next_time_step
-        # The inputs of the losses are masked, too: the gradient of a loss that is not
-        # finite would be NaN even where the loss is multiplied by zero.
-        reward = tf.where(valid, self._reward_scale_factor * reached.reward, 0)
-        discount = tf.where(valid, self._gamma * reached.discount, 0)
         if self._recurrent:
             transition = sequences.unroll(transition)
-        return Transitions(
+        return self._masked_transitions(
             transition.time_step,
             transition.action_step.action,
             transition.next_time_step,
-            reward,
-            discount,
+        )
+
+    def _masked_transitions(
+        self, time_step: ts.TimeStep, action: Any, next_time_step: ts.TimeStep
+    ) -> Transitions:
+        # Boundaries count in the means with a loss of zero. Dividing by the number of
+        # valid transitions would give more weight to batches with many boundaries.
+        valid = ~time_step.is_last()
+        # The inputs of the losses are masked, too: the gradient of a loss that is not
+        # finite would be NaN even where the loss is multiplied by zero.
+        reward = self._at_next_steps(next_time_step.reward)
+        discount = self._at_next_steps(next_time_step.discount)
+        return Transitions(
+            time_step,
+            action,
+            next_time_step,
+            tf.where(valid, self._reward_scale_factor * reward, 0),
+            tf.where(valid, self._gamma * discount, 0),
             valid,
         )
 
@@ -420,6 +436,20 @@ class ActorCriticAgent(tf_agent.TFAgent):
         untrained = [v for n in networks for v in n.non_trainable_variables]
         checked = self._apply(loss, gradients, trained, optimizer, untrained)
         return checked, details
+
+    def _write_summaries(self, loss: tf.Tensor, parts: dict[str, tf.Tensor]) -> None:
+        """Writes the losses, and in debug mode histograms of errors and losses."""
+        if not self.summaries_enabled:
+            return
+        scalars = {k: v for k, v in parts.items() if v.shape.rank == 0}
+        summaries.summarize_scalar_dict(
+            {**scalars, "total_loss": loss}, step=self.train_step_counter
+        )
+        if self.debug_summaries:
+            summaries.summarize_tensor_dict(
+                {f"loss/{k}": v for k, v in parts.items() if k not in scalars},
+                step=self.train_step_counter,
+            )
 
     def _finish(self, *checked: tf.Tensor) -> None:
         """Counts the update and moves the target networks."""

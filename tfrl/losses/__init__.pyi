@@ -1,5 +1,6 @@
 from . import aggregation as aggregation
 from . import discounting as discounting
+from . import dpg as dpg
 from . import huber as huber
 from . import returns as returns
 from . import standardization as standardization
@@ -11,6 +12,9 @@ from .aggregation import masked_mean as masked_mean
 from .discounting import discounted_future_sum as discounted_future_sum
 from .discounting import discounted_future_sum_masked as discounted_future_sum_masked
 from .discounting import shift_values as shift_values
+from .dpg import clipped_double_q as clipped_double_q
+from .dpg import deterministic_policy_gradient as deterministic_policy_gradient
+from .dpg import smoothed_action as smoothed_action
 from .huber import huber_loss as huber_loss
 from .huber import squared_loss as squared_loss
 from .returns import discounted_return as discounted_return

@@ -38,8 +38,8 @@ class GaussianPolicy(noise_policy.NoisePolicy):
         Args:
           wrapped_policy: A policy whose actions are all floats.
           scale: Standard deviation of the noise, in the units of the action unless
-            `scaled_to_spec`: a number, a scalar tensor or variable, a callable that returns one of these, or a
-            Keras schedule of `step`.
+            `scaled_to_spec`: a number, a scalar tensor or variable, a callable that
+            returns one of these, or a Keras schedule of `step`.
           clip: Whether `action` clips to the bounds of the action spec.
           name: The module's name.
           step: The variable that a schedule given as `scale` follows, such as an

@@ -1,4 +1,29 @@
-"""Deep deterministic policy gradient (Lillicrap et al., 2016): the networks."""
+"""Deep deterministic policy gradient (Lillicrap et al., 2016).
+
+>>> import keras
+>>> import tensorflow as tf
+>>> from tfrl.agents.ddpg import DdpgAgent
+>>> from tfrl.networks import ActorNetwork, CriticNetwork
+>>> from tfrl.specs import BoundedTensorSpec
+>>> from tfrl.trajectories import time_step
+>>> observation_spec = tf.TensorSpec([3], tf.float32)
+>>> action_spec = BoundedTensorSpec([1], tf.float32, -2, 2)
+>>> agent = DdpgAgent(
+...     time_step.time_step_spec(observation_spec),
+...     action_spec,
+...     ActorNetwork(observation_spec, action_spec, (64, 64)),
+...     CriticNetwork((observation_spec, action_spec), joint_fc_layer_params=(64, 64)),
+...     actor_optimizer=keras.optimizers.Adam(1e-3),
+...     critic_optimizer=keras.optimizers.Adam(1e-3),
+...     ou_stddev=0.2,
+...     ou_damping=0.15,
+...     target_update_tau=0.005,
+...     gamma=0.99,
+... )
+>>> agent.initialize()
+>>> agent.train_sequence_length
+2
+"""
 
 import lazy_loader
 

@@ -1,0 +1,289 @@
+"""Deep deterministic policy gradient (DDPG).
+
+For a transition (s, a, r, s') the critic Q minimises L(y - Q(s, a)) with the target
+
+    y = r + gamma * d * Q_target(s', mu_target(s'))
+
+where d is the environment's discount: 0 at a termination, 1 at a time limit. The actor
+mu minimises -Q(s, mu(s)), whose gradient is
+
+    -dQ(s, a)/da dmu(s)/dtheta    at a = mu(s).
+
+The actions that are collected have Ornstein-Uhlenbeck noise. Lillicrap et al.,
+"Continuous control with deep reinforcement learning" (2016, arXiv:1509.02971),
+algorithm 1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import tensorflow as tf
+
+from tfrl import losses
+from tfrl.agents import actor_critic, checks, target_networks, tf_agent
+from tfrl.policies import actor_policy, ou_noise_policy
+from tfrl.trajectories import time_step as ts
+from tfrl.utils import number_checks
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
+
+class DdpgInfo(NamedTuple):
+    """Details of the loss.
+
+    Attributes:
+      actor_loss: The mean of -Q(s, mu(s)), a scalar.
+      critic_loss: The mean loss of the critic, a scalar.
+      td_loss: The critic's loss of each example before weighting, `[B]`, zero where
+        masked. For recurrent networks, it is summed over time.
+      td_error: Target minus prediction, `[B]` (`[B, T-1]` for recurrent networks).
+    """
+
+    actor_loss: tf.Tensor
+    critic_loss: tf.Tensor
+    td_loss: Any = ()
+    td_error: Any = ()
+
+
+class DdpgAgent(actor_critic.ActorCriticAgent):
+    """A DDPG agent.
+
+    The critic is updated first, so the actor learns from the new critic, and `train`
+    returns the loss of both as they were before their own update.
+    """
+
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: types.NestedTensorSpec,
+        actor_network: types.Network | types.Layer,
+        critic_network: types.Network | types.Layer,
+        actor_optimizer: types.Optimizer | None = None,
+        critic_optimizer: types.Optimizer | None = None,
+        ou_stddev: float = 1.0,
+        ou_damping: float = 1.0,
+        target_actor_network: types.Network | types.Layer | None = None,
+        target_critic_network: types.Network | types.Layer | None = None,
+        target_update_tau: float = 1.0,
+        target_update_period: int = 1,
+        dqda_clipping: float | None = None,
+        td_errors_loss_fn: types.LossFn | None = None,
+        gamma: float = 1.0,
+        reward_scale_factor: float = 1.0,
+        gradient_clipping: float | None = None,
+        debug_summaries: bool = False,
+        summarize_grads_and_vars: bool = False,
+        train_step_counter: tf.Variable | None = None,
+        name: str | None = None,
+        *,
+        n_step_update: int = 1,
+        noise_scaled_to_spec: bool = False,
+        reset_noise_at_episode_start: bool = False,
+        seed: int | None = None,
+    ) -> None:
+        """Builds the target networks and the policies.
+
+        The defaults are those of TF-Agents: targets that are copied after each update
+        (a `target_update_tau` of 0.005 is usual), no discounting, and white noise of
+        standard deviation 1 (the paper has `ou_stddev=0.2, ou_damping=0.15`).
+
+        Args:
+          time_step_spec: A `TimeStep` of specs.
+          action_spec: A nest of bounded floating specs.
+          actor_network: A `Network` (or Keras layer) that maps observations to actions,
+            such as an `ActorNetwork`.
+          critic_network: A `Network` (or Keras layer) that maps pairs of observations
+            and actions to values `[B]`, such as a `CriticNetwork`.
+          actor_optimizer: The optimizer of the actor; None for an agent that never
+            trains.
+          critic_optimizer: The optimizer of the critic; likewise.
+          ou_stddev: The standard deviation of each step of the noise.
+          ou_damping: The rate, in [0, 1], at which the noise returns to zero; 1 gives
+            noise without correlation in time.
+          target_actor_network: The target of the actor; a new copy if None.
+          target_critic_network: The target of the critic; a new copy if None.
+          target_update_tau: The step size of the targets' soft update; 1 copies the
+            weights.
+          target_update_period: The number of train steps between updates of the
+            targets.
+          dqda_clipping: The largest size of each number of dQ/da; None does not clip.
+          td_errors_loss_fn: A loss of (targets, predictions), element by element; Huber
+            if None.
+          gamma: The discount factor.
+          reward_scale_factor: The factor by which the rewards are multiplied.
+          gradient_clipping: The largest norm of each variable's gradient.
+          debug_summaries: See `TFAgent`.
+          summarize_grads_and_vars: See `TFAgent`.
+          train_step_counter: See `TFAgent`.
+          name: The module's name.
+          n_step_update: The number `n` of steps in the return; `train` then takes
+            experience with `T = n + 1`.
+          noise_scaled_to_spec: Whether the noise is in units of half of the range of
+            each action, not of the action itself.
+          reset_noise_at_episode_start: Whether the noise starts from zero in each
+            episode, as in the paper.
+          seed: Seed of the policies' own random numbers, for calls without a seed.
+
+        Raises:
+          ValueError: An action is discrete or has no bounds, a number is out of range,
+            or a network does not fit the specs.
+          NotImplementedError: `n_step_update` is not 1 for recurrent networks.
+        """
+        time_step_spec = checks.as_time_step_spec(time_step_spec, "DDPG")
+        action_spec = actor_critic.check_action_spec(action_spec, "DDPG")
+        if dqda_clipping is not None:
+            number_checks.check_number(
+                "dqda_clipping", dqda_clipping, 0.0, remedy="None does not clip"
+            )
+        observation_spec = time_step_spec.observation
+        actor = target_networks.with_target(
+            actor_network, target_actor_network, "TargetActorNetwork", observation_spec
+        )
+        critic = target_networks.with_target(
+            critic_network,
+            target_critic_network,
+            "TargetCriticNetwork",
+            (observation_spec, action_spec),
+        )
+        super().__init__(
+            time_step_spec,
+            action_spec,
+            actor_policy.ActorPolicy(time_step_spec, action_spec, actor[0], seed=seed),
+            ou_noise_policy.OUNoisePolicy(
+                actor_policy.ActorPolicy(
+                    time_step_spec, action_spec, actor[0], clip=False
+                ),
+                ou_stddev=ou_stddev,
+                ou_damping=ou_damping,
+                seed=seed,
+                scaled_to_spec=noise_scaled_to_spec,
+                reset_at_episode_start=reset_noise_at_episode_start,
+            ),
+            actor_network=actor[0],
+            critic_networks=[critic[0]],
+            target_pairs=[actor, critic],
+            actor_optimizer=actor_optimizer,
+            critic_optimizer=critic_optimizer,
+            target_update_tau=target_update_tau,
+            target_update_period=target_update_period,
+            td_errors_loss_fn=td_errors_loss_fn,
+            gamma=gamma,
+            reward_scale_factor=reward_scale_factor,
+            n_step_update=n_step_update,
+            gradient_clipping=gradient_clipping,
+            debug_summaries=debug_summaries,
+            summarize_grads_and_vars=summarize_grads_and_vars,
+            train_step_counter=train_step_counter,
+            name=name,
+            seed=seed,
+        )
+        self._target_actor_network = actor[1]
+        self._target_critic_network = critic[1]
+        self._dqda_clipping = dqda_clipping
+
+    def _train(
+        self, experience: Any, weights: tf.Tensor | None = None
+    ) -> tf_agent.LossInfo:
+        transitions = self._transitions(experience)
+
+        def critic_loss() -> tuple[tf.Tensor, actor_critic.CriticLoss]:
+            critic = self._critic_loss(transitions, weights, training=True)
+            return critic.loss, critic
+
+        def actor_loss() -> tuple[tf.Tensor, None]:
+            return self.actor_loss(transitions.time_step, weights, training=True), None
+
+        critic_checked, critic = self._minimize(
+            critic_loss, self._critic_networks, self._critic_optimizer
+        )
+        actor_checked, _ = self._minimize(
+            actor_loss, [self._actor_network], self._actor_optimizer
+        )
+        self._finish(critic_checked, actor_checked)
+        return self._loss_info(actor_checked, critic._replace(loss=critic_checked))
+
+    def _loss(
+        self,
+        experience: Any,
+        weights: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tf_agent.LossInfo:
+        transitions = self._transitions(experience)
+        critic = self._critic_loss(transitions, weights, training)
+        actor_loss = self.actor_loss(transitions.time_step, weights, training)
+        return self._loss_info(actor_loss, critic)
+
+    def _loss_info(
+        self, actor_loss: tf.Tensor, critic: actor_critic.CriticLoss
+    ) -> tf_agent.LossInfo:
+        info = DdpgInfo(actor_loss, critic.loss, critic.td_loss, critic.td_error)
+        loss = actor_loss + critic.loss
+        self._write_summaries(loss, info._asdict())
+        return tf_agent.LossInfo(loss, info)
+
+    def critic_loss(
+        self,
+        time_steps: ts.TimeStep,
+        actions: Any,
+        next_time_steps: ts.TimeStep,
+        weights: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tf.Tensor:
+        """Returns the mean loss of the critic, a scalar.
+
+        Args:
+          time_steps: The time steps `[B, ...]` at which the actions were taken. For
+            recurrent networks, `[B, T - 1, ...]`; see `agents.sequences.unroll`.
+          actions: The nest of actions, likewise.
+          next_time_steps: The time steps after them; for recurrent networks all `T`.
+          weights: See `TFAgent.train`.
+          training: Whether the critic is applied as in training.
+        """
+        transitions = self._masked_transitions(time_steps, actions, next_time_steps)
+        return self._critic_loss(transitions, weights, training).loss
+
+    def _critic_loss(
+        self,
+        transitions: actor_critic.Transitions,
+        weights: tf.Tensor | None,
+        training: bool,
+    ) -> actor_critic.CriticLoss:
+        following = transitions.next_time_step
+        next_actions, _ = self._target_actor_network(
+            following.observation, step_type=following.step_type
+        )
+        next_values = self._at_next_steps(
+            self._values(self._target_critic_network, following, next_actions)
+        )
+        return self._compute_critic_loss(transitions, next_values, weights, training)
+
+    def actor_loss(
+        self,
+        time_steps: ts.TimeStep,
+        weights: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tf.Tensor:
+        """Returns the mean of -Q(s, mu(s)), with the clipped gradient of the policy.
+
+        Args:
+          time_steps: As for `critic_loss`.
+          weights: See `TFAgent.train`.
+          training: Whether the actor is applied as in training.
+        """
+        actions, _ = self._actor_network(
+            time_steps.observation, step_type=time_steps.step_type, training=training
+        )
+        regularization = self._actor_network.losses
+        valid = ~time_steps.is_last()
+        with tf.GradientTape() as tape:
+            tape.watch(actions)
+            values = self._values(self._critic_networks[0], time_steps, actions)
+            counted = tf.where(valid, values, 0.0)
+        loss = losses.deterministic_policy_gradient(
+            values, actions, tape.gradient(counted, actions), self._dqda_clipping
+        )
+        return losses.aggregate_losses(
+            self._masked(loss, valid), weights, regularization_loss=regularization
+        ).total_loss

@@ -1,0 +1,361 @@
+"""Twin delayed deep deterministic policy gradient (TD3).
+
+For a transition (s, a, r, s') both critics minimise L(y - Q_i(s, a)) with the target
+
+    y = r + gamma * d * min_i Q_i_target(s', a')
+    a' = clip(mu_target(s') + clip(N(0, sigma^2), -c, c), bounds of the actions)
+
+where d is the environment's discount: 0 at a termination, 1 at a time limit. At every
+`actor_update_period`-th train step the actor mu minimises -Q_1(s, mu(s)). The actions
+that are collected have Gaussian noise. Fujimoto, van Hoof and Meger, "Addressing
+function approximation error in actor-critic methods" (2018, arXiv:1802.09477),
+algorithm 1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import tensorflow as tf
+
+from tfrl import losses
+from tfrl.agents import actor_critic, checks, target_networks, tf_agent
+from tfrl.compilation import variable_substitution
+from tfrl.policies import actor_policy, gaussian_policy
+from tfrl.trajectories import time_step as ts
+from tfrl.utils import actions as actions_lib
+from tfrl.utils import number_checks, seeds
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
+
+class Td3Info(NamedTuple):
+    """Details of the loss.
+
+    Attributes:
+      actor_loss: The mean of -Q_1(s, mu(s)), a scalar; that of the last update of the
+        actor in train steps without one.
+      critic_loss: The mean loss of both critics together, a scalar.
+      td_loss: The loss of both critics for each example before weighting, `[B]`, zero
+        where masked. For recurrent networks, it is summed over time.
+      td_error: Target minus prediction, `[B]` (`[B, T-1]` for recurrent networks), of
+        the critic that is farther off.
+    """
+
+    actor_loss: tf.Tensor
+    critic_loss: tf.Tensor
+    td_loss: Any = ()
+    td_error: Any = ()
+
+
+class Td3Agent(actor_critic.ActorCriticAgent):
+    """A TD3 agent.
+
+    The critics are updated first, so the actor learns from the new first critic, and
+    `train` returns the losses as they were before each one's own update.
+    """
+
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: types.NestedTensorSpec,
+        actor_network: types.Network | types.Layer,
+        critic_network: types.Network | types.Layer,
+        actor_optimizer: types.Optimizer | None,
+        critic_optimizer: types.Optimizer | None,
+        exploration_noise_std: types.FloatOrSchedule = 0.1,
+        critic_network_2: types.Network | types.Layer | None = None,
+        target_actor_network: types.Network | types.Layer | None = None,
+        target_critic_network: types.Network | types.Layer | None = None,
+        target_critic_network_2: types.Network | types.Layer | None = None,
+        target_update_tau: float = 1.0,
+        target_update_period: int = 1,
+        actor_update_period: int = 1,
+        td_errors_loss_fn: types.LossFn | None = None,
+        gamma: float = 1.0,
+        reward_scale_factor: float = 1.0,
+        target_policy_noise: float = 0.2,
+        target_policy_noise_clip: float = 0.5,
+        gradient_clipping: float | None = None,
+        debug_summaries: bool = False,
+        summarize_grads_and_vars: bool = False,
+        train_step_counter: tf.Variable | None = None,
+        name: str | None = None,
+        *,
+        n_step_update: int = 1,
+        noise_scaled_to_spec: bool = False,
+        seed: int | None = None,
+    ) -> None:
+        """Builds the second critic, the target networks and the policies.
+
+        The defaults are those of TF-Agents. The paper delays the updates of the actor
+        and of the targets, `actor_update_period=2, target_update_period=2`, moves the
+        targets by `target_update_tau=0.005`, and has noise for actions in [-1, 1],
+        `noise_scaled_to_spec=True`.
+
+        Args:
+          time_step_spec: A `TimeStep` of specs.
+          action_spec: A nest of bounded floating specs.
+          actor_network: A `Network` (or Keras layer) that maps observations to actions,
+            such as an `ActorNetwork`.
+          critic_network: A `Network` (or Keras layer) that maps pairs of observations
+            and actions to values `[B]`, such as a `CriticNetwork`.
+          actor_optimizer: The optimizer of the actor; None for an agent that never
+            trains.
+          critic_optimizer: The optimizer of both critics; likewise.
+          exploration_noise_std: The standard deviation of the noise on collected
+            actions; see the `scale` of `GaussianPolicy`. A Keras schedule follows the
+            train step counter.
+          critic_network_2: The second critic; a copy of the first with other initial
+            weights if None.
+          target_actor_network: The target of the actor; a new copy if None.
+          target_critic_network: The target of the first critic; a new copy if None.
+          target_critic_network_2: The target of the second critic; a new copy if None.
+          target_update_tau: The step size of the targets' soft update; 1 copies the
+            weights.
+          target_update_period: The number of train steps between updates of the
+            targets.
+          actor_update_period: The number of train steps between updates of the actor,
+            of which the first is in the first train step.
+          td_errors_loss_fn: A loss of (targets, predictions), element by element; Huber
+            if None.
+          gamma: The discount factor.
+          reward_scale_factor: The factor by which the rewards are multiplied.
+          target_policy_noise: The standard deviation of the noise on the target
+            actor's actions.
+          target_policy_noise_clip: The largest size of this noise.
+          gradient_clipping: The largest norm of each variable's gradient.
+          debug_summaries: See `TFAgent`.
+          summarize_grads_and_vars: See `TFAgent`.
+          train_step_counter: See `TFAgent`.
+          name: The module's name.
+          n_step_update: The number `n` of steps in the return; `train` then takes
+            experience with `T = n + 1`.
+          noise_scaled_to_spec: Whether both kinds of noise are in units of half of the
+            range of each action, not of the action itself.
+          seed: Seed of the target actions' noise, and of the policies' own random
+            numbers for calls without a seed.
+
+        Raises:
+          ValueError: An action is discrete or has no bounds, a number is out of range,
+            a network does not fit the specs, or there is a `target_critic_network_2`
+            without `critic_network_2`.
+          NotImplementedError: `n_step_update` is not 1 for recurrent networks.
+        """
+        time_step_spec = checks.as_time_step_spec(time_step_spec, "TD3")
+        action_spec = actor_critic.check_action_spec(action_spec, "TD3")
+        _check_numbers(
+            target_policy_noise, target_policy_noise_clip, actor_update_period
+        )
+        train_step_counter = checks.as_train_step_counter(train_step_counter)
+        observation_spec = time_step_spec.observation
+        actor = target_networks.with_target(
+            actor_network, target_actor_network, "TargetActorNetwork", observation_spec
+        )
+        critics = actor_critic.twin_critics(
+            critic_network,
+            critic_network_2,
+            target_critic_network,
+            target_critic_network_2,
+            (observation_spec, action_spec),
+        )
+        super().__init__(
+            time_step_spec,
+            action_spec,
+            actor_policy.ActorPolicy(time_step_spec, action_spec, actor[0], seed=seed),
+            gaussian_policy.GaussianPolicy(
+                actor_policy.ActorPolicy(
+                    time_step_spec, action_spec, actor[0], clip=False
+                ),
+                scale=exploration_noise_std,
+                step=train_step_counter,
+                seed=seed,
+                scaled_to_spec=noise_scaled_to_spec,
+            ),
+            actor_network=actor[0],
+            critic_networks=[critic for critic, _ in critics],
+            target_pairs=[actor, *critics],
+            actor_optimizer=actor_optimizer,
+            critic_optimizer=critic_optimizer,
+            target_update_tau=target_update_tau,
+            target_update_period=target_update_period,
+            td_errors_loss_fn=td_errors_loss_fn,
+            gamma=gamma,
+            reward_scale_factor=reward_scale_factor,
+            n_step_update=n_step_update,
+            gradient_clipping=gradient_clipping,
+            debug_summaries=debug_summaries,
+            summarize_grads_and_vars=summarize_grads_and_vars,
+            train_step_counter=train_step_counter,
+            name=name,
+            seed=seed,
+        )
+        self._target_actor_network = actor[1]
+        self._target_critic_networks = [target for _, target in critics]
+        self._actor_update_period = actor_update_period
+        self._target_policy_noise = target_policy_noise
+        self._target_policy_noise_clip = target_policy_noise_clip
+        self._noise_scaled_to_spec = noise_scaled_to_spec
+        # The loss of the actor's last update, for the train steps without one.
+        self._last_actor_loss = tf.Variable(0.0, trainable=False, name="actor_loss")
+
+    def _variables(self) -> list[tf.Variable]:
+        return [*super()._variables(), self._last_actor_loss]
+
+    def _train(
+        self, experience: Any, weights: tf.Tensor | None = None
+    ) -> tf_agent.LossInfo:
+        transitions = self._transitions(experience)
+
+        def critic_loss() -> tuple[tf.Tensor, actor_critic.CriticLoss]:
+            critic = self._critic_loss(transitions, weights, training=True)
+            return critic.loss, critic
+
+        def actor_loss() -> tuple[tf.Tensor, None]:
+            return self.actor_loss(transitions.time_step, weights, training=True), None
+
+        def update_actor() -> None:
+            checked, _ = self._minimize(
+                actor_loss, [self._actor_network], self._actor_optimizer
+            )
+            self._last_actor_loss.assign(checked)
+
+        checked, critic = self._minimize(
+            critic_loss, self._critic_networks, self._critic_optimizer
+        )
+        if self._actor_update_period == 1:
+            update_actor()
+        else:
+            due = self.train_step_counter % self._actor_update_period == 0
+            variable_substitution.cond(due, update_actor)
+        last_actor_loss = self._last_actor_loss.read_value()
+        self._finish(checked, last_actor_loss)
+        return self._loss_info(last_actor_loss, critic._replace(loss=checked))
+
+    def _loss(
+        self,
+        experience: Any,
+        weights: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tf_agent.LossInfo:
+        transitions = self._transitions(experience)
+        critic = self._critic_loss(transitions, weights, training)
+        actor_loss = self.actor_loss(transitions.time_step, weights, training)
+        return self._loss_info(actor_loss, critic)
+
+    def _loss_info(
+        self, actor_loss: tf.Tensor, critic: actor_critic.CriticLoss
+    ) -> tf_agent.LossInfo:
+        info = Td3Info(actor_loss, critic.loss, critic.td_loss, critic.td_error)
+        loss = actor_loss + critic.loss
+        self._write_summaries(loss, info._asdict())
+        return tf_agent.LossInfo(loss, info)
+
+    def critic_loss(
+        self,
+        time_steps: ts.TimeStep,
+        actions: Any,
+        next_time_steps: ts.TimeStep,
+        weights: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tf.Tensor:
+        """Returns the mean loss of both critics together, a scalar.
+
+        Args:
+          time_steps: The time steps `[B, ...]` at which the actions were taken. For
+            recurrent networks, `[B, T - 1, ...]`; see `agents.sequences.unroll`.
+          actions: The nest of actions, likewise.
+          next_time_steps: The time steps after them; for recurrent networks all `T`.
+          weights: See `TFAgent.train`.
+          training: Whether the critics are applied as in training.
+        """
+        transitions = self._masked_transitions(time_steps, actions, next_time_steps)
+        return self._critic_loss(transitions, weights, training).loss
+
+    def _critic_loss(
+        self,
+        transitions: actor_critic.Transitions,
+        weights: tf.Tensor | None,
+        training: bool,
+    ) -> actor_critic.CriticLoss:
+        following = transitions.next_time_step
+        next_actions = self._target_actions(following)
+        next_values = losses.clipped_double_q(
+            [
+                self._values(target, following, next_actions)
+                for target in self._target_critic_networks
+            ]
+        )
+        return self._compute_critic_loss(
+            transitions, self._at_next_steps(next_values), weights, training
+        )
+
+    def _target_actions(self, time_steps: ts.TimeStep) -> Any:
+        """Returns the target actor's actions with noise, inside the bounds."""
+        actions, _ = self._target_actor_network(
+            time_steps.observation, step_type=time_steps.step_type
+        )
+        flat = tf.nest.flatten(actions)
+        smoothed = [
+            self._smoothed(action, spec, seed)
+            for action, spec, seed in zip(
+                flat,
+                tf.nest.flatten(self.action_spec),
+                self._next_seeds(len(flat)),
+                strict=True,
+            )
+        ]
+        return tf.nest.pack_sequence_as(actions, smoothed)
+
+    def _smoothed(self, action: tf.Tensor, spec: Any, seed: tf.Tensor) -> tf.Tensor:
+        unit: Any = 1.0
+        if self._noise_scaled_to_spec:
+            _, unit = actions_lib.spec_means_and_magnitudes(spec)
+        noise = seeds.normal(seed, tf.shape(action), action.dtype)
+        scale, limit = (
+            tf.cast(number * unit, action.dtype)
+            for number in (self._target_policy_noise, self._target_policy_noise_clip)
+        )
+        return losses.smoothed_action(
+            action, scale * noise, limit, spec.minimum, spec.maximum
+        )
+
+    def actor_loss(
+        self,
+        time_steps: ts.TimeStep,
+        weights: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tf.Tensor:
+        """Returns the mean of -Q_1(s, mu(s)), a scalar.
+
+        Args:
+          time_steps: As for `critic_loss`.
+          weights: See `TFAgent.train`.
+          training: Whether the actor is applied as in training.
+        """
+        actions, _ = self._actor_network(
+            time_steps.observation, step_type=time_steps.step_type, training=training
+        )
+        regularization = self._actor_network.losses
+        values = self._values(self._critic_networks[0], time_steps, actions)
+        return losses.aggregate_losses(
+            self._masked(-values, ~time_steps.is_last()),
+            weights,
+            regularization_loss=regularization,
+        ).total_loss
+
+
+def _check_numbers(noise: Any, noise_clip: Any, actor_update_period: Any) -> None:
+    number_checks.check_number(
+        "target_policy_noise", noise, 0.0, remedy="0 adds no noise"
+    )
+    number_checks.check_number(
+        "target_policy_noise_clip", noise_clip, 0.0, remedy="0 adds no noise"
+    )
+    number_checks.check_integer(
+        "actor_update_period",
+        actor_update_period,
+        1,
+        remedy="1 updates the actor in each train step",
+    )

@@ -1,0 +1,80 @@
+"""Computes the losses of deterministic actors and the targets of TD3."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.losses.shapes import check_same_shape
+
+
+def deterministic_policy_gradient(
+    q: Any, action: Any, dqda: Any, dqda_clipping: float | None = None
+) -> tf.Tensor:
+    """Returns `-q`, with the gradient `-clip(dqda) da` along the actions alone.
+
+    Silver et al., "Deterministic policy gradient algorithms", 2014, equation 9;
+    Lillicrap et al., "Continuous control with deep reinforcement learning", 2016,
+    equation 6. Without clipping the gradient is that of `-q(s, a)`.
+
+    Args:
+      q: The critic's values of the actions, `[B]` or `[B, T]`; no gradient flows into
+        them.
+      action: The nest of the actor's actions, `[B(, T), ...]`.
+      dqda: The gradients of `q` with respect to the actions, like `action`.
+      dqda_clipping: The largest size of each number of the gradients; None does not
+        clip.
+    """
+    loss = -tf.stop_gradient(tf.convert_to_tensor(q))
+    for a, gradient in zip(tf.nest.flatten(action), tf.nest.flatten(dqda), strict=True):
+        check_same_shape(action=a, dqda=gradient)
+        if dqda_clipping is not None:
+            gradient = tf.clip_by_value(gradient, -dqda_clipping, dqda_clipping)
+        # The value is 0, the gradient is that of the policy.
+        step = tf.stop_gradient(gradient) * (a - tf.stop_gradient(a))
+        inner = list(range(loss.shape.rank, step.shape.rank))
+        loss -= tf.cast(tf.reduce_sum(step, axis=inner), loss.dtype)
+    return loss
+
+
+def clipped_double_q(values: Sequence[Any]) -> tf.Tensor:
+    """Returns the smallest of several critics' values, element by element.
+
+    Fujimoto, van Hoof and Meger, "Addressing function approximation error in
+    actor-critic methods", 2018, equation 10.
+
+    Args:
+      values: A tensor of each critic, all of the same shape.
+    """
+    smallest, *others = map(tf.convert_to_tensor, values)
+    for value in others:
+        check_same_shape(first_value=smallest, value=value)
+        smallest = tf.minimum(smallest, value)
+    return smallest
+
+
+def smoothed_action(
+    action: Any, noise: Any, noise_clip: Any, minimum: Any, maximum: Any
+) -> tf.Tensor:
+    """Returns `clip(action + clip(noise, -c, c), minimum, maximum)`.
+
+    Target policy smoothing: Fujimoto, van Hoof and Meger 2018, equation 14, and the
+    bounds of the actions, to which the authors' code clips.
+
+    Args:
+      action: The target actor's actions, `[B, ...]`.
+      noise: Random numbers, like `action`.
+      noise_clip: The largest size `c` of the noise, not negative; broadcast to
+        `action`.
+      minimum: The least action, broadcast to `action`.
+      maximum: The greatest action, likewise.
+    """
+    action, noise = tf.convert_to_tensor(action), tf.convert_to_tensor(noise)
+    check_same_shape(action=action, noise=noise)
+    noise_clip, minimum, maximum = (
+        tf.cast(bound, action.dtype) for bound in (noise_clip, minimum, maximum)
+    )
+    noise = tf.clip_by_value(noise, -noise_clip, noise_clip)
+    return tf.clip_by_value(action + noise, minimum, maximum)

@@ -217,6 +217,9 @@ def nested_kwargs():
     }
 
 
+FORCE_SPEC = tensor_spec.from_spec(FORCE)
+
+
 def network_parts():
     small = {"fc_layer_params": (6,), "seed": 1}
     rnn = {"input_fc_layer_params": (6,), "lstm_size": (5,), "seed": 1}
@@ -273,6 +276,20 @@ def network_parts():
         networks.QNetwork(OBSERVATION, ACTION, **small),
         input_tensor_spec=(OBSERVATION, tf.TensorSpec([3], tf.bool)),
     )
+    force = {"force": FORCE_SPEC, "turn": tensor_spec.from_spec(FLAT)}
+    parts["ActorNetwork"] = lambda: networks.ActorNetwork(OBSERVATION, force, (6,))
+    parts["ActorRnnNetwork"] = lambda: networks.ActorRnnNetwork(
+        OBSERVATION, force, None, (6,), (5,), (4,)
+    )
+    parts["CriticNetwork"] = lambda: networks.CriticNetwork(
+        (OBSERVATION, force), None, (6,), None, (5,), None, (4,)
+    )
+    parts["CriticNetwork-nested"] = lambda: networks.CriticNetwork(
+        (NESTED_OBSERVATION, force), joint_fc_layer_params=(4,), **nested_kwargs()
+    )
+    parts["CriticRnnNetwork"] = lambda: networks.CriticRnnNetwork(
+        (OBSERVATION, force), None, (6,), (5,), (4,), (3,), (4,)
+    )
     for name, make in parts.items():
         suite = make_suite(
             testing.NetworkConformance,
@@ -292,7 +309,6 @@ TIME_STEP = ts.time_step_spec(OBSERVATION)
 Q_NETWORK = functools.partial(
     networks.QNetwork, OBSERVATION, ACTION, fc_layer_params=(6,), seed=1
 )
-FORCE_SPEC = tensor_spec.from_spec(FORCE)
 
 
 def actor(time_step_spec=TIME_STEP, action=ACTIONS, **kwargs):
@@ -460,6 +476,30 @@ def reinforce(value_network=None):
     )
 
 
+def actor_critic(agent, actor=None, critic=None, **kwargs):
+    specs = OBSERVATION, FORCE_SPEC
+    return agent(
+        TIME_STEP,
+        FORCE_SPEC,
+        actor or networks.ActorNetwork(*specs, (6,), seed=1),
+        critic or networks.CriticNetwork(specs, joint_fc_layer_params=(6,), seed=2),
+        keras.optimizers.Adam(1e-2),
+        keras.optimizers.Adam(1e-2),
+        target_update_tau=0.5,
+        seed=3,
+        **kwargs,
+    )
+
+
+def recurrent_ddpg():
+    specs = OBSERVATION, FORCE_SPEC
+    return actor_critic(
+        agents.DdpgAgent,
+        networks.ActorRnnNetwork(*specs, None, (6,), (5,), (4,), seed=1),
+        networks.CriticRnnNetwork(specs, None, (6,), (5,), (4,), (3,), (4,), seed=2),
+    )
+
+
 def agent_parts():
     parts = {
         "DqnAgent": dqn,
@@ -467,6 +507,9 @@ def agent_parts():
         "DqnAgent-nested": nested_dqn,
         "DqnAgent-recurrent": lambda: dqn(network=networks.QRnnNetwork),
         "DdqnAgent": lambda: dqn(agents.DdqnAgent, target_update_tau=0.5),
+        "DdpgAgent": lambda: actor_critic(agents.DdpgAgent, n_step_update=3),
+        "DdpgAgent-recurrent": recurrent_ddpg,
+        "Td3Agent": lambda: actor_critic(agents.Td3Agent, actor_update_period=2),
         "ReinforceAgent": reinforce,
         "ReinforceAgent-baseline": lambda: reinforce(
             lambda: networks.ValueNetwork(OBSERVATION, fc_layer_params=(6,), seed=2)

@@ -531,6 +531,12 @@ SUITES = dict(
 )
 
 
-@pytest.mark.parametrize("name", SUITES)
+# These take long, and show what others show, too.
+SLOW = ("agent-DdpgAgent-recurrent", "network-CriticNetwork-nested")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in SUITES]
+)
 def test_it_conforms(name):
     SUITES[name].run_all()

@@ -1,0 +1,104 @@
+"""Trains TD3 or DDPG on any Gymnasium environment with bounded continuous actions.
+
+    python -m examples.train_td3
+    python -m examples.train_td3 --config.agent=ddpg --seed=3
+    python -m examples.train_td3 --config=configs/td3_mountain_car.py
+    python -m examples.train_td3 --replay=prioritized
+
+The settings are in configs/td3.py. To resume a run that was interrupted or killed, run
+the same command again. Watch it with `tensorboard --logdir=logs`, and play the best
+policy with `python -m examples.play --logdir=logs/td3_Pendulum-v1_0`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from examples import cli, off_policy
+from tfrl import agents, environments, networks, train, utils
+
+CONFIG = cli.define_config("td3")
+
+
+def main() -> None:
+    """Builds the agent, the buffer and the loop, and runs it."""
+    config = cli.read_config(CONFIG)
+    cli.prepare(config.agent, config)
+    environment = cli.make_environment(config.env, config.num_envs, config.seed)
+    with train.device_scope(config.device):
+        agent = make_agent(config, environment)
+        agent.initialize()
+        replay_buffer = off_policy.make_replay_buffer(config, environment, agent)
+    loop = off_policy.make_loop(config, environment, agent, replay_buffer)
+    directory = cli.make_directory(config.agent, config)
+    off_policy.run_loop(config, loop, directory, config.agent.upper())
+
+
+def make_agent(
+    config: cli.Config, environment: environments.TFPyEnvironment
+) -> agents.Td3Agent | agents.DdpgAgent:
+    """Makes the agent, an actor and one or two critics."""
+    import keras  # Not at the top: --help does not wait for TensorFlow.
+
+    specs = environment.observation_spec(), environment.action_spec()
+    # Raises a ValueError that names the agent to take for other actions.
+    agents.actor_critic.check_action_spec(specs[1], config.agent.upper())
+    layers, combiner = networks.default_preprocessing(specs[0])
+    preprocessing = {
+        "preprocessing_layers": layers,
+        "preprocessing_combiner": combiner,
+        "dtype": config.dtype,
+    }
+    units = tuple(config.fc_layer_params)
+    arguments = {
+        "time_step_spec": environment.time_step_spec(),
+        "action_spec": specs[1],
+        "actor_network": networks.ActorNetwork(
+            *specs, units, seed=config.seed, **preprocessing
+        ),
+        "critic_network": networks.CriticNetwork(
+            specs, joint_fc_layer_params=units, seed=config.seed + 1, **preprocessing
+        ),
+        "actor_optimizer": keras.optimizers.Adam(config.actor_learning_rate),
+        "critic_optimizer": keras.optimizers.Adam(config.critic_learning_rate),
+        "target_update_tau": config.target_update_tau,
+        "target_update_period": config.target_update_period,
+        "td_errors_loss_fn": utils.common.element_wise_squared_loss,
+        "gamma": config.gamma,
+        "n_step_update": config.n_step_update,
+        "noise_scaled_to_spec": True,
+        "seed": config.seed,
+    }
+    return _AGENTS[_checked(config.agent)](config, arguments)
+
+
+def _make_td3(config: cli.Config, arguments: dict[str, Any]) -> agents.Td3Agent:
+    return agents.Td3Agent(
+        **arguments,
+        exploration_noise_std=config.exploration_noise,
+        actor_update_period=config.actor_update_period,
+        target_policy_noise=config.target_policy_noise,
+        target_policy_noise_clip=config.target_policy_noise_clip,
+    )
+
+
+def _make_ddpg(config: cli.Config, arguments: dict[str, Any]) -> agents.DdpgAgent:
+    return agents.DdpgAgent(
+        **arguments,
+        ou_stddev=config.ou_stddev,
+        ou_damping=config.ou_damping,
+        reset_noise_at_episode_start=True,
+    )
+
+
+_AGENTS = {"td3": _make_td3, "ddpg": _make_ddpg}
+
+
+def _checked(agent: str) -> str:
+    if agent not in _AGENTS:
+        raise ValueError(f"agent: got {agent!r}, expected one of {list(_AGENTS)}.")
+    return agent
+
+
+if __name__ == "__main__":
+    cli.start(main)

@@ -3,6 +3,7 @@ from . import discounting as discounting
 from . import dpg as dpg
 from . import huber as huber
 from . import returns as returns
+from . import sac as sac
 from . import standardization as standardization
 from . import td as td
 from .aggregation import AggregatedLosses as AggregatedLosses
@@ -24,6 +25,14 @@ from .returns import (
 )
 from .returns import lambda_returns as lambda_returns
 from .returns import n_step_returns as n_step_returns
+from .sac import entropy_of as entropy_of
+from .sac import expected_soft_value as expected_soft_value
+from .sac import minimum_of_subset as minimum_of_subset
+from .sac import quantile_huber_loss as quantile_huber_loss
+from .sac import sac_actor_loss as sac_actor_loss
+from .sac import soft_value as soft_value
+from .sac import temperature_loss as temperature_loss
+from .sac import truncated_mixture as truncated_mixture
 from .standardization import standardize as standardize
 from .td import action_value as action_value
 from .td import best_action_value as best_action_value

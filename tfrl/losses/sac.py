@@ -1,0 +1,152 @@
+"""Computes the targets and losses of Soft Actor-Critic and its relatives.
+
+Haarnoja et al., "Soft actor-critic algorithms and applications" (2018,
+arXiv:1812.05905); Christodoulou, "Soft actor-critic for discrete action settings"
+(2019, arXiv:1910.07207); Chen et al., "Randomized ensembled double Q-learning" (2021,
+arXiv:2101.05982); Kuznetsov et al., "Controlling overestimation bias with truncated
+mixture of continuous distributional quantile critics" (2020, arXiv:2005.04269).
+
+`alpha` is the temperature, the weight of the entropy. Losses are per example.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.losses import huber
+from tfrl.losses.shapes import check_ranks, check_same_shape
+
+
+def soft_value(q: Any, log_prob: Any, alpha: Any) -> tf.Tensor:
+    """Returns `q - alpha log_prob`, a sample of the soft value of a state.
+
+    Haarnoja et al. 2018, equation 3.
+
+    Args:
+      q: The values of actions drawn from the policy, `[B]` or `[B, T]`.
+      log_prob: The log-probabilities of these actions, like `q`.
+      alpha: The temperature, `[]`.
+    """
+    q, log_prob = tf.convert_to_tensor(q), tf.convert_to_tensor(log_prob)
+    check_same_shape(q=q, log_prob=log_prob)
+    return q - alpha * log_prob
+
+
+def expected_soft_value(q: Any, log_probs: Any, alpha: Any) -> tf.Tensor:
+    """Returns `sum_a pi(a) (q(a) - alpha log pi(a))`, the soft value of a state.
+
+    Christodoulou 2019, equation 10.
+
+    Args:
+      q: The values of all actions, `[..., A]`.
+      log_probs: The logarithms of the actions' probabilities, `[..., A]`. An action of
+        probability 0 does not count.
+      alpha: The temperature, `[]`.
+    """
+    q, log_probs = tf.convert_to_tensor(q), tf.convert_to_tensor(log_probs)
+    check_same_shape(q=q, log_probs=log_probs)
+    probs = tf.exp(log_probs)
+    possible = probs > 0
+    # Masked before the product, so that no gradient is NaN.
+    finite = tf.where(possible, log_probs, 0.0)
+    return tf.reduce_sum(probs * tf.where(possible, q - alpha * finite, 0.0), axis=-1)
+
+
+def entropy_of(log_probs: Any) -> tf.Tensor:
+    """Returns the entropy `[...]` of the probabilities whose logarithms are given."""
+    log_probs = tf.convert_to_tensor(log_probs)
+    return expected_soft_value(tf.zeros_like(log_probs), log_probs, 1.0)
+
+
+def sac_actor_loss(q: Any, log_prob: Any, alpha: Any) -> tf.Tensor:
+    """Returns `alpha log_prob - q`, whose gradient flows through the actions.
+
+    Haarnoja et al. 2018, equation 9; the arguments are those of `soft_value`. For
+    discrete actions it is `-expected_soft_value`.
+    """
+    return -soft_value(q, log_prob, tf.stop_gradient(alpha))
+
+
+def temperature_loss(
+    log_alpha: Any, entropy: Any, target_entropy: Any, use_log_alpha: bool = True
+) -> tf.Tensor:
+    """Returns `c (entropy - target_entropy)`, a loss of the temperature alone.
+
+    Minimising it raises the temperature where the entropy is below the target.
+    Haarnoja et al. 2018, equation 18, has `c = alpha`; with `c = log alpha`, as in the
+    authors' code, the size of a step does not depend on `alpha`.
+
+    Args:
+      log_alpha: The logarithm of the temperature, `[]`.
+      entropy: The entropies, or samples `-log_prob`, of any shape.
+      target_entropy: The entropy to reach, `[]`.
+      use_log_alpha: Whether `c` is `log_alpha`.
+    """
+    factor = log_alpha if use_log_alpha else tf.exp(log_alpha)
+    entropy = tf.convert_to_tensor(entropy)
+    return factor * tf.stop_gradient(entropy - target_entropy)
+
+
+def minimum_of_subset(q: Any, noise: Any, size: int) -> tf.Tensor:
+    """Returns the minimum over a random subset of critics, `[...]`.
+
+    Chen et al. 2021, algorithm 1, line 8.
+
+    Args:
+      q: The values of `N` critics, `[N, ...]`.
+      noise: `N` independent uniform numbers. Those of the critics in the subset are the
+        largest.
+      size: The size of the subset, from 1 to `N`.
+    """
+    q = tf.convert_to_tensor(q)
+    return tf.reduce_min(tf.gather(q, tf.math.top_k(noise, size).indices), axis=0)
+
+
+def truncated_mixture(quantiles: Any, num_dropped: int) -> tf.Tensor:
+    """Returns the lowest quantiles of the mixture of all critics, in rising order.
+
+    Kuznetsov et al. 2020, equation 8.
+
+    Args:
+      quantiles: The `M` quantiles of each of `N` critics, `[N, B, M]`.
+      num_dropped: The number of quantiles to leave out for each critic, 0 to `M - 1`;
+        the `N * num_dropped` largest of the mixture are dropped.
+
+    Returns:
+      `[B, N * (M - num_dropped)]`.
+    """
+    quantiles = tf.convert_to_tensor(quantiles)
+    check_ranks((3,), quantiles=quantiles)
+    num_critics, _, num_quantiles = quantiles.shape
+    mixture = tf.concat(tf.unstack(quantiles, axis=0), axis=-1)
+    return tf.sort(mixture, axis=-1)[:, : num_critics * (num_quantiles - num_dropped)]
+
+
+def quantile_huber_loss(
+    predictions: Any, targets: Any, delta: float = 1.0
+) -> tf.Tensor:
+    """Returns the quantile Huber loss of each predicted quantile.
+
+        mean_j |tau_i - 1(u_ij < 0)| huber(u_ij) / delta,  u_ij = target_j - prediction_i
+
+    with `tau_i = (i + 1/2) / N`. Dabney et al., "Distributional reinforcement learning
+    with quantile regression" (2018), equation 10.
+
+    Args:
+      predictions: Quantiles `[..., N]`, of rising probability.
+      targets: Samples or quantiles `[..., M]`; no gradient flows into them.
+      delta: Where the Huber loss becomes linear.
+
+    Returns:
+      The losses, `[..., N]`.
+    """
+    predictions = tf.convert_to_tensor(predictions)
+    targets = tf.stop_gradient(tf.convert_to_tensor(targets))
+    number = predictions.shape[-1]
+    levels = (tf.range(number, dtype=predictions.dtype) + 0.5) / number
+    errors = targets[..., tf.newaxis, :] - predictions[..., tf.newaxis]
+    below = tf.cast(errors < 0, errors.dtype)
+    weights = tf.abs(levels[:, tf.newaxis] - below)
+    return tf.reduce_mean(weights * huber.huber_loss(errors, delta) / delta, axis=-1)

@@ -129,9 +129,9 @@ def quantile_huber_loss(
 ) -> tf.Tensor:
     """Returns the quantile Huber loss of each predicted quantile.
 
-        mean_j |tau_i - 1(u_ij < 0)| huber(u_ij) / delta,  u_ij = target_j - prediction_i
+        mean_j |tau_i - 1(u_ij < 0)| huber(u_ij) / delta
 
-    with `tau_i = (i + 1/2) / N`. Dabney et al., "Distributional reinforcement learning
+    with `u_ij = target_j - prediction_i` and `tau_i = (i + 1/2) / N`. Dabney et al., "Distributional reinforcement learning
     with quantile regression" (2018), equation 10.
 
     Args:

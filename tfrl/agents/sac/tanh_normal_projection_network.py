@@ -18,6 +18,15 @@ if TYPE_CHECKING:
     from tfrl.typing import types
 
 
+def std_clip_transform(outputs: tf.Tensor) -> tf.Tensor:
+    """Returns `exp(outputs)`, with the outputs clipped to [-20, 2].
+
+    As the `std_transform` of a `TanhNormalProjectionNetwork`, it keeps deviations
+    finite for observations far from those of the training.
+    """
+    return tf.exp(tf.clip_by_value(outputs, -20.0, 2.0))
+
+
 class TanhNormalProjectionNetwork(network.DistributionNetwork):
     """Predicts a `SquashToSpecNormal`, whose samples lie inside the bounds.
 

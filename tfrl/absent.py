@@ -27,9 +27,7 @@ _NOT_YET = {
         "PPOAgent",
         "PPOClipAgent",
         "PPOKLPenaltyAgent",
-        "SacAgent",
     ),
-    "tfrl.agents.sac": ("sac_agent", "SacAgent"),
     "tfrl.policies": ("qtopt_cem_policy", "CEMPolicy"),
     "tfrl.replay_buffers": ("rlds_to_reverb",),
 }

@@ -14,5 +14,6 @@ from .random import FixedPolicyAgent as FixedPolicyAgent
 from .random import RandomAgent as RandomAgent
 from .reinforce import ReinforceAgent as ReinforceAgent
 from .td3 import Td3Agent as Td3Agent
+from .sac import SacAgent as SacAgent
 from .tf_agent import LossInfo as LossInfo
 from .tf_agent import TFAgent as TFAgent

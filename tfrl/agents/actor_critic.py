@@ -219,7 +219,8 @@ class ActorCriticAgent(tf_agent.TFAgent):
         networks = [actor_network, *critic_networks]
         self._recurrent = any(tf.nest.flatten(n.state_spec) for n in networks)
         checks.check_n_step_update(n_step_update, self._recurrent)
-        _check_critics(critic_networks)
+        for critic in critic_networks:
+            self._check_critic(critic)
         super().__init__(
             time_step_spec,
             action_spec,
@@ -278,14 +279,27 @@ class ActorCriticAgent(tf_agent.TFAgent):
             with tf.summary.record_if(False):
                 extra = self.loss(experience).extra
             transitions = self._transitions(experience)
-            q_values = self._values(
-                self._critic_networks[0], transitions.time_step, transitions.action
+            values["q_value"] = losses.masked_mean(
+                self._q_values(transitions), transitions.valid
             )
-            values["q_value"] = losses.masked_mean(q_values, transitions.valid)
             values["td_error"] = losses.masked_mean(
                 tf.abs(extra.td_error), transitions.valid
             )
         return values
+
+    def _check_critic(self, critic: Any) -> None:
+        """Raises a ValueError unless the critic's output is one float an example."""
+        spec = critic.create_variables()
+        if not (
+            isinstance(spec, tf.TensorSpec)
+            and spec.shape.rank == 0
+            and spec.dtype.is_floating
+        ):
+            raise ValueError(
+                f"critic network {critic.name!r}: expected one float for each pair of "
+                f"observation and action, shape [B], got {spec}; use a CriticNetwork, "
+                "or squeeze the last dimension."
+            )
 
     def _get_target_updater(self, tau: Any = 1.0, period: Any = 1) -> Callable[[], Any]:
         """Returns a callable that `_train` calls once in each update."""
@@ -348,6 +362,12 @@ class ActorCriticAgent(tf_agent.TFAgent):
             valid,
         )
 
+    def _q_values(self, transitions: Transitions) -> tf.Tensor:
+        """Returns the first critic's values of the actions taken, for the log."""
+        return self._values(
+            self._critic_networks[0], transitions.time_step, transitions.action
+        )
+
     def _values(
         self, critic: Any, time_step: ts.TimeStep, action: Any, training: bool = False
     ) -> tf.Tensor:
@@ -382,9 +402,6 @@ class ActorCriticAgent(tf_agent.TFAgent):
           weights: See `TFAgent.train`.
           training: Whether the critics are applied as in training.
         """
-        targets = losses.td_target(
-            transitions.reward, transitions.discount, next_values
-        )
         td_losses, errors, regularization = [], [], []
         for critic in self._critic_networks:
             predictions = self._values(
@@ -392,15 +409,36 @@ class ActorCriticAgent(tf_agent.TFAgent):
             )
             # Read now, because the losses may include penalties on the activations.
             regularization += critic.losses
-            td_losses.append(self._td_errors_loss_fn(targets, predictions))
-            errors.append(targets - predictions)
-            checks.check_element_wise(td_losses[-1], errors[-1])
+            td_loss, td_error = self._td_error(predictions, transitions, next_values)
+            td_losses.append(td_loss)
+            errors.append(td_error)
         td_error = tf.where(transitions.valid, losses.largest_error(errors), 0.0)
         td_loss = self._masked(tf.add_n(td_losses), transitions.valid)
         aggregated = losses.aggregate_losses(
             td_loss, weights, regularization_loss=regularization
         )
         return CriticLoss(aggregated.total_loss, td_loss, td_error)
+
+    def _td_error(
+        self, predictions: tf.Tensor, transitions: Transitions, next_values: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the loss and the error of each transition for one critic network.
+
+        Args:
+          predictions: The output of `_values` for the actions taken.
+          transitions: The transitions.
+          next_values: The values of the next steps.
+
+        Returns:
+          The loss and the error, `[B]` or `[B, T - 1]`, which are masked later.
+        """
+        targets = losses.td_target(
+            transitions.reward, transitions.discount, next_values
+        )
+        td_error = targets - predictions
+        td_loss = self._td_errors_loss_fn(targets, predictions)
+        checks.check_element_wise(td_loss, td_error)
+        return td_loss, td_error
 
     def _masked(self, values: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
         """Returns the values of each example, `[B]`, with 0 for masked transitions.
@@ -462,18 +500,3 @@ def trainable_variables(networks: Sequence[Any]) -> list[Any]:
     """Returns the trainable variables of networks, each once, in order."""
     found = [v for network in networks for v in network.trainable_variables]
     return list({id(variables.as_tf_variable(v)): v for v in found}.values())
-
-
-def _check_critics(critics: Sequence[Any]) -> None:
-    for critic in critics:
-        spec = critic.create_variables()
-        if not (
-            isinstance(spec, tf.TensorSpec)
-            and spec.shape.rank == 0
-            and spec.dtype.is_floating
-        ):
-            raise ValueError(
-                f"critic network {critic.name!r}: expected one float for each pair of "
-                f"observation and action, shape [B], got {spec}; use a CriticNetwork, "
-                "or squeeze the last dimension."
-            )

@@ -131,8 +131,9 @@ def quantile_huber_loss(
 
         mean_j |tau_i - 1(u_ij < 0)| huber(u_ij) / delta
 
-    with `u_ij = target_j - prediction_i` and `tau_i = (i + 1/2) / N`. Dabney et al., "Distributional reinforcement learning
-    with quantile regression" (2018), equation 10.
+    with `u_ij = target_j - prediction_i` and `tau_i = (i + 1/2) / N`. Dabney et al.,
+    "Distributional reinforcement learning with quantile regression" (2018), equation
+    10.
 
     Args:
       predictions: Quantiles `[..., N]`, of rising probability.

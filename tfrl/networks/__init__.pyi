@@ -5,6 +5,7 @@ from . import actor_rnn_network as actor_rnn_network
 from . import categorical_projection_network as categorical_projection_network
 from . import categorical_q_network as categorical_q_network
 from . import checks as checks
+from . import critic_ensemble_network as critic_ensemble_network
 from . import critic_network as critic_network
 from . import critic_rnn_network as critic_rnn_network
 from . import encoding_network as encoding_network
@@ -38,6 +39,9 @@ from .categorical_projection_network import (
     CategoricalProjectionNetwork as CategoricalProjectionNetwork,
 )
 from .categorical_q_network import CategoricalQNetwork as CategoricalQNetwork
+from .critic_ensemble_network import (
+    CriticEnsembleNetwork as CriticEnsembleNetwork,
+)
 from .critic_network import CriticNetwork as CriticNetwork
 from .critic_rnn_network import CriticRnnNetwork as CriticRnnNetwork
 from .encoding_network import EncodingNetwork as EncodingNetwork

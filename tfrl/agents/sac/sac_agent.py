@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import tensorflow as tf
 
 from tfrl import losses
@@ -36,7 +35,6 @@ from tfrl.networks import network as network_lib
 from tfrl.policies import actor_policy as actor_policy_lib
 from tfrl.policies import greedy_policy
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import actions as actions_lib
 from tfrl.utils import seeds as seeds_lib
 
 if TYPE_CHECKING:

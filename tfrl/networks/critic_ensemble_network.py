@@ -1,0 +1,174 @@
+"""CriticEnsembleNetwork: several critics, computed together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import keras
+import tensorflow as tf
+
+from tfrl.keras_layers import stacked_dense
+from tfrl.networks import (
+    actor_network,
+    critic_network,
+    encoding_network,
+    network,
+    seeding,
+    utils,
+)
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
+
+class CriticEnsembleNetwork(network.Network):
+    """Maps pairs of observations and actions `[B, ...]` to values `[B, N]`.
+
+    Each of the `N` critics is a stack of dense layers with weights of its own; layer by
+    layer, all critics are one batched matrix product. With `num_quantiles=M`, each
+    critic predicts `M` quantiles of the return, `[B, N, M]`, as in Kuznetsov et al.,
+    "Controlling overestimation bias with truncated mixture of continuous distributional
+    quantile critics" (2020). Preprocessing layers are shared by all critics.
+    """
+
+    def __init__(
+        self,
+        input_tensor_spec: tuple[types.NestedTensorSpec, types.NestedTensorSpec],
+        num_critics: int = 10,
+        num_quantiles: int | None = None,
+        fc_layer_params: Sequence[int] = (256, 256),
+        dropout: float | None = None,
+        layer_norm: bool = False,
+        activation_fn: utils.Activation = keras.activations.relu,
+        kernel_initializer: Any = None,
+        last_kernel_initializer: Any = None,
+        preprocessing_layers: types.NestedLayer | None = None,
+        preprocessing_combiner: keras.layers.Layer | None = None,
+        dtype: Any = tf.float32,
+        seed: int | None = None,
+        name: str | None = "CriticEnsembleNetwork",
+    ):
+        """Creates the network.
+
+        Args:
+          input_tensor_spec: A pair: the nest of observation specs and the nest of
+            action specs.
+          num_critics: The number `N` of critics.
+          num_quantiles: The number `M` of quantiles; None predicts values.
+          fc_layer_params: The units of the dense layers of each critic.
+          dropout: The rate of the dropout after each of them; None or 0 has none.
+          layer_norm: Whether the outputs of each of them are normalised before the
+            activation, without learned scales. With dropout 0.01 this is DroQ (Hiraoka
+            et al. 2022, arXiv:2110.02034).
+          activation_fn: The activation of the dense layers.
+          kernel_initializer: The initialiser of all kernels but the last; by default
+            uniform within `1 / sqrt(fan_in)`.
+          last_kernel_initializer: The initialiser of the last kernels; by default
+            uniform within 0.003.
+          preprocessing_layers: The preprocessing of the observations; as for
+            `EncodingNetwork`.
+          preprocessing_combiner: As for `EncodingNetwork`.
+          dtype: The dtype of the dense layers. The values are float32 under mixed
+            precision.
+          seed: Seeds the initialisers and dropout; None follows `tf.random.set_seed`.
+          name: The network's name.
+
+        Raises:
+          ValueError: If `input_tensor_spec` is not a pair, or a number is not positive.
+        """
+        for argument, number in (("num_critics", num_critics), *_given(num_quantiles)):
+            if number < 1:
+                raise ValueError(
+                    f"{argument}: got {number}, expected a positive number; 2 critics "
+                    "are usual, 10 in REDQ, and 5 of 25 quantiles in TQC."
+                )
+        seeds = seeding.SeedStream(seed)
+        encoders = critic_network.encoders(
+            input_tensor_spec,
+            preprocessing_layers=preprocessing_layers,
+            preprocessing_combiner=preprocessing_combiner,
+            observation_conv_layer_params=None,
+            observation_fc_layer_params=None,
+            action_fc_layer_params=None,
+            activation_fn=activation_fn,
+            kernel_initializer=None,
+            dtype=dtype,
+            seeds=seeds,
+        )
+        super().__init__(input_tensor_spec=input_tensor_spec, name=name)
+        self._encoder = encoding_network.EncodingNetwork(
+            input_tensor_spec,
+            preprocessing_layers=encoders,
+            preprocessing_combiner=critic_network.concatenation(dtype),
+            dtype=dtype,
+            seed=seeds(),
+        )
+        self._num_quantiles = num_quantiles
+
+        def dense(units: int, initializer: Any, **kwargs: Any) -> keras.layers.Layer:
+            return stacked_dense.StackedDense(
+                num_critics,
+                units,
+                kernel_initializers=[
+                    seeding.clone_initializer(initializer, seeds())
+                    for _ in range(num_critics)
+                ],
+                **kwargs,
+            )
+
+        hidden: list[keras.layers.Layer] = []
+        inner = kernel_initializer or actor_network.fan_in_initializer()
+        name_of_dtype = utils.dtype_name(dtype)
+        for units in fc_layer_params:
+            hidden.append(dense(units, inner, dtype=name_of_dtype))
+            if layer_norm:
+                hidden.append(
+                    keras.layers.LayerNormalization(
+                        center=False, scale=False, dtype=name_of_dtype
+                    )
+                )
+            hidden.append(keras.layers.Activation(activation_fn, dtype=name_of_dtype))
+            if dropout:
+                hidden.append(
+                    keras.layers.Dropout(dropout, seed=seeds(), dtype=name_of_dtype)
+                )
+        self._hidden_layers = hidden
+        self._value_layer = dense(
+            num_quantiles or 1,
+            last_kernel_initializer or actor_network.last_layer_initializer(),
+            dtype=utils.head_dtype(dtype),
+            name="values",
+        )
+
+    def call(
+        self,
+        inputs: tuple[Any, Any],
+        step_type: Any = None,
+        network_state: Any = (),
+        training: bool = False,
+    ) -> tuple[tf.Tensor, Any]:
+        """Returns the values `[B(, T), N]` or quantiles `[B(, T), N, M]`.
+
+        Args:
+          inputs: A pair of observations and actions, nests of tensors `[B, ...]` or
+            `[B, T, ...]`.
+          step_type: Not used.
+          network_state: Returned as it is.
+          training: Whether dropout is on.
+        """
+        encoding, network_state = self._encoder(
+            inputs, step_type, network_state, training=training
+        )
+        squash = utils.BatchSquash(utils.outer_rank(inputs, self.input_tensor_spec))
+        hidden = squash.flatten(encoding)
+        for layer in self._hidden_layers:
+            hidden = utils.call_layer(layer, hidden, training)
+        values = tf.transpose(self._value_layer(hidden), [1, 0, 2])
+        if self._num_quantiles is None:
+            values = tf.squeeze(values, -1)
+        return squash.unflatten(values), network_state
+
+
+def _given(num_quantiles: int | None) -> list[tuple[str, int]]:
+    return [] if num_quantiles is None else [("num_quantiles", num_quantiles)]

@@ -1,6 +1,7 @@
 from . import actor_critic as actor_critic
 from . import data_converter as data_converter
 from . import ddpg as ddpg
+from . import discrete_sac as discrete_sac
 from . import dqn as dqn
 from . import random as random
 from . import reinforce as reinforce
@@ -8,6 +9,8 @@ from . import sac as sac
 from . import td3 as td3
 from . import tf_agent as tf_agent
 from .ddpg import DdpgAgent as DdpgAgent
+from . import tqc as tqc
+from .discrete_sac import DiscreteSacAgent as DiscreteSacAgent
 from .dqn import DdqnAgent as DdqnAgent
 from .dqn import DqnAgent as DqnAgent
 from .random import FixedPolicyAgent as FixedPolicyAgent
@@ -17,3 +20,4 @@ from .td3 import Td3Agent as Td3Agent
 from .sac import SacAgent as SacAgent
 from .tf_agent import LossInfo as LossInfo
 from .tf_agent import TFAgent as TFAgent
+from .tqc import TqcAgent as TqcAgent

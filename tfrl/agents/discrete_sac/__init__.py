@@ -1,0 +1,5 @@
+"""Soft Actor-Critic for discrete actions (Christodoulou, 2019)."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,149 @@
+"""Truncated Quantile Critics: SAC with a distribution of returns.
+
+Each of N critics predicts M quantiles of the return. With z_1 <= z_2 <= ... the sorted
+mixture of all target critics' quantiles at (s', a'), a' ~ pi, and d dropped quantiles a
+critic, each critic minimises the quantile Huber loss of its quantiles at (s, a) and
+
+    y_j = r + gamma * d * (z_j - alpha * log pi(a'|s')),    j = 1 ... N (M - d)
+
+The actor minimises alpha * log pi(a|s) minus the mean of all N M quantiles. Kuznetsov
+et al., "Controlling overestimation bias with truncated mixture of continuous
+distributional quantile critics" (2020, arXiv:2005.04269), equations 8 to 12.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from tfrl import losses
+from tfrl.agents import actor_critic
+from tfrl.agents.sac import sac_agent
+from tfrl.trajectories import time_step as ts
+from tfrl.utils import number_checks
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
+
+class TqcAgent(sac_agent.SacAgent):
+    """A SAC agent whose critics predict quantiles, the largest of which are dropped."""
+
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: types.NestedTensorSpec,
+        critic_network: types.Network | types.Layer,
+        actor_network: types.Network | types.Layer,
+        actor_optimizer: types.Optimizer | None,
+        critic_optimizer: types.Optimizer | None,
+        alpha_optimizer: types.Optimizer | None,
+        *,
+        num_dropped_quantiles: int = 2,
+        **kwargs: Any,
+    ) -> None:
+        """Builds the target network and the policies.
+
+        Args:
+          time_step_spec: See `SacAgent`.
+          action_spec: See `SacAgent`.
+          critic_network: A `Network` that maps pairs of observations and actions to
+            quantiles `[B, N, M]`, such as a `CriticEnsembleNetwork` of 5 critics with
+            25 quantiles.
+          actor_network: See `SacAgent`.
+          actor_optimizer: See `SacAgent`.
+          critic_optimizer: See `SacAgent`.
+          alpha_optimizer: See `SacAgent`.
+          num_dropped_quantiles: The number of quantiles to drop for each critic; the
+            more, the lower are the targets.
+          **kwargs: Further arguments of `SacAgent`.
+
+        Raises:
+          ValueError: The critic's output is not `[B, N, M]`, no quantile is left, or
+            an argument of `SacAgent` has no meaning here.
+          NotImplementedError: The actor is recurrent.
+        """
+        for name in ("num_min", "td_errors_loss_fn"):
+            if kwargs.get(name) is not None:
+                raise ValueError(
+                    f"{name}: expected None, since TQC has a truncated mixture and the "
+                    f"quantile Huber loss instead, got {kwargs[name]}; leave it out."
+                )
+        super().__init__(
+            time_step_spec,
+            action_spec,
+            critic_network,
+            actor_network,
+            actor_optimizer,
+            critic_optimizer,
+            alpha_optimizer,
+            **kwargs,
+        )
+        if self._recurrent:
+            raise NotImplementedError(
+                "actor_network: expected one without a state, got the recurrent "
+                f"{self._actor_network.name!r}; use SacAgent, or a network that sees "
+                "several frames at once."
+            )
+        number_checks.check_integer(
+            "num_dropped_quantiles",
+            num_dropped_quantiles,
+            0,
+            remedy="2 of 25 is usual, and 0 drops none",
+        )
+        _, num_quantiles = self._critic_networks[0].create_variables().shape
+        if num_dropped_quantiles >= num_quantiles:
+            raise ValueError(
+                f"num_dropped_quantiles: expected less than {num_quantiles}, the "
+                f"number of quantiles of a critic, got {num_dropped_quantiles}; drop "
+                "fewer."
+            )
+        self._num_dropped = num_dropped_quantiles
+
+    def _check_critic(self, critic: Any) -> None:
+        spec = critic.create_variables()
+        if not (isinstance(spec, tf.TensorSpec) and spec.shape.rank == 2):
+            raise ValueError(
+                f"critic network {critic.name!r}: expected quantiles of several "
+                f"critics, shape [B, N, M], got {spec}; use a CriticEnsembleNetwork "
+                "with num_quantiles."
+            )
+
+    def _compute_next_values(
+        self, next_time_step: ts.TimeStep, seed: tf.Tensor
+    ) -> tf.Tensor:
+        """Returns samples of the soft return, `[B, N (M - d)]`."""
+        action, log_prob = self._draw(next_time_step, seed, training=False)
+        ((_, target),) = self._target_pairs
+        mixture = losses.truncated_mixture(
+            self._values(target, next_time_step, action), self._num_dropped
+        )
+        return mixture - self._alpha() * log_prob[:, tf.newaxis]
+
+    def _td_error(
+        self,
+        predictions: tf.Tensor,
+        transitions: actor_critic.Transitions,
+        next_values: tf.Tensor,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        ones = tf.ones_like(next_values)
+        targets = losses.td_target(
+            transitions.reward[:, tf.newaxis] * ones,
+            transitions.discount[:, tf.newaxis] * ones,
+            next_values,
+        )
+        # The mean over the quantiles, and the sum over the critics.
+        td_loss = tf.reduce_sum(
+            tf.reduce_mean(losses.quantile_huber_loss(predictions, targets), axis=-1),
+            axis=0,
+        )
+        td_errors = tf.reduce_mean(targets, -1) - tf.reduce_mean(predictions, -1)
+        return td_loss, losses.largest_error(tf.unstack(td_errors))
+
+    def _values_of_all(
+        self, critics: list[Any], time_step: ts.TimeStep, action: Any
+    ) -> tf.Tensor:
+        """Returns the mean of all quantiles, `[1, B]`."""
+        (quantiles,) = (self._values(critic, time_step, action) for critic in critics)
+        return tf.reduce_mean(quantiles, axis=[0, 2])[tf.newaxis]

@@ -119,6 +119,9 @@ class EncoderProjectionNetwork(network.DistributionNetwork):
         self._encoder = encoder
         self._set_untracked("_output_tensor_spec", output_tensor_spec)
         self._projection_networks = tf.nest.flatten(projections)
+        self._is_wide = any(
+            spec.dtype == tf.float32 for spec in tf.nest.flatten(output_tensor_spec)
+        )
 
     @property
     def output_tensor_spec(self) -> Any:
@@ -150,6 +153,9 @@ class EncoderProjectionNetwork(network.DistributionNetwork):
         if not tf.is_tensor(mask):
             # For nested observations, Keras passes a nest of Nones as the mask.
             mask = None
+        if encoding.dtype.size < 4 and self._is_wide:
+            # Under mixed precision, the layers after the encoder are float32.
+            encoding = tf.cast(encoding, tf.float32)
         distributions = [
             projection(encoding, outer_rank, training=training, mask=mask)[0]
             for projection in self._projection_networks

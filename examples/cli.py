@@ -39,9 +39,11 @@ _MINIMA = {
     "log_interval": 1,
     "n_step_update": 1,
     "num_action_bins": 0,
+    "num_critics": 1,
     "num_envs": 1,
     "num_eval_episodes": 1,
     "num_iterations": 1,
+    "num_min": 0,
     "replay_capacity": 1,
     "seed": 0,
     "target_update_period": 1,
@@ -210,6 +212,18 @@ def check_discrete_actions(name: str, action_spec: Any) -> None:
             f"env: got {name!r}, whose actions are continuous, but DQN chooses among "
             f"discrete ones; {bins}train REINFORCE, which takes continuous actions "
             f"too: python -m examples.train_reinforce --env={name}"
+        )
+
+
+def check_continuous_actions(name: str, action_spec: Any, algorithm: str) -> None:
+    """Raises a ValueError unless the actions of environment `name` are floats."""
+    import tensorflow as tf
+
+    specs = tf.nest.flatten(action_spec)
+    if not all(map(tfrl.specs.tensor_spec.is_continuous, specs)):
+        raise ValueError(
+            f"env: got {name!r}, whose actions are discrete, but {algorithm} chooses "
+            f"continuous ones; train DQN: python -m examples.train_dqn --env={name}"
         )
 
 

@@ -5,3 +5,6 @@ from .sac_agent import SacLossInfo as SacLossInfo
 from .tanh_normal_projection_network import (
     TanhNormalProjectionNetwork as TanhNormalProjectionNetwork,
 )
+from .tanh_normal_projection_network import (
+    std_clip_transform as std_clip_transform,
+)

@@ -1,4 +1,4 @@
-"""SAC on Pendulum-v1. Other environments have settings of their own in configs/sac_*.py.
+"""SAC on Pendulum-v1; configs/sac_*.py have the settings of other environments.
 
 The settings were chosen on seeds from 100 up.
 """
@@ -38,6 +38,8 @@ def get_config() -> ConfigDict:
     config.initial_alpha = 1.0  # First temperature.
     # Of actions scaled to [-1, 1]. SacAgent's own default is half of it.
     config.target_entropy_per_dimension = -1.0  # Entropy of the policy.
+    config.ou_stddev = 0.0  # Of the Ornstein-Uhlenbeck noise on actions in [-1, 1].
+    config.ou_damping = 0.15  # 1 is uncorrelated noise.
     config.gamma = 0.99  # Discount of a step.
     config.n_step_update = 1  # Steps in a return.
     config.target_update_tau = 0.005  # Step of the targets to the critics.

@@ -16,7 +16,7 @@ import functools
 import math
 
 from examples import cli
-from tfrl import agents, environments, networks, replay_buffers, train
+from tfrl import agents, environments, networks, policies, replay_buffers, train
 from tfrl import eval as evaluation
 
 CONFIG = cli.define_config("sac")
@@ -91,6 +91,17 @@ def make_agent(
         spec.shape.num_elements() for spec in tf.nest.flatten(action_spec)
     )
     alpha_rate = config.alpha_learning_rate
+
+    def add_noise(policy: policies.TFPolicy) -> policies.TFPolicy:
+        return policies.OUNoisePolicy(
+            policy,
+            ou_stddev=config.ou_stddev,
+            ou_damping=config.ou_damping,
+            seed=config.seed,
+            scaled_to_spec=True,
+            reset_at_episode_start=True,
+        )
+
     return agents.SacAgent(
         environment.time_step_spec(),
         action_spec,
@@ -106,6 +117,7 @@ def make_agent(
         gamma=config.gamma,
         n_step_update=config.n_step_update,
         num_min=config.num_min or None,
+        exploration=add_noise if config.ou_stddev else None,
         greedy_eval=True,
         seed=config.seed,
     )

@@ -290,6 +290,9 @@ def network_parts():
     parts["CriticRnnNetwork"] = lambda: networks.CriticRnnNetwork(
         (OBSERVATION, force), None, (6,), (5,), (4,), (3,), (4,)
     )
+    parts["CriticEnsembleNetwork"] = lambda: networks.CriticEnsembleNetwork(
+        (OBSERVATION, force), 3, fc_layer_params=(4,)
+    )
     for name, make in parts.items():
         suite = make_suite(
             testing.NetworkConformance,
@@ -500,6 +503,51 @@ def recurrent_ddpg():
     )
 
 
+def sac(actor=networks.ActorDistributionNetwork, critic=None, kind=agents.SacAgent):
+    recurrent = actor is networks.ActorDistributionRnnNetwork
+    layers = {"lstm_size": (5,)} if recurrent else {"fc_layer_params": (6,)}
+    specs = OBSERVATION, FORCE_SPEC
+    return actor_critic(
+        kind,
+        critic or networks.CriticNetwork(specs, joint_fc_layer_params=(6,), seed=2),
+        actor(
+            *specs,
+            continuous_projection_net=agents.sac.TanhNormalProjectionNetwork,
+            seed=1,
+            **layers,
+        ),
+        alpha_optimizer=keras.optimizers.Adam(1e-2),
+    )
+
+
+def recurrent_sac():
+    critic = networks.CriticRnnNetwork(
+        (OBSERVATION, FORCE_SPEC), None, (6,), (5,), (4,), (3,), (4,), seed=2
+    )
+    return sac(networks.ActorDistributionRnnNetwork, critic)
+
+
+def tqc():
+    critic = networks.CriticEnsembleNetwork(
+        (OBSERVATION, FORCE_SPEC), 2, 3, fc_layer_params=(6,), seed=2
+    )
+    return sac(critic=critic, kind=agents.TqcAgent)
+
+
+def discrete_sac():
+    return agents.DiscreteSacAgent(
+        TIME_STEP,
+        tensor_spec.from_spec(ACTION),
+        Q_NETWORK(),
+        networks.ActorDistributionNetwork(
+            OBSERVATION, ACTION, fc_layer_params=(6,), seed=2
+        ),
+        *(keras.optimizers.Adam(1e-2) for _ in range(3)),
+        target_update_tau=0.5,
+        seed=3,
+    )
+
+
 def agent_parts():
     parts = {
         "DqnAgent": dqn,
@@ -508,6 +556,10 @@ def agent_parts():
         "DqnAgent-recurrent": lambda: dqn(network=networks.QRnnNetwork),
         "DdqnAgent": lambda: dqn(agents.DdqnAgent, target_update_tau=0.5),
         "DdpgAgent": lambda: actor_critic(agents.DdpgAgent, n_step_update=3),
+        "DiscreteSacAgent": discrete_sac,
+        "SacAgent": sac,
+        "SacAgent-recurrent": recurrent_sac,
+        "TqcAgent": tqc,
         "DdpgAgent-recurrent": recurrent_ddpg,
         "Td3Agent": lambda: actor_critic(agents.Td3Agent, actor_update_period=2),
         "ReinforceAgent": reinforce,

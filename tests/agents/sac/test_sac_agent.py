@@ -21,6 +21,7 @@ from tfrl.networks import (
     CriticNetwork,
     CriticRnnNetwork,
 )
+from tfrl.policies import ou_noise_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
@@ -331,7 +332,8 @@ def test_targets_take_the_minimum_over_different_subsets():
     assign(online, zeros)
     assign(target, {**zeros, "bias": np.reshape([1.0, 2.0, 3.0], [3, 1, 1])})
     frames = FRAMES._replace(reward=tf.zeros([4, 2]))
-    drawn = [agent.loss(frames, seed=i).extra.td_error[0] / GAMMA for i in range(40)]
+    loss = tf.function(lambda seed: agent.loss(frames, seed=seed), autograph=False)
+    drawn = [loss(tf.constant(i)).extra.td_error[0] / GAMMA for i in range(40)]
     values, counts = np.unique(np.round(drawn, 4), return_counts=True)
     np.testing.assert_array_equal(values, [1, 2])
     assert 18 < counts[0] < 36
@@ -373,6 +375,19 @@ def test_policy_is_greedy_if_asked(greedy_eval):
         agent.collect_policy.action(time_step, seed=i).action.numpy() for i in (1, 2)
     ]
     assert np.all(sampled[0] != sampled[1])
+
+
+def test_exploration_changes_the_collecting_policy_alone():
+    agent = make(exploration=lambda policy: ou_noise_policy.OUNoisePolicy(policy, 3.0))
+    assert isinstance(agent.collect_policy, ou_noise_policy.OUNoisePolicy)
+    assert agent.loss(FRAMES).loss == make().loss(FRAMES).loss
+    time_step = ts.restart(FRAMES.observation[:, 0], 4)
+    actions = [
+        policy.action(time_step, seed=1).action.numpy()
+        for policy in (agent.policy, make().policy, agent.collect_policy)
+    ]
+    np.testing.assert_array_equal(actions[0], actions[1])
+    assert np.any(actions[2] != actions[1])
 
 
 def test_default_target_entropy_is_minus_half_of_the_dimensions():

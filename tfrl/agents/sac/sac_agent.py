@@ -33,7 +33,7 @@ from tfrl.agents.sac.tanh_normal_projection_network import (
 from tfrl.distributions import sampling
 from tfrl.networks import network as network_lib
 from tfrl.policies import actor_policy as actor_policy_lib
-from tfrl.policies import greedy_policy
+from tfrl.policies import greedy_policy, tf_policy
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import seeds as seeds_lib
 
@@ -86,6 +86,7 @@ class SacAgent(soft_actor_critic.SoftActorCriticAgent):
         n_step_update: int = 1,
         greedy_eval: bool = False,
         num_min: int | None = None,
+        exploration: Callable[[tf_policy.TFPolicy], tf_policy.TFPolicy] | None = None,
         seed: int | None = None,
     ) -> None:
         """Builds the second critic, the target networks and the policies.
@@ -138,6 +139,9 @@ class SacAgent(soft_actor_critic.SoftActorCriticAgent):
             it samples, as `collect_policy` does.
           num_min: The number of critics of an ensemble over which a target takes the
             minimum; None takes all, and the actor's loss has the minimum, too.
+          exploration: A function that makes `collect_policy` from the policy that
+            samples, such as one that returns an `OUNoisePolicy`; None collects with
+            the latter itself.
           seed: Seed of the random numbers in the losses and in the policies.
 
         Raises:
@@ -176,7 +180,9 @@ class SacAgent(soft_actor_critic.SoftActorCriticAgent):
                 if greedy_eval
                 else sampling_policy
             ),
-            collect_policy=sampling_policy,
+            collect_policy=(
+                sampling_policy if exploration is None else exploration(sampling_policy)
+            ),
             actor_network=actor_network,
             critic_networks=critics,
             target_pairs=targets,
@@ -195,6 +201,7 @@ class SacAgent(soft_actor_critic.SoftActorCriticAgent):
             name=name,
             seed=seed,
         )
+        self._sampling_policy = sampling_policy
         self._train_policy = actor_policy_ctor(
             **specs, actor_network=actor_network, training=True, **seeded
         )
@@ -223,7 +230,7 @@ class SacAgent(soft_actor_critic.SoftActorCriticAgent):
           The nest of actions, and their log densities if they are scaled to [-1, 1],
           `[B]` or `[B, T]`.
         """
-        policy = self._train_policy if training else self.collect_policy
+        policy = self._train_policy if training else self._sampling_policy
         distributions = policy.distribution(time_step).action
         flat = tf.nest.flatten(distributions)
         drawn, log_prob = [], self._log_magnitude

@@ -451,3 +451,28 @@ def test_a_wrong_word_gets_help_and_no_traceback(
     assert message in output + errors
     assert "Traceback" not in errors
     assert not (tmp_path / "run").exists()
+
+
+def test_train_sac_writes_all_its_outputs(run, tmp_path):
+    arguments = (
+        f"--logdir={tmp_path / 'run'}",
+        "--config.jit_compile=False",
+        "--num_iterations=40",
+        "--config.eval_interval=20",
+        "--config.num_eval_episodes=2",
+        "--config.log_interval=20",
+        "--config.batch_size=16",
+        "--config.num_critics=3",
+        "--config.num_min=2",
+        "--config.ou_stddev=0.1",
+    )
+    code, _, errors = run("train_sac", *arguments)
+    assert code == 0, errors
+    assert float(rows(tmp_path / "run")[-1]["alpha"]) > 0
+    assert (tmp_path / "run" / "agent.mp4").exists()
+
+
+def test_train_sac_names_the_example_for_discrete_actions(run, tmp_path):
+    code, _, errors = run("train_sac", "--env=CartPole-v1", f"--logdir={tmp_path}")
+    assert code == 2
+    assert "train DQN: python -m examples.train_dqn --env=CartPole-v1" in errors

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
@@ -48,6 +49,16 @@ class SoftActorCriticAgent(actor_critic.ActorCriticAgent):
     The constructor of a subclass calls that of `ActorCriticAgent` and then
     `_setup_temperature`.
     """
+
+    # TF-Agents' methods for the three losses.
+    _refused_overrides: ClassVar[Mapping[str, str]] = {
+        "critic_loss": (
+            "override _td_error(predictions, transitions, next_values) or "
+            "_compute_next_values(next_time_step, seed)"
+        ),
+        "actor_loss": "override _compute_actor_loss(time_step, seed, training)",
+        "alpha_loss": "override _compute_entropy(time_step, seed, training)",
+    }
 
     _log_alpha: tf.Variable
     _alpha_optimizer: optimizers.OptimizerAdapter | None
@@ -216,12 +227,10 @@ class SoftActorCriticAgent(actor_critic.ActorCriticAgent):
         training: bool,
     ) -> tuple[tf.Tensor, None]:
         loss = self._compute_actor_loss(transitions.time_step, seed, training)
-        aggregated = losses.aggregate_losses(
-            self._masked(loss, transitions.valid),
-            weights,
-            regularization_loss=self._actor_network.losses,
+        mean = self._mean(
+            loss, transitions, weights, regularization=self._actor_network.losses
         )
-        return self._loss_weights[1] * aggregated.total_loss, None
+        return self._loss_weights[1] * mean, None
 
     def _alpha_part(
         self,
@@ -238,10 +247,19 @@ class SoftActorCriticAgent(actor_critic.ActorCriticAgent):
             self._target_entropy,
             self._use_log_alpha,
         )
-        aggregated = losses.aggregate_losses(
-            self._masked(loss, transitions.valid), weights
-        )
-        return self._loss_weights[2] * aggregated.total_loss
+        return self._loss_weights[2] * self._mean(loss, transitions, weights)
+
+    def _mean(
+        self,
+        loss: tf.Tensor,
+        transitions: actor_critic.Transitions,
+        weights: tf.Tensor | None,
+        regularization: Sequence[tf.Tensor] = (),
+    ) -> tf.Tensor:
+        """Returns the mean of the examples' losses, with 0 for masked transitions."""
+        per_example = self._masked(loss, transitions.valid)
+        mean = losses.aggregate_losses(per_example, weights).total_loss
+        return tf.add_n([mean, *regularization])
 
     def _update_alpha(
         self,

@@ -29,6 +29,7 @@ Config = ml_collections.ConfigDict
 
 # The least values of the settings that are integers.
 _MINIMA = {
+    "actor_update_period": 1,
     "batch_size": 1,
     "checkpoint_interval": 1,
     "collect_episodes_per_iteration": 1,

@@ -15,9 +15,8 @@ from __future__ import annotations
 import functools
 import math
 
-from examples import cli
-from tfrl import agents, environments, networks, policies, replay_buffers, train
-from tfrl import eval as evaluation
+from examples import cli, off_policy
+from tfrl import agents, environments, networks, policies, train
 
 CONFIG = cli.define_config("sac")
 
@@ -26,30 +25,18 @@ def main() -> None:
     """Builds the agent, the buffer and the loop, and runs it."""
     config = cli.read_config(CONFIG)
     cli.prepare("sac", config)
-    environment = make_environment(config, config.num_envs, config.seed)
+    environment = make_environment(config)
     with train.device_scope(config.device):
         agent = make_agent(config, environment)
         agent.initialize()
-        replay_buffer = make_replay_buffer(config, environment, agent)
-    loop = train.OffPolicyLoop(
-        environment,
-        agent,
-        replay_buffer,
-        collect_steps_per_iteration=config.collect_steps_per_iteration,
-        train_steps_per_iteration=config.train_steps_per_iteration,
-        initial_collect_steps=config.initial_collect_steps,
-        sample_batch_size=config.batch_size,
-        seed=config.seed,
-        jit_compile="auto" if config.jit_compile else False,
-    )
-    run_loop(config, loop, cli.make_directory("sac", config))
+        replay_buffer = off_policy.make_replay_buffer(config, environment, agent)
+    loop = off_policy.make_loop(config, environment, agent, replay_buffer)
+    off_policy.run_loop(config, loop, cli.make_directory("sac", config), "SAC")
 
 
-def make_environment(
-    config: cli.Config, num_envs: int, seed: int
-) -> environments.TFPyEnvironment:
+def make_environment(config: cli.Config) -> environments.TFPyEnvironment:
     """Makes the environment, whose actions must be continuous."""
-    environment = cli.make_environment(config.env, num_envs, seed)
+    environment = cli.make_environment(config.env, config.num_envs, config.seed)
     cli.check_continuous_actions(config.env, environment.action_spec(), "SAC")
     return environment
 
@@ -121,70 +108,6 @@ def make_agent(
         greedy_eval=True,
         seed=config.seed,
     )
-
-
-def make_replay_buffer(
-    config: cli.Config,
-    environment: environments.TFPyEnvironment,
-    agent: agents.SacAgent,
-) -> replay_buffers.TFUniformReplayBuffer | replay_buffers.TFPrioritizedReplayBuffer:
-    """Makes the buffer, which samples uniformly or by the TD errors."""
-    arguments = {
-        "data_spec": agent.collect_data_spec,
-        "batch_size": environment.batch_size,
-        "max_length": config.replay_capacity // environment.batch_size,
-        "seed": config.seed,
-    }
-    if config.replay == "uniform":
-        return replay_buffers.TFUniformReplayBuffer(**arguments)
-    if config.replay != "prioritized":
-        raise ValueError(
-            f"replay: got {config.replay!r}, expected 'uniform' or 'prioritized'; set "
-            "--replay, or edit the configuration file."
-        )
-    import keras
-
-    importance_exponent = keras.optimizers.schedules.PolynomialDecay(
-        config.importance_exponent,
-        config.num_iterations * config.train_steps_per_iteration,
-        config.final_importance_exponent,
-    )
-    return replay_buffers.TFPrioritizedReplayBuffer(
-        **arguments,
-        priority_exponent=config.priority_exponent,
-        importance_exponent=importance_exponent,
-        step=agent.train_step_counter,
-    )
-
-
-def run_loop(
-    config: cli.Config,
-    loop: train.OffPolicyLoop,
-    directory: train.RunDirectory,
-) -> None:
-    """Trains to the end; evaluates, logs and saves during training."""
-    # All episodes of an evaluation run side by side, from different starts.
-    environment = make_environment(config, config.num_eval_episodes, 0)
-    evaluator = evaluation.Evaluator(
-        environment, loop.agent.policy, config.num_eval_episodes, seed=config.seed
-    )
-
-    def evaluate_policy(iteration: int) -> evaluation.EvaluationResult:
-        environment.seed(10_000_000 + 1_000 * iteration)
-        return evaluator.run()
-
-    run = train.Run(
-        loop,
-        directory,
-        num_iterations=config.num_iterations,
-        evaluate=evaluate_policy,
-        eval_interval=config.eval_interval,
-        log_interval=config.log_interval,
-        checkpoint_interval=config.checkpoint_interval,
-        video_environment=cli.make_video_environment(config.env),
-        title=f"SAC on {config.env}, seed {config.seed}",
-    )
-    cli.report(run.run(), directory)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,6 @@ policy with `python -m examples.play --logdir=logs/td3_Pendulum-v1_0`.
 
 from __future__ import annotations
 
-from typing import Any
-
 from examples import cli, off_policy
 from tfrl import agents, environments, networks, train, utils
 
@@ -23,6 +21,8 @@ CONFIG = cli.define_config("td3")
 def main() -> None:
     """Builds the agent, the buffer and the loop, and runs it."""
     config = cli.read_config(CONFIG)
+    if config.agent not in ("td3", "ddpg"):
+        raise ValueError(f"agent: got {config.agent!r}, expected 'td3' or 'ddpg'.")
     cli.prepare(config.agent, config)
     environment = cli.make_environment(config.env, config.num_envs, config.seed)
     with train.device_scope(config.device):
@@ -41,7 +41,7 @@ def make_agent(
     import keras  # Not at the top: --help does not wait for TensorFlow.
 
     specs = environment.observation_spec(), environment.action_spec()
-    # Raises a ValueError that names the agent to take for other actions.
+    cli.check_continuous_actions(config.env, specs[1], config.agent.upper())
     agents.actor_critic.check_action_spec(specs[1], config.agent.upper())
     layers, combiner = networks.default_preprocessing(specs[0])
     preprocessing = {
@@ -69,10 +69,13 @@ def make_agent(
         "noise_scaled_to_spec": True,
         "seed": config.seed,
     }
-    return _AGENTS[_checked(config.agent)](config, arguments)
-
-
-def _make_td3(config: cli.Config, arguments: dict[str, Any]) -> agents.Td3Agent:
+    if config.agent == "ddpg":
+        return agents.DdpgAgent(
+            **arguments,
+            ou_stddev=config.ou_stddev,
+            ou_damping=config.ou_damping,
+            reset_noise_at_episode_start=True,
+        )
     return agents.Td3Agent(
         **arguments,
         exploration_noise_std=config.exploration_noise,
@@ -80,24 +83,6 @@ def _make_td3(config: cli.Config, arguments: dict[str, Any]) -> agents.Td3Agent:
         target_policy_noise=config.target_policy_noise,
         target_policy_noise_clip=config.target_policy_noise_clip,
     )
-
-
-def _make_ddpg(config: cli.Config, arguments: dict[str, Any]) -> agents.DdpgAgent:
-    return agents.DdpgAgent(
-        **arguments,
-        ou_stddev=config.ou_stddev,
-        ou_damping=config.ou_damping,
-        reset_noise_at_episode_start=True,
-    )
-
-
-_AGENTS = {"td3": _make_td3, "ddpg": _make_ddpg}
-
-
-def _checked(agent: str) -> str:
-    if agent not in _AGENTS:
-        raise ValueError(f"agent: got {agent!r}, expected one of {list(_AGENTS)}.")
-    return agent
 
 
 if __name__ == "__main__":

@@ -476,3 +476,28 @@ def test_train_sac_names_the_example_for_discrete_actions(run, tmp_path):
     code, _, errors = run("train_sac", "--env=CartPole-v1", f"--logdir={tmp_path}")
     assert code == 2
     assert "train DQN: python -m examples.train_dqn --env=CartPole-v1" in errors
+
+
+def test_train_td3_resumes_and_writes_all_its_outputs(run, tmp_path):
+    arguments = (
+        f"--logdir={tmp_path / 'run'}",
+        "--config.agent=ddpg",
+        "--config.jit_compile=False",
+        "--config.eval_interval=20",
+        "--config.num_eval_episodes=2",
+        "--config.log_interval=20",
+        "--config.batch_size=16",
+        "--replay=prioritized",
+    )
+    for length in (20, 40):
+        code, _, errors = run("train_td3", f"--num_iterations={length}", *arguments)
+        assert code == 0, errors
+    last = rows(tmp_path / "run")[-1]
+    assert (last["iteration"], last["train_steps"]) == ("40", "40")
+    assert (tmp_path / "run" / "agent.mp4").exists()
+
+
+def test_train_td3_names_the_example_for_discrete_actions(run, tmp_path):
+    code, _, errors = run("train_td3", "--env=CartPole-v1", f"--logdir={tmp_path}")
+    assert code == 2
+    assert "TD3 chooses continuous ones; train DQN: python -m examples" in errors

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import actor_critic, checks, target_networks, tf_agent
+from tfrl.agents import actor_critic, checks, target_networks
+from tfrl.agents.ddpg import deterministic_actor_agent
 from tfrl.policies import actor_policy, ou_noise_policy
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import number_checks
@@ -47,12 +48,14 @@ class DdpgInfo(NamedTuple):
     td_error: Any = ()
 
 
-class DdpgAgent(actor_critic.ActorCriticAgent):
+class DdpgAgent(deterministic_actor_agent.DeterministicActorAgent):
     """A DDPG agent.
 
-    The critic is updated first, so the actor learns from the new critic, and `train`
-    returns the loss of both as they were before their own update.
+    `train` updates the critic first, so the actor learns from the new critic, and
+    returns the losses as they were before each one's own update.
     """
+
+    _info = DdpgInfo
 
     def __init__(
         self,
@@ -183,107 +186,25 @@ class DdpgAgent(actor_critic.ActorCriticAgent):
         self._target_critic_network = critic[1]
         self._dqda_clipping = dqda_clipping
 
-    def _train(
-        self, experience: Any, weights: tf.Tensor | None = None
-    ) -> tf_agent.LossInfo:
-        transitions = self._transitions(experience)
-
-        def critic_loss() -> tuple[tf.Tensor, actor_critic.CriticLoss]:
-            critic = self._critic_loss(transitions, weights, training=True)
-            return critic.loss, critic
-
-        def actor_loss() -> tuple[tf.Tensor, None]:
-            return self.actor_loss(transitions.time_step, weights, training=True), None
-
-        critic_checked, critic = self._minimize(
-            critic_loss, self._critic_networks, self._critic_optimizer
+    def _compute_next_values(self, next_time_step: ts.TimeStep) -> tf.Tensor:
+        actions, _ = self._target_actor_network(
+            next_time_step.observation, step_type=next_time_step.step_type
         )
-        actor_checked, _ = self._minimize(
-            actor_loss, [self._actor_network], self._actor_optimizer
-        )
-        self._finish(critic_checked, actor_checked)
-        return self._loss_info(actor_checked, critic._replace(loss=critic_checked))
+        return self._values(self._target_critic_network, next_time_step, actions)
 
-    def _loss(
-        self,
-        experience: Any,
-        weights: tf.Tensor | None = None,
-        training: bool = False,
-    ) -> tf_agent.LossInfo:
-        transitions = self._transitions(experience)
-        critic = self._critic_loss(transitions, weights, training)
-        actor_loss = self.actor_loss(transitions.time_step, weights, training)
-        return self._loss_info(actor_loss, critic)
-
-    def _loss_info(
-        self, actor_loss: tf.Tensor, critic: actor_critic.CriticLoss
-    ) -> tf_agent.LossInfo:
-        info = DdpgInfo(actor_loss, critic.loss, critic.td_loss, critic.td_error)
-        loss = actor_loss + critic.loss
-        self._write_summaries(loss, info._asdict())
-        return tf_agent.LossInfo(loss, info)
-
-    def critic_loss(
-        self,
-        time_steps: ts.TimeStep,
-        actions: Any,
-        next_time_steps: ts.TimeStep,
-        weights: tf.Tensor | None = None,
-        training: bool = False,
-    ) -> tf.Tensor:
-        """Returns the mean loss of the critic, a scalar.
-
-        Args:
-          time_steps: The time steps `[B, ...]` at which the actions were taken. For
-            recurrent networks, `[B, T - 1, ...]`; see `agents.sequences.unroll`.
-          actions: The nest of actions, likewise.
-          next_time_steps: The time steps after them; for recurrent networks all `T`.
-          weights: See `TFAgent.train`.
-          training: Whether the critic is applied as in training.
-        """
-        transitions = self._masked_transitions(time_steps, actions, next_time_steps)
-        return self._critic_loss(transitions, weights, training).loss
-
-    def _critic_loss(
-        self,
-        transitions: actor_critic.Transitions,
-        weights: tf.Tensor | None,
-        training: bool,
-    ) -> actor_critic.CriticLoss:
-        following = transitions.next_time_step
-        next_actions, _ = self._target_actor_network(
-            following.observation, step_type=following.step_type
-        )
-        next_values = self._at_next_steps(
-            self._values(self._target_critic_network, following, next_actions)
-        )
-        return self._compute_critic_loss(transitions, next_values, weights, training)
-
-    def actor_loss(
-        self,
-        time_steps: ts.TimeStep,
-        weights: tf.Tensor | None = None,
-        training: bool = False,
-    ) -> tf.Tensor:
-        """Returns the mean of -Q(s, mu(s)), with the clipped gradient of the policy.
-
-        Args:
-          time_steps: As for `critic_loss`.
-          weights: See `TFAgent.train`.
-          training: Whether the actor is applied as in training.
-        """
+    def _compute_actor_loss(
+        self, time_step: ts.TimeStep, training: bool
+    ) -> tuple[tf.Tensor, list[tf.Tensor]]:
         actions, _ = self._actor_network(
-            time_steps.observation, step_type=time_steps.step_type, training=training
+            time_step.observation, step_type=time_step.step_type, training=training
         )
         regularization = self._actor_network.losses
-        valid = ~time_steps.is_last()
         with tf.GradientTape() as tape:
             tape.watch(actions)
-            values = self._values(self._critic_networks[0], time_steps, actions)
-            counted = tf.where(valid, values, 0.0)
+            values = self._values(self._critic_networks[0], time_step, actions)
+            # A recurrent critic's later values depend on earlier actions.
+            counted = tf.where(time_step.is_last(), 0.0, values)
         loss = losses.deterministic_policy_gradient(
             values, actions, tape.gradient(counted, actions), self._dqda_clipping
         )
-        return losses.aggregate_losses(
-            self._masked(loss, valid), weights, regularization_loss=regularization
-        ).total_loss
+        return loss, regularization

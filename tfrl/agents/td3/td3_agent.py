@@ -14,12 +14,14 @@ algorithm 1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import actor_critic, checks, target_networks, tf_agent
+from tfrl.agents import actor_critic, checks, target_networks
+from tfrl.agents.ddpg import deterministic_actor_agent
 from tfrl.compilation import variable_substitution
 from tfrl.policies import actor_policy, gaussian_policy
 from tfrl.trajectories import time_step as ts
@@ -49,12 +51,14 @@ class Td3Info(NamedTuple):
     td_error: Any = ()
 
 
-class Td3Agent(actor_critic.ActorCriticAgent):
+class Td3Agent(deterministic_actor_agent.DeterministicActorAgent):
     """A TD3 agent.
 
-    The critics are updated first, so the actor learns from the new first critic, and
-    `train` returns the losses as they were before each one's own update.
+    `train` updates the critics first, so the actor learns from the new first critic,
+    and returns the losses as they were before each one's own update.
     """
+
+    _info = Td3Info
 
     def __init__(
         self,
@@ -203,93 +207,36 @@ class Td3Agent(actor_critic.ActorCriticAgent):
     def _variables(self) -> list[tf.Variable]:
         return [*super()._variables(), self._last_actor_loss]
 
-    def _train(
-        self, experience: Any, weights: tf.Tensor | None = None
-    ) -> tf_agent.LossInfo:
-        transitions = self._transitions(experience)
+    def _train_actor(self, update: Callable[[], tf.Tensor]) -> tf.Tensor:
+        def update_and_keep() -> None:
+            self._last_actor_loss.assign(update())
 
-        def critic_loss() -> tuple[tf.Tensor, actor_critic.CriticLoss]:
-            critic = self._critic_loss(transitions, weights, training=True)
-            return critic.loss, critic
-
-        def actor_loss() -> tuple[tf.Tensor, None]:
-            return self.actor_loss(transitions.time_step, weights, training=True), None
-
-        def update_actor() -> None:
-            checked, _ = self._minimize(
-                actor_loss, [self._actor_network], self._actor_optimizer
-            )
-            self._last_actor_loss.assign(checked)
-
-        checked, critic = self._minimize(
-            critic_loss, self._critic_networks, self._critic_optimizer
-        )
         if self._actor_update_period == 1:
-            update_actor()
+            update_and_keep()
         else:
             due = self.train_step_counter % self._actor_update_period == 0
-            variable_substitution.cond(due, update_actor)
-        last_actor_loss = self._last_actor_loss.read_value()
-        self._finish(checked, last_actor_loss)
-        return self._loss_info(last_actor_loss, critic._replace(loss=checked))
+            variable_substitution.cond(due, update_and_keep)
+        return self._last_actor_loss.read_value()
 
-    def _loss(
-        self,
-        experience: Any,
-        weights: tf.Tensor | None = None,
-        training: bool = False,
-    ) -> tf_agent.LossInfo:
-        transitions = self._transitions(experience)
-        critic = self._critic_loss(transitions, weights, training)
-        actor_loss = self.actor_loss(transitions.time_step, weights, training)
-        return self._loss_info(actor_loss, critic)
-
-    def _loss_info(
-        self, actor_loss: tf.Tensor, critic: actor_critic.CriticLoss
-    ) -> tf_agent.LossInfo:
-        info = Td3Info(actor_loss, critic.loss, critic.td_loss, critic.td_error)
-        loss = actor_loss + critic.loss
-        self._write_summaries(loss, info._asdict())
-        return tf_agent.LossInfo(loss, info)
-
-    def critic_loss(
-        self,
-        time_steps: ts.TimeStep,
-        actions: Any,
-        next_time_steps: ts.TimeStep,
-        weights: tf.Tensor | None = None,
-        training: bool = False,
-    ) -> tf.Tensor:
-        """Returns the mean loss of both critics together, a scalar.
-
-        Args:
-          time_steps: The time steps `[B, ...]` at which the actions were taken. For
-            recurrent networks, `[B, T - 1, ...]`; see `agents.sequences.unroll`.
-          actions: The nest of actions, likewise.
-          next_time_steps: The time steps after them; for recurrent networks all `T`.
-          weights: See `TFAgent.train`.
-          training: Whether the critics are applied as in training.
-        """
-        transitions = self._masked_transitions(time_steps, actions, next_time_steps)
-        return self._critic_loss(transitions, weights, training).loss
-
-    def _critic_loss(
-        self,
-        transitions: actor_critic.Transitions,
-        weights: tf.Tensor | None,
-        training: bool,
-    ) -> actor_critic.CriticLoss:
-        following = transitions.next_time_step
-        next_actions = self._target_actions(following)
-        next_values = losses.clipped_double_q(
+    def _compute_next_values(self, next_time_step: ts.TimeStep) -> tf.Tensor:
+        actions = self._target_actions(next_time_step)
+        return losses.clipped_double_q(
             [
-                self._values(target, following, next_actions)
+                self._values(target, next_time_step, actions)
                 for target in self._target_critic_networks
             ]
         )
-        return self._compute_critic_loss(
-            transitions, self._at_next_steps(next_values), weights, training
+
+    def _compute_actor_loss(
+        self, time_step: ts.TimeStep, training: bool
+    ) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        actions, _ = self._actor_network(
+            time_step.observation, step_type=time_step.step_type, training=training
         )
+        regularization = self._actor_network.losses
+        return -self._values(
+            self._critic_networks[0], time_step, actions
+        ), regularization
 
     def _target_actions(self, time_steps: ts.TimeStep) -> Any:
         """Returns the target actor's actions with noise, inside the bounds."""
@@ -320,30 +267,6 @@ class Td3Agent(actor_critic.ActorCriticAgent):
         return losses.smoothed_action(
             action, scale * noise, limit, spec.minimum, spec.maximum
         )
-
-    def actor_loss(
-        self,
-        time_steps: ts.TimeStep,
-        weights: tf.Tensor | None = None,
-        training: bool = False,
-    ) -> tf.Tensor:
-        """Returns the mean of -Q_1(s, mu(s)), a scalar.
-
-        Args:
-          time_steps: As for `critic_loss`.
-          weights: See `TFAgent.train`.
-          training: Whether the actor is applied as in training.
-        """
-        actions, _ = self._actor_network(
-            time_steps.observation, step_type=time_steps.step_type, training=training
-        )
-        regularization = self._actor_network.losses
-        values = self._values(self._critic_networks[0], time_steps, actions)
-        return losses.aggregate_losses(
-            self._masked(-values, ~time_steps.is_last()),
-            weights,
-            regularization_loss=regularization,
-        ).total_loss
 
 
 def _check_numbers(noise: Any, noise_clip: Any, actor_update_period: Any) -> None:

@@ -265,3 +265,16 @@ def test_zeros():
     assert zeros["b"].numpy().tolist() == [b""] * 3
     assert zeros["c"].numpy().tolist() == [False] * 3
     assert zero_spec_nest(()) == ()
+
+
+@pytest.mark.parametrize("dtype", [tf.float32, tf.float64])
+def test_floats_are_the_same_compiled_and_those_of_tensorflow(dtype):
+    spec = BoundedTensorSpec((3,), dtype, -1, 3)
+
+    def sample():
+        return sample_bounded_spec(spec, seed=[1, 2], outer_dims=(5,))
+
+    unit = tf.random.stateless_uniform((5, 3), [1, 2], dtype=dtype, alg="philox")
+    np.testing.assert_allclose(sample(), -(1 - unit) + 3 * unit, rtol=1e-6)
+    compiled = tf.function(sample, jit_compile=True)()
+    np.testing.assert_allclose(compiled, sample(), rtol=1e-6)

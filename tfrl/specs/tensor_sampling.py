@@ -153,10 +153,29 @@ def _sample_floats(spec: Any, dtype: tf.DType, shape: Any, seed: tf.Tensor) -> A
     compute = tf.float64 if dtype == tf.float64 else tf.float32
     low = tf.constant(spec.minimum.astype(compute.as_numpy_dtype))
     high = tf.constant(spec.maximum.astype(compute.as_numpy_dtype))
-    uniform = tf.random.stateless_uniform(shape, seed, dtype=compute, alg=_ALGORITHM)
+    uniform = _unit_interval(shape, compute, seed)
     # Unlike low + (high - low) * uniform, this cannot overflow.
     sample = low * (1 - uniform) + high * uniform
     return tf.cast(tf.clip_by_value(sample, low, high), dtype)
+
+
+def _unit_interval(shape: Any, dtype: tf.DType, seed: tf.Tensor) -> tf.Tensor:
+    """Returns the numbers of `tf.random.stateless_uniform`, computed from random words.
+
+    XLA and vectorised maps make other floats of the same words than TensorFlow's
+    kernel, which takes the low bits.
+    """
+    if dtype == tf.float64:
+        shape = tf.concat([tf.convert_to_tensor(shape, tf.int32), [2]], axis=0)
+    words = tf.random.stateless_uniform(
+        shape, seed, minval=None, maxval=None, dtype=tf.uint32, alg=_ALGORITHM
+    )
+    if dtype == tf.float32:
+        return tf.cast(tf.cast(words & 0x7FFFFF, tf.int32), tf.float32) * 2.0**-23
+    # The bits of a double in [1, 2).
+    low, high = words[..., 1], (words[..., 0] & 0xFFFFF) | 0x3FF00000
+    doubles = tf.bitcast(tf.stack([low, high], axis=-1), tf.float64)
+    return doubles - tf.constant(1.0, tf.float64)
 
 
 def _sample_integers(spec: Any, dtype: tf.DType, shape: Any, seed: tf.Tensor) -> Any:

@@ -194,7 +194,7 @@ class ActorCriticAgent(tf_agent.TFAgent):
             them.
           actor_optimizer: The optimizer of the actor; None for an agent that never
             trains.
-          critic_optimizer: The optimizer of all critics; likewise.
+          critic_optimizer: The optimizer of all critics; None as well then.
           target_update_tau: The step size of the targets' soft update; 1 copies the
             weights.
           target_update_period: The number of train steps between updates of the

@@ -69,7 +69,7 @@ def smoothed_action(
       noise_clip: The largest size `c` of the noise, not negative; broadcast to
         `action`.
       minimum: The least action, broadcast to `action`.
-      maximum: The greatest action, likewise.
+      maximum: The greatest action, broadcast to `action`.
     """
     action, noise = tf.convert_to_tensor(action), tf.convert_to_tensor(noise)
     check_same_shape(action=action, noise=noise)

@@ -101,7 +101,7 @@ class DdpgAgent(deterministic_actor_agent.DeterministicActorAgent):
             and actions to values `[B]`, such as a `CriticNetwork`.
           actor_optimizer: The optimizer of the actor; None for an agent that never
             trains.
-          critic_optimizer: The optimizer of the critic; likewise.
+          critic_optimizer: The optimizer of the critic; None as well then.
           ou_stddev: The standard deviation of each step of the noise.
           ou_damping: The rate, in [0, 1], at which the noise returns to zero; 1 gives
             noise without correlation in time.

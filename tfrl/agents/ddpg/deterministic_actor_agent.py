@@ -104,7 +104,7 @@ class DeterministicActorAgent(actor_critic.ActorCriticAgent):
         Args:
           time_steps: The time steps `[B, ...]` at which the actions were taken. For
             recurrent networks, `[B, T - 1, ...]`; see `agents.sequences.unroll`.
-          actions: The nest of actions, likewise.
+          actions: The nest of actions, of the same outer shape.
           next_time_steps: The time steps after them; for recurrent networks all `T`.
           weights: See `TFAgent.train`.
           training: Whether the critics are applied as in training.

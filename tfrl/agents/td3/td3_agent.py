@@ -107,7 +107,7 @@ class Td3Agent(deterministic_actor_agent.DeterministicActorAgent):
             and actions to values `[B]`, such as a `CriticNetwork`.
           actor_optimizer: The optimizer of the actor; None for an agent that never
             trains.
-          critic_optimizer: The optimizer of both critics; likewise.
+          critic_optimizer: The optimizer of both critics; None as well then.
           exploration_noise_std: The standard deviation of the noise on collected
             actions; see the `scale` of `GaussianPolicy`. A Keras schedule follows the
             train step counter.

@@ -1,6 +1,6 @@
 """Soft Actor-Critic (Haarnoja et al., 2018).
 
-So far, only the policy's projection network for continuous actions is here.
+The policy's projection network keeps actions inside their bounds:
 
 >>> import tensorflow as tf
 >>> from tfrl.agents.sac import TanhNormalProjectionNetwork

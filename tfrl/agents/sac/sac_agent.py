@@ -102,7 +102,7 @@ class SacAgent(soft_actor_critic.SoftActorCriticAgent):
             `TanhNormalProjectionNetwork`.
           actor_optimizer: The optimizer of the actor; None for an agent that never
             trains.
-          critic_optimizer: The optimizer of all critics; likewise.
+          critic_optimizer: The optimizer of all critics; None as for the actor.
           alpha_optimizer: The optimizer of the temperature's logarithm; None keeps the
             temperature at its initial value.
           actor_loss_weight: The weight of the actor's loss.

@@ -1,0 +1,31 @@
+import keras
+import numpy as np
+import pytest
+
+from tfrl.keras_layers import StackedDense
+
+X = np.random.default_rng(0).normal(size=[3, 4, 5]).astype(np.float32)
+
+
+def test_each_layer_is_a_dense_layer():
+    layer = StackedDense(3, 2, activation="tanh")
+    outputs = layer(X)
+    kernel, bias = (v.numpy() for v in layer.variables)
+    np.testing.assert_allclose(
+        outputs, np.tanh(np.einsum("kbi,kio->kbo", X, kernel) + bias), rtol=1e-5
+    )
+    shared = layer(X[0])
+    np.testing.assert_allclose(shared[0], outputs[0], rtol=1e-5)
+    assert shared.shape == layer.compute_output_shape(X[0].shape) == (3, 4, 2)
+
+
+def test_configuration_makes_the_same_layer():
+    initializers = [keras.initializers.GlorotUniform(seed=i) for i in range(3)]
+    layer = StackedDense(3, 2, "relu", initializers)
+    copy = StackedDense.from_config(layer.get_config())
+    np.testing.assert_array_equal(layer(X), copy(X))
+
+
+def test_there_must_be_an_initialiser_for_each_layer():
+    with pytest.raises(ValueError, match="kernel_initializers: got 1, expected 3"):
+        StackedDense(3, 2, kernel_initializers=["zeros"])

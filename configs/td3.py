@@ -34,7 +34,7 @@ def get_config() -> ConfigDict:
     config.gamma = 0.98  # Discount of a step.
     config.n_step_update = 1  # Steps in a return.
     config.target_update_tau = 0.005  # Step of the targets to the networks.
-    config.target_update_period = 2  # Updates between such steps; DDPG takes 1.
+    config.target_update_period = 2  # Updates between such steps; only TD3.
     config.actor_update_period = 2  # Updates between those of the actor; only TD3.
     # Noise is in units of half of the range of each action.
     config.exploration_noise = 0.1  # Gaussian noise of TD3.

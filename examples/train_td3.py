@@ -62,7 +62,6 @@ def make_agent(
         "actor_optimizer": keras.optimizers.Adam(config.actor_learning_rate),
         "critic_optimizer": keras.optimizers.Adam(config.critic_learning_rate),
         "target_update_tau": config.target_update_tau,
-        "target_update_period": config.target_update_period,
         "td_errors_loss_fn": utils.common.element_wise_squared_loss,
         "gamma": config.gamma,
         "n_step_update": config.n_step_update,
@@ -79,6 +78,7 @@ def make_agent(
     return agents.Td3Agent(
         **arguments,
         exploration_noise_std=config.exploration_noise,
+        target_update_period=config.target_update_period,
         actor_update_period=config.actor_update_period,
         target_policy_noise=config.target_policy_noise,
         target_policy_noise_clip=config.target_policy_noise_clip,

@@ -271,7 +271,7 @@ def _parse_flags(words: list[str]) -> list[str]:
         rest = flags.FLAGS(kept)
     if wants_help:
         doc = sys.modules["__main__"].__doc__ or ""
-        print(flag_help.text(doc, config_file))
+        _print_to_its_end(flag_help.text(doc, config_file))
         sys.exit()
     if len(rest) > 1:
         _exit(
@@ -279,6 +279,15 @@ def _parse_flags(words: list[str]) -> list[str]:
             "--name=value."
         )
     return rest
+
+
+def _print_to_its_end(text: str) -> None:
+    """Prints; ends in silence if the reader has closed the pipe, as `head` does."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # Python flushes standard output once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _config_file(default: str) -> str:

@@ -73,6 +73,22 @@ def test_help_lists_every_flag_and_field_with_default_and_meaning(module):
     assert max(map(len, output.splitlines())) <= 88
 
 
+def test_a_reader_may_close_the_pipe_before_the_help_has_ended():
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        process = subprocess.run(
+            [sys.executable, "-m", "examples.train_dqn", "--help"],
+            cwd=REPOSITORY,
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    finally:
+        os.close(writing)
+    assert (process.returncode, process.stderr) == (0, "")
+
+
 def test_help_begins_with_the_scripts_docstring_and_fields_are_in_the_files_order():
     _, output, _ = run("train_dqn", "-h")
     assert output.startswith("Trains (double) DQN on any Gymnasium environment with")

@@ -548,6 +548,48 @@ def discrete_sac():
     )
 
 
+def cql():
+    return sac(
+        kind=lambda *args, seed, **kwargs: agents.CqlSacAgent(
+            *args,
+            cql_alpha=1.0,
+            num_cql_samples=2,
+            include_critic_entropy_term=True,
+            use_lagrange_cql_alpha=True,
+            random_seed=seed,
+            **kwargs,
+        )
+    )
+
+
+def iql():
+    return actor_critic(
+        lambda time_step, action, actor, critic, *rates, **kwargs: agents.IqlAgent(
+            time_step,
+            action,
+            critic,
+            networks.ValueNetwork(OBSERVATION, fc_layer_params=(6,), seed=4),
+            actor,
+            *rates,
+            **kwargs,
+        ),
+        networks.ActorDistributionNetwork(
+            OBSERVATION, FORCE_SPEC, fc_layer_params=(6,), seed=1
+        ),
+        value_optimizer=keras.optimizers.Adam(1e-2),
+    )
+
+
+def behavioral_cloning():
+    return agents.BehavioralCloningAgent(
+        TIME_STEP,
+        tensor_spec.from_spec(ACTION),
+        networks.QNetwork(OBSERVATION, ACTION, fc_layer_params=(6,), seed=1),
+        keras.optimizers.Adam(1e-2),
+        num_outer_dims=2,
+    )
+
+
 def agent_parts():
     parts = {
         "DqnAgent": dqn,
@@ -560,6 +602,9 @@ def agent_parts():
         "SacAgent": sac,
         "SacAgent-recurrent": recurrent_sac,
         "TqcAgent": tqc,
+        "BehavioralCloningAgent": behavioral_cloning,
+        "CqlSacAgent": cql,
+        "IqlAgent": iql,
         "DdpgAgent-recurrent": recurrent_ddpg,
         "Td3Agent": lambda: actor_critic(agents.Td3Agent, actor_update_period=2),
         "ReinforceAgent": reinforce,
@@ -584,7 +629,11 @@ SUITES = dict(
 
 
 # These take long, and show what others show, too.
-SLOW = ("agent-DdpgAgent-recurrent", "network-CriticNetwork-nested")
+SLOW = (
+    "agent-CqlSacAgent",
+    "agent-DdpgAgent-recurrent",
+    "network-CriticNetwork-nested",
+)
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,8 @@ _PAGE = "docs/from_tf_agents.md#what-is-not-here"
 _NOT_YET = {
     "tfrl": ("experimental",),
     "tfrl.agents": (
-        "behavioral_cloning",
-        "BehavioralCloningAgent",
         "categorical_dqn",
         "CategoricalDqnAgent",
-        "cql",
-        "CqlSacAgent",
         "ppo",
         "PPOAgent",
         "PPOClipAgent",

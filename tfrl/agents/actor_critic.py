@@ -105,6 +105,20 @@ def check_action_spec(action_spec: types.NestedTensorSpec, algorithm: str) -> An
     return action_spec
 
 
+def check_not_recurrent(
+    networks: Sequence[Any],
+    algorithm: str,
+    remedy: str = "use networks that see several frames at once",
+) -> None:
+    """Raises a NotImplementedError if one of the networks has a state."""
+    for network in networks:
+        if tf.nest.flatten(network.state_spec):
+            raise NotImplementedError(
+                f"network {network.name!r}: {algorithm} expects one without a state "
+                f"here, got a recurrent one; {remedy}."
+            )
+
+
 def twin_critics(
     critic_network: Any,
     critic_network_2: Any,

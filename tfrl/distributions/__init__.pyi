@@ -1,5 +1,6 @@
 from . import gumbel_softmax as gumbel_softmax
 from . import masked as masked
+from . import recorded as recorded
 from . import reparameterized_sampling as reparameterized_sampling
 from . import sampling as sampling
 from . import shifted_categorical as shifted_categorical

@@ -2,6 +2,7 @@ from . import aggregation as aggregation
 from . import discounting as discounting
 from . import dpg as dpg
 from . import huber as huber
+from . import offline as offline
 from . import returns as returns
 from . import sac as sac
 from . import standardization as standardization
@@ -18,6 +19,9 @@ from .dpg import deterministic_policy_gradient as deterministic_policy_gradient
 from .dpg import smoothed_action as smoothed_action
 from .huber import huber_loss as huber_loss
 from .huber import squared_loss as squared_loss
+from .offline import advantage_weighted_loss as advantage_weighted_loss
+from .offline import conservative_penalty as conservative_penalty
+from .offline import expectile_loss as expectile_loss
 from .returns import discounted_return as discounted_return
 from .returns import discounted_returns as discounted_returns
 from .returns import (

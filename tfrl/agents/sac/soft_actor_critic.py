@@ -162,11 +162,7 @@ class SoftActorCriticAgent(actor_critic.ActorCriticAgent):
     ) -> tf_agent.LossInfo:
         transitions = self._transitions(experience)
         for_critics, for_actor, for_alpha = self._loss_seeds(seed)
-        critic_loss, critic = self._minimize(
-            lambda: self._critic_part(transitions, weights, for_critics, training=True),
-            self._critic_networks,
-            self._critic_optimizer,
-        )
+        critic_loss, critic = self._update_critics(transitions, weights, for_critics)
         actor_loss, _ = self._minimize(
             lambda: self._actor_part(transitions, weights, for_actor, training=True),
             [self._actor_network],
@@ -260,6 +256,19 @@ class SoftActorCriticAgent(actor_critic.ActorCriticAgent):
         per_example = self._masked(loss, transitions.valid)
         mean = losses.aggregate_losses(per_example, weights).total_loss
         return tf.add_n([mean, *regularization])
+
+    def _update_critics(
+        self,
+        transitions: actor_critic.Transitions,
+        weights: tf.Tensor | None,
+        seed: tf.Tensor,
+    ) -> tuple[tf.Tensor, Any]:
+        """Updates the critics once; returns their loss, and its details."""
+        return self._minimize(
+            lambda: self._critic_part(transitions, weights, seed, training=True),
+            self._critic_networks,
+            self._critic_optimizer,
+        )
 
     def _update_alpha(
         self,

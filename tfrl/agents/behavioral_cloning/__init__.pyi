@@ -1,0 +1,2 @@
+from . import behavioral_cloning_agent as behavioral_cloning_agent
+from .behavioral_cloning_agent import BehavioralCloningAgent as BehavioralCloningAgent

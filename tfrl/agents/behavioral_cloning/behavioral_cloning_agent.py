@@ -1,0 +1,241 @@
+"""Behavioural cloning: learns to predict the recorded actions from the observations.
+
+For each frame (s, a) the loss is
+
+    discrete actions, logits:           -log softmax(f(s))[a]
+    a network of distributions pi:      -log pi(a|s)
+    continuous actions, plain outputs:  the mean over the action of (f(s) - a)^2
+
+Bain and Sammut, "A framework for behavioural cloning" (1995); Pomerleau, "ALVINN"
+(1988). Rewards are not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import tensorflow as tf
+
+from tfrl import losses
+from tfrl.agents import actor_critic, checks, data_converter, tf_agent
+from tfrl.distributions import recorded
+from tfrl.networks import network as network_lib
+from tfrl.policies import (
+    actor_policy,
+    epsilon_greedy_policy,
+    greedy_policy,
+    q_policy,
+    tf_policy,
+)
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import time_step as ts
+from tfrl.trajectories import trajectory
+from tfrl.utils import nest_utils, optimizers, summaries, variables
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
+
+class BehavioralCloningLossInfo(NamedTuple):
+    """The losses of the frames, `[B]` or `[B, T]`; 0 for boundaries."""
+
+    loss: tf.Tensor
+
+
+class BehavioralCloningAgent(tf_agent.TFAgent):
+    """An agent that imitates the policy of its experience.
+
+    Boundary frames, from the end of an episode to the start of the next, are masked.
+    They count in the mean with a loss of 0. Mask padding with `weights`.
+    """
+
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: types.NestedTensorSpec,
+        cloning_network: types.Network | types.Layer,
+        optimizer: types.Optimizer | None,
+        num_outer_dims: Literal[1, 2] = 1,
+        epsilon_greedy: float = 0.1,
+        loss_fn: Callable[[Any, Any], tf.Tensor] | None = None,
+        gradient_clipping: float | None = None,
+        debug_summaries: bool = False,
+        summarize_grads_and_vars: bool = False,
+        train_step_counter: tf.Variable | None = None,
+        name: str | None = None,
+        *,
+        seed: int | None = None,
+    ) -> None:
+        """Builds the policies.
+
+        Args:
+          time_step_spec: A `TimeStep` of specs.
+          action_spec: A nest of bounded specs.
+          cloning_network: A `Network` (or Keras layer) that maps observations to the
+            logits of one discrete action, such as a `QNetwork`; to actions, such as an
+            `ActorNetwork`; or to their distributions, such as an
+            `ActorDistributionNetwork`.
+          optimizer: The optimizer; None for an agent that never trains.
+          num_outer_dims: 1 for experience `[B, ...]`, 2 for sequences `[B, T, ...]`. A
+            recurrent network needs sequences, at whose start its state is the initial
+            one.
+          epsilon_greedy: The probability of a random action of `collect_policy`, if the
+            network gives logits.
+          loss_fn: A function of the network's output and the nest of actions, which
+            returns a loss for each frame, `[B]` or `[B, T]`; by default the losses
+            above, for one action spec.
+          gradient_clipping: The largest norm of each variable's gradient.
+          debug_summaries: See `TFAgent`.
+          summarize_grads_and_vars: See `TFAgent`.
+          train_step_counter: See `TFAgent`.
+          name: The module's name.
+          seed: Seed of the policies' own random numbers, for calls without a seed.
+
+        Raises:
+          ValueError: There are several actions and no `loss_fn`, or the network's
+            output does not fit the actions.
+          NotImplementedError: The network is recurrent, and `num_outer_dims` is 1.
+        """
+        checks.check_time_step_spec(time_step_spec)
+        checks.check_gradient_clipping(gradient_clipping)
+        time_step_spec = tensor_spec.from_spec(time_step_spec)
+        action_spec = tensor_spec.from_spec(action_spec)
+        specs = tf.nest.flatten(action_spec)
+        if loss_fn is None and len(specs) != 1:
+            raise ValueError(
+                f"loss_fn: got None for the action_spec {action_spec}, expected a "
+                "function, since only a single action has a default loss; give one "
+                "that adds up the losses of the parts."
+            )
+        network = network_lib.as_network(cloning_network, time_step_spec.observation)
+        output = network.create_variables(time_step_spec.observation)
+        if num_outer_dims == 1:
+            actor_critic.check_not_recurrent(
+                [network],
+                "BehavioralCloningAgent",
+                "give num_outer_dims=2, and train on sequences",
+            )
+        self._gives_distributions = not all(
+            isinstance(leaf, tf.TensorSpec) for leaf in tf.nest.flatten(output)
+        )
+        self._gives_logits = (
+            not self._gives_distributions
+            and len(specs) == 1
+            and tensor_spec.is_discrete(specs[0])
+        )
+        policy, collect_policy = self._make_policies(
+            time_step_spec, action_spec, network, epsilon_greedy, seed
+        )
+        super().__init__(
+            time_step_spec,
+            action_spec,
+            policy,
+            collect_policy,
+            train_sequence_length=None,
+            num_outer_dims=num_outer_dims,
+            debug_summaries=debug_summaries,
+            summarize_grads_and_vars=summarize_grads_and_vars,
+            train_step_counter=train_step_counter,
+            name=name,
+        )
+        self._cloning_network = network
+        self._optimizer = optimizers.OptimizerAdapter(
+            optimizer, actor_critic.trainable_variables([network])
+        )
+        self._loss_fn = loss_fn or self._default_loss
+        self._gradient_clipping = gradient_clipping
+        self._as_trajectory = data_converter.AsTrajectory(
+            self.data_context, num_outer_dims=num_outer_dims
+        )
+
+    def _make_policies(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: Any,
+        network: Any,
+        epsilon_greedy: float,
+        seed: int | None,
+    ) -> tuple[tf_policy.TFPolicy, tf_policy.TFPolicy]:
+        """Returns the greedy policy and the one that explores."""
+        policy: tf_policy.TFPolicy
+        if self._gives_logits:
+            policy = q_policy.QPolicy(time_step_spec, action_spec, network, seed=seed)
+            exploring: tf_policy.TFPolicy = epsilon_greedy_policy.EpsilonGreedyPolicy(
+                policy, epsilon_greedy, seed=seed
+            )
+        else:
+            policy = exploring = actor_policy.ActorPolicy(
+                time_step_spec, action_spec, actor_network=network, seed=seed
+            )
+        return greedy_policy.GreedyPolicy(policy), exploring
+
+    def diagnose(self, experience: Any = None) -> dict[str, tf.Tensor]:
+        """Returns the current learning rate."""
+        del experience
+        rate = self._optimizer.learning_rate()
+        return {} if rate is None else {"learning_rate": rate}
+
+    def _variables(self) -> list[tf.Variable]:
+        held = [*self._cloning_network.variables, *self._optimizer.variables()]
+        return variables.as_tf_variables(held)
+
+    def _train(
+        self, experience: Any, weights: tf.Tensor | None = None
+    ) -> tf_agent.LossInfo:
+        with tf.GradientTape() as tape:
+            loss_info = self._loss(experience, weights, training=True)
+        trained = actor_critic.trainable_variables([self._cloning_network])
+        gradients = optimizers.clip_gradient_norms(
+            tape.gradient(loss_info.loss, trained), self._gradient_clipping
+        )
+        untrained = self._cloning_network.non_trainable_variables
+        checked = self._apply(
+            loss_info.loss, gradients, trained, self._optimizer, untrained
+        )
+        self._count(checked)
+        return loss_info._replace(loss=checked)
+
+    def _loss(
+        self,
+        experience: Any,
+        weights: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tf_agent.LossInfo:
+        frames: trajectory.Trajectory = self._as_trajectory(experience)
+        output, _ = self._cloning_network(
+            frames.observation, step_type=frames.step_type, training=training
+        )
+        # Masked before the loss, so that no gradient is NaN.
+        boundary = frames.is_boundary()
+        zeros = tf.nest.map_structure(tf.zeros_like, frames.action)
+        loss = self._loss_fn(output, nest_utils.where(boundary, zeros, frames.action))
+        if loss.shape.rank != frames.step_type.shape.rank:
+            raise ValueError(
+                "loss_fn: expected a loss for each frame, shape "
+                f"{frames.step_type.shape}, got shape {loss.shape}; reduce the "
+                "dimensions of the action in it, and no others."
+            )
+        loss = tf.where(boundary, 0.0, tf.cast(loss, tf.float32))
+        total = losses.aggregate_losses(
+            loss, weights, regularization_loss=self._cloning_network.losses
+        ).total_loss
+        if self.summaries_enabled:
+            summaries.summarize_scalar_dict(
+                {"loss": total}, step=self.train_step_counter
+            )
+        return tf_agent.LossInfo(total, BehavioralCloningLossInfo(loss))
+
+    def _default_loss(self, output: Any, action: Any) -> tf.Tensor:
+        """Returns the loss of each frame for one action spec, `[B]` or `[B, T]`."""
+        if self._gives_distributions:
+            return -recorded.log_probability(output, action, self.action_spec)
+        (spec,) = tf.nest.flatten(self.action_spec)
+        (action,), (output,) = tf.nest.flatten(action), tf.nest.flatten(output)
+        if self._gives_logits:
+            return tf.nn.sparse_softmax_cross_entropy_with_logits(
+                labels=action, logits=output
+            )
+        error = tf.math.squared_difference(tf.cast(action, output.dtype), output)
+        inner = list(range(error.shape.rank - spec.shape.rank, error.shape.rank))
+        return tf.reduce_mean(error, axis=inner) if inner else error

@@ -1,0 +1,5 @@
+"""Conservative Q-learning on SAC (Kumar et al., 2020)."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,484 @@
+"""Conservative Q-learning on Soft Actor-Critic, for recorded experience.
+
+It is SAC (see `agents.sac.sac_agent`), whose critics also minimise, for each recorded
+pair (s, a), the mean over both critics of
+
+    alpha' * (1/T log sum_k exp(T Q_i(s, a_k) - log p(a_k)) - Q_i(s, a))
+
+with N actions a_k of the current policy and N uniform ones, and p their densities. So
+they value no action above those of the record without evidence. The weight alpha' is
+fixed, or, with a threshold tau on the parenthesis, a Lagrange multiplier that minimises
+
+    -alpha' * (parenthesis - tau)
+
+Kumar et al., "Conservative Q-learning for offline reinforcement learning" (2020,
+arXiv:2006.04779), equation 4 and appendix F. The authors' code also takes actions
+of the policy at s', and subtracts log 2N; TF-Agents does neither, as here.
+
+For the first `num_bc_steps` updates the actor clones the recorded actions: it minimises
+alpha * log pi(a'|s) - log pi(a|s), with a' its own and a the recorded action.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import keras
+import tensorflow as tf
+
+from tfrl import losses
+from tfrl.agents import actor_critic, tf_agent
+from tfrl.agents.sac import sac_agent
+from tfrl.distributions import recorded
+from tfrl.policies import actor_policy as actor_policy_lib
+from tfrl.policies import tf_policy
+from tfrl.trajectories import time_step as ts
+from tfrl.utils import number_checks, optimizers, seeds, variables
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
+
+class CqlSacLossInfo(NamedTuple):
+    """The parts of the loss, and errors per example.
+
+    The loss is `critic_loss + cql_alpha * cql_loss + actor_loss + alpha_loss`; the
+    multiplier has an update of its own.
+
+    Attributes:
+      critic_loss: The critics' TD loss times `critic_loss_weight`, a scalar.
+      actor_loss: The actor's loss times `actor_loss_weight`, a scalar.
+      alpha_loss: The temperature's loss times `alpha_loss_weight`, a scalar.
+      cql_loss: The mean conservative penalty, before its weight, a scalar.
+      cql_alpha: The weight of the penalty.
+      cql_alpha_loss: The loss of the Lagrange multiplier; 0 if the weight is fixed.
+      td_loss: The critics' TD loss of each example, `[B]`; 0 where masked.
+      td_error: Target minus prediction, `[B]`, of the critic that is farthest off; 0
+        where masked.
+    """
+
+    critic_loss: tf.Tensor
+    actor_loss: tf.Tensor
+    alpha_loss: tf.Tensor
+    cql_loss: tf.Tensor
+    cql_alpha: tf.Tensor
+    cql_alpha_loss: tf.Tensor
+    td_loss: Any = ()
+    td_error: Any = ()
+
+
+class _CriticDetails(NamedTuple):
+    td_loss: tf.Tensor
+    td_error: tf.Tensor
+    critic_loss: tf.Tensor
+    cql_loss: tf.Tensor
+    cql_alpha: tf.Tensor
+    # The mean of the penalty minus tau, with 0 for masked transitions.
+    excess: tf.Tensor
+
+
+class CqlSacAgent(sac_agent.SacAgent):
+    """A CQL agent on SAC.
+
+    The densities are those of actions in their own units, so the threshold `cql_tau`
+    has TF-Agents' meaning.
+    """
+
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: types.NestedTensorSpec,
+        critic_network: types.Network | types.Layer,
+        actor_network: types.Network | types.Layer,
+        actor_optimizer: types.Optimizer | None,
+        critic_optimizer: types.Optimizer | None,
+        alpha_optimizer: types.Optimizer | None,
+        cql_alpha: float,
+        num_cql_samples: int,
+        include_critic_entropy_term: bool,
+        use_lagrange_cql_alpha: bool,
+        cql_alpha_learning_rate: float = 1e-4,
+        cql_tau: float = 10.0,
+        random_seed: int | None = None,
+        reward_noise_variance: float = 0.0,
+        num_bc_steps: int = 0,
+        actor_loss_weight: float = 1.0,
+        critic_loss_weight: float = 0.5,
+        alpha_loss_weight: float = 1.0,
+        actor_policy_ctor: Callable[..., Any] = actor_policy_lib.ActorPolicy,
+        critic_network_2: types.Network | types.Layer | None = None,
+        target_critic_network: types.Network | types.Layer | None = None,
+        target_critic_network_2: types.Network | types.Layer | None = None,
+        target_update_tau: float = 1.0,
+        target_update_period: int = 1,
+        td_errors_loss_fn: types.LossFn = tf.math.squared_difference,
+        gamma: float = 1.0,
+        reward_scale_factor: float = 1.0,
+        initial_log_alpha: float = 0.0,
+        use_log_alpha_in_alpha_loss: bool = True,
+        target_entropy: float | None = None,
+        gradient_clipping: float | None = None,
+        log_cql_alpha_clipping: tuple[float, float] | None = None,
+        softmax_temperature: float = 1.0,
+        bc_debug_mode: bool = False,
+        debug_summaries: bool = False,
+        summarize_grads_and_vars: bool = False,
+        train_step_counter: tf.Variable | None = None,
+        name: str | None = None,
+        *,
+        n_step_update: int = 1,
+        greedy_eval: bool = False,
+        exploration: Callable[[tf_policy.TFPolicy], tf_policy.TFPolicy] | None = None,
+    ) -> None:
+        """Builds the second critic, the target networks and the policies.
+
+        Args:
+          time_step_spec: See `SacAgent`.
+          action_spec: One bounded floating spec.
+          critic_network: See `SacAgent`.
+          actor_network: See `SacAgent`.
+          actor_optimizer: See `SacAgent`.
+          critic_optimizer: See `SacAgent`.
+          alpha_optimizer: See `SacAgent`.
+          cql_alpha: The weight of the conservative penalty, or the initial value of the
+            Lagrange multiplier.
+          num_cql_samples: The number `N` of actions of the policy, and of uniform ones,
+            in the penalty.
+          include_critic_entropy_term: Whether the critics' targets include the entropy.
+          use_lagrange_cql_alpha: Whether the weight is a Lagrange multiplier.
+          cql_alpha_learning_rate: The learning rate of the multiplier, by Adam.
+          cql_tau: The threshold of the penalty, for the multiplier.
+          random_seed: Seed of the random numbers in the losses and in the policies.
+          reward_noise_variance: The variance of normal noise that is added to the
+            rewards, after their scaling.
+          num_bc_steps: The number of first updates in which the actor clones the
+            recorded actions.
+          actor_loss_weight: See `SacAgent`.
+          critic_loss_weight: See `SacAgent`; the penalty is not multiplied by it.
+          alpha_loss_weight: See `SacAgent`.
+          actor_policy_ctor: See `SacAgent`.
+          critic_network_2: See `SacAgent`.
+          target_critic_network: See `SacAgent`.
+          target_critic_network_2: See `SacAgent`.
+          target_update_tau: See `SacAgent`.
+          target_update_period: See `SacAgent`.
+          td_errors_loss_fn: See `SacAgent`.
+          gamma: See `SacAgent`.
+          reward_scale_factor: See `SacAgent`.
+          initial_log_alpha: See `SacAgent`.
+          use_log_alpha_in_alpha_loss: See `SacAgent`.
+          target_entropy: See `SacAgent`.
+          gradient_clipping: See `SacAgent`.
+          log_cql_alpha_clipping: The smallest and the largest logarithm of the
+            multiplier.
+          softmax_temperature: The factor `T` of the values in the penalty.
+          bc_debug_mode: Whether the critics minimise the penalty alone.
+          debug_summaries: See `TFAgent`.
+          summarize_grads_and_vars: See `TFAgent`.
+          train_step_counter: See `TFAgent`.
+          name: The module's name.
+          n_step_update: See `SacAgent`.
+          greedy_eval: See `SacAgent`.
+          exploration: See `SacAgent`.
+
+        Raises:
+          ValueError: There are several actions, a number is out of range, or an
+            argument of `SacAgent` is wrong.
+          NotImplementedError: A network is recurrent.
+        """
+        if len(tf.nest.flatten(action_spec)) != 1:
+            raise ValueError(
+                f"action_spec: CqlSacAgent expects one spec, got {action_spec}; use a "
+                "FlattenActionWrapper, or train with agents.IqlAgent."
+            )
+        _check_numbers(
+            cql_alpha, num_cql_samples, reward_noise_variance, softmax_temperature
+        )
+        super().__init__(
+            time_step_spec,
+            action_spec,
+            critic_network,
+            actor_network,
+            actor_optimizer,
+            critic_optimizer,
+            alpha_optimizer,
+            actor_loss_weight=actor_loss_weight,
+            critic_loss_weight=critic_loss_weight,
+            alpha_loss_weight=alpha_loss_weight,
+            actor_policy_ctor=actor_policy_ctor,
+            critic_network_2=critic_network_2,
+            target_critic_network=target_critic_network,
+            target_critic_network_2=target_critic_network_2,
+            target_update_tau=target_update_tau,
+            target_update_period=target_update_period,
+            td_errors_loss_fn=td_errors_loss_fn,
+            gamma=gamma,
+            reward_scale_factor=reward_scale_factor,
+            initial_log_alpha=initial_log_alpha,
+            use_log_alpha_in_alpha_loss=use_log_alpha_in_alpha_loss,
+            target_entropy=target_entropy,
+            gradient_clipping=gradient_clipping,
+            debug_summaries=debug_summaries,
+            summarize_grads_and_vars=summarize_grads_and_vars,
+            train_step_counter=train_step_counter,
+            name=name,
+            n_step_update=n_step_update,
+            greedy_eval=greedy_eval,
+            exploration=exploration,
+            seed=random_seed,
+        )
+        actor_critic.check_not_recurrent(
+            [*self._critic_networks, self._actor_network], "CqlSacAgent"
+        )
+        self._num_samples = num_cql_samples
+        self._include_entropy = include_critic_entropy_term
+        self._cql_tau = cql_tau
+        self._reward_noise = math.sqrt(reward_noise_variance)
+        self._num_bc_steps = num_bc_steps
+        self._softmax_temperature = softmax_temperature
+        self._penalty_alone = bc_debug_mode
+        self._fixed_cql_alpha = cql_alpha
+        self._multiplier = (
+            _Multiplier(cql_alpha, cql_alpha_learning_rate, log_cql_alpha_clipping)
+            if use_lagrange_cql_alpha
+            else None
+        )
+
+    def diagnose(self, experience: Any = None) -> dict[str, tf.Tensor]:
+        """Returns the scalars of `SacAgent.diagnose`, `cql_alpha` and `cql_loss`.
+
+        Args:
+          experience: See `train`; None leaves out the numbers of a batch, of which
+            `cql_loss` is the mean penalty.
+        """
+        values = super().diagnose(experience)
+        values["cql_alpha"] = self._cql_alpha()
+        if experience is not None:
+            with tf.summary.record_if(False):
+                values["cql_loss"] = self.loss(experience).extra.cql_loss
+        return values
+
+    def _cql_alpha(self) -> tf.Tensor:
+        if self._multiplier is None:
+            return tf.constant(self._fixed_cql_alpha, tf.float32)
+        return self._multiplier.value()
+
+    def _variables(self) -> list[tf.Variable]:
+        own = [] if self._multiplier is None else self._multiplier.held()
+        return [*super()._variables(), *variables.as_tf_variables(own)]
+
+    def _compute_next_values(
+        self, next_time_step: ts.TimeStep, seed: tf.Tensor
+    ) -> tf.Tensor:
+        if self._include_entropy:
+            return super()._compute_next_values(next_time_step, seed)
+        action, _ = self._draw(next_time_step, seed, training=False)
+        targets = [target for _, target in self._target_pairs]
+        values = self._values_of_all(targets, next_time_step, action)
+        return tf.reduce_min(values, axis=0)
+
+    def _critic_part(
+        self,
+        transitions: actor_critic.Transitions,
+        weights: tf.Tensor | None,
+        seed: tf.Tensor,
+        training: bool,
+    ) -> tuple[tf.Tensor, Any]:
+        for_targets, for_noise, for_penalty = seeds.split_seed(seed, 3)
+        if self._reward_noise:
+            noise = seeds.normal(for_noise, tf.shape(transitions.reward))
+            noisy = transitions.reward + self._reward_noise * noise
+            transitions = transitions._replace(
+                reward=tf.where(transitions.valid, noisy, 0.0)
+            )
+        critic_loss, critic = super()._critic_part(
+            transitions, weights, for_targets, training
+        )
+        penalty = self._penalty(transitions, for_penalty)
+        cql_loss = self._mean(penalty, transitions, weights)
+        alpha = tf.stop_gradient(self._cql_alpha())
+        details = _CriticDetails(
+            critic.td_loss,
+            critic.td_error,
+            critic_loss,
+            cql_loss,
+            alpha,
+            self._mean(penalty - self._cql_tau, transitions, weights),
+        )
+        bellman = 0.0 if self._penalty_alone else critic_loss
+        return bellman + alpha * cql_loss, details
+
+    def _penalty(
+        self, transitions: actor_critic.Transitions, seed: tf.Tensor
+    ) -> tf.Tensor:
+        """Returns the conservative penalty, a mean over the critics, `[B]`."""
+        batch_size = tf.shape(transitions.reward)[0]
+        for_policy, for_uniform = seeds.split_seed(seed, 2)
+
+        def repeated(number: int) -> ts.TimeStep:
+            return tf.nest.map_structure(
+                lambda t: tf.concat([t] * number, axis=0), transitions.time_step
+            )
+
+        own, log_prob = self._draw(repeated(self._num_samples), for_policy, False)
+        (own,) = tf.nest.flatten(own)
+        (spec,) = tf.nest.flatten(self.action_spec)
+        share = seeds.uniform(for_uniform, tf.shape(own))
+        width = spec.maximum - spec.minimum
+        uniform = tf.cast(spec.minimum + share * width, own.dtype)
+        num_dimensions = spec.shape.num_elements()
+        # The log magnitude turns densities of scaled actions into those of actions.
+        log_uniform = -self._log_magnitude - num_dimensions * math.log(2)
+        densities = [
+            log_prob - self._log_magnitude,
+            tf.fill([tf.size(log_prob)], log_uniform),
+        ]
+        action = tf.nest.pack_sequence_as(
+            self.action_spec, [tf.stop_gradient(tf.concat([own, uniform], axis=0))]
+        )
+        sampled = self._values_of_all(
+            self._critic_networks, repeated(2 * self._num_samples), action
+        )
+        shape = [2 * self._num_samples, batch_size]
+        log_densities = tf.stop_gradient(tf.reshape(tf.concat(densities, 0), shape))
+        recorded_values = self._values_of_all(
+            self._critic_networks, transitions.time_step, transitions.action
+        )
+        penalties = [
+            losses.conservative_penalty(
+                of_record,
+                tf.reshape(of_sample, shape),
+                log_densities,
+                self._softmax_temperature,
+            )
+            for of_record, of_sample in zip(
+                tf.unstack(recorded_values), tf.unstack(sampled), strict=True
+            )
+        ]
+        return tf.add_n(penalties) / len(penalties)
+
+    def _update_critics(
+        self,
+        transitions: actor_critic.Transitions,
+        weights: tf.Tensor | None,
+        seed: tf.Tensor,
+    ) -> tuple[tf.Tensor, Any]:
+        loss, details = super()._update_critics(transitions, weights, seed)
+        if self._multiplier is None:
+            return loss, details
+        with tf.control_dependencies([loss]):
+            self._multiplier.update(tf.stop_gradient(details.excess))
+        return loss, details
+
+    def _actor_part(
+        self,
+        transitions: actor_critic.Transitions,
+        weights: tf.Tensor | None,
+        seed: tf.Tensor,
+        training: bool,
+    ) -> tuple[tf.Tensor, None]:
+        if not self._num_bc_steps:
+            return super()._actor_part(transitions, weights, seed, training)
+        loss = tf.cond(
+            self.train_step_counter < self._num_bc_steps,
+            lambda: self._cloning_loss(transitions, seed, training),
+            lambda: self._compute_actor_loss(transitions.time_step, seed, training),
+        )
+        mean = self._mean(loss, transitions, weights, self._actor_network.losses)
+        return self._loss_weights[1] * mean, None
+
+    def _cloning_loss(
+        self, transitions: actor_critic.Transitions, seed: tf.Tensor, training: bool
+    ) -> tf.Tensor:
+        """Returns `alpha log pi(a'|s) - log pi(a|s)`, `[B]`."""
+        time_step = transitions.time_step
+        policy = self._train_policy if training else self._sampling_policy
+        log_prob_of_record = recorded.log_probability(
+            policy.distribution(time_step).action, transitions.action, self.action_spec
+        )
+        _, log_prob = self._draw(time_step, seed, training)
+        return losses.sac_actor_loss(log_prob_of_record, log_prob, self._alpha())
+
+    def _loss_info(
+        self,
+        critic_loss: tf.Tensor,
+        actor_loss: tf.Tensor,
+        alpha_loss: tf.Tensor,
+        critic: Any,
+    ) -> tf_agent.LossInfo:
+        """Adds up the losses, and writes the scalars as summaries."""
+        multiplier_loss = tf.constant(0.0)
+        if self._multiplier is not None:
+            multiplier_loss = -critic.cql_alpha * critic.excess
+        info = CqlSacLossInfo(
+            critic.critic_loss,
+            actor_loss,
+            alpha_loss,
+            critic.cql_loss,
+            critic.cql_alpha,
+            multiplier_loss,
+            critic.td_loss,
+            critic.td_error,
+        )
+        total = critic_loss + actor_loss + alpha_loss
+        self._write_summaries(total, {**info._asdict(), "alpha": self._alpha()})
+        return tf_agent.LossInfo(total, info)
+
+
+class _Multiplier(tf.Module):
+    """A Lagrange multiplier, kept as its logarithm."""
+
+    def __init__(
+        self, value: float, learning_rate: float, bounds: tuple[float, float] | None
+    ) -> None:
+        super().__init__()
+        initial = math.log(max(value, 1e-12))
+        low, high = bounds or (-math.inf, math.inf)
+        if not low < high or (bounds and not low <= initial <= high):
+            raise ValueError(
+                "log_cql_alpha_clipping: expected two rising numbers around "
+                f"{initial:g}, the logarithm of cql_alpha, got {bounds}; widen them."
+            )
+        self._bounds = bounds
+        self._log = tf.Variable(initial, dtype=tf.float32, name="log_cql_alpha")
+        self._optimizer = optimizers.OptimizerAdapter(
+            keras.optimizers.Adam(learning_rate), [self._log]
+        )
+
+    def value(self) -> tf.Tensor:
+        return tf.exp(tf.convert_to_tensor(self._log))
+
+    def held(self) -> list[Any]:
+        return [self._log, *self._optimizer.variables()]
+
+    def update(self, excess: tf.Tensor) -> None:
+        """Takes a step down `-value * excess`; keeps the logarithm in its bounds."""
+        self._optimizer.apply([-self.value() * excess])
+        if self._bounds is not None:
+            self._log.assign(tf.clip_by_value(self._log, *self._bounds))
+
+
+def _check_numbers(
+    cql_alpha: float,
+    num_cql_samples: int,
+    reward_noise_variance: float,
+    softmax_temperature: float,
+) -> None:
+    number_checks.check_number(
+        "cql_alpha", cql_alpha, 0.0, remedy="5 is usual, and 0 leaves out the penalty"
+    )
+    number_checks.check_integer(
+        "num_cql_samples", num_cql_samples, 1, remedy="10 is usual"
+    )
+    number_checks.check_number(
+        "reward_noise_variance", reward_noise_variance, 0.0, remedy="0 is without noise"
+    )
+    number_checks.check_number(
+        "softmax_temperature",
+        softmax_temperature,
+        0.0,
+        excludes_low=True,
+        remedy="1 is usual",
+    )

@@ -1,0 +1,5 @@
+"""Implicit Q-learning (Kostrikov et al., 2021)."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,80 @@
+"""Computes the losses of agents that learn from recorded data alone.
+
+Kumar et al., "Conservative Q-learning for offline reinforcement learning" (2020,
+arXiv:2006.04779); Kostrikov et al., "Offline reinforcement learning with implicit
+Q-learning" (2021, arXiv:2110.06169).
+
+Losses are per example.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.losses.shapes import check_ranks, check_same_shape
+
+
+def conservative_penalty(
+    data_q: Any, sampled_q: Any, log_densities: Any, temperature: float = 1.0
+) -> tf.Tensor:
+    """Returns by how much a soft maximum of values exceeds that of the recorded action.
+
+        1/T log sum_k exp(T Q(s, a_k) - log p(a_k)) - Q(s, a)
+
+    The sum is `K` times an estimate, by importance sampling, of the integral of
+    `exp(T Q)` over all actions. Kumar et al. 2020, equation 4 and appendix F.
+
+    Args:
+      data_q: The values of the recorded actions, `[B]`.
+      sampled_q: The values of `K` drawn actions of each state, `[K, B]`.
+      log_densities: The logarithms of the densities with which these were drawn, `[K,
+        B]`.
+      temperature: The factor `T`; the larger, the closer to a maximum.
+    """
+    data_q, sampled_q = tf.convert_to_tensor(data_q), tf.convert_to_tensor(sampled_q)
+    log_densities = tf.convert_to_tensor(log_densities)
+    check_ranks((2,), sampled_q=sampled_q)
+    check_same_shape(sampled_q=sampled_q, log_densities=log_densities)
+    check_same_shape(data_q=data_q, one_sampled_q=sampled_q[0])
+    exponents = temperature * sampled_q - log_densities
+    return tf.reduce_logsumexp(exponents, axis=0) / temperature - data_q
+
+
+def expectile_loss(error: Any, expectile: float) -> tf.Tensor:
+    """Returns `|expectile - 1(error < 0)| error^2`, of the shape of `error`.
+
+    With errors `target - prediction`, the best prediction is the expectile of the
+    targets: their mean for 0.5, and the closer to their maximum, the closer to 1.
+    Kostrikov et al. 2021, equation 1.
+
+    Args:
+      error: Targets minus predictions.
+      expectile: A number in (0, 1).
+    """
+    error = tf.convert_to_tensor(error)
+    weight = tf.where(error < 0, 1 - expectile, expectile)
+    return tf.cast(weight, error.dtype) * tf.square(error)
+
+
+def advantage_weighted_loss(
+    log_prob: Any, advantage: Any, inverse_temperature: float, max_weight: float
+) -> tf.Tensor:
+    """Returns `-min(exp(beta advantage), max_weight) log_prob`, of their shape.
+
+    Kostrikov et al. 2021, equation 7. No gradient flows into the advantages.
+
+    Args:
+      log_prob: The log-probabilities of the recorded actions.
+      advantage: The actions' values minus those of the states, like `log_prob`.
+      inverse_temperature: The factor beta; 0 is behavioural cloning.
+      max_weight: The largest weight of an example.
+    """
+    log_prob, advantage = map(tf.convert_to_tensor, (log_prob, advantage))
+    check_same_shape(log_prob=log_prob, advantage=advantage)
+    # The exponent is clipped, so that the weight is never infinite.
+    exponent = tf.minimum(
+        inverse_temperature * advantage, tf.math.log(tf.cast(max_weight, tf.float32))
+    )
+    return -tf.stop_gradient(tf.exp(exponent)) * log_prob

@@ -4,6 +4,7 @@ from . import host_observers as host_observers
 from . import learning_curve as learning_curve
 from . import loop as loop
 from . import off_policy_loop as off_policy_loop
+from . import offline_loop as offline_loop
 from . import placement as placement
 from . import progress as progress
 from . import run as run
@@ -12,6 +13,7 @@ from . import stacked_runs as stacked_runs
 from . import sweep_checkpoint as sweep_checkpoint
 from . import sweep_result as sweep_result
 from . import sweeping as sweeping
+from . import training_loop as training_loop
 from . import video as video
 from .callbacks import Callback as Callback
 from .episodic_loop import EpisodicLoop as EpisodicLoop
@@ -19,6 +21,7 @@ from .host_observers import host_observer as host_observer
 from .loop import IterationInfo as IterationInfo
 from .loop import Loop as Loop
 from .off_policy_loop import OffPolicyLoop as OffPolicyLoop
+from .offline_loop import OfflineLoop as OfflineLoop
 from .placement import device_scope as device_scope
 from .run import Run as Run
 from .run_directory import RunDirectory as RunDirectory
@@ -27,3 +30,4 @@ from .run_result import RunResult as RunResult
 from .sweep_result import SweepCurves as SweepCurves
 from .sweep_result import SweepResult as SweepResult
 from .sweeping import sweep as sweep
+from .training_loop import TrainingLoop as TrainingLoop

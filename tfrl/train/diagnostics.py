@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from tfrl.train import loop as loop_lib
+from tfrl.train import training_loop
 
 
 class Diagnostics:
@@ -14,7 +14,7 @@ class Diagnostics:
     log, and the program of the loop is not slower.
     """
 
-    def __init__(self, loop: loop_lib.Loop) -> None:
+    def __init__(self, loop: training_loop.TrainingLoop) -> None:
         """Prepares the graph, which the first measurement with a batch traces.
 
         Args:

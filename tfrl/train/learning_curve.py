@@ -14,8 +14,9 @@ def plot_learning_curve(
     """Draws the learning curve in `metrics.csv`; the suffix of `output` is its format.
 
     Plots the columns `evaluation_return` (with a band of one standard deviation,
-    `evaluation_return_std`) and `average_return` over `environment_steps`. Leaves out
-    rows in which these are empty.
+    `evaluation_return_std`) and `average_return` over `environment_steps`, or over
+    `train_steps` if there are none of the environment. Leaves out rows in which these
+    are empty.
 
     Raises:
       ValueError: If `metrics_csv` is not a CSV file of text.
@@ -27,12 +28,14 @@ def plot_learning_curve(
     rows = [dict(zip(header, line, strict=False)) for line in lines]
     axes_figure = figure.Figure(figsize=(7, 4.2), layout="constrained")
     axes = axes_figure.add_subplot()
-    steps, collected = _columns(rows, "environment_steps", "average_return")
-    axes.plot(
-        steps, collected, color="0.6", linewidth=1, label="collecting, last 10 episodes"
-    )
+    collects = any(_number(row.get("environment_steps")) > 0 for row in rows)
+    x = "environment_steps" if collects or not rows else "train_steps"
+    if x == "environment_steps":
+        steps, collected = _columns(rows, x, "average_return")
+        label = "collecting, last 10 episodes"
+        axes.plot(steps, collected, color="0.6", linewidth=1, label=label)
     steps, evaluated, spread = _columns(
-        rows, "environment_steps", "evaluation_return", "evaluation_return_std"
+        rows, x, "evaluation_return", "evaluation_return_std"
     )
     low = [mean - std for mean, std in zip(evaluated, spread, strict=True)]
     high = [mean + std for mean, std in zip(evaluated, spread, strict=True)]
@@ -45,7 +48,7 @@ def plot_learning_curve(
         markersize=3,
         label="evaluation, mean ± standard deviation",
     )
-    axes.set(xlabel="environment steps", ylabel="return", title=title)
+    axes.set(xlabel=x.replace("_", " "), ylabel="return", title=title)
     axes.grid(alpha=0.3)
     axes.legend(loc="best", frameon=False)
     path = pathlib.Path(output)

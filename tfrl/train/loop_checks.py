@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import tensorflow as tf
 
@@ -28,7 +28,7 @@ def check_specs(
 ) -> None:
     """Raises an error if a part is no such part, or specs or batch sizes differ."""
     _check_kind("environment", environment, tf_environment.TFEnvironment)
-    _check_kind("agent", agent, tf_agent.TFAgent)
+    check_agent(agent)
     pairs = [
         (
             "environment.time_step_spec()",
@@ -37,22 +37,39 @@ def check_specs(
         ),
         ("environment.action_spec()", environment.action_spec(), agent.action_spec),
     ]
-    if replay_buffer is not None:
-        buffer_spec = replay_buffer.data_spec
-        pairs.append(("replay_buffer.data_spec", buffer_spec, agent.collect_data_spec))
     for name, given, expected in pairs:
-        difference = _first_difference(given, expected)
-        if difference:
-            raise ValueError(
-                f"{name}: does not match the agent: {difference}; build the agent from "
-                "the environment's specs and the buffer from agent.collect_data_spec."
-            )
+        _check_equal(name, given, expected)
+    if replay_buffer is not None:
+        check_data_spec(replay_buffer, agent)
     buffer_batch_size = None if replay_buffer is None else replay_buffer.batch_size
     if buffer_batch_size not in (None, environment.batch_size):
         raise ValueError(
             f"replay_buffer: expected batch_size={environment.batch_size}, the "
             f"environment's, got {buffer_batch_size}; build it with "
             "batch_size=environment.batch_size."
+        )
+
+
+def check_agent(agent: Any) -> None:
+    """Raises a TypeError unless `agent` is a `TFAgent`."""
+    _check_kind("agent", agent, tf_agent.TFAgent)
+
+
+def check_data_spec(
+    replay_buffer: replay_buffer_lib.ReplayBuffer, agent: tf_agent.TFAgent
+) -> None:
+    """Raises a ValueError unless the buffer holds what the agent collects."""
+    _check_equal(
+        "replay_buffer.data_spec", replay_buffer.data_spec, agent.collect_data_spec
+    )
+
+
+def _check_equal(name: str, given: Any, expected: Any) -> None:
+    difference = _first_difference(given, expected)
+    if difference:
+        raise ValueError(
+            f"{name}: does not match the agent: {difference}; build the agent from "
+            "the environment's specs and the buffer from agent.collect_data_spec."
         )
 
 
@@ -78,6 +95,23 @@ _REMEDIES = {
 }
 
 
+def resolve_compilation(
+    jit_compile: bool | Literal["auto"], obstacle: str | bool | None
+) -> bool:
+    """Returns whether XLA compiles a loop.
+
+    Args:
+      jit_compile: What the user asked for.
+      obstacle: Why XLA cannot compile the loop; None or False if it can.
+
+    Raises:
+      ValueError: `jit_compile` is True, and there is an obstacle.
+    """
+    if obstacle and jit_compile is True:
+        raise ValueError(f"jit_compile: got True for {obstacle}")
+    return not obstacle if jit_compile == "auto" else bool(jit_compile)
+
+
 def obstacle_to_compilation(
     environment: tf_environment.TFEnvironment,
     replay_buffer: replay_buffer_lib.ReplayBuffer | None,
@@ -95,15 +129,9 @@ def obstacle_to_compilation(
       collects_into_buffer: Whether the program that collects fills the buffer; else the
         program that trains does.
     """
-    if replay_buffer is not None and not replay_buffer.supports_xla:
-        return (
-            f"a {type(replay_buffer).__name__}, expected a buffer whose supports_xla "
-            "is True, such as one in variables, since a compiled program cannot call "
-            "a server or Python; leave jit_compile=False."
-        )
-    missing = internals.obstacle_to_xla()
+    missing = obstacle_without_environment(replay_buffer)
     if missing:
-        return f"a loop that XLA compiles, expected a plain one: {missing}"
+        return missing
     for part, calls_python in (
         ("a Python environment, expected a native one", environment.calls_python),
         (
@@ -120,10 +148,26 @@ def obstacle_to_compilation(
     if not environment.calls_python:
         parts.append(("an environment", environment, True))
     parts.append(("a replay buffer", replay_buffer, collects_into_buffer))
-    return _misplaced(parts, placed)
+    return misplaced(parts, placed)
 
 
-def _misplaced(
+def obstacle_without_environment(
+    replay_buffer: replay_buffer_lib.ReplayBuffer | None,
+) -> str | None:
+    """Returns why XLA cannot compile a loop with this buffer; None if it can."""
+    if replay_buffer is not None and not replay_buffer.supports_xla:
+        return (
+            f"a {type(replay_buffer).__name__}, expected a buffer whose supports_xla "
+            "is True, such as one in variables, since a compiled program cannot call "
+            "a server or Python; leave jit_compile=False."
+        )
+    missing = internals.obstacle_to_xla()
+    if missing:
+        return f"a loop that XLA compiles, expected a plain one: {missing}"
+    return None
+
+
+def misplaced(
     parts: Sequence[tuple[str, Any, bool]], placed: placement.Placement
 ) -> str | None:
     """Returns which part's variables are on another device; None if none's are.

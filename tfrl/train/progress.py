@@ -8,7 +8,7 @@ from typing import TextIO
 
 import tqdm
 
-from tfrl.train import loop
+from tfrl.train import training_loop
 
 
 class Progress:
@@ -67,9 +67,14 @@ class Progress:
         else:
             self.note(f"iteration {self._last:,} of {self._total:,}: {activity}")
 
-    def update(self, info: loop.IterationInfo) -> None:
+    def update(self, info: training_loop.IterationInfo) -> None:
         """Shows the state after a call of the loop."""
-        text = f"return {info.average_return:.1f}{self._evaluation}"
+        collected = info.environment_steps > 0
+        text = (
+            f"return {info.average_return:.1f}"
+            if collected
+            else f"loss {info.loss:.4g}"
+        ) + self._evaluation
         if self._bar is not None:
             self._bar.set_postfix_str(text, refresh=False)
             self._bar.update(info.iteration - self._last)
@@ -78,8 +83,9 @@ class Progress:
             speed = (self._last - self._first) / (self._last_line - self._started)
             self.note(
                 f"iteration {info.iteration:,} of {self._total:,} "
-                f"({speed:,.0f} a second), {info.environment_steps:,} environment "
-                f"steps: {text}"
+                f"({speed:,.0f} a second)"
+                + (f", {info.environment_steps:,} environment steps" * collected)
+                + f": {text}"
             )
 
     def evaluating(self, finished: int, num_episodes: int, num_steps: int) -> None:

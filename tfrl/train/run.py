@@ -28,9 +28,9 @@ from tfrl.train import (
     run_log,
     run_result,
     saved_policies,
+    training_loop,
     video,
 )
-from tfrl.train import loop as loop_lib
 from tfrl.utils import variables
 
 _LARGEST_BUFFER_TO_SAVE = 10**9  # Bytes.
@@ -59,7 +59,7 @@ class Run:
 
     def __init__(
         self,
-        loop: loop_lib.Loop,
+        loop: training_loop.TrainingLoop,
         directory: run_directory.RunDirectory,
         *,
         num_iterations: int,
@@ -196,10 +196,11 @@ class Run:
     def _note_resumption(
         self, bar: progress.Progress, grown: dict[str, tuple[int, int]]
     ) -> None:
+        steps = self._loop.info().environment_steps
         bar.note(
-            f"Resumed at iteration {self._loop.iteration:,}, environment step "
-            f"{self._loop.info().environment_steps:,}, from "
-            f"{self._checkpointer.restored_path}."
+            f"Resumed at iteration {self._loop.iteration:,}"
+            + (f", environment step {steps:,}" if steps else "")
+            + f", from {self._checkpointer.restored_path}."
         )
         for field, (before, now) in grown.items():
             bar.note(

@@ -10,8 +10,7 @@ import tensorflow as tf
 
 from tfrl.eval import evaluate
 from tfrl.loggers import base, csv, tf_summary
-from tfrl.train import diagnostics, run_config, run_directory
-from tfrl.train import loop as loop_lib
+from tfrl.train import diagnostics, run_config, run_directory, training_loop
 
 # The tags in TensorBoard, whose first parts are its groups. Other names are put into
 # the group `train`.
@@ -42,7 +41,7 @@ class RunLog:
 
     def __init__(
         self,
-        loop: loop_lib.Loop,
+        loop: training_loop.TrainingLoop,
         directory: run_directory.RunDirectory,
         loggers: Sequence[base.Logger],
     ) -> None:
@@ -102,7 +101,7 @@ class RunLog:
                 stack.callback(logger.close)
 
     def called(
-        self, info: loop_lib.IterationInfo, num_iterations: int, seconds: float
+        self, info: training_loop.IterationInfo, num_iterations: int, seconds: float
     ) -> None:
         """Adds the loss and the time of a call of the loop to the next row.
 

@@ -1,5 +1,6 @@
 from . import agents as agents
 from . import compilation as compilation
+from . import datasets as datasets
 from . import distributions as distributions
 from . import drivers as drivers
 from . import environments as environments

@@ -1,0 +1,152 @@
+"""Reads Minari's datasets from their HDF5 files.
+
+The layout is that of Minari 0.5: one group an episode, `episode_0` and so on, with
+`observations` `[T + 1, ...]`, `actions`, `rewards`, `terminations` and `truncations`
+`[T, ...]`. A dict of arrays is a group, and a tuple a group of `_index_0` and so on.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfrl.datasets import episodes
+from tfrl.trajectories import trajectory
+
+_FILE = pathlib.Path("data", "main_data.hdf5")
+
+
+def load_minari(path: str | os.PathLike, spec: Any = None) -> tf.data.Dataset:
+    """Returns the frames of a Minari dataset, in order, as `Trajectory`s.
+
+    After each episode comes a boundary, which holds the last observation. An episode
+    that ends without a termination counts as truncated. Infos are left out.
+
+    Args:
+      path: The folder of the dataset, such as `~/.minari/datasets/mujoco/hopper/
+        expert-v0`, or its file `main_data.hdf5`.
+      spec: The `Trajectory` of specs of the frames, such as an agent's
+        `collect_data_spec`, to whose dtypes arrays are converted; None takes shapes and
+        dtypes of the first episode, and float32 for float64.
+
+    Raises:
+      ImportError: h5py is not installed.
+      FileNotFoundError: There is no such file.
+      ValueError: It holds no episodes, or they do not match `spec`.
+    """
+    file = pathlib.Path(path).expanduser()
+    file = file / _FILE if file.is_dir() else file
+    if not file.is_file():
+        raise FileNotFoundError(
+            f"path: got {str(path)!r}, where there is no {_FILE.name}, expected a "
+            "dataset in Minari's format hdf5; fetch one with `minari download`."
+        )
+    first = next(_episodes(file), None)
+    if first is None:
+        raise ValueError(
+            f"path: {file} has no group episode_0, expected one group an episode; "
+            "write it with Minari, data_format='hdf5'."
+        )
+    spec = _spec_of(first) if spec is None else _without_info(spec)
+    _check_frames(first, spec, file)
+
+    def converted() -> Iterator[Any]:
+        for frames in _episodes(file):
+            _check_frames(frames, spec, file)
+            yield tf.nest.map_structure(
+                lambda array, leaf: np.asarray(array, leaf.dtype.as_numpy_dtype),
+                frames,
+                spec,
+            )
+
+    signature = tf.nest.map_structure(
+        lambda leaf: tf.TensorSpec([None, *leaf.shape], leaf.dtype), spec
+    )
+    # Whole episodes cross from Python, not single frames.
+    return tf.data.Dataset.from_generator(
+        converted, output_signature=signature
+    ).unbatch()
+
+
+def _episodes(file: pathlib.Path) -> Iterator[trajectory.Trajectory]:
+    try:
+        import h5py
+    except ImportError as error:
+        raise ImportError(
+            "load_minari: h5py is not installed, expected it, to read HDF5 files; pip "
+            "install 'tfrl[minari]'."
+        ) from error
+    with h5py.File(file, "r") as opened:
+        number = 0
+        while (group := opened.get(f"episode_{number}")) is not None:
+            try:
+                yield episodes.frames_of_episode(
+                    *(
+                        _read(group[name])
+                        for name in (
+                            "observations",
+                            "actions",
+                            "rewards",
+                            "terminations",
+                        )
+                    )
+                )
+            except (KeyError, ValueError) as error:
+                raise ValueError(f"{file} episode_{number}: {error}") from error
+            number += 1
+
+
+def _read(node: Any) -> Any:
+    """Returns an array, or a dict or tuple of those in a group."""
+    if not hasattr(node, "keys"):
+        array = node[()]
+        if array.dtype == object:
+            raise ValueError(
+                f"{node.name}: got text or compressed pictures, expected numbers; make "
+                "the dataset with jpeg_encoding=False."
+            )
+        return array
+    parts = {name: _read(part) for name, part in node.items()}
+    if parts and all(name.startswith("_index_") for name in parts):
+        return tuple(parts[f"_index_{i}"] for i in range(len(parts)))
+    return parts
+
+
+def _spec_of(frames: trajectory.Trajectory) -> trajectory.Trajectory:
+    def leaf(array: np.ndarray) -> tf.TensorSpec:
+        dtype = np.float32 if array.dtype == np.float64 else array.dtype
+        return tf.TensorSpec(array.shape[1:], dtype)
+
+    return tf.nest.map_structure(leaf, frames)
+
+
+def _without_info(spec: trajectory.Trajectory) -> trajectory.Trajectory:
+    if tf.nest.flatten(spec.policy_info):
+        raise ValueError(
+            f"spec.policy_info: got {spec.policy_info}, expected (), since Minari has "
+            "no information of the policy; leave it out of the agent's policy."
+        )
+    return spec
+
+
+def _check_frames(frames: Any, spec: Any, file: pathlib.Path) -> None:
+    """Raises a ValueError unless an episode has the structure and shapes of `spec`."""
+    try:
+        tf.nest.assert_same_structure(frames, spec)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{file}: the episodes are not nested as spec is: {error}; build the agent "
+            "from the specs of the environment that was recorded."
+        ) from None
+    for array, leaf in zip(tf.nest.flatten(frames), tf.nest.flatten(spec), strict=True):
+        if not leaf.shape.is_compatible_with(array.shape[1:]):
+            raise ValueError(
+                f"{file}: got an array of shape {array.shape[1:]} a step for the spec "
+                f"{leaf}, expected {tuple(leaf.shape)}; build the agent from the specs "
+                "of the environment that was recorded."
+            )

@@ -40,6 +40,7 @@ _MINIMA = {
     "log_interval": 1,
     "n_step_update": 1,
     "num_action_bins": 0,
+    "num_cql_samples": 1,
     "num_critics": 1,
     "num_envs": 1,
     "num_eval_episodes": 1,

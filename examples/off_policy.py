@@ -66,7 +66,7 @@ def make_loop(
 
 def run_loop(
     config: cli.Config,
-    loop: train.OffPolicyLoop,
+    loop: train.OffPolicyLoop | train.OfflineLoop,
     directory: train.RunDirectory,
     algorithm: str,
 ) -> None:

@@ -8,20 +8,13 @@ The policy is a SavedModel, which training writes to LOGDIR/policy; it needs no 
 
 from __future__ import annotations
 
-import json
-import pathlib
-from typing import Any
-
 from absl import flags
 
-from examples import cli
+from examples import cli, saved_policy
 from tfrl import eval as evaluation
 from tfrl import train
 from tfrl.system import quiet
 
-_POLICY = flags.DEFINE_string(
-    "policy", None, "Folder of the saved policy; LOGDIR/policy by default."
-)
 _NUM_EPISODES = flags.DEFINE_integer(
     "num_episodes", 20, "Episodes to play.", lower_bound=1
 )
@@ -38,9 +31,9 @@ _VIDEO_EPISODES = flags.DEFINE_integer(
 
 def main() -> None:
     """Evaluates the policy, prints its returns and films it."""
-    path, name, seed, bins = find_policy()
+    path, name, seed, bins = saved_policy.find()
     quiet.quieten_tensorflow()
-    policy = load(path)
+    policy = saved_policy.load(path)
     num_episodes = _NUM_EPISODES.value
     # All episodes run side by side.
     environment = cli.make_environment(name, num_episodes, seed, bins)
@@ -62,49 +55,6 @@ def main() -> None:
             seed=seed,
         )
         print(f"Video: {_VIDEO.value}")
-
-
-def load(path: pathlib.Path) -> Any:
-    """Returns the saved policy; raises a ValueError if it is damaged."""
-    import tensorflow as tf  # Not at the top: --help does not wait for it.
-
-    try:
-        return tf.saved_model.load(str(path))
-    except (LookupError, OSError, tf.errors.OpError) as error:
-        raise ValueError(
-            f"--policy: {str(path)!r} cannot be loaded ({error}); restore it from a "
-            "copy, or run the command that trained it again, which writes it again."
-        ) from error
-
-
-def find_policy() -> tuple[pathlib.Path, str, int, int]:
-    """Returns the policy's folder, the environment's name, the seed, and the bins.
-
-    The bins are those of `num_action_bins` in the run's configuration: the policy then
-    returns the number of a bin.
-    """
-    if not _POLICY.value and not cli.LOGDIR.value:
-        raise ValueError(
-            "--logdir: expected the folder of a run, got none; give --logdir=FOLDER, "
-            "or --policy=FOLDER and --env=NAME."
-        )
-    path = pathlib.Path(_POLICY.value or pathlib.Path(cli.LOGDIR.value, "policy"))
-    if not (path / "saved_model.pb").exists():
-        raise ValueError(
-            f"--policy: expected a folder with a saved_model.pb, got {str(path)!r}; "
-            "training writes one to LOGDIR/policy after its first evaluation."
-        )
-    # Without --logdir the run's folder is the one that the policy is in, if any.
-    config = pathlib.Path(cli.LOGDIR.value or path.parent, "config.json")
-    settings = json.loads(config.read_text()) if config.exists() else {}
-    name = cli.ENV.value or settings.get("env")
-    if name is None:
-        raise ValueError(
-            "--env: expected the environment's name, got none, and there is no "
-            f"{config}; give --env=NAME."
-        )
-    seed = 123_456 if cli.SEED.value is None else cli.SEED.value
-    return path, name, seed, settings.get("num_action_bins", 0)
 
 
 if __name__ == "__main__":

@@ -7,11 +7,13 @@ import csv
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
 import sys
 
+import h5py
 import imageio.v2 as imageio
 import numpy as np
 import pytest
@@ -501,3 +503,66 @@ def test_train_td3_names_the_example_for_discrete_actions(run, tmp_path):
     code, _, errors = run("train_td3", "--env=CartPole-v1", f"--logdir={tmp_path}")
     assert code == 2
     assert "TD3 chooses continuous ones; train DQN: python -m examples" in errors
+
+
+SMALL_OFFLINE = (
+    "--config.jit_compile=False",
+    "--config.batch_size=8",
+    "--config.fc_layer_params=(4,)",
+    "--num_iterations=4",
+    "--config.num_eval_episodes=1",
+)
+
+
+def test_a_recorded_policy_is_cloned(trained, run, tmp_path):
+    data = tmp_path / "data" / "episodes.tfrecord"
+    code, output, errors = run(
+        "record", f"--logdir={trained[0]}", "--num_episodes=3", f"--output={data}"
+    )
+    assert code == 0, errors
+    assert "3 episodes of CartPole-v1, mean return" in output
+    mean = re.search(r"mean return [\d.]+", output)[0]
+    code, output, errors = run(
+        "train_offline",
+        f"--logdir={tmp_path / 'run'}",
+        "--env=CartPole-v1",
+        "--config.agent=bc",
+        f"--config.data={data.parent}/*.tfrecord",
+        *SMALL_OFFLINE,
+    )
+    assert code == 0, errors
+    assert f"3 whole episodes, {mean}" in output
+    last = rows(tmp_path / "run")[-1]
+    assert (last["train_steps"], last["environment_steps"]) == ("4", "0")
+    assert float(last["evaluation_return"]) > 0
+    assert (tmp_path / "run" / "agent.mp4").exists()
+
+
+@pytest.mark.parametrize("agent", ["iql", pytest.param("cql", marks=pytest.mark.slow)])
+def test_train_offline_reads_files_of_minari(agent, run, tmp_path):
+    with h5py.File(tmp_path / "main_data.hdf5", "w") as file:
+        for name, shape in (
+            ("observations", (31, 3)),
+            ("actions", (30, 1)),
+            ("rewards", (30,)),
+        ):
+            file[f"episode_0/{name}"] = np.ones(shape, np.float32)
+        file["episode_0/terminations"] = np.zeros(30, bool)
+    code, output, errors = run(
+        "train_offline",
+        f"--logdir={tmp_path / 'run'}",
+        f"--config.agent={agent}",
+        f"--config.data={tmp_path / 'main_data.hdf5'}",
+        *SMALL_OFFLINE,
+    )
+    assert code == 0, errors
+    assert "31 frames, 1 whole episodes, mean return 30.0" in output
+    assert rows(tmp_path / "run")[-1]["train_steps"] == "4"
+
+
+def test_train_offline_says_how_to_make_the_data(run, tmp_path):
+    code, _, errors = run(
+        "train_offline", f"--logdir={tmp_path / 'run'}", "--config.data=none"
+    )
+    assert code == 2
+    assert "python -m examples.record" in errors

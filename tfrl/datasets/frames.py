@@ -87,14 +87,20 @@ def fill(replay_buffer: replay_buffer_lib.ReplayBuffer, frames: tf.data.Dataset)
         )
     before, added = int(replay_buffer.num_frames()), 0
     if replay_buffer.works_in_graph:
-        add = tf.function(
-            lambda block: _add_block(replay_buffer, block),
-            autograph=False,
-            reduce_retracing=True,
+        plain, compiled = (
+            tf.function(
+                lambda block: _add_block(replay_buffer, block),
+                autograph=False,
+                jit_compile=jit_compile,
+            )
+            for jit_compile in (None, True)
         )
         for block in frames.batch(_BLOCK):
-            add(block)
-            added += len(block.step_type)
+            number = len(block.step_type)
+            # Compiled, a frame takes a fraction of the time; compiling takes a second.
+            is_whole = number == _BLOCK and replay_buffer.supports_xla
+            (compiled if is_whole else plain)(block)
+            added += number
     else:
         for frame in frames.batch(1).as_numpy_iterator():
             replay_buffer.add_batch(frame)
@@ -113,7 +119,9 @@ def _add_block(replay_buffer: Any, block: trajectory.Trajectory) -> None:
     """Adds frames `[N, ...]` one by one, in a graph."""
 
     def add(i: tf.Tensor) -> tf.Tensor:
-        replay_buffer.add_batch(tf.nest.map_structure(lambda t: t[i : i + 1], block))
+        replay_buffer.add_batch(
+            tf.nest.map_structure(lambda t: t[i][tf.newaxis], block)
+        )
         return i + 1
 
     number = tf.shape(block.step_type)[0]

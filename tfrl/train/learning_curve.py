@@ -15,7 +15,7 @@ def plot_learning_curve(
 
     Plots the columns `evaluation_return` (with a band of one standard deviation,
     `evaluation_return_std`) and `average_return` over `environment_steps`, or over
-    `train_steps` if there are none of the environment. Leaves out rows in which these
+    `train_steps` if no environment was stepped. Leaves out rows in which these
     are empty.
 
     Raises:

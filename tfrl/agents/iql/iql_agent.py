@@ -100,8 +100,8 @@ class IqlAgent(actor_critic.ActorCriticAgent):
             distributions of actions, such as an `ActorDistributionNetwork`.
           actor_optimizer: The optimizer of the actor; None for an agent that never
             trains.
-          critic_optimizer: The optimizer of both critics; likewise.
-          value_optimizer: The optimizer of the state value; likewise.
+          critic_optimizer: The optimizer of both critics, or None.
+          value_optimizer: The optimizer of the state value, or None.
           expectile: The expectile of the recorded actions' values that V predicts, in
             (0, 1); the larger, the closer to the best of them. 0.9 is usual where good
             actions are rare.

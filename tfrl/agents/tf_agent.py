@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tfrl.agents import checks, data_converter
 from tfrl.agents.checks import check_finite, check_finite_gradients
-from tfrl.compilation import context
+from tfrl.compilation import context, conversion
 from tfrl.policies import tf_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
@@ -19,6 +19,9 @@ from tfrl.utils import hooks, optimizers, summaries, tracking, variables
 
 if TYPE_CHECKING:
     from tfrl.typing import types
+
+# Agents are what users' own loops trace.
+conversion.spare_modules()
 
 
 class LossInfo(NamedTuple):

@@ -52,3 +52,8 @@ def assert_finite(tensor: tf.Tensor, message: str) -> tf.Tensor:
 def is_of_this_package(kind: type) -> bool:
     """Whether a class is defined in this package, which may be a vendored copy."""
     return kind.__module__.startswith(f"{_PACKAGE}.")
+
+
+def name_in_this_package(module: str) -> str:
+    """Returns the full name of `module` of this package, or of a vendored copy."""
+    return f"{_PACKAGE}.{module}"

@@ -53,6 +53,7 @@ _TAPE = "tensorflow.python.eager.tape"
 _PFOR = "tensorflow.python.ops.parallel_for.pfor"
 _PY_FUNCTIONS = "tensorflow.python.ops.script_ops"
 _PROTOS = "tensorflow.core.protobuf.struct_pb2"
+_AUTOGRAPH = "tensorflow.python.autograph.core.config"
 _MISSING = (ImportError, AttributeError)
 
 
@@ -153,6 +154,8 @@ def _atari_preprocessing() -> Any:
 # dotted name of a module.
 NAMES: dict[str, Callable[[], Any]] = {
     "GraphOrParentsInXlaContext": lambda: _CONTROL_FLOW,
+    "CONVERSION_RULES": lambda: _AUTOGRAPH,
+    "DoNotConvert": lambda: _AUTOGRAPH,
     "xla_call_module": lambda: _XLA_OPS,
     "xla_optimization_barrier": lambda: _XLA_OPS,
     "variable_accessed": lambda: _TAPE,
@@ -181,6 +184,24 @@ NAMES: dict[str, Callable[[], Any]] = {
     "_output_shape": lambda: keras.layers.Lambda(lambda x: x),
     "_get_obs": _atari_preprocessing,
 }
+
+
+# --- AutoGraph.
+
+
+def leave_unconverted(modules: Iterable[str]) -> None:
+    """Makes AutoGraph call the functions of modules as they are, as TensorFlow's own.
+
+    Args:
+      modules: Dotted names of modules, and of packages for all modules in them.
+    """
+    try:
+        rules = look_up(_AUTOGRAPH, "CONVERSION_RULES")
+        rule = look_up(_AUTOGRAPH, "DoNotConvert")
+    except _MISSING:
+        return
+    config = importlib.import_module(_AUTOGRAPH)
+    config.CONVERSION_RULES = (*map(rule, modules), *rules)
 
 
 # --- Calls of Python from graphs.

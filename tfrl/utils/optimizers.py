@@ -122,6 +122,7 @@ class OptimizerAdapter(tf.Module):
             [(gradient, variables_lib.as_tf_variable(v)) for gradient, v in pairs]
         )
 
+    @tf.autograph.experimental.do_not_convert
     def _apply_fused_adam(self, pairs: list[tuple[tf.Tensor, Any]]) -> None:
         """Applies Adam (Kingma and Ba, 2015, algorithm 1) by the fused kernel."""
         if tf.distribute.in_cross_replica_context() or tf.distribute.has_strategy():

@@ -1,0 +1,36 @@
+"""Spares AutoGraph the conversion of modules that need none.
+
+`tf.function` converts each Python function that it meets, at 10 to 300 ms each. A
+`tf.function` of an agent's `train` meets a hundred. No function of this package
+branches on a tensor, but users' functions may, and AutoGraph finds them only through
+converted callers. So the modules below are those that call nothing that a user wrote,
+except through Keras, whose layers and optimizers AutoGraph never looks into.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from tfrl.compilation import context, internals
+
+_CALL_NOTHING_OF_USERS = (
+    "agents.checks",
+    "agents.data_converter",
+    "compilation.context",
+    "compilation.internals",
+    "losses",
+    "networks.checks",
+    "networks.network",
+    "trajectories",
+    "utils.composite",
+    "utils.nests.checks",
+    "utils.variables",
+)
+
+
+@functools.cache
+def spare_modules() -> None:
+    """Makes AutoGraph call the functions of these modules as they are, from now on."""
+    internals.leave_unconverted(
+        context.name_in_this_package(module) for module in _CALL_NOTHING_OF_USERS
+    )

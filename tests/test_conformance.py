@@ -74,6 +74,23 @@ class MaskedActions(testing.PyEnvironmentConformance):
         return array_spec.sample_spec_nest(CHOICE, rng, outer_dims=outer)
 
 
+class OfProcesses(testing.PyEnvironmentConformance):
+    """Starts processes for the checks of starting and ending, and shares the others."""
+
+    def run_all(self):
+        shared = self.make_environment()
+        close, shared.close = shared.close, lambda: None
+        try:
+            for name in self.checks():
+                needs_its_own = "before_any_reset" in name or "closed" in name
+                self.make_environment = (
+                    type(self).make_environment if needs_its_own else lambda: shared
+                )
+                getattr(self, name)()
+        finally:
+            close()
+
+
 WRAPPERS = {
     "FlattenActionWrapper": (
         lambda e: wrappers.FlattenActionWrapper(e, np.float32),
@@ -149,10 +166,12 @@ def environment_parts():
         action = CHOICE if dtype in ("bool", "float16") else spec_of(dtype)
         parts[dtype] = functools.partial(random_environment, spec_of(dtype), action)
     for name, make in parts.items():
-        is_masked = name.startswith("ExtraDisabled")
-        base = MaskedActions if is_masked else testing.PyEnvironmentConformance
-        # Starting and asking a process takes time.
         is_process = name.startswith("Parallel")
+        base = testing.PyEnvironmentConformance
+        if is_process:
+            base = OfProcesses
+        elif name.startswith("ExtraDisabled"):
+            base = MaskedActions
         yield (
             f"environment-{name}",
             make_suite(

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.environments import tf_environment
-from tfrl.specs import tensor_spec
+from tfrl.specs import array_spec, tensor_spec
 from tfrl.testing.conformance import (
     Conformance,
     check_like_spec,
@@ -169,8 +169,9 @@ class TFEnvironmentConformance(Conformance):
 
     def _action(self, environment: tf_environment.TFEnvironment, number: int) -> Any:
         """Returns the `number`th random action, `[B, ...]`."""
-        return tensor_spec.sample_spec_nest(
-            environment.action_spec(),
-            seed=self.seed + number,
+        action = array_spec.sample_spec_nest(
+            tensor_spec.to_nest_array_spec(environment.action_spec()),
+            np.random.RandomState(self.seed + number),
             outer_dims=(environment.batch_size,),
         )
+        return tf.nest.map_structure(tf.constant, action)

@@ -1,5 +1,6 @@
 """AutoGraph converts users' functions, and leaves most of the package as it is."""
 
+import inspect
 import re
 
 import keras
@@ -8,8 +9,9 @@ import pytest
 import tensorflow as tf
 
 from tfrl.agents.dqn import dqn_agent
+from tfrl.environments import py_environment, tf_py_environment
 from tfrl.networks import sequential
-from tfrl.specs import tensor_spec
+from tfrl.specs import array_spec, tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 
@@ -78,3 +80,29 @@ def test_functions_that_call_nothing_of_users_are_not_converted(train):
     plain = {name for name, stars in frames if stars != "*"}
     assert {"test_conversion.py", "dqn_agent.py"} <= converted
     assert "data_converter.py" in plain - converted
+
+
+class NotesItsCallers(py_environment.PyEnvironment):
+    """Notes the functions between the graph and itself."""
+
+    def observation_spec(self):
+        return array_spec.ArraySpec((), np.float32)
+
+    def action_spec(self):
+        return array_spec.BoundedArraySpec((), np.int32, 0, 1)
+
+    def _reset(self):
+        return ts.restart(np.float32(0.0))
+
+    def _step(self, action):
+        self.files = [frame.filename for frame in inspect.stack()]
+        return ts.transition(np.float32(0.0), 1.0)
+
+
+def test_a_python_environment_is_not_converted():
+    python = NotesItsCallers()
+    environment = tf_py_environment.TFPyEnvironment(python)
+    environment.reset()
+    tf.function(environment.step)(tf.constant([1]))
+    assert any(file.endswith("py_environment.py") for file in python.files)
+    assert not any("autograph" in file for file in python.files)

@@ -20,7 +20,6 @@ from tfrl.utils import hooks, optimizers, summaries, tracking, variables
 if TYPE_CHECKING:
     from tfrl.typing import types
 
-# Agents are what users' own loops trace.
 conversion.spare_modules()
 
 

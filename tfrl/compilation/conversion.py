@@ -1,7 +1,7 @@
 """Spares AutoGraph the conversion of modules that need none.
 
-`tf.function` converts each Python function that it meets, at 10 to 300 ms each. A
-`tf.function` of an agent's `train` meets a hundred. No function of this package
+`tf.function` converts each Python function that it meets, at 10 to 300 ms each, and an
+agent's `train` meets a hundred. No function of this package
 branches on a tensor, but users' functions may, and AutoGraph finds them only through
 converted callers. So the modules below are those that call nothing that a user wrote,
 except through Keras, whose layers and optimizers AutoGraph never looks into.
@@ -18,12 +18,23 @@ _CALL_NOTHING_OF_USERS = (
     "agents.data_converter",
     "compilation.context",
     "compilation.internals",
+    "compilation.words",
+    "environments.boundary",
     "losses",
     "networks.checks",
     "networks.network",
+    "policies.validation",
+    "replay_buffers.table",
+    "replay_buffers.ring.packed_table",
+    "replay_buffers.ring.sum_tree",
+    "specs.array_spec",
+    "specs.bounds",
+    "specs.tensor_sampling",
     "trajectories",
     "utils.composite",
+    "utils.nests.batching",
     "utils.nests.checks",
+    "utils.seeds",
     "utils.variables",
 )
 

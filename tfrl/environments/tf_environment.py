@@ -9,9 +9,12 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrl.compilation import conversion
 from tfrl.specs import sizes
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
+
+conversion.spare_modules()
 
 
 class TFEnvironment(abc.ABC):

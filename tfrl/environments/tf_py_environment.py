@@ -240,6 +240,8 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
             return ts.TimeStep(*outputs)
         return tf.nest.pack_sequence_as(self._time_step_spec, outputs)
 
+    # A conversion would convert the Python environment, too, which runs as it is.
+    @tf.autograph.experimental.do_not_convert
     def _run_in_graph(
         self, function: _Advance, inputs: list[Any], name: str
     ) -> list[tf.Tensor]:

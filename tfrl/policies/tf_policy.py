@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import tensorflow as tf
 
+from tfrl.compilation import conversion
 from tfrl.distributions import sampling
 from tfrl.policies import traced_action, utils, validation
 from tfrl.specs import tensor_spec
@@ -21,6 +22,8 @@ from tfrl.utils import common, hooks, nest_utils, seeds, tracking, variables
 
 if TYPE_CHECKING:
     from tfrl.typing import types
+
+conversion.spare_modules()
 
 
 class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):

@@ -200,7 +200,7 @@ def leave_unconverted(modules: Iterable[str]) -> None:
         rule = look_up(_AUTOGRAPH, "DoNotConvert")
     except _MISSING:
         return
-    config = importlib.import_module(_AUTOGRAPH)
+    config: Any = importlib.import_module(_AUTOGRAPH)
     config.CONVERSION_RULES = (*map(rule, modules), *rules)
 
 

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.train import used_loops
 from tfrl import replay_service, testing
 from tfrl.agents.reinforce import reinforce_agent
-from tfrl.environments import batched_py_environment, tf_py_environment
+from tfrl.environments import batched_py_environment
 from tfrl.networks import actor_distribution_network, network
 from tfrl.replay_buffers import (
     replay_buffer,
@@ -52,12 +53,9 @@ def limited(length):
     return terminating(length, truncates=True)
 
 
-def make_loop(
-    environments, episodes=1, max_length=100, make_buffer=None, optimizer=None, **kwargs
+def build_loop(
+    environment, episodes=1, max_length=100, make_buffer=None, optimizer=None, **kwargs
 ):
-    environment = tf_py_environment.TFPyEnvironment(
-        batched_py_environment.BatchedPyEnvironment(environments, multithreading=False)
-    )
     spec = environment.observation_spec()
     options = {"value_network": Constant(spec, 10.0), **kwargs.pop("agent", {})}
     agent = reinforce_agent.ReinforceAgent(
@@ -89,6 +87,20 @@ def make_loop(
     )
 
 
+pool = used_loops.Pool(build_loop)
+
+
+def batch_of(environments):
+    return batched_py_environment.BatchedPyEnvironment(
+        environments, multithreading=False
+    )
+
+
+def make_loop(environments, **arguments):
+    """Returns a loop as it is built."""
+    return pool.take(batch_of(environments), **arguments)
+
+
 def loss_of(loop):
     """The loss of three iterations, which must not differ."""
     losses = {loop.run(1).loss, loop.run(2).loss}
@@ -99,23 +111,19 @@ def loss_of(loop):
 COMPILED = pytest.mark.parametrize("jit_compile", [False, True])
 
 
-# Two episodes and the boundary between them are 11 frames.
 @COMPILED
-@pytest.mark.parametrize("max_length", [11, 300])
-def test_both_episodes_of_a_row_are_bootstrapped(jit_compile, max_length):
+@pytest.mark.parametrize("length", [5, 37, 149])
+def test_both_episodes_of_a_row_are_bootstrapped(jit_compile, length):
+    """Also if they fill what a compiled loop trains on.
+
+    Two episodes and the boundary between them are 11, 75 or 299 frames, and a compiled
+    loop trains on a quarter of `max_length` where that is enough.
+    """
     loop = make_loop(
-        [limited(5)], episodes=2, max_length=max_length, jit_compile=jit_compile
+        [limited(length)], episodes=2, max_length=299, jit_compile=jit_compile
     )
-    assert loss_of(loop) == TRUNCATED
+    assert loss_of(loop) == sum(step**2 for step in range(1, length + 1))
     assert loop.trace_count() == 1
-
-
-@pytest.mark.parametrize("length", [64, 256])
-def test_an_episode_may_fill_what_a_compiled_loop_trains_on(length):
-    """A compiled loop trains on a quarter of `max_length` where that is enough."""
-    loop = make_loop([limited(length)], max_length=256, jit_compile=True)
-    expected = sum(step**2 for step in range(1, length + 1))
-    assert loss_of(loop) == expected
 
 
 @COMPILED
@@ -136,11 +144,17 @@ def test_every_member_is_bootstrapped_where_it_ends(jit_compile):
     assert loss_of(loop) == expected
 
 
+# Two episodes and the boundary between them are 11 frames.
 @COMPILED
-def test_members_that_end_together_are_bootstrapped_unless_they_terminate(jit_compile):
-    environments = [limited(5), terminating(5), limited(5)]
+@pytest.mark.parametrize(
+    ("make_second", "loss"), [(limited, TRUNCATED), (terminating, TERMINATED)]
+)
+def test_members_that_end_together_are_bootstrapped_unless_they_terminate(
+    jit_compile, make_second, loss
+):
+    environments = [limited(5), make_second(5), limited(5)]
     loop = make_loop(environments, episodes=2, max_length=11, jit_compile=jit_compile)
-    np.testing.assert_allclose(loss_of(loop), (2 * TRUNCATED + TERMINATED) / 3)
+    np.testing.assert_allclose(loss_of(loop), (2 * TRUNCATED + loss) / 3)
 
 
 class Unlimited(replay_buffer.ReplayBuffer):
@@ -168,7 +182,7 @@ class Unlimited(replay_buffer.ReplayBuffer):
 
 
 def test_a_buffer_without_a_limit_gets_the_last_observation_as_a_frame():
-    loop = make_loop([limited(5)], episodes=2, make_buffer=Unlimited)
+    loop = make_loop([limited(5)], episodes=2, make_buffer=Unlimited, own=True)
     assert loss_of(loop) == TRUNCATED
 
 
@@ -192,7 +206,9 @@ def test_episodes_in_a_queue_are_bootstrapped():
             batch_size=2,
         )
 
-    loop = make_loop([limited(5), limited(5)], episodes=2, make_buffer=make_buffer)
+    loop = make_loop(
+        [limited(5), limited(5)], episodes=2, make_buffer=make_buffer, own=True
+    )
     try:
         assert loss_of(loop) == TRUNCATED
     finally:
@@ -201,31 +217,45 @@ def test_episodes_in_a_queue_are_bootstrapped():
 
 @COMPILED
 def test_the_environment_takes_no_step_for_the_last_observation(jit_compile):
-    for agent in ({}, {"value_network": None}):
-        loop = make_loop([limited(5)], agent=agent, jit_compile=jit_compile)
-        assert loop.run(3)._replace(loss=0) == (3, 3, 15, 3, 5.0, 0)
+    loop = make_loop([limited(5)], episodes=2, max_length=299, jit_compile=jit_compile)
+    assert loop.run(3)._replace(loss=0) == (3, 3, 30, 6, 5.0, 0)
 
 
-def trained_with(loop):
-    """The step types and observations of an iteration, as the agent got them."""
-    seen = []
+SEEN = []
+
+
+def build_spied_loop(environment, **kwargs):
+    """A loop that appends what its agent trains with to `SEEN`."""
+    loop = build_loop(environment, **kwargs)
     train = loop.agent.train
 
     def spy(frames, weights=None):
         leaves = [frames.step_type, frames.next_step_type, frames.observation[..., 0]]
         called = tf.numpy_function(
-            lambda *leaves: seen.append(leaves) or np.int64(0), leaves, tf.int64
+            lambda *leaves: SEEN.append(leaves) or np.int64(0), leaves, tf.int64
         )
         with tf.control_dependencies([called]):
             return train(frames, weights)
 
     loop.agent.train = spy
-    loop.run(1)
-    return seen[0]
+    return loop
+
+
+spied_pool = used_loops.Pool(build_spied_loop)
+
+
+def trained_with(environments, **arguments):
+    """The step types and observations of an iteration, as the agent got them."""
+    loop = spied_pool.take(batch_of(environments), **arguments)
+    SEEN.clear()
+    info = loop.run(1)
+    # The environment takes no steps but those of the episodes.
+    assert info.environment_steps == sum(each.num_steps for each in environments)
+    return SEEN[0]
 
 
 def test_a_boundary_follows_the_last_frame_of_a_truncated_episode():
-    arrays = trained_with(make_loop([limited(2), terminating(2), terminating(1)]))
+    arrays = trained_with([limited(2), terminating(2), terminating(1)])
     step_type, next_step_type, observation = arrays
     np.testing.assert_array_equal(observation, [[0, 1, 2], [0, 1, 2], [0, 1, 0]])
     np.testing.assert_array_equal(step_type, [[0, 1, 2], [0, 1, 2], [0, 2, 0]])
@@ -234,22 +264,22 @@ def test_a_boundary_follows_the_last_frame_of_a_truncated_episode():
 
 
 @pytest.mark.parametrize(
-    ("environment", "agent"),
-    [(terminating(2), {}), (limited(2), {"value_network": None})],
+    ("make_environment", "agent"),
+    [(terminating, {}), (limited, {"value_network": None})],
 )
-def test_nothing_follows_it_if_nothing_is_bootstrapped(environment, agent):
-    step_type, _, _ = trained_with(make_loop([environment], agent=agent))
-    np.testing.assert_array_equal(step_type, [[0, 1]])
+def test_nothing_follows_it_if_nothing_is_bootstrapped(make_environment, agent):
+    environments = [make_environment(2) for _ in range(3)]
+    step_type, _, _ = trained_with(environments, agent=agent)
+    np.testing.assert_array_equal(step_type, [[0, 1]] * 3)
 
 
-@COMPILED
-def test_the_value_of_a_task_without_an_end_is_learned_from_short_episodes(jit_compile):
+def test_the_value_of_a_task_without_an_end_is_learned_from_short_episodes():
     """Rewards of 1 for ever are worth 1 / (1 - 0.5) = 2, in pieces of 3 steps too."""
     loop = make_loop(
         [limited(3), limited(3)],
-        jit_compile=jit_compile,
         optimizer=keras.optimizers.SGD(0.1),
         agent={"gamma": 0.5},
+        own=True,
     )
     loop.run(100)
     (value,) = [v for v in loop.agent.variables() if "value" in v.name]

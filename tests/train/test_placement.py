@@ -54,7 +54,8 @@ def results():
 
 @pytest.mark.parametrize("case", [*SPLIT, "dqn native"])
 def test_results_are_those_of_one_device(results, case):
-    assert results[case]["difference"] == 0.0
+    # Compiled REINFORCE is compared with the plain one, which rounds otherwise.
+    assert results[case]["difference"] <= (1e-5 if case == "reinforce compiled" else 0)
     assert results[case]["same_counts"]
     assert results[case]["train_steps"] > 0
 
@@ -66,6 +67,7 @@ def test_a_loop_is_traced_once(results, case):
 
 def test_a_python_environment_does_not_keep_auto_from_compiling(results):
     assert results["dqn compiled"]["compiled"]
+    assert results["reinforce compiled"]["compiled"]
     assert not results["dqn plain"]["compiled"]
 
 
@@ -93,7 +95,8 @@ def test_the_program_on_the_host_calls_a_host_observer(results):
 
 
 def test_a_sweep_runs_on_the_agents_device(results):
-    assert results["sweep"] == 0.0
+    # Each of its runs is the loop alone, but for rounding.
+    assert max(results["sweep"]) < 1e-4
 
 
 def test_every_operation_runs_on_the_device_of_its_program():

@@ -125,25 +125,29 @@ def weights(loop):
     return [variable.numpy() for variable in loop.agent.variables()]
 
 
-def difference(loop, other):
-    pairs = zip(weights(loop), weights(other), strict=True)
+def difference(ours, theirs):
+    """The largest difference between two lists of weights."""
+    pairs = zip(ours, theirs, strict=True)
     return max(float(np.max(np.abs(a - b))) for a, b in pairs)
 
 
 def compared(make, *calls):
     """Runs the same loop on both devices."""
-    return comparison(make("CPU:1"), make("CPU:0"), *calls)
+    return comparison(*(ran(make(device), *calls) for device in ("CPU:1", "CPU:0")))
 
 
-def comparison(there, here, *calls):
-    """Runs two loops, which are the same but for their devices."""
-    for loop in (there, here):
-        for iterations in calls:
-            info = loop.run(iterations)
+def ran(loop, *calls):
+    for iterations in calls:
+        loop.run(iterations)
+    return loop
+
+
+def comparison(there, here):
+    """Compares two loops that did the same on two devices."""
     return {
-        "difference": difference(there, here),
+        "difference": difference(weights(there), weights(here)),
         "same_counts": there.info()[1:4] == here.info()[1:4],
-        "train_steps": info.train_steps,
+        "train_steps": there.info().train_steps,
         "compiled": there._jit_compile,
         "traces": there.trace_count(),
         "agent_devices": devices(there.agent.variables()),
@@ -165,40 +169,42 @@ def devices(variables):
     return sorted({variable.device[-5:] for variable in variables})
 
 
-def resumed(loop, fresh):
-    """How far a loop that was saved and restored is from one that went on."""
+def resumed(loop, other):
+    """How far a loop that goes on is from one that is restored to before that.
+
+    The two may be the same loop.
+    """
     with tempfile.TemporaryDirectory() as directory:
         path = str(pathlib.Path(directory, "saved"))
         saved = tf.train.Checkpoint(**loop.checkpoint_items()).write(path)
-        tf.train.Checkpoint(**fresh.checkpoint_items()).read(saved)
-    # Gymnasium's CartPole gives no state, so both begin a new episode.
-    for each in (loop, fresh):
-        each.environment.seed(11)
-        each._position.set(None, None)
-        each.run(10)
-    return difference(loop, fresh)
+        expected = gone_on(loop)
+        tf.train.Checkpoint(**other.checkpoint_items()).read(saved)
+    return difference(expected, gone_on(other))
 
 
-def sweep_difference():
-    """How far a sweep on the one device is from that on the other."""
+def gone_on(loop):
+    """The weights after ten more iterations."""
+    # Gymnasium's CartPole gives no state, so a new episode begins.
+    loop.environment.seed(11)
+    loop._position.set(None, None)
+    return weights(ran(loop, 10))
 
-    def final(device):
-        with train.device_scope(device):
-            result = train.sweep(
-                lambda seed: dqn_loop(
-                    device,
-                    environment=native_cart_pole(device),
-                    collect_steps_per_iteration=1,
-                    jit_compile=True,
-                ),
-                [0, 1],
-                num_iterations=5,
-                eval_interval=5,
-                num_eval_episodes=2,
-            )
-        return np.concatenate([result.losses, result.returns], axis=1)
 
-    return float(np.max(np.abs(final("CPU:1") - final("CPU:0"))))
+def native_loop(device):
+    return dqn_loop(device, environment=native_cart_pole(device), jit_compile=True)
+
+
+def swept_weights(iterations):
+    """The weights of each run of a sweep on the agent's device."""
+    with train.device_scope("CPU:1"):
+        result = train.sweep(
+            lambda seed: native_loop("CPU:1"),
+            [0, 1],
+            num_iterations=iterations,
+            eval_interval=iterations,
+            num_eval_episodes=2,
+        )
+    return [weights(result.restore(run)) for run in range(2)]
 
 
 def error(make):
@@ -243,10 +249,17 @@ def main():
         observer = train.host_observer(frames.append)
     compiled = dqn_loop("CPU:1", observers=[observer], jit_compile="auto")
     compiled_here = dqn_loop("CPU:0", jit_compile="auto")
+    for each in (plain, plain_here, compiled, compiled_here):
+        ran(each, 10, 10)
+    reinforce, reinforce_here, reinforce_compiled = (
+        ran(reinforce_loop(*arguments), 2, 2)
+        for arguments in (("CPU:1", False), ("CPU:0", False), ("CPU:1", True))
+    )
+    alone, alone_here = (ran(native_loop(d), 20) for d in ("CPU:1", "CPU:0"))
     results = {
-        "dqn plain": comparison(plain, plain_here, 10, 10),
+        "dqn plain": comparison(plain, plain_here),
         "dqn plain without copies": compared(without_copies, 10),
-        "dqn compiled": comparison(compiled, compiled_here, 10, 10),
+        "dqn compiled": comparison(compiled, compiled_here),
         "seen by a host observer": [
             len(frames),
             int(compiled.checkpoint_items()["replay_buffer"].num_frames()),
@@ -257,14 +270,12 @@ def main():
         "dqn dataset on the host": compared(
             lambda d: dqn_loop(d, buffer_device="CPU:0", sampling="dataset"), 20
         ),
-        "dqn native": compared(
-            lambda d: dqn_loop(d, environment=native_cart_pole(d), jit_compile=True), 20
-        ),
-        "reinforce plain": compared(lambda d: reinforce_loop(d, False), 2, 2),
-        "reinforce compiled": compared(lambda d: reinforce_loop(d, True), 2, 2),
+        "dqn native": comparison(alone, alone_here),
+        "reinforce plain": comparison(reinforce, reinforce_here),
+        "reinforce compiled": comparison(reinforce_compiled, reinforce_here),
         "resumed plain": resumed(plain, dqn_loop("CPU:1")),
-        "resumed compiled": resumed(compiled, dqn_loop("CPU:1", jit_compile=True)),
-        "sweep": sweep_difference(),
+        "resumed compiled": resumed(compiled, compiled),
+        "sweep": [difference(swept, weights(alone)) for swept in swept_weights(20)],
         "errors": {
             "unknown device": error(lambda: dqn_loop("GPU:7")),
             "dataset": error(lambda: dqn_loop("CPU:1", sampling="dataset")),

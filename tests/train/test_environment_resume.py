@@ -1,8 +1,8 @@
 """Runs on Gymnasium's environments resume bit for bit.
 
-A loop that does all iterations without a pause is compared with a second one that does
-half of them and saves a checkpoint, from which a third one goes on: all variables, and
-the states of environment and policy.
+A loop does all iterations without a pause; then, from its beginning again, half of
+them, and saves a checkpoint, from which another loop goes on. All variables and the
+states of environment and policy are compared.
 """
 
 import functools
@@ -28,6 +28,8 @@ from tfrl.replay_buffers import tf_uniform_replay_buffer
 from tfrl.train import episodic_loop, off_policy_loop
 from tfrl.utils.nests import serialization
 
+SEED = 5
+
 
 def load_pong(max_episode_steps):
     return suite_atari.load(
@@ -50,7 +52,7 @@ def make_environment(name, num_members, max_episode_steps):
     else:
         suite = suite_mujoco if name == "HalfCheetah-v5" else suite_gym
         environment = suite.load(name, max_episode_steps=max_episode_steps)
-    environment.seed(5)
+    environment.seed(SEED)
     return tf_py_environment.TFPyEnvironment(environment)
 
 
@@ -117,10 +119,13 @@ def make_reinforce(name, num_members, jit_compile):
     )
 
 
+def save(loop, path):
+    return tf.train.Checkpoint(**loop.checkpoint_items()).write(str(path))
+
+
 def contents(loop, path):
     """Returns all that a checkpoint of `loop` holds, by name."""
-    tf.train.Checkpoint(**loop.checkpoint_items()).write(path)
-    reader = tf.train.load_checkpoint(path)
+    reader = tf.train.load_checkpoint(save(loop, path))
     values = {key: reader.get_tensor(key) for key in reader.get_variable_to_shape_map()}
     (position,) = (key for key in values if key.startswith("position/"))
     values[position] = serialization.from_bytes(values[position])
@@ -154,15 +159,20 @@ def cases():
 @pytest.mark.filterwarnings("error:.*leave out the state:RuntimeWarning")
 @pytest.mark.parametrize(("make_loop", "half"), list(cases()))
 def test_a_run_resumes_bit_for_bit(make_loop, half, tmp_path):
-    whole, before, after = make_loop(), make_loop(), make_loop()
-    whole.run(2 * half)
-    before.run(half)
-    path = tf.train.Checkpoint(**before.checkpoint_items()).write(str(tmp_path / "c"))
-    tf.train.Checkpoint(**after.checkpoint_items()).read(path).assert_consumed()
+    loop = make_loop()
+    beginning = save(loop, tmp_path / "beginning")
+    loop.run(2 * half)
+    expected = contents(loop, tmp_path / "whole")
+    tf.train.Checkpoint(**loop.checkpoint_items()).read(beginning)
+    loop.environment.seed(SEED)
+    loop.environment._num_steps = 0  # It counts on, for messages.
+    loop.run(half)
+    middle = save(loop, tmp_path / "middle")
+    after = make_loop()
+    tf.train.Checkpoint(**after.checkpoint_items()).read(middle).assert_consumed()
     info = after.run(half)
     assert info.iteration == 2 * half
-    expected = contents(whole, str(tmp_path / "whole"))
-    found = contents(after, str(tmp_path / "after"))
+    found = contents(after, tmp_path / "after")
     assert expected.keys() == found.keys()
     for key, value in expected.items():
         tree.map_structure(np.testing.assert_array_equal, found[key], value)

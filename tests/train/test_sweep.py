@@ -3,6 +3,7 @@
 import functools
 import importlib
 import os
+import shutil
 import signal
 
 import keras
@@ -95,35 +96,52 @@ TRACED = []
 
 
 @pytest.fixture(scope="module")
-def result():
+def checkpoints(tmp_path_factory):
+    """A folder with what the sweep's folder held at each evaluation."""
+    return tmp_path_factory.mktemp("checkpoints")
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory, checkpoints):
+    folder = tmp_path_factory.mktemp("sweep")
     iterate = train.OffPolicyLoop.iterate
+
+    def callback(iteration, returns):
+        CALLED.append((iteration, returns))
+        shutil.copytree(folder, checkpoints / str(iteration))
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             train.OffPolicyLoop,
             "iterate",
             lambda loop, *position: TRACED.append(loop) or iterate(loop, *position),
         )
-        return run_sweep()
+        return run_sweep(callback, folder, checkpoint_interval=12)
 
 
-def run_sweep(callback=lambda *arguments: CALLED.append(arguments), **kwargs):
+def run_sweep(callback, directory, num_iterations=ITERATIONS, **kwargs):
     return train.sweep(
         make_loop,
         SEEDS,
         SWEPT,
-        num_iterations=ITERATIONS,
+        num_iterations=num_iterations,
         eval_interval=12,
         num_eval_episodes=3,
         num_threads=2,
         callback=callback,
+        directory=directory,
         **kwargs,
     )
 
 
+LOSSES = {}
+
+
 @functools.cache
 def run_alone(run):
+    """The loop of a run after all iterations; their mean losses are in `LOSSES`."""
     loop = make_loop(SEEDS[run], *(values[run] for values in SWEPT.values()))
-    loop.run(ITERATIONS)
+    LOSSES[run] = [loop.run(number).loss for number in (12, 12, 6)]
     return loop
 
 
@@ -152,9 +170,8 @@ def test_the_returns_are_those_of_whole_episodes(result):
 
 
 def test_the_last_loss_is_the_mean_since_the_evaluation_before(result):
-    loop = make_loop(SEEDS[2], *(values[2] for values in SWEPT.values()))
-    losses = [loop.run(number).loss for number in (12, 12, 6)]
-    np.testing.assert_allclose(result.losses[2], losses, rtol=1e-4)
+    run_alone(2)
+    np.testing.assert_allclose(result.losses[2], LOSSES[2], rtol=1e-4)
 
 
 def test_the_steps_are_those_that_the_loop_counts(result):
@@ -213,31 +230,40 @@ def test_a_restored_run_goes_on(result):
     assert result.restore(0).iteration == ITERATIONS
 
 
-def test_a_sweep_goes_on_to_the_numbers_of_one_without_a_pause(result, tmp_path):
-    class KilledError(Exception):
-        """Ends a sweep at any place, without a word."""
-
-    def kill(iteration, returns):
-        raise KilledError
+def test_a_sweep_goes_on_to_the_numbers_of_one_without_a_pause(
+    result, checkpoints, tmp_path
+):
+    """One that was killed at 12 goes on, is interrupted at 24, and ends there."""
 
     def press_ctrl_c(iteration, returns):
         called.append(iteration)
         os.kill(os.getpid(), signal.SIGINT)
 
     called = []
-    with pytest.raises(KilledError):
-        run_sweep(kill, directory=tmp_path, checkpoint_interval=12)
+    folder = shutil.copytree(checkpoints / "12", tmp_path / "killed")
     with pytest.raises(KeyboardInterrupt):
-        run_sweep(press_ctrl_c, directory=tmp_path)
-    resumed = run_sweep(lambda i, _: called.append(i), directory=tmp_path)
-    assert called == [24, 30]
-    for name in ("iterations", "environment_steps", "returns", "losses"):
-        np.testing.assert_array_equal(getattr(resumed, name), getattr(result, name))
-    for run in range(3):
-        found = [v.numpy() for v in held_variables(resumed.restore(run))]
-        expected = held_variables(result.restore(run))
-        for one, other in zip(found, expected, strict=True):
-            np.testing.assert_array_equal(one, other)
+        run_sweep(press_ctrl_c, folder)
+    assert called == [24]
+    found, expected = contents(folder), contents(checkpoints / "24")
+    assert found.keys() == expected.keys()
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array)
+
+    ended = run_sweep(lambda i, _: called.append(i), folder, num_iterations=24)
+    assert called == [24]
+    np.testing.assert_array_equal(ended.iterations, [12, 24])
+    for name in ("environment_steps", "returns", "losses"):
+        np.testing.assert_array_equal(
+            getattr(ended, name), getattr(result, name)[:, :2]
+        )
+    for i, array in enumerate(ended._final):
+        np.testing.assert_array_equal(array, expected[f"array_{i}"])
+
+
+def contents(folder):
+    """The arrays of a sweep's checkpoint."""
+    with np.load(folder / "sweep.npz") as file:
+        return dict(file)
 
 
 def test_the_plot_is_a_picture_with_a_curve_for_each_value(

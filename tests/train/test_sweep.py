@@ -84,13 +84,15 @@ def held_variables(loop):
     return [v for part in parts for v in variables.tracked_variables(part)]
 
 
-# Three runs on two threads, so that one thread has a run to spare.
-SEEDS = [5, 5, 8]
+# Five runs on two threads, so that one thread has a run to spare.
+SEEDS = [5, 5, 5, 8, 5]
 SWEPT = {
-    "learning_rate": [1e-2, 1e-3, 1e-2],
-    "gamma": [0.9, 0.9, 0.5],
-    "epsilon": [0.0, 0.5, 0.2],
+    "learning_rate": [1e-2, 1e-3, np.inf, 1e-2, 1e-2],
+    "gamma": [0.9, 0.9, 0.9, 0.5, 0.9],
+    "epsilon": [0.0, 0.5, 0.2, 0.2, 0.0],
 }
+# The run with an infinite learning rate loses its weights at once.
+LOST, WHOLE = 2, [0, 1, 3, 4]
 CALLED = []
 TRACED = []
 
@@ -121,7 +123,7 @@ def result(tmp_path_factory, checkpoints):
 
 def run_sweep(callback, directory, num_iterations=ITERATIONS, **kwargs):
     return train.sweep(
-        make_loop,
+        make_swept_loop,
         SEEDS,
         SWEPT,
         num_iterations=num_iterations,
@@ -134,32 +136,46 @@ def run_sweep(callback, directory, num_iterations=ITERATIONS, **kwargs):
     )
 
 
-LOSSES = {}
-
-
-@functools.cache
-def run_alone(run):
-    """The loop of a run after all iterations; their mean losses are in `LOSSES`."""
-    loop = make_loop(SEEDS[run], *(values[run] for values in SWEPT.values()))
-    LOSSES[run] = [loop.run(number).loss for number in (12, 12, 6)]
+def make_swept_loop(seed, learning_rate, gamma, epsilon):
+    loop = make_loop(seed, 1e-2, gamma, epsilon)
+    # The agent's constructor refuses a rate that is not finite.
+    loop.agent._optimizer.optimizer.learning_rate = learning_rate
     return loop
 
 
-@pytest.mark.parametrize("run", [0, 1, 2])
+def run_alone(run):
+    """The loop of a run after all iterations, and its mean losses."""
+    return trained_alone(SEEDS[run], *(values[run] for values in SWEPT.values()))
+
+
+@functools.cache
+def trained_alone(*arguments):
+    loop = make_swept_loop(*arguments)
+    return loop, [loop.run(number).loss for number in (12, 12, 6)]
+
+
+@pytest.mark.parametrize("run", WHOLE)
 def test_each_run_is_what_the_loop_comes_to_alone(result, run):
-    assert_as_alone(result, run, run_alone(run))
+    assert_as_alone(result, run, run_alone(run)[0])
+
+
+def test_a_run_that_loses_its_weights_shows(result):
+    """And does no harm to the others, which are what they come to alone."""
+    shown = np.isfinite(result.losses)
+    np.testing.assert_array_equal(shown[WHOLE], [[True] * 3] * len(WHOLE))
+    np.testing.assert_array_equal(shown[LOST], [False] * 3)
 
 
 def test_the_result_has_a_row_for_each_run_and_a_column_for_each_evaluation(result):
-    assert result.seeds == (5, 5, 8)
-    assert result.hyperparameters["gamma"] == (0.9, 0.9, 0.5)
+    assert result.seeds == (5, 5, 5, 8, 5)
+    assert result.hyperparameters["gamma"] == (0.9, 0.9, 0.9, 0.5, 0.9)
     np.testing.assert_array_equal(result.iterations, [12, 24, 30])
-    np.testing.assert_array_equal(result.environment_steps[:, 0] > 12, [True] * 3)
-    assert result.environment_steps.shape == (3, 3)
+    np.testing.assert_array_equal(result.environment_steps[:, 0] > 12, [True] * 5)
+    assert result.environment_steps.shape == (5, 3)
     for values in (result.returns, result.losses):
-        assert values.shape == (3, 3)
+        assert values.shape == (5, 3)
         assert values.dtype == np.float32
-        assert np.isfinite(values).all()
+    assert np.isfinite(result.returns).all()
 
 
 def test_the_returns_are_those_of_whole_episodes(result):
@@ -170,13 +186,12 @@ def test_the_returns_are_those_of_whole_episodes(result):
 
 
 def test_the_last_loss_is_the_mean_since_the_evaluation_before(result):
-    run_alone(2)
-    np.testing.assert_allclose(result.losses[2], LOSSES[2], rtol=1e-4)
+    np.testing.assert_allclose(result.losses[3], run_alone(3)[1], rtol=1e-4)
 
 
 def test_the_steps_are_those_that_the_loop_counts(result):
-    for run in range(3):
-        assert result.environment_steps[run, -1] == run_alone(run).info()[2]
+    for run in WHOLE:
+        assert result.environment_steps[run, -1] == run_alone(run)[0].info()[2]
 
 
 def test_the_callback_is_told_after_each_evaluation(result):
@@ -185,36 +200,14 @@ def test_the_callback_is_told_after_each_evaluation(result):
         np.testing.assert_array_equal(returns, result.returns[:, column])
 
 
-def test_a_run_that_loses_its_weights_shows_and_does_no_harm_to_the_others():
-    def make(seed, rate):
-        loop = make_loop(seed)
-        # The agent's constructor refuses a rate that is not finite.
-        loop.agent._optimizer.optimizer.learning_rate = rate
-        return loop
-
-    swept = train.sweep(
-        make,
-        [5, 5, 8],
-        {"rate": [1e-2, np.inf, 1e-2]},
-        num_iterations=1,
-        eval_interval=1,
-        num_threads=1,
-    )
-    # The loss is that before the update, and the same in the first two runs.
-    np.testing.assert_array_equal(np.isfinite(swept.losses[:, 0]), [True, False, True])
-    alone = make_loop(5)
-    alone.run(1)
-    assert_as_alone(swept, 0, alone)
-
-
 def test_a_restored_runs_policy_acts_as_that_run(result):
     observation = np.random.default_rng(0).normal(size=(200, 4)).astype(np.float32)
     alone_environment = native.load("CartPole-v1", 200)
     time_step = alone_environment.reset()._replace(observation=observation)
     actions = []
-    for run in (2, 0, 2):
+    for run in (3, 0, 3):
         found = result.restore(run).agent.policy.action(time_step).action
-        expected = run_alone(run).agent.policy.action(time_step).action
+        expected = run_alone(run)[0].agent.policy.action(time_step).action
         assert np.mean(found == expected) > 0.99  # Ties may go either way.
         actions.append(found.numpy())
     assert (actions[0] == actions[2]).all()
@@ -279,9 +272,10 @@ def test_the_plot_is_a_picture_with_a_curve_for_each_value(
     result.plot(tmp_path / "all.png")
     result.plot(str(tmp_path / "grouped.png"), group_by="learning_rate")
     assert labels == [
-        "3 runs",
+        "5 runs",
         "learning_rate=0.001 (1 run)",
-        "learning_rate=0.01 (2 runs)",
+        "learning_rate=0.01 (3 runs)",
+        "learning_rate=inf (1 run)",
     ]
     for name in ("all.png", "grouped.png"):
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")

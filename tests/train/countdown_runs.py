@@ -1,6 +1,8 @@
 """Runs of a small DQN loop, which several files of tests share."""
 
 import csv
+import functools
+from unittest import mock
 
 import keras
 import numpy as np
@@ -12,7 +14,13 @@ from tfrl.eval import evaluate
 from tfrl.networks import q_network
 from tfrl.replay_buffers import tf_uniform_replay_buffer
 from tfrl.specs import array_spec
-from tfrl.train import off_policy_loop, run, run_directory
+from tfrl.train import (
+    diagnostics,
+    off_policy_loop,
+    run,
+    run_directory,
+    saved_policies,
+)
 
 
 def countdown(**kwargs):
@@ -55,6 +63,9 @@ def make_loop(environment):
 
 
 _pool = used_loops.Pool(make_loop)
+# Runs of the same loop share what they trace of its agent.
+_saved_policies = functools.cache(saved_policies.SavedPolicies)
+_diagnostics = functools.cache(diagnostics.Diagnostics)
 
 
 def make_run(path, environment=None, config=None, own=False, **kwargs):
@@ -73,7 +84,11 @@ def make_run(path, environment=None, config=None, own=False, **kwargs):
         **kwargs,
     }
     directory = run_directory.RunDirectory(path, config or {"env": "Countdown"})
-    return run.Run(loop, directory, **settings), loop
+    with (
+        mock.patch.object(saved_policies, "SavedPolicies", _saved_policies),
+        mock.patch.object(diagnostics, "Diagnostics", _diagnostics),
+    ):
+        return run.Run(loop, directory, **settings), loop
 
 
 def result(mean):

@@ -20,14 +20,105 @@ from tfrl.specs import array_spec
 from tfrl.train import full_disk, progress, run, run_directory
 
 
-def test_a_run_writes_all_its_outputs(tmp_path):
-    this, _ = make_run(tmp_path)
+class Diary:
+    """A user's own logger: what was written, and whether it was closed."""
+
+    def __init__(self):
+        self.entries = []
+        self.times_closed = 0
+
+    def write(self, values):
+        self.entries.append(dict(values))
+
+    def close(self):
+        self.times_closed += 1
+
+
+def interrupt_at(iteration, number=signal.SIGINT):
+    def evaluate_and_interrupt(now):
+        if now == iteration:
+            os.kill(os.getpid(), number)
+        return result(now)
+
+    return evaluate_and_interrupt
+
+
+def handlers():
+    return signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run that nothing interrupted, and what was seen of it."""
+    path = tmp_path_factory.mktemp("whole") / "run"
+    memory, diary, lines, held = in_memory.InMemoryLogger(), Diary(), [], []
+    shown = filters.KeyFilter(
+        terminal.TerminalLogger("cartpole", print_fn=lines.append),
+        keep=["iteration", "evaluation_return"],
+    )
+
+    def evaluate_locked(iteration):
+        held.append((path / "lock").exists())
+        return result(iteration)
+
+    before = handlers()
+    this, loop = make_run(
+        path, evaluate=evaluate_locked, loggers=[memory, diary, shown]
+    )
+    held.append((path / "lock").exists())
     outcome = this.run()
+    return types.SimpleNamespace(
+        path=path,
+        weights=weights(loop),
+        outcome=outcome,
+        held=held,
+        memory=memory,
+        diary=diary,
+        lines=lines,
+        handlers=(before, handlers()),
+    )
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory):
+    """The folder of a run that an error of the environment ended, and its logger."""
+    path = tmp_path_factory.mktemp("broken") / "run"
+    diary = Diary()
+    # One call in four resets, so step 16 is call 21, in iteration 13.
+    failing = countdown(errors={16: RuntimeError("the clock stopped")})
+    this, _ = make_run(path, failing, loggers=[diary])
+    with pytest.raises(RuntimeError, match="the clock stopped"):
+        this.run()
+    return path, diary
+
+
+@pytest.fixture(scope="module")
+def half(tmp_path_factory):
+    """The folder of a run that was interrupted at iteration 10."""
+    path = tmp_path_factory.mktemp("half") / "run"
+    make_run(path, evaluate=interrupt_at(10), eval_interval=5)[0].run()
+    return path
+
+
+@pytest.fixture
+def stopped(half, tmp_path):
+    """A copy of the folder of the run that was interrupted at iteration 10."""
+    return shutil.copytree(half, tmp_path / "stopped")
+
+
+@pytest.fixture
+def finished(whole, tmp_path):
+    """A copy of the folder of the run that nothing interrupted."""
+    return shutil.copytree(whole.path, tmp_path / "finished")
+
+
+def test_a_run_writes_all_its_outputs(whole):
+    outcome = whole.outcome
     assert outcome.finished
     assert outcome.resumed_at is None
     assert (outcome.iteration, outcome.best_return) == (20, 20.0)
     assert outcome.iterations_per_second > 0
-    names = {path.name for path in tmp_path.iterdir()}
+    names = {path.name for path in whole.path.iterdir()}
     assert names == {
         "checkpoints",
         "config.json",
@@ -40,10 +131,9 @@ def test_a_run_writes_all_its_outputs(tmp_path):
     }
 
 
-def test_rows_are_written_at_the_log_interval_and_hold_the_evaluations(tmp_path):
-    this, _ = make_run(tmp_path)
-    this.run()
-    table = [(row["iteration"], row["evaluation_return"]) for row in rows(tmp_path)]
+def test_rows_are_written_at_the_log_interval_and_hold_the_evaluations(whole):
+    written = rows(whole.path)
+    table = [(row["iteration"], row["evaluation_return"]) for row in written]
     assert table == [
         ("0", "0.0"),
         ("5", ""),
@@ -51,7 +141,7 @@ def test_rows_are_written_at_the_log_interval_and_hold_the_evaluations(tmp_path)
         ("15", ""),
         ("20", "20.0"),
     ]
-    last = rows(tmp_path)[-1]
+    last = written[-1]
     assert float(last["average_return"]) == 3.0
     assert float(last["loss"]) > 0
     assert int(last["train_steps"]) == 20
@@ -96,49 +186,10 @@ def test_a_finished_run_says_so_and_changes_nothing(finished, capsys):
     assert "This run is finished: 20 iterations done" in capsys.readouterr().err
 
 
-def interrupt_at(iteration, number=signal.SIGINT):
-    def evaluate_and_interrupt(now):
-        if now == iteration:
-            os.kill(os.getpid(), number)
-        return result(now)
-
-    return evaluate_and_interrupt
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """The folder of a run that nothing interrupted, and its weights."""
-    path = tmp_path_factory.mktemp("whole") / "run"
-    this, loop = make_run(path)
-    this.run()
-    return path, weights(loop)
-
-
-@pytest.fixture(scope="module")
-def half(tmp_path_factory):
-    """The folder of a run that was interrupted at iteration 10."""
-    path = tmp_path_factory.mktemp("half") / "run"
-    make_run(path, evaluate=interrupt_at(10), eval_interval=5)[0].run()
-    return path
-
-
-@pytest.fixture
-def stopped(half, tmp_path):
-    """A copy of the folder of the run that was interrupted at iteration 10."""
-    return shutil.copytree(half, tmp_path / "stopped")
-
-
-@pytest.fixture
-def finished(whole, tmp_path):
-    """A copy of the folder of the run that nothing interrupted."""
-    return shutil.copytree(whole[0], tmp_path / "finished")
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_goes_on_to_the_same_weights(
     whole, tmp_path, capsys, number
 ):
-    path, expected = whole
     first, _ = make_run(tmp_path / "parts", evaluate=interrupt_at(10, number))
     outcome = first.run()
     assert (outcome.finished, outcome.iteration) == (False, 10)
@@ -147,23 +198,22 @@ def test_an_interrupted_run_goes_on_to_the_same_weights(
     outcome = second.run()
     assert (outcome.finished, outcome.resumed_at) == (True, 10)
     assert "Resumed at iteration 10, environment step" in capsys.readouterr().err
-    for ours, theirs in zip(weights(loop), expected, strict=True):
+    for ours, theirs in zip(weights(loop), whole.weights, strict=True):
         np.testing.assert_array_equal(ours, theirs)
-    for ours, theirs in zip(rows(tmp_path / "parts"), rows(path), strict=True):
+    for ours, theirs in zip(rows(tmp_path / "parts"), rows(whole.path), strict=True):
         assert ours.keys() == theirs.keys()
         for name in ours.keys() - {"training_seconds"}:
             assert ours[name] == theirs[name]
 
 
-def test_a_row_after_a_resume_has_the_mean_loss_of_its_whole_interval(whole, tmp_path):
-    path, _ = whole
-    failing = countdown(errors={16: RuntimeError("killed")})
-    with pytest.raises(RuntimeError, match="killed"):
-        make_run(tmp_path / "parts", failing)[0].run()
-    second, _ = make_run(tmp_path / "parts")
-    assert second.run().resumed_at == 12
-    losses = [row["loss"] for row in rows(tmp_path / "parts")]
-    assert losses == [row["loss"] for row in rows(path)]
+def test_a_run_goes_on_from_the_last_checkpoint_after_an_error(whole, broken, tmp_path):
+    """A row then has the mean loss of its whole interval."""
+    path = shutil.copytree(broken[0], tmp_path / "broken")
+    after, loop = make_run(path)
+    assert loop.iteration == 12
+    assert after.run().resumed_at == 12
+    losses = [row["loss"] for row in rows(path)]
+    assert losses == [row["loss"] for row in rows(whole.path)]
 
 
 class Endless(testing.CountingEnvironment):
@@ -187,12 +237,13 @@ def endless_at(iterations, loop, number=None):
     return lambda now: evaluator.run() if now in iterations else result(now)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("iteration", [0, 10, 20])
+@pytest.mark.parametrize(
+    ("iteration", "number"),
+    [(0, signal.SIGINT), (10, signal.SIGTERM), (20, signal.SIGINT)],
+)
 def test_a_signal_ends_an_evaluation_which_a_resumed_run_does_again(
     whole, tmp_path, capsys, number, iteration
 ):
-    path, expected = whole
     first, loop = make_run(tmp_path)
     first._evaluate = endless_at([iteration], loop, number)
     outcome = first.run()
@@ -203,9 +254,9 @@ def test_a_signal_ends_an_evaluation_which_a_resumed_run_does_again(
     outcome = second.run()
     assert (outcome.finished, outcome.resumed_at) == (True, iteration)
     assert (tmp_path / "final_policy").exists()
-    for ours, theirs in zip(weights(loop), expected, strict=True):
+    for ours, theirs in zip(weights(loop), whole.weights, strict=True):
         np.testing.assert_array_equal(ours, theirs)
-    for ours, theirs in zip(rows(tmp_path), rows(path), strict=True):
+    for ours, theirs in zip(rows(tmp_path), rows(whole.path), strict=True):
         for name in ours.keys() - {"training_seconds"}:
             assert ours[name] == theirs[name]
 
@@ -229,11 +280,9 @@ def test_an_evaluation_that_does_not_end_is_limited(tmp_path, monkeypatch, capsy
     ) in capsys.readouterr().err
 
 
-def test_signals_have_their_handlers_back_after_a_run(tmp_path):
-    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    this, _ = make_run(tmp_path)
-    this.run()
-    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+def test_signals_have_their_handlers_back_after_a_run(whole):
+    before, after = whole.handlers
+    assert before == after
 
 
 def test_training_seconds_are_those_of_the_iterations(tmp_path, monkeypatch):
@@ -257,17 +306,6 @@ def test_the_best_return_survives_a_restart(stopped):
     assert second.run().best_return == 10.0
     policy = tf.saved_model.load(str(stopped / "policy"))
     assert int(policy.get_train_step()) == 10
-
-
-def test_an_error_of_the_environment_leaves_the_checkpoints_as_they_are(tmp_path):
-    error = RuntimeError("the clock stopped")
-    this, _ = make_run(tmp_path, countdown(errors={16: error}))
-    with pytest.raises(RuntimeError, match="the clock stopped"):
-        this.run()
-    after, loop = make_run(tmp_path)
-    # One call in four resets, so step 16 is call 21, in iteration 13.
-    assert loop.iteration == 12
-    assert after.run().resumed_at == 12
 
 
 def damage(path):
@@ -294,7 +332,7 @@ def test_nothing_but_damaged_checkpoints_is_an_error(finished):
 def test_weights_that_are_not_finite_leave_the_outputs_as_they_are(
     tmp_path, monkeypatch
 ):
-    this, loop = make_run(tmp_path, eval_interval=1)
+    this, loop = make_run(tmp_path, eval_interval=3)
     run_call = loop.run_call
 
     def run_and_spoil(number):
@@ -308,33 +346,20 @@ def test_weights_that_are_not_finite_leave_the_outputs_as_they_are(
     with pytest.raises(checkpointing.CheckpointError, match="agent, variable QNetwork"):
         this.run()
     assert loop.iteration == 6
-    assert int(tf.saved_model.load(str(tmp_path / "policy")).get_train_step()) == 5
-    assert [row["iteration"] for row in rows(tmp_path)] == list("012345")
+    assert int(tf.saved_model.load(str(tmp_path / "policy")).get_train_step()) == 3
+    assert [row["iteration"] for row in rows(tmp_path)] == list("035")
     _, again = make_run(tmp_path)
-    assert again.iteration == 5
+    assert again.iteration == 4
     assert all(np.isfinite(weight).all() for weight in weights(again))
 
 
-def test_a_run_holds_the_lock_of_its_directory_until_it_ends(tmp_path):
-    held = []
-
-    def evaluate_locked(iteration):
-        held.append((tmp_path / "lock").exists())
-        return result(iteration)
-
-    this, _ = make_run(tmp_path, evaluate=evaluate_locked)
-    assert (tmp_path / "lock").exists()
-    this.run()
-    assert held == [True] * 3
-    assert not (tmp_path / "lock").exists()
+def test_a_run_holds_the_lock_of_its_directory_until_it_ends(whole):
+    assert whole.held == [True] * 4
+    assert not (whole.path / "lock").exists()
 
 
-def test_a_run_that_fails_releases_the_lock(tmp_path):
-    failing = countdown(errors={16: RuntimeError("the clock stopped")})
-    this, _ = make_run(tmp_path, failing)
-    with pytest.raises(RuntimeError, match="the clock stopped"):
-        this.run()
-    assert not (tmp_path / "lock").exists()
+def test_a_run_that_fails_releases_the_lock(broken):
+    assert not (broken[0] / "lock").exists()
 
 
 def test_a_replaced_policy_that_was_cut_short_is_recovered(finished):
@@ -360,55 +385,32 @@ def test_a_number_below_one_is_an_error(tmp_path, name):
         make_run(tmp_path, **{name: 0})
 
 
-class Diary:
-    """A user's own logger: what was written, and whether it was closed."""
-
-    def __init__(self):
-        self.entries = []
-        self.times_closed = 0
-
-    def write(self, values):
-        self.entries.append(dict(values))
-
-    def close(self):
-        self.times_closed += 1
-
-
-def test_loggers_get_the_rows_of_the_metrics_without_the_empty_ones(tmp_path):
-    memory, diary = in_memory.InMemoryLogger(), Diary()
-    this, _ = make_run(tmp_path, loggers=[memory, diary])
-    this.run()
-    assert memory.data == diary.entries
-    columns = rows(tmp_path)[0].keys()
-    written = [{k: v for k, v in row.items() if v} for row in rows(tmp_path)]
+def test_loggers_get_the_rows_of_the_metrics_without_the_empty_ones(whole):
+    data = whole.memory.data
+    assert data == whole.diary.entries
+    table = rows(whole.path)
+    columns = table[0].keys()
+    written = [{k: v for k, v in row.items() if v} for row in table]
     assert [
-        {k: str(v) for k, v in row.items() if k in columns} for row in memory.data
+        {k: str(v) for k, v in row.items() if k in columns} for row in data
     ] == written
-    assert memory.data[0]["evaluation_return"] == 0.0
-    assert "loss" not in memory.data[0]
-    assert "evaluation_return" not in memory.data[1]
-    assert diary.times_closed == 1
-    assert (tmp_path / "tensorboard").exists()
+    assert data[0]["evaluation_return"] == 0.0
+    assert "loss" not in data[0]
+    assert "evaluation_return" not in data[1]
+    assert whole.diary.times_closed == 1
+    assert (whole.path / "tensorboard").exists()
 
 
-def test_a_filter_may_stand_before_a_logger(tmp_path):
-    lines = []
-    shown = terminal.TerminalLogger("cartpole", print_fn=lines.append)
-    keys = ["iteration", "evaluation_return"]
-    make_run(tmp_path, loggers=[filters.KeyFilter(shown, keep=keys)])[0].run()
-    assert lines[:2] == [
+def test_a_filter_may_stand_before_a_logger(whole):
+    assert whole.lines[:2] == [
         "[Cartpole] Iteration = 0 | Evaluation Return = 0.000",
         "[Cartpole] Iteration = 5",
     ]
 
 
-def test_loggers_are_closed_when_a_run_fails_or_has_nothing_to_do(finished, tmp_path):
-    failed, idle = Diary(), Diary()
-    failing = countdown(errors={16: RuntimeError("the clock stopped")})
-    this, _ = make_run(tmp_path, failing, loggers=[failed])
-    with pytest.raises(RuntimeError, match="the clock stopped"):
-        this.run()
-    assert failed.times_closed == 1
+def test_loggers_are_closed_when_a_run_fails_or_has_nothing_to_do(broken, finished):
+    assert broken[1].times_closed == 1
+    idle = Diary()
     make_run(finished, loggers=[idle])[0].run()
     assert (idle.entries, idle.times_closed) == ([], 1)
 

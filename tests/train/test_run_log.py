@@ -9,9 +9,9 @@ import tensorflow as tf
 from tensorboard.backend.event_processing import event_accumulator
 from tensorboard.plugins.hparams import plugin_data_pb2
 
+from tests.train import used_loops
 from tfrl import testing, train
 from tfrl.agents.dqn import dqn_agent
-from tfrl.environments import tf_py_environment
 from tfrl.eval import evaluate
 from tfrl.loggers import in_memory
 from tfrl.networks import q_network
@@ -20,9 +20,13 @@ from tfrl.replay_buffers import tf_prioritized_replay_buffer, tf_uniform_replay_
 CONFIG = {"env": "Counting", "network": {"layers": [4], "bias": True}, "gamma": 0.9}
 
 
-def make_run(path, kind=tf_uniform_replay_buffer.TFUniformReplayBuffer, **kwargs):
-    """A run of 8 iterations, logged after every fourth."""
-    environment = tf_py_environment.TFPyEnvironment(testing.CountingEnvironment(3))
+KINDS = {
+    "uniform": tf_uniform_replay_buffer.TFUniformReplayBuffer,
+    "prioritized": tf_prioritized_replay_buffer.TFPrioritizedReplayBuffer,
+}
+
+
+def build_loop(environment, kind="uniform"):
     specs = environment.time_step_spec(), environment.action_spec()
     decay = keras.optimizers.schedules.PolynomialDecay
     agent = dqn_agent.DqnAgent(
@@ -35,24 +39,36 @@ def make_run(path, kind=tf_uniform_replay_buffer.TFUniformReplayBuffer, **kwargs
         seed=0,
     )
     agent.initialize()
-    loop = train.OffPolicyLoop(
+    return train.OffPolicyLoop(
         environment,
         agent,
-        kind(agent.collect_data_spec, batch_size=1, max_length=50, seed=0),
+        KINDS[kind](agent.collect_data_spec, batch_size=1, max_length=50, seed=0),
         initial_collect_steps=8,
         sample_batch_size=4,
         seed=0,
     )
+
+
+pool = used_loops.Pool(build_loop)
+
+
+def make_loop(**arguments):
+    return pool.take(testing.CountingEnvironment(3), **arguments)
+
+
+def make_run(path, loop=None, **kwargs):
+    """A run of 8 iterations, logged after every fourth."""
+    loop = loop or make_loop()
     settings = {"num_iterations": 8, "eval_interval": 8, "log_interval": 4, **kwargs}
     return train.Run(loop, train.RunDirectory(path, CONFIG), **settings), loop
 
 
 @pytest.fixture(scope="module")
 def logged(tmp_path_factory):
-    """The folder of a run, its weights, and the rows that its logger received."""
+    """The folder of a run, and the rows that its logger received."""
     path = tmp_path_factory.mktemp("logged")
     memory = in_memory.InMemoryLogger()
-    run, loop = make_run(
+    run, _ = make_run(
         path,
         loggers=[memory],
         evaluate=lambda i: evaluate.EvaluationResult(
@@ -60,7 +76,7 @@ def logged(tmp_path_factory):
         ),
     )
     run.run()
-    return path, [v.numpy() for v in loop.agent.variables()], memory.data
+    return path, memory.data
 
 
 def events(path):
@@ -109,7 +125,7 @@ def test_the_tags_in_tensorboard_are_grouped(logged):
 
 
 def test_loggers_receive_the_same_numbers_and_the_table_keeps_its_columns(logged):
-    path, _, data = logged
+    path, data = logged
     found = scalars(path)
     assert [row["epsilon"] for row in data] == [1.0, 0.75, 0.5]
     assert [row["replay_size"] for row in data] == [0, 12, 16]
@@ -135,7 +151,8 @@ def test_initial_steps_do_not_count_in_the_speed(tmp_path, monkeypatch):
     clock = iter(range(10**6))
     monkeypatch.setattr("tfrl.train.run.time.monotonic", lambda: next(clock))
     memory = in_memory.InMemoryLogger()
-    make_run(tmp_path, loggers=[memory], log_interval=8)[0].run()
+    loop = make_loop(own=True)
+    make_run(tmp_path, loop, loggers=[memory], log_interval=8)[0].run()
     steps = [row["environment_steps"] for row in memory.data]
     seconds = [row["training_seconds"] for row in memory.data]
     # Of 16 frames, every fourth is a boundary.
@@ -158,21 +175,15 @@ def test_tensorboard_shows_the_configuration(logged):
     assert written["network.layers"].string_value == "[4]"
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        tf_uniform_replay_buffer.TFUniformReplayBuffer,
-        tf_prioritized_replay_buffer.TFPrioritizedReplayBuffer,
-    ],
-)
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_log_does_not_change_the_training(tmp_path, kind):
-    weights = []
-    for interval in (1, 8):
-        run, loop = make_run(tmp_path / str(interval), kind, log_interval=interval)
-        run.run()
-        weights.append([v.numpy() for v in loop.agent.variables()])
-    for often, seldom in zip(*weights, strict=True):
-        np.testing.assert_array_equal(often, seldom)
+    alone, logged = make_loop(kind=kind), make_loop(kind=kind)
+    alone.run(8)
+    make_run(tmp_path, logged, log_interval=1)[0].run()
+    for ours, theirs in zip(
+        alone.agent.variables(), logged.agent.variables(), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 def test_the_first_line_comes_before_the_first_evaluation_ends(tmp_path, capsys):
@@ -182,7 +193,7 @@ def test_the_first_line_comes_before_the_first_evaluation_ends(tmp_path, capsys)
         said.append(capsys.readouterr().err)
         return evaluate.EvaluationResult(np.zeros(1, np.float32), np.ones(1, np.int64))
 
-    make_run(tmp_path, evaluate=evaluate_and_listen)[0].run()
+    make_run(tmp_path, make_loop(own=True), evaluate=evaluate_and_listen)[0].run()
     assert said[0] == "iteration 0 of 8: evaluating the policy\n"
     assert said[1] == (
         "iteration 0 of 8: collecting initial experience, then compiling the training "

@@ -103,8 +103,8 @@ def weights(loop):
     return [v.numpy().copy() for v in loop.agent.variables()]
 
 
-def assert_equal_weights(loop, other):
-    for ours, theirs in zip(weights(loop), weights(other), strict=True):
+def assert_equal_weights(some, others):
+    for ours, theirs in zip(some, others, strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
@@ -129,10 +129,15 @@ def test_environment_steps_leave_out_resets():
 
 @functools.cache
 def run_forty(replay="uniform", sampling="dataset"):
-    """A loop after 40 iterations in one call, for tests that do not change it."""
-    loop, replay_buffer = make_loop(replay=replay, sampling=sampling, own=True)
+    """The weights and actions after 40 iterations in one call.
+
+    To be called before a test makes a loop, which may then be the same one.
+    """
+    loop, replay_buffer = make_loop(replay=replay, sampling=sampling)
     loop.run(40)
-    return loop, replay_buffer
+    actions = replay_buffer.gather_all().action.numpy()
+    pool.take_back()
+    return weights(loop), actions
 
 
 @SOURCES
@@ -141,32 +146,34 @@ def test_the_same_seed_gives_the_same_weights_in_calls_of_any_sizes(source):
     parts, _ = make_loop(**source)
     for size in (1, 2, 5, 32):
         parts.run(size)
-    assert_equal_weights(whole, parts)
+    assert_equal_weights(whole, weights(parts))
     assert parts.trace_count() == 1
 
 
 def test_another_seed_gives_other_actions():
-    _, first = run_forty()
+    _, expected = run_forty()
     loop, second = make_loop(seed=4)
     loop.run(20)
     actions = second.gather_all().action
     assert actions.shape == (1, 40)
-    assert np.any(first.gather_all().action[:, :40] != actions)
+    assert np.any(expected[:, :40] != actions)
+
+
+SEVERAL_UPDATES = {"train_steps_per_iteration": 2, "n_step": 2}
 
 
 @SOURCES
 def test_a_restored_loop_goes_on_bit_for_bit(source, tmp_path):
-    arguments = {**source, "train_steps_per_iteration": 2, "n_step": 2}
+    arguments = {**source, **SEVERAL_UPDATES}
     whole, _ = make_loop(**arguments)
-    whole.run(60)
-    before, _ = make_loop(**arguments)
-    before.run(25)
-    path = tf.train.Checkpoint(**before.checkpoint_items()).write(str(tmp_path / "c"))
+    whole.run(25)
+    path = tf.train.Checkpoint(**whole.checkpoint_items()).write(str(tmp_path / "c"))
+    whole.run(35)
     after, _ = make_loop(**arguments)
     tf.train.Checkpoint(**after.checkpoint_items()).read(path)
     info = after.run(35)
     assert info.iteration == 60
-    assert_equal_weights(whole, after)
+    assert_equal_weights(weights(whole), weights(after))
 
 
 def test_without_the_environments_state_a_restored_loop_begins_a_new_episode(tmp_path):
@@ -198,7 +205,7 @@ def test_a_checkpoint_with_a_pickled_position_begins_a_new_episode(
     with pytest.warns(RuntimeWarning, match=r"it is a pickle.* with a new episode"):
         tf.train.Checkpoint(**after.checkpoint_items()).read(path)
     assert not (tmp_path / "created").exists()
-    assert_equal_weights(before, after)
+    assert_equal_weights(weights(before), weights(after))
     assert after.run(1).iteration == 8
     assert replay_buffer.gather_all().step_type[0, 27] == ts.StepType.FIRST
 
@@ -302,8 +309,8 @@ def test_both_ways_of_sampling_draw_the_same(replay):
 
 @pytest.mark.parametrize("replay", ["uniform", "prioritized"])
 def test_both_ways_of_sampling_draw_the_same_for_several_updates(replay, monkeypatch):
-    arguments = {"replay": replay, "train_steps_per_iteration": 3}
-    dataset, replay_buffer = make_loop(sampling="dataset", **arguments)
+    arguments = {"replay": replay, **SEVERAL_UPDATES}
+    dataset, replay_buffer = make_loop(sampling="dataset", own=True, **arguments)
     draws, get_next = [], replay_buffer.get_next
     monkeypatch.setattr(
         replay_buffer,
@@ -313,7 +320,7 @@ def test_both_ways_of_sampling_draw_the_same_for_several_updates(replay, monkeyp
     variables, _ = make_loop(sampling="variables", **arguments)
     dataset.run(40)
     variables.run(40)
-    assert_equal_weights(dataset, variables)
+    assert_equal_weights(weights(dataset), weights(variables))
     # Traced once: the loop is the one writer, so it need not be able to draw again.
     assert len(draws) == 1
 

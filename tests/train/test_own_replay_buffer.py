@@ -121,8 +121,9 @@ def make_off_policy_loop(make_buffer, **kwargs):
     )
 
 
-@pytest.mark.parametrize("answer", ["id", "op"])
-@pytest.mark.parametrize("sampling", ["dataset", "variables"])
+@pytest.mark.parametrize(
+    ("sampling", "answer"), [("dataset", "id"), ("variables", "op")]
+)
 def test_an_off_policy_loop_trains_from_it(sampling, answer):
     loop = make_off_policy_loop(
         lambda *args: Ring(*args, answer=answer), sampling=sampling

@@ -321,17 +321,25 @@ def test_a_loss_that_is_not_finite_is_an_error_after_the_call(python_loop, tmp_p
     assert np.isfinite(loop.run(5).loss)
 
 
-def test_weights_that_are_lost_with_a_finite_loss_are_an_error_after_the_call():
-    loop, _ = make_loop()
-    assert np.isfinite(loop.run(1).loss)
-    loop.agent._optimizer.optimizer.learning_rate = np.inf
+def test_weights_that_are_lost_with_a_finite_loss_are_an_error_after_the_call(
+    python_loop, tmp_path
+):
+    loop, *_ = python_loop
+    path = save(loop, tmp_path, "good")
+    optimizer = loop.agent._optimizer.optimizer
+    rate = float(optimizer.learning_rate)
+    optimizer.learning_rate = np.inf
     count = len(loop.agent.variables())
+    # The loss of one iteration is that before its update.
     with pytest.raises(
         tf.errors.InvalidArgumentError,
         match=rf"[1-9]\d* of the agent's {count} variables hold NaN or infinity now, "
         "so the weights are lost.*resume from a checkpoint",
     ):
         loop.run(1)
+    optimizer.learning_rate = rate
+    restore(loop, path)
+    assert np.isfinite(loop.run(1).loss)
 
 
 class InfiniteLoss(dqn_agent.DqnAgent):

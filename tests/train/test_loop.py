@@ -51,38 +51,43 @@ def weights(made):
     return [v.numpy() for v in made.agent.variables()]
 
 
-def test_iterations_do_not_depend_on_the_calls():
-    one, two = make(), make()
-    info = one.run(10)
-    two.run(4)
-    two.run(6)
+@pytest.fixture(scope="module")
+def ten():
+    """What a loop says after ten iterations in one call, and its weights."""
+    made = make()
+    return made.run(10), weights(made)
+
+
+def test_iterations_do_not_depend_on_the_calls(ten):
+    info, expected = ten
+    made = make()
+    made.run(4)
+    made.run(6)
     assert (info.iteration, info.train_steps) == (10, 10)
     assert np.isfinite(info.loss)
-    for a, b in zip(weights(one), weights(two), strict=True):
+    for a, b in zip(weights(made), expected, strict=True):
         np.testing.assert_array_equal(a, b)
 
 
-def test_a_compiled_loop_does_the_same():
-    plain, compiled = make(), make(jit_compile=True)
-    for made in (plain, compiled):
-        made.run(10)
-    for a, b in zip(weights(plain), weights(compiled), strict=True):
+def test_a_compiled_loop_does_the_same(ten):
+    compiled = make(jit_compile=True)
+    compiled.run(10)
+    for a, b in zip(ten[1], weights(compiled), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
 
 
-def test_a_run_saves_and_resumes_without_a_replay_buffer(tmp_path):
+def test_a_run_saves_and_resumes_without_a_replay_buffer(ten, tmp_path):
     def run(made, iterations):
         directory = run_directory.RunDirectory(tmp_path / "run", {})
         return train.Run(
             made, directory, num_iterations=iterations, checkpoint_interval=4
         ).run()
 
-    assert "replay_buffer" not in make().checkpoint_items()
-    run(make(), 4)
-    resumed, whole = make(seed=1), make()
+    first, resumed = make(), make(seed=1)
+    assert "replay_buffer" not in first.checkpoint_items()
+    run(first, 4)
     assert run(resumed, 10).resumed_at == 4
-    whole.run(10)
-    for a, b in zip(weights(resumed), weights(whole), strict=True):
+    for a, b in zip(weights(resumed), ten[1], strict=True):
         np.testing.assert_array_equal(a, b)
 
 

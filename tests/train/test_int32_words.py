@@ -99,8 +99,11 @@ def read_pickle(self, string_value):
     self.set(*tf.nest.map_structure(tf.convert_to_tensor, where))
 
 
-@pytest.mark.parametrize("jit_compile", [False, True], ids=["plain", "compiled"])
-@pytest.mark.parametrize("replay", list(BUFFERS))
+@pytest.mark.parametrize(
+    ("replay", "jit_compile"),
+    [("uniform", False), ("prioritized", True)],
+    ids=["uniform-plain", "prioritized-compiled"],
+)
 def test_a_run_goes_on_as_it_would_have(replay, jit_compile, tmp_path, monkeypatch):
     monkeypatch.setattr(position.Position, "deserialize", read_pickle)
     ends = np.load(DATA / "ends.npz")

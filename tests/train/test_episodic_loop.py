@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.train import used_loops
 from tfrl import testing
 from tfrl.agents.reinforce import reinforce_agent
 from tfrl.environments import (
@@ -43,6 +44,14 @@ def make_loop(environment=None, seed=1, max_length=100, agent_options=(), **kwar
     return episodic_loop.EpisodicLoop(
         environment, agent, replay_buffer, seed=seed, **kwargs
     )
+
+
+pool = used_loops.Pool(make_loop)
+
+
+def take_loop():
+    """A loop as `make_loop()` builds it, which other tests may have used."""
+    return pool.take(testing.RecallEnvironment())
 
 
 def spy_on_training(loop):
@@ -108,26 +117,25 @@ def assert_same_agents(first, second, **tolerance):
 
 
 def test_the_same_seed_gives_the_same_weights():
-    first, second = make_loop(), make_loop()
+    first, second = take_loop(), take_loop()
     first.run(4)
     second.run(4)
     assert_same_agents(first, second)
 
 
 def test_a_restored_loop_goes_on_bit_for_bit(tmp_path):
-    whole = make_loop()
-    whole.run(7)
-    before = make_loop()
-    before.run(3)
-    path = tf.train.Checkpoint(**before.checkpoint_items()).write(str(tmp_path / "c"))
-    after = make_loop()
+    whole = take_loop()
+    whole.run(3)
+    path = tf.train.Checkpoint(**whole.checkpoint_items()).write(str(tmp_path / "c"))
+    whole.run(4)
+    after = take_loop()
     tf.train.Checkpoint(**after.checkpoint_items()).read(path)
     after.run(4)
     assert_same_agents(whole, after)
 
 
 def test_calls_of_all_sizes_share_one_trace():
-    loop = make_loop()
+    loop = take_loop()
     for size in (1, 3, 2):
         loop.run(size)
     assert loop.trace_count() == 1

@@ -31,6 +31,8 @@ def test_summary_of_worked_scores():
     assert (summary.lower_quartile, summary.upper_quartile) == (2, 4)
     assert summary.interquartile_mean == 3
     assert summary.interval[0] < 4 < summary.interval[1]
+    low, high = summary.interquartile_mean_interval
+    assert 1 <= low < 3 < high <= 10
 
 
 def test_bootstrap_interval_of_the_mean_agrees_with_the_normal_one():

@@ -15,7 +15,17 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """Statistics of a set of scores; `interval` is the mean's confidence interval."""
+    """Statistics of a set of scores.
+
+    Attributes:
+      mean: The mean.
+      median: The median.
+      lower_quartile: The quantile of 0.25.
+      upper_quartile: The quantile of 0.75.
+      interquartile_mean: See `interquartile_mean`.
+      interval: The confidence interval of the mean.
+      interquartile_mean_interval: The confidence interval of the interquartile mean.
+    """
 
     mean: float
     median: float
@@ -23,6 +33,7 @@ class Summary:
     upper_quartile: float
     interquartile_mean: float
     interval: tuple[float, float]
+    interquartile_mean_interval: tuple[float, float]
 
 
 def summarize(scores: Any, confidence: float = 0.95, seed: int = 0) -> Summary:
@@ -36,6 +47,9 @@ def summarize(scores: Any, confidence: float = 0.95, seed: int = 0) -> Summary:
         upper_quartile=float(upper),
         interquartile_mean=float(interquartile_mean(scores)),
         interval=bootstrap_interval(scores, confidence=confidence, seed=seed),
+        interquartile_mean_interval=bootstrap_interval(
+            scores, interquartile_mean, confidence, seed=seed
+        ),
     )
 
 

@@ -1,0 +1,290 @@
+"""Trains the runs of the score table that are missing, and writes the table.
+
+    python -m benchmarks.scores
+    python -m benchmarks.scores --only=SAC --processes=2
+    python -m benchmarks.scores --table
+
+Each run is an ordinary run of an example, in a process of its own with one thread. Its
+score is the mean return of greedy episodes of its final weights. A row of
+benchmarks/scores.csv is written when its run ends, so an interrupted command goes on
+where it was, and a run is trained again only if its configuration has changed. At the
+end docs/scores.md and docs/scores.png are made from the rows; --table does only that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import dataclasses
+import hashlib
+import importlib.util
+import json
+import os
+import pathlib
+import signal
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+
+from benchmarks import score_table
+from tfrl.system import interrupts, jobs, quiet
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CSV = ROOT / "benchmarks" / "scores.csv"
+LOGS = ROOT / "logs" / "scores"
+_FIELDS = (
+    "agent",
+    "environment",
+    "config",
+    "seed",
+    "steps",
+    "return",
+    "episodes",
+    "seconds",
+    "config_hash",
+)
+_ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "TF_NUM_INTRAOP_THREADS": "1",
+    "TF_NUM_INTEROP_THREADS": "1",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """An agent on an environment.
+
+    Attributes:
+      agent: Its name for readers.
+      example: The script that trains it.
+      config: The configuration file.
+      num_seeds: The number of runs; their seeds begin at 0.
+      reference: A published return, and `source` says whose; None if there is none.
+      source: Where the reference is from.
+      flags: Further flags of the script.
+    """
+
+    agent: str
+    example: str
+    config: str
+    num_seeds: int
+    reference: float | None = None
+    source: str = ""
+    flags: tuple[str, ...] = ()
+
+    def settings(self) -> dict:
+        """Returns the values of the configuration, with the fields that flags set."""
+        path = ROOT / self.config
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        settings = module.get_config().to_dict()
+        for flag in self.flags:
+            name, _, value = flag.removeprefix("--").partition("=")
+            settings[name.removeprefix("config.")] = value
+        return settings
+
+    def hash(self) -> str:
+        """Returns a hash of the configuration, without the seed and the device."""
+        settings = self.settings()
+        kept = {k: v for k, v in settings.items() if k not in ("seed", "device")}
+        text = json.dumps(kept, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def folder(self, seed: int, logs: pathlib.Path = LOGS) -> pathlib.Path:
+        """Returns where the outputs of the run with a seed are."""
+        stem = pathlib.Path(self.config).stem
+        return logs / f"{self.agent}_{stem}_{self.hash()}_{seed}".replace(" ", "_")
+
+
+_ZOO = "rl-zoo3, one run"
+ENTRIES = (
+    Entry("DQN", "train_dqn", "configs/dqn.py", 32, 500, _ZOO),
+    Entry("SAC", "train_sac", "configs/sac.py", 5, -157, _ZOO),
+    Entry("SAC", "train_sac", "configs/sac_mountain_car.py", 5, 94.7, _ZOO),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One run of an entry."""
+
+    entry: Entry
+    seed: int
+
+    @property
+    def folder(self) -> pathlib.Path:
+        """Where its outputs are."""
+        return self.entry.folder(self.seed)
+
+    @property
+    def output(self) -> pathlib.Path:
+        """Where what it prints is."""
+        return self.folder / "output.txt"
+
+    def flags(self) -> list[str]:
+        """Returns the flags of its example."""
+        return [
+            f"--config={ROOT / self.entry.config}",
+            f"--seed={self.seed}",
+            f"--logdir={self.folder}",
+            *self.entry.flags,
+        ]
+
+    def key(self) -> tuple[str, str, str, str]:
+        """What identifies its row."""
+        entry = self.entry
+        return entry.agent, entry.config, entry.hash(), str(self.seed)
+
+
+def read_rows(path: pathlib.Path = CSV) -> list[dict[str, str]]:
+    """Returns the rows of the table, as text."""
+    if not path.exists():
+        return []
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def _key(row: dict[str, str]) -> tuple[str, str, str, str]:
+    return row["agent"], row["config"], row["config_hash"], row["seed"]
+
+
+def _is_same_run(row: dict[str, str], other: dict[str, str]) -> bool:
+    return all(row[name] == other[name] for name in ("agent", "config", "seed"))
+
+
+def write_rows(rows: Iterable[dict[str, str]], path: pathlib.Path = CSV) -> None:
+    """Writes the table, in the order of the entries and seeds."""
+    order = [(entry.agent, entry.config) for entry in ENTRIES]
+
+    def place(row: dict[str, str]) -> tuple[int, int]:
+        name = row["agent"], row["config"]
+        return order.index(name) if name in order else len(order), int(row["seed"])
+
+    partial = path.with_suffix(".partial")
+    with open(partial, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, _FIELDS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(sorted(rows, key=place))
+    os.replace(partial, path)
+
+
+def missing(entries: Sequence[Entry], rows: Iterable[dict[str, str]]) -> Iterator[Run]:
+    """Yields the runs of the entries that have no row with their configuration."""
+    done = {_key(row) for row in rows}
+    for entry in entries:
+        for seed in range(entry.num_seeds):
+            run = Run(entry, seed)
+            if run.key() not in done:
+                yield run
+
+
+def score(run: Run) -> dict[str, str]:
+    """Plays greedy episodes of a run's final weights; returns its row."""
+    import tensorflow as tf  # Not at the top: --table does not wait for it.
+
+    from tfrl import environments
+    from tfrl import eval as evaluation
+
+    name = run.entry.settings()["env"]
+    if name in environments.native.names():
+        episodes = 1000
+        environment = environments.native.load(name, episodes, seed=123_456)
+    else:
+        episodes = 50
+        pyenv = environments.vector_py_environment.load(name, episodes)
+        pyenv.seed(123_456)
+        environment = environments.TFPyEnvironment(pyenv)
+    policy = tf.saved_model.load(str(run.folder / "final_policy"))
+    result = evaluation.Evaluator(environment, policy, episodes, 123_456).run()
+    with open(run.folder / "metrics.csv", newline="", encoding="utf-8") as file:
+        last = list(csv.DictReader(file))[-1]
+    return {
+        "agent": run.entry.agent,
+        "environment": name,
+        "config": run.entry.config,
+        "seed": str(run.seed),
+        "steps": last["environment_steps"],
+        "return": f"{result.mean:.1f}",
+        "episodes": str(episodes),
+        "seconds": f"{float(last['training_seconds']):.0f}",
+        "config_hash": run.entry.hash(),
+    }
+
+
+def train(runs: Sequence[Run], processes: int, rows: list[dict[str, str]]) -> None:
+    """Trains and scores the runs, and writes each row when its run has ended.
+
+    Raises:
+      KeyboardInterrupt: Ctrl-C or SIGTERM came; the runs have saved checkpoints.
+      RuntimeError: A run failed.
+    """
+    os.environ.update(_ONE_THREAD)
+    failed = []
+
+    def ended(number: int, status: int) -> None:
+        run = runs[number]
+        if status != 0:
+            failed.append(run.output)
+            return
+        row = score(run)
+        rows[:] = [other for other in rows if not _is_same_run(other, row)]
+        rows.append(row)
+        write_rows(rows)
+        name = f"{row['agent']} on {row['environment']}, seed {row['seed']}"
+        print(f"{name}: {row['return']} in {row['seconds']} s", flush=True)
+
+    made = [
+        jobs.Job(f"examples.{run.entry.example}", run.flags(), run.output)
+        for run in runs
+    ]
+    signals = interrupts.requested((signal.SIGINT, signal.SIGTERM), lambda: "the runs")
+    with signals as is_requested:
+        jobs.run_all(made, processes, is_requested, ended)
+    if is_requested():
+        raise KeyboardInterrupt
+    if failed:
+        raise RuntimeError(
+            f"{len(failed)} runs failed; the end of these files says why: "
+            f"{', '.join(map(str, failed))}. The same command tries them again."
+        )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs what is missing and makes the table; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.scores", description=__doc__.partition("\n")[0]
+    )
+    parser.add_argument("--only", help="the agent, or the configuration's file name")
+    parser.add_argument(
+        "--processes", type=int, default=os.cpu_count(), help="runs at a time"
+    )
+    parser.add_argument(
+        "--table", action="store_true", help="train nothing, only make the page"
+    )
+    options = parser.parse_args(arguments)
+    rows = read_rows()
+    if not options.table:
+        chosen = [
+            entry
+            for entry in ENTRIES
+            if options.only in (None, entry.agent, pathlib.Path(entry.config).stem)
+        ]
+        if not chosen:
+            names = ", ".join(sorted({entry.agent for entry in ENTRIES}))
+            parser.error(f"--only: got {options.only!r}, expected one of {names}")
+        runs = list(missing(chosen, rows))
+        print(f"{len(runs)} runs are missing.", flush=True)
+        quiet.quieten_tensorflow()
+        try:
+            train(runs, options.processes, rows)
+        except KeyboardInterrupt:
+            print("Interrupted; the same command goes on.")
+            return 130
+    score_table.write(ENTRIES, rows, LOGS)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

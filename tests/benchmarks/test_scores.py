@@ -1,0 +1,88 @@
+import csv
+import dataclasses
+
+import pytest
+
+from benchmarks import score_table, scores
+
+SAC = next(entry for entry in scores.ENTRIES if entry.config == "configs/sac.py")
+
+
+def row_of(run, value, **fields):
+    return {
+        "agent": run.entry.agent,
+        "environment": "Pendulum-v1",
+        "config": run.entry.config,
+        "seed": str(run.seed),
+        "steps": "20000",
+        "return": str(value),
+        "episodes": "1000",
+        "seconds": "60",
+        "config_hash": run.entry.hash(),
+        **fields,
+    }
+
+
+def test_only_runs_without_a_row_of_their_configuration_are_missing():
+    rows = [row_of(scores.Run(SAC, seed), -150) for seed in (0, 2)]
+    rows += [row_of(scores.Run(SAC, 1), -900, config_hash="of another configuration")]
+    seeds = [run.seed for run in scores.missing([SAC], rows)]
+    assert seeds == [1, *range(3, SAC.num_seeds)]
+
+
+def test_a_hash_depends_on_every_setting_but_the_seed_and_the_device():
+    changed = dataclasses.replace(SAC, flags=("--config.gamma=0.9",))
+    assert changed.hash() != SAC.hash()
+    for flag in ("--seed=7", "--config.device=GPU:0"):
+        assert dataclasses.replace(SAC, flags=(flag,)).hash() == SAC.hash()
+
+
+def test_every_entry_has_a_configuration_that_its_example_reads():
+    for entry in scores.ENTRIES:
+        assert (scores.ROOT / "examples" / f"{entry.example}.py").exists()
+        assert entry.settings()["env"]
+
+
+def test_rows_come_back_in_the_order_of_entries_and_seeds(tmp_path):
+    runs = [scores.Run(entry, seed) for entry in scores.ENTRIES for seed in (0, 10)]
+    rows = [row_of(run, 1.5) for run in runs]
+    scores.write_rows(rows[::-1], tmp_path / "scores.csv")
+    assert scores.read_rows(tmp_path / "scores.csv") == rows
+
+
+def test_the_page_has_the_interquartile_mean_and_its_interval(tmp_path):
+    """Without the lowest and the highest of five: (-150 - 160 - 140) / 3."""
+    values = (-150, -160, -140, -900, -10)
+    rows = [row_of(scores.Run(SAC, seed), v) for seed, v in enumerate(values)]
+    score_table.write([SAC], rows, tmp_path / "logs", tmp_path)
+    text = (tmp_path / "scores.md").read_text()
+    (line,) = [line for line in text.splitlines() if line.startswith("| SAC")]
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    assert cells[:4] == ["SAC", "Pendulum-v1", "20,000", "5"]
+    middle, interval = cells[4].split(" ", 1)
+    low, high = map(float, interval.strip("()").split(","))
+    assert (middle, cells[5], cells[7]) == ("-150.0", "-900.0", "60")
+    assert -900 <= low < -150 < high <= -10
+    assert not (tmp_path / "scores.png").exists()
+
+
+def test_curves_are_those_of_the_evaluations(tmp_path):
+    for seed in range(2):
+        folder = SAC.folder(seed, tmp_path)
+        folder.mkdir()
+        with open(folder / "metrics.csv", "w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["environment_steps", "evaluation_return"])
+            writer.writerows([[0, -1000 - seed], [5, ""], [10, -200 - seed]])
+    folders = [SAC.folder(seed, tmp_path) for seed in range(2)]
+    steps, returns = score_table.evaluations(folders)
+    assert steps.tolist() == [0, 10]
+    assert returns.tolist() == [[-1000, -200], [-1001, -201]]
+    score_table.plot([("SAC", folders)], tmp_path / "scores.png")
+    assert (tmp_path / "scores.png").stat().st_size > 1000
+
+
+def test_an_unknown_name_is_an_error(capsys):
+    with pytest.raises(SystemExit):
+        scores.main(["--only=PPO"])
+    assert "expected one of DQN" in capsys.readouterr().err

@@ -99,10 +99,14 @@ class Entry:
 
 
 _ZOO = "rl-zoo3, one run"
+_DDPG = ("--config.agent=ddpg",)
 ENTRIES = (
     Entry("DQN", "train_dqn", "configs/dqn.py", 32, 500, _ZOO),
     Entry("SAC", "train_sac", "configs/sac.py", 5, -157, _ZOO),
     Entry("SAC", "train_sac", "configs/sac_mountain_car.py", 5, 94.7, _ZOO),
+    Entry("TD3", "train_td3", "configs/td3.py", 5, -152, _ZOO),
+    Entry("TD3", "train_td3", "configs/td3_mountain_car.py", 5, 93.5, _ZOO),
+    Entry("DDPG", "train_td3", "configs/td3.py", 5, -152, _ZOO, _DDPG),
 )
 
 

@@ -42,7 +42,6 @@ python -m benchmarks.scores
 ```
 
 One run is its example with the same configuration:
-
 """
 
 
@@ -62,9 +61,13 @@ def write(
         ]
         if own:
             lines.append(line(entry, own))
+            words = (
+                f"python -m examples.{entry.example}",
+                f"--config={entry.config}",
+                *entry.flags,
+            )
             commands.append(
-                f"- {entry.agent} on {own[0]['environment']}: `python -m "
-                f"examples.{entry.example} --config={entry.config}`"
+                f"- {entry.agent} on {own[0]['environment']}: `{' '.join(words)}`"
             )
             folders = [entry.folder(int(row["seed"]), logs) for row in own]
             found.append((f"{entry.agent}, {own[0]['environment']}", folders))

@@ -85,4 +85,4 @@ def test_curves_are_those_of_the_evaluations(tmp_path):
 def test_an_unknown_name_is_an_error(capsys):
     with pytest.raises(SystemExit):
         scores.main(["--only=PPO"])
-    assert "expected one of DQN" in capsys.readouterr().err
+    assert "expected one of DDPG, DQN" in capsys.readouterr().err

@@ -41,6 +41,15 @@ missing there and makes this page:
 python -m benchmarks.scores
 ```
 
+The same statistics of runs of your own:
+
+```python
+from tfrl.eval import statistics
+
+summary = statistics.summarize([-150.3, -148.2, -152.9, -147.7, -149.1])
+summary.interquartile_mean, summary.interquartile_mean_interval
+```
+
 One run is its example with the same configuration:
 """
 

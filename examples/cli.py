@@ -218,8 +218,10 @@ def check_discrete_actions(name: str, action_spec: Any) -> None:
 
 
 def check_continuous_actions(name: str, action_spec: Any, algorithm: str) -> None:
-    """Raises a ValueError unless the actions of environment `name` are floats."""
+    """Raises a ValueError unless the actions of `name` are floats with bounds."""
     import tensorflow as tf
+
+    from tfrl.agents import checks
 
     specs = tf.nest.flatten(action_spec)
     if not all(map(tfrl.specs.tensor_spec.is_continuous, specs)):
@@ -227,6 +229,7 @@ def check_continuous_actions(name: str, action_spec: Any, algorithm: str) -> Non
             f"env: got {name!r}, whose actions are discrete, but {algorithm} chooses "
             f"continuous ones; train DQN: python -m examples.train_dqn --env={name}"
         )
+    checks.as_continuous_action_spec(action_spec, algorithm)
 
 
 def report(result: tfrl.train.RunResult, directory: tfrl.train.RunDirectory) -> None:

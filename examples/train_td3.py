@@ -42,7 +42,6 @@ def make_agent(
 
     specs = environment.observation_spec(), environment.action_spec()
     cli.check_continuous_actions(config.env, specs[1], config.agent.upper())
-    agents.actor_critic.check_action_spec(specs[1], config.agent.upper())
     layers, combiner = networks.default_preprocessing(specs[0])
     preprocessing = {
         "preprocessing_layers": layers,

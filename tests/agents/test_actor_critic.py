@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl.agents import actor_critic, target_networks, tf_agent
+from tfrl.agents import actor_critic, checks, target_networks, tf_agent
 from tfrl.networks import (
     ActorNetwork,
     ActorRnnNetwork,
@@ -259,7 +259,7 @@ def test_numbers_for_a_log(agent):
 )
 def test_actions_must_be_bounded_floats(spec, message):
     with pytest.raises(ValueError, match=message):
-        actor_critic.check_action_spec(spec, "TD3")
+        checks.as_continuous_action_spec(spec, "TD3")
 
 
 def test_a_critic_returns_one_value():
@@ -270,7 +270,7 @@ def test_a_critic_returns_one_value():
 
 
 def twins(first, second=None, target=None, second_target=None):
-    return actor_critic.twin_critics(
+    return target_networks.twin_critics(
         first, second, target, second_target, (OBSERVATION, ACTION)
     )
 

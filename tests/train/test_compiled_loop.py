@@ -254,7 +254,7 @@ def test_no_iterations_change_nothing(native_loop):
 def test_the_program_copies_no_buffer(native_loop):
     loop, replay_buffer = native_loop
     call = loop._call.experimental_get_compiler_ir(
-        *loop._position.get(), tf.constant(1, tf.int64), loop._zero_loss
+        loop._position.get(), tf.constant(1, tf.int64), loop._zero_loss
     )
     (table,) = replay_buffer._table.variables()
     assert table.shape[0] == 3 * 1001

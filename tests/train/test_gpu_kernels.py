@@ -111,7 +111,7 @@ def trace_of(loop):
         pass
     position = loop._position.get()
     one = tf.constant(1, tf.int64)
-    return loop._call.get_concrete_function(*position, one, loop._zero_loss)
+    return loop._call.get_concrete_function(position, one, loop._zero_loss)
 
 
 @pytest.mark.parametrize("sampling", ["variables", "dataset"])

@@ -90,9 +90,9 @@ class Spy:
         self.sizes = []
         monkeypatch.setattr(loop, "_call", self)
 
-    def __call__(self, time_step, policy_state, number, loss_sum):
+    def __call__(self, position, number, loss_sum):
         self.sizes.append(int(number))
-        return self._call(time_step, policy_state, number, loss_sum)
+        return self._call(position, number, loss_sum)
 
     def __getattr__(self, name):
         return getattr(self._call, name)

@@ -21,12 +21,9 @@ from tfrl.agents import (
     tf_agent,
 )
 from tfrl.policies import tf_policy
-from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import (
-    actions,
     common,
-    nest_utils,
     optimizers,
     seeds,
     summaries,
@@ -74,90 +71,6 @@ class CriticLoss(NamedTuple):
     loss: tf.Tensor
     td_loss: tf.Tensor
     td_error: tf.Tensor
-
-
-def check_action_spec(action_spec: types.NestedTensorSpec, algorithm: str) -> Any:
-    """Returns the specs of bounded continuous actions as tensor specs.
-
-    Args:
-      action_spec: A nest of specs.
-      algorithm: The algorithm's name, for the error.
-
-    Raises:
-      ValueError: An action is discrete or has no bounds.
-    """
-    action_spec = tensor_spec.from_spec(action_spec)
-    for path, spec in nest_utils.flatten_with_joined_paths(action_spec):
-        where = f"action_spec {path}".rstrip()
-        if not tensor_spec.is_continuous(spec):
-            raise ValueError(
-                f"{where}: {algorithm} expects floats, got {spec}; train discrete "
-                "actions with agents.DqnAgent."
-            )
-        if not actions.has_finite_range(spec):
-            raise ValueError(
-                f"{where}: {algorithm} expects a finite minimum and maximum, onto "
-                f"which its actor scales actions, got {spec}; give the actions bounds "
-                "in the environment's action_spec(), or train with "
-                "agents.ReinforceAgent and an ActorDistributionNetwork of normal "
-                "distributions."
-            )
-    return action_spec
-
-
-def check_not_recurrent(
-    networks: Sequence[Any],
-    algorithm: str,
-    remedy: str = "use networks that see several frames at once",
-) -> None:
-    """Raises a NotImplementedError if one of the networks has a state."""
-    for network in networks:
-        if tf.nest.flatten(network.state_spec):
-            raise NotImplementedError(
-                f"network {network.name!r}: {algorithm} expects one without a state "
-                f"here, got a recurrent one; {remedy}."
-            )
-
-
-def twin_critics(
-    critic_network: Any,
-    critic_network_2: Any,
-    target_critic_network: Any,
-    target_critic_network_2: Any,
-    input_spec: Any,
-) -> list[tuple[Any, Any]]:
-    """Returns two critics with different initial weights, each with its target.
-
-    Args:
-      critic_network: A `Network`, or a Keras layer or model.
-      critic_network_2: The same; None for a copy of `critic_network` with other
-        initial weights.
-      target_critic_network: The target of the first; None for a copy.
-      target_critic_network_2: The target of the second; None for a copy.
-      input_spec: The pair of observation specs and action specs.
-
-    Raises:
-      ValueError: There is a `target_critic_network_2` but no `critic_network_2`, or
-        networks share trainable variables or do not match.
-    """
-    if critic_network_2 is None and target_critic_network_2 is not None:
-        raise ValueError(
-            "target_critic_network_2: expected None without critic_network_2, whose "
-            f"target it would be, got {target_critic_network_2.name!r}; give the agent "
-            "the second critic, too."
-        )
-    first = target_networks.with_target(
-        critic_network, target_critic_network, "TargetCriticNetwork1", input_spec
-    )
-    second = target_networks.twin(
-        first[0], critic_network_2, "CriticNetwork2", input_spec
-    )
-    return [
-        first,
-        target_networks.with_target(
-            second, target_critic_network_2, "TargetCriticNetwork2", input_spec
-        ),
-    ]
 
 
 class ActorCriticAgent(tf_agent.TFAgent):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from tfrl.compilation import context
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import number_checks, optimizers
+from tfrl.utils import actions, nest_utils, number_checks, optimizers
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 def as_time_step_spec(time_step_spec: Any, algorithm: str) -> ts.TimeStep:
@@ -178,3 +181,48 @@ def check_finite_gradients(gradients: Sequence[Any], algorithm: str) -> tf.Tenso
         "rewards, and scale them to about 1 or clip them. No weight was changed by "
         "this optimizer",
     )
+
+
+def as_continuous_action_spec(
+    action_spec: types.NestedTensorSpec, algorithm: str
+) -> Any:
+    """Returns the specs of bounded continuous actions as tensor specs.
+
+    Args:
+      action_spec: A nest of specs.
+      algorithm: The algorithm's name, for the error.
+
+    Raises:
+      ValueError: An action is discrete or has no bounds.
+    """
+    action_spec = tensor_spec.from_spec(action_spec)
+    for path, spec in nest_utils.flatten_with_joined_paths(action_spec):
+        where = f"action_spec {path}".rstrip()
+        if not tensor_spec.is_continuous(spec):
+            raise ValueError(
+                f"{where}: {algorithm} expects floats, got {spec}; train discrete "
+                "actions with agents.DqnAgent."
+            )
+        if not actions.has_finite_range(spec):
+            raise ValueError(
+                f"{where}: {algorithm} expects a finite minimum and maximum, onto "
+                f"which its actor scales actions, got {spec}; give the actions bounds "
+                "in the environment's action_spec(), or train with "
+                "agents.ReinforceAgent and an ActorDistributionNetwork of normal "
+                "distributions."
+            )
+    return action_spec
+
+
+def check_not_recurrent(
+    networks: Sequence[Any],
+    algorithm: str,
+    remedy: str = "use networks that see several frames at once",
+) -> None:
+    """Raises a NotImplementedError if one of the networks has a state."""
+    for network in networks:
+        if tf.nest.flatten(network.state_spec):
+            raise NotImplementedError(
+                f"network {network.name!r}: {algorithm} expects one without a state "
+                f"here, got a recurrent one; {remedy}."
+            )

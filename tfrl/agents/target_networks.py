@@ -102,3 +102,42 @@ def _warn_if_equal(first: Any, second: Any) -> None:
             "is that of one network; give their initialisers different seeds.",
             stacklevel=4,
         )
+
+
+def twin_critics(
+    critic_network: Any,
+    critic_network_2: Any,
+    target_critic_network: Any,
+    target_critic_network_2: Any,
+    input_spec: Any,
+) -> list[tuple[Any, Any]]:
+    """Returns two critics with different initial weights, each with its target.
+
+    Args:
+      critic_network: A `Network`, or a Keras layer or model.
+      critic_network_2: The same; None for a copy of `critic_network` with other
+        initial weights.
+      target_critic_network: The target of the first; None for a copy.
+      target_critic_network_2: The target of the second; None for a copy.
+      input_spec: The pair of observation specs and action specs.
+
+    Raises:
+      ValueError: There is a `target_critic_network_2` but no `critic_network_2`, or
+        networks share trainable variables or do not match.
+    """
+    if critic_network_2 is None and target_critic_network_2 is not None:
+        raise ValueError(
+            "target_critic_network_2: expected None without critic_network_2, whose "
+            f"target it would be, got {target_critic_network_2.name!r}; give the agent "
+            "the second critic, too."
+        )
+    first = with_target(
+        critic_network, target_critic_network, "TargetCriticNetwork1", input_spec
+    )
+    second = twin(first[0], critic_network_2, "CriticNetwork2", input_spec)
+    return [
+        first,
+        with_target(
+            second, target_critic_network_2, "TargetCriticNetwork2", input_spec
+        ),
+    ]

@@ -234,15 +234,16 @@ def _hashed_words(
     scheme (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
     2014) with the mixer lowbias32 (C. Wellons, "Prospecting for hash functions", 2018).
     """
-    keys = tf.unstack(_philox_words([2], random))
+    # tf.unstack has no kernel for these words on a GPU.
+    key = _philox_words([2], random)
     # Folded into a constant where the shape is static.
     index = tf.reshape(tf.range(tf.reduce_prod(shape)), shape)
-    x = tf.cast(index, tf.uint32) * np.uint32(_GOLDEN_RATIO) + keys[0]
+    x = tf.cast(index, tf.uint32) * np.uint32(_GOLDEN_RATIO) + key[0]
     xor, shift = tf.bitwise.bitwise_xor, tf.bitwise.right_shift
     x = xor(x, shift(x, np.uint32(16))) * np.uint32(0x7FEB352D)
     x = xor(x, shift(x, np.uint32(15))) * np.uint32(0x846CA68B)
     x = xor(x, shift(x, np.uint32(16)))
-    return xor(x, keys[1])
+    return xor(x, key[1])
 
 
 def _philox_words(

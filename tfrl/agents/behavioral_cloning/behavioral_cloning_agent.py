@@ -111,7 +111,7 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
         network = network_lib.as_network(cloning_network, time_step_spec.observation)
         output = network.create_variables(time_step_spec.observation)
         if num_outer_dims == 1:
-            actor_critic.check_not_recurrent(
+            checks.check_not_recurrent(
                 [network],
                 "BehavioralCloningAgent",
                 "give num_outer_dims=2, and train on sequences",

@@ -29,7 +29,7 @@ import keras
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import actor_critic, tf_agent
+from tfrl.agents import actor_critic, checks, tf_agent
 from tfrl.agents.sac import sac_agent
 from tfrl.distributions import recorded
 from tfrl.policies import actor_policy as actor_policy_lib
@@ -229,7 +229,7 @@ class CqlSacAgent(sac_agent.SacAgent):
             exploration=exploration,
             seed=random_seed,
         )
-        actor_critic.check_not_recurrent(
+        checks.check_not_recurrent(
             [*self._critic_networks, self._actor_network], "CqlSacAgent"
         )
         self._num_samples = num_cql_samples

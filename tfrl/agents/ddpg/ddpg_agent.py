@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import actor_critic, checks, target_networks
+from tfrl.agents import checks, target_networks
 from tfrl.agents.ddpg import deterministic_actor_agent
 from tfrl.policies import actor_policy, ou_noise_policy
 from tfrl.trajectories import time_step as ts
@@ -135,7 +135,7 @@ class DdpgAgent(deterministic_actor_agent.DeterministicActorAgent):
           NotImplementedError: `n_step_update` is not 1 for recurrent networks.
         """
         time_step_spec = checks.as_time_step_spec(time_step_spec, "DDPG")
-        action_spec = actor_critic.check_action_spec(action_spec, "DDPG")
+        action_spec = checks.as_continuous_action_spec(action_spec, "DDPG")
         if dqda_clipping is not None:
             number_checks.check_number(
                 "dqda_clipping", dqda_clipping, 0.0, remedy="None does not clip"

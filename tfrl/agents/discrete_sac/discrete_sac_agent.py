@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import actor_critic, checks
+from tfrl.agents import checks, target_networks
 from tfrl.agents.sac import construction, soft_actor_critic
 from tfrl.networks import network as network_lib
 from tfrl.networks import utils as network_utils
@@ -122,7 +122,7 @@ class DiscreteSacAgent(soft_actor_critic.SoftActorCriticAgent):
         time_step_spec = checks.as_time_step_spec(time_step_spec, "Discrete SAC")
         action_spec = tensor_spec.from_spec(action_spec)
         self._num_actions = _count_actions(action_spec)
-        targets = actor_critic.twin_critics(
+        targets = target_networks.twin_critics(
             critic_network,
             critic_network_2,
             target_critic_network,

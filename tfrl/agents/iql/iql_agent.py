@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import actor_critic, checks, tf_agent
+from tfrl.agents import actor_critic, checks, target_networks, tf_agent
 from tfrl.agents.sac import construction
 from tfrl.distributions import recorded
 from tfrl.networks import network as network_lib
@@ -135,10 +135,10 @@ class IqlAgent(actor_critic.ActorCriticAgent):
           NotImplementedError: A network is recurrent.
         """
         time_step_spec = checks.as_time_step_spec(time_step_spec, "IQL")
-        action_spec = actor_critic.check_action_spec(action_spec, "IQL")
+        action_spec = checks.as_continuous_action_spec(action_spec, "IQL")
         _check_numbers(expectile, inverse_temperature, max_weight)
         observation_spec = time_step_spec.observation
-        targets = actor_critic.twin_critics(
+        targets = target_networks.twin_critics(
             critic_network,
             critic_network_2,
             target_critic_network,
@@ -153,9 +153,7 @@ class IqlAgent(actor_critic.ActorCriticAgent):
             value_network.create_variables(observation_spec), "value_network"
         )
         critics = [critic for critic, _ in targets]
-        actor_critic.check_not_recurrent(
-            [*critics, value_network, actor_network], "IQL"
-        )
+        checks.check_not_recurrent([*critics, value_network, actor_network], "IQL")
         policy = actor_policy.ActorPolicy(
             time_step_spec, action_spec, actor_network=actor_network, seed=seed
         )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrl.agents import actor_critic, target_networks
+from tfrl.agents import checks, target_networks
 from tfrl.specs import tensor_spec
 from tfrl.utils import actions, nest_utils, number_checks
 
@@ -26,7 +26,7 @@ def check_action_spec(action_spec: Any) -> Any:
                 f"{where}: SAC expects floats, got {spec}; train discrete actions with "
                 "agents.DiscreteSacAgent or agents.DqnAgent."
             )
-    action_spec = actor_critic.check_action_spec(action_spec, "SAC")
+    action_spec = checks.as_continuous_action_spec(action_spec, "SAC")
     for path, spec in nest_utils.flatten_with_joined_paths(action_spec):
         if not np.all(spec.minimum < spec.maximum):
             raise ValueError(
@@ -65,7 +65,7 @@ def critics_with_targets(
 ) -> list[tuple[Any, Any]]:
     """Returns two critics, or one ensemble of critics, with their targets.
 
-    The arguments and errors are those of `actor_critic.twin_critics`.
+    The arguments and errors are those of `target_networks.twin_critics`.
 
     Raises:
       ValueError: There is a second network beside an ensemble.
@@ -74,7 +74,7 @@ def critics_with_targets(
         critic_network, target_critic_network, "TargetCriticNetwork1", input_spec
     )
     if not _is_ensemble(first[0]):
-        return actor_critic.twin_critics(
+        return target_networks.twin_critics(
             first[0],
             critic_network_2,
             first[1],

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import actor_critic, checks, target_networks
+from tfrl.agents import checks, target_networks
 from tfrl.agents.ddpg import deterministic_actor_agent
 from tfrl.compilation import variable_substitution
 from tfrl.policies import actor_policy, gaussian_policy
@@ -148,7 +148,7 @@ class Td3Agent(deterministic_actor_agent.DeterministicActorAgent):
           NotImplementedError: `n_step_update` is not 1 for recurrent networks.
         """
         time_step_spec = checks.as_time_step_spec(time_step_spec, "TD3")
-        action_spec = actor_critic.check_action_spec(action_spec, "TD3")
+        action_spec = checks.as_continuous_action_spec(action_spec, "TD3")
         _check_numbers(
             target_policy_noise, target_policy_noise_clip, actor_update_period
         )
@@ -157,7 +157,7 @@ class Td3Agent(deterministic_actor_agent.DeterministicActorAgent):
         actor = target_networks.with_target(
             actor_network, target_actor_network, "TargetActorNetwork", observation_spec
         )
-        critics = actor_critic.twin_critics(
+        critics = target_networks.twin_critics(
             critic_network,
             critic_network_2,
             target_critic_network,

@@ -13,9 +13,13 @@ from tfrl.replay_buffers import TFPrioritizedReplayBuffer
 ITERATIONS = 20
 
 
-def make_loop(jit_compile, seed=3, rate=1e-2, width=8, tau=0.05, **kwargs):
+def make_loop(
+    jit_compile, seed=3, rate=1e-2, width=8, tau=0.05, episode_steps=15, **kwargs
+):
     """An ensemble with random subsets, noise in variables and prioritized replay."""
-    environment = native.load("Pendulum-v1", 2, seed=seed, max_episode_steps=15)
+    environment = native.load(
+        "Pendulum-v1", 2, seed=seed, max_episode_steps=episode_steps
+    )
     specs = environment.observation_spec(), environment.action_spec()
     agent = agents.SacAgent(
         environment.time_step_spec(),
@@ -110,7 +114,14 @@ def test_a_sweep_trains_each_run_as_if_it_were_alone():
 
 @pytest.mark.slow
 def test_it_learns_to_swing_up_a_pendulum():
-    loop = make_loop(True, rate=1e-3, width=64, tau=0.005, sample_batch_size=64)
+    loop = make_loop(
+        True,
+        rate=1e-3,
+        width=64,
+        tau=0.005,
+        episode_steps=200,
+        sample_batch_size=64,
+    )
     loop.run(10_000)
     result = evaluate.Evaluator(
         native.load("Pendulum-v1", 100, seed=1), loop.agent.policy, 100

@@ -20,6 +20,7 @@ from tfrl.agents import (
     target_networks,
     tf_agent,
 )
+from tfrl.losses import masking
 from tfrl.policies import tf_policy
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import (
@@ -176,7 +177,7 @@ class ActorCriticAgent(tf_agent.TFAgent):
             target_update_tau, target_update_period
         )
         if seed is None:
-            seed = int(seeds.next_seed(seeds.make_generator())[0])
+            seed = seeds.draw_number()
         self._seed = tf.Variable(seed, dtype=tf.int64, trainable=False, name="seed")
         self._as_transition = (
             data_converter.AsTransition(self.data_context, squeeze_time_dim=False)
@@ -284,8 +285,8 @@ class ActorCriticAgent(tf_agent.TFAgent):
             time_step,
             action,
             next_time_step,
-            tf.where(valid, self._reward_scale_factor * reward, 0),
-            tf.where(valid, self._gamma * discount, 0),
+            masking.masked(self._reward_scale_factor * reward, valid),
+            masking.masked(self._gamma * discount, valid),
             valid,
         )
 
@@ -339,7 +340,7 @@ class ActorCriticAgent(tf_agent.TFAgent):
             td_loss, td_error = self._td_error(predictions, transitions, next_values)
             td_losses.append(td_loss)
             errors.append(td_error)
-        td_error = tf.where(transitions.valid, losses.largest_error(errors), 0.0)
+        td_error = masking.masked(losses.largest_error(errors), transitions.valid)
         td_loss = self._masked(tf.add_n(td_losses), transitions.valid)
         aggregated = losses.aggregate_losses(
             td_loss, weights, regularization_loss=regularization
@@ -372,7 +373,7 @@ class ActorCriticAgent(tf_agent.TFAgent):
 
         For recurrent networks they are summed over time.
         """
-        values = tf.where(valid, values, 0.0)
+        values = masking.masked(values, valid)
         return tf.reduce_sum(values, axis=1) if self._recurrent else values
 
     def _minimize(

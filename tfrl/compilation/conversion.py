@@ -1,10 +1,10 @@
 """Spares AutoGraph the conversion of modules that need none.
 
 `tf.function` converts each Python function that it meets, at 10 to 300 ms each, and an
-agent's `train` meets a hundred. No function of this package
-branches on a tensor, but users' functions may, and AutoGraph finds them only through
-converted callers. So the modules below are those that call nothing that a user wrote,
-except through Keras, whose layers and optimizers AutoGraph never looks into.
+agent's `train` meets a hundred. No function of this package branches on a tensor, but
+users' functions may, and AutoGraph finds them only through converted callers. So the
+modules below are those that call nothing that a user wrote, except through Keras, whose
+layers and optimizers AutoGraph never looks into.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class TrainingLoop(tf.Module, abc.ABC):
         self._agent = agent
         self._replay_buffer: Any = replay_buffer
         if seed is None:
-            seed = int(seeds.next_seed(seeds.make_generator())[0])
+            seed = seeds.draw_number()
         with tf.device(placed.collecting_device):
             self._seed = tf.Variable(seed, dtype=tf.int64, trainable=False, name="seed")
             self._iteration = tf.Variable(0, dtype=tf.int64, trainable=False)

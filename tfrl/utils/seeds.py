@@ -50,6 +50,11 @@ def make_generator(seed: int | None = None) -> tf.random.Generator:
     return tf.random.Generator.from_seed(seed, alg=ALGORITHM)
 
 
+def draw_number() -> int:
+    """Returns a number for a seed that the user did not give; see `make_generator`."""
+    return int(next_seed(make_generator())[0])
+
+
 def next_seed(generator: tf.random.Generator) -> tf.Tensor:
     """Draws the next stateless seed, int64 `[2]`, and advances the generator."""
     if variable_substitution.active() is None:

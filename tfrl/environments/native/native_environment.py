@@ -288,6 +288,6 @@ def _variable(shape: Any, dtype: tf.DType, name: str) -> tf.Variable:
 def _key(seed: int | None) -> int:
     """Returns the key of a seed, an int64."""
     if seed is None:
-        seed = int(seeds.next_seed(seeds.make_generator())[0])
+        seed = seeds.draw_number()
     sequence = np.random.SeedSequence([_SALT, seed % 2**64])
     return int(sequence.generate_state(1, np.uint64).astype(np.int64)[0])

@@ -57,6 +57,12 @@ def test_select_picks_one_entry_a_row():
     np.testing.assert_array_equal(same, DENSE[:, 1])
 
 
+@pytest.mark.parametrize("index", [0, 2])
+def test_unstack_time_splits_the_entries_of_axis_1(index):
+    result = assert_same_for_sparse(lambda t: composite.unstack_time(t, 3)[index])
+    np.testing.assert_array_equal(result, DENSE[:, index])
+
+
 @pytest.mark.parametrize("axis", [1, -1])
 def test_squeeze_counts_axes_from_either_end(axis):
     assert_same_for_sparse(

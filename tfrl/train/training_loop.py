@@ -291,16 +291,22 @@ class TrainingLoop(tf.Module, abc.ABC):
         not depend on their sizes.
         """
 
-        def body(
-            i: tf.Tensor, position: tuple[Any, ...], loss_sum: tf.Tensor
-        ) -> tuple[Any, ...]:
-            position, loss = self._iterate(position)
-            return i + 1, position, loss_sum + tf.cast(loss, tf.float64)
+        def goes_on(*_: Any) -> tf.Tensor:
+            # A plain graph ends by the error of the Python that it called.
+            return ~self._has_failed() if self._jit_compile else tf.constant(True)
 
-        _, position, loss_sum = tf.while_loop(
-            lambda i, *_: (i < num_iterations) & ~self._has_failed(),
+        def body(position: tuple[Any, ...], loss_sum: tf.Tensor) -> tuple[Any, ...]:
+            position, loss = self._iterate(position)
+            return position, loss_sum + tf.cast(loss, tf.float64)
+
+        # TensorFlow counts the iterations of every loop, so this one needs no counter.
+        # Each iteration reads what the one before it wrote: none run in parallel.
+        position, loss_sum = tf.while_loop(
+            goes_on,
             body,
-            (tf.constant(0, tf.int64), position, loss_sum),
+            (position, loss_sum),
+            maximum_iterations=tf.cast(num_iterations, tf.int32),
+            parallel_iterations=1,
         )
         if self._jit_compile:
             with tf.device(self._placement.device):

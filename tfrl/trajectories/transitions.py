@@ -157,21 +157,26 @@ def to_n_step_transition(trajectory: Trajectory, gamma: Any) -> Transition:
             "transitions need n + 1 frames."
         )
 
-    frame = tf.nest.map_structure(lambda t: composite.select(t, 0), trajectory)
-    end: Any
     if num_frames == 2 and _has_step_types(trajectory):
         # The general case below has the same result, but three times the operations.
-        end = 1
-        exists = tf.equal(
-            frame.next_step_type, composite.select(trajectory.step_type, 1)
+        frame, end = (
+            tf.nest.pack_sequence_as(trajectory, frames)
+            for frames in zip(
+                *(composite.unstack_time(t, 2) for t in tf.nest.flatten(trajectory)),
+                strict=True,
+            )
         )
-        exists &= ~frame.is_boundary()
+        exists = tf.equal(frame.next_step_type, end.step_type) & ~frame.is_boundary()
         reward = masking.masked(frame.reward, exists)
         discount = masking.masked(frame.discount, exists)
     else:
+        frame = tf.nest.map_structure(lambda t: composite.select(t, 0), trajectory)
         inside = _inside_episode(trajectory)
-        end = tf.reduce_sum(tf.cast(inside, tf.int32), axis=1)
-        exists = end > 0
+        num_steps = tf.reduce_sum(tf.cast(inside, tf.int32), axis=1)
+        end = tf.nest.map_structure(
+            lambda t: composite.select(t, num_steps), trajectory
+        )
+        exists = num_steps > 0
         reward, discount = _n_step_reward_and_discount(trajectory, gamma, inside)
     step_type = frame.step_type
     if _has_step_types(trajectory):
@@ -187,14 +192,10 @@ def to_n_step_transition(trajectory: Trajectory, gamma: Any) -> Transition:
             action=frame.action, state=(), info=frame.policy_info
         ),
         next_time_step=ts.TimeStep(
-            step_type=tf.nest.map_structure(
-                lambda t: composite.select(t, end), trajectory.step_type
-            ),
+            step_type=end.step_type,
             reward=reward,
             discount=discount,
-            observation=tf.nest.map_structure(
-                lambda t: composite.select(t, end), trajectory.observation
-            ),
+            observation=end.observation,
         ),
     )
 

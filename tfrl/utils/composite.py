@@ -191,6 +191,16 @@ def select(t: Any, index: Any) -> Any:
     return tf.gather(t, index, axis=1, batch_dims=1)
 
 
+def unstack_time(t: Any, num: int) -> list[Any]:
+    """Splits the `num` entries of axis 1: `[B, num, ...]` to `num` times `[B, ...]`.
+
+    In a plain graph this takes half the time of as many calls of `select`.
+    """
+    if _is_composite(t):
+        return [select(t, index) for index in range(num)]
+    return tf.unstack(t, num, axis=1)
+
+
 def _is_composite(t: Any) -> bool:
     return isinstance(t, tf.SparseTensor | tf.RaggedTensor)
 

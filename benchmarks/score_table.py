@@ -1,4 +1,4 @@
-"""Makes docs/scores.md and its plot from the rows of the score table."""
+"""Makes docs/scores.md and its pictures from the rows of the score table."""
 
 from __future__ import annotations
 
@@ -52,6 +52,11 @@ summary.interquartile_mean, summary.interquartile_mean_interval
 
 One run is its example with the same configuration:
 """
+_CURVES = """## Learning curves
+
+Evaluations of 10 greedy episodes during training: each run in grey, and the
+interquartile mean of the runs in blue.
+"""
 
 
 def write(
@@ -60,34 +65,38 @@ def write(
     logs: pathlib.Path,
     docs: pathlib.Path = DOCS,
 ) -> None:
-    """Writes the page, and its plot if all of the runs' folders are in `logs`."""
-    lines, commands, found = [], [], []
+    """Writes the page, and pictures of the entries whose runs' folders are in `logs`.
+
+    The folders are not in the repository, but the pictures are.
+    """
+    lines, commands, pictures = [], [], []
     for entry in entries:
         own = [
             row
             for row in rows
             if (row["agent"], row["config"]) == (entry.agent, entry.config)
         ]
-        if own:
-            lines.append(line(entry, own))
-            words = (
-                f"python -m examples.{entry.example}",
-                f"--config={entry.config}",
-                *entry.flags,
-            )
-            commands.append(
-                f"- {entry.agent} on {own[0]['environment']}: `{' '.join(words)}`"
-            )
-            folders = [entry.folder(int(row["seed"]), logs) for row in own]
-            found.append((f"{entry.agent}, {own[0]['environment']}", folders))
+        if not own:
+            continue
+        lines.append(line(entry, own))
+        words = (
+            f"python -m examples.{entry.example}",
+            f"--config={entry.config}",
+            *entry.flags,
+        )
+        title = f"{entry.agent} on {own[0]['environment']}"
+        commands.append(f"- {title}: `{' '.join(words)}`")
+        picture = docs / "scores" / f"{entry.name}.png"
+        folders = [entry.folder(int(row["seed"]), logs) for row in own]
+        if all((folder / "metrics.csv").exists() for folder in folders):
+            plot(title, folders, picture)
+        if picture.exists():
+            pictures.append(f"![{title}](scores/{picture.name})")
     head = [f"| {' | '.join(_COLUMNS)} |", "|---" * len(_COLUMNS) + "|"]
-    text = "\n".join([_HEAD.rstrip("\n"), "", *head, *lines, _TAIL, *commands, ""])
-    # The folders of the runs are not in the repository, but their plot is.
-    if all((f / "metrics.csv").exists() for _, folders in found for f in folders):
-        plot(found, docs / "scores.png")
-    if (docs / "scores.png").exists():
-        text += "\n![Learning curves](scores.png)\n"
-    (docs / "scores.md").write_text(text, encoding="utf-8")
+    text = [_HEAD.rstrip("\n"), "", *head, *lines, _TAIL, *commands, ""]
+    if pictures:
+        text += [_CURVES, *pictures, ""]
+    (docs / "scores.md").write_text("\n".join(text), encoding="utf-8")
 
 
 def line(entry: scores.Entry, rows: Sequence[Mapping[str, str]]) -> str:
@@ -108,31 +117,25 @@ def line(entry: scores.Entry, rows: Sequence[Mapping[str, str]]) -> str:
     )
 
 
-def plot(
-    curves: Sequence[tuple[str, Sequence[pathlib.Path]]], path: pathlib.Path
-) -> None:
+def plot(title: str, folders: Sequence[pathlib.Path], path: pathlib.Path) -> None:
     """Plots the evaluations during training: each run's, and their interquartile mean.
 
     Args:
-      curves: The title of a panel, and the folders of its runs.
+      title: The title.
+      folders: The folders of the runs.
       path: Where to save the picture.
     """
     from matplotlib import figure
 
     from tfrl.eval import statistics
 
-    columns = min(3, len(curves))
-    height = -(-len(curves) // columns)
-    picture = figure.Figure(figsize=(4.5 * columns, 3.2 * height), layout="constrained")
-    panels = picture.subplots(height, columns, squeeze=False).ravel()
-    for panel, (title, folders) in zip(panels, curves, strict=False):
-        steps, returns = evaluations(folders)
-        panel.plot(steps, returns.T, color="0.75", linewidth=0.8)
-        middle = statistics.interquartile_mean(returns, axis=0)
-        panel.plot(steps, middle, color="C0")
-        panel.set(title=title, xlabel="environment steps", ylabel="return")
-    for panel in panels[len(curves) :]:
-        panel.set_visible(False)
+    picture = figure.Figure(figsize=(4.5, 3.2), layout="constrained")
+    axes = picture.subplots()
+    steps, returns = evaluations(folders)
+    axes.plot(steps, returns.T, color="0.75", linewidth=0.8)
+    axes.plot(steps, statistics.interquartile_mean(returns, axis=0), color="C0")
+    axes.set(title=title, xlabel="environment steps", ylabel="return")
+    path.parent.mkdir(exist_ok=True)
     picture.savefig(path, dpi=100)
 
 

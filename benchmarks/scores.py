@@ -8,7 +8,8 @@ Each run is an ordinary run of an example, in a process of its own with one thre
 score is the mean return of greedy episodes of its final weights. A row of
 benchmarks/scores.csv is written when its run ends, so an interrupted command goes on
 where it was, and a run is trained again only if its configuration has changed. At the
-end docs/scores.md and docs/scores.png are made from the rows; --table does only that.
+end docs/scores.md is made from the rows, and pictures of the learning curves in
+docs/scores from the outputs of the runs; --table does only that.
 """
 
 from __future__ import annotations
@@ -92,21 +93,32 @@ class Entry:
         text = json.dumps(kept, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
+    @property
+    def name(self) -> str:
+        """What its files are named by."""
+        name = f"{self.agent}_{pathlib.Path(self.config).stem}"
+        return name.replace(" ", "_").lower()
+
     def folder(self, seed: int, logs: pathlib.Path = LOGS) -> pathlib.Path:
         """Returns where the outputs of the run with a seed are."""
-        stem = pathlib.Path(self.config).stem
-        return logs / f"{self.agent}_{stem}_{self.hash()}_{seed}".replace(" ", "_")
+        return logs / f"{self.name}_{self.hash()}_{seed}"
 
 
 _ZOO = "rl-zoo3, one run"
+_CART_POLE = ("--env=CartPole-v1",)
 _DDPG = ("--config.agent=ddpg",)
+_SB3 = "Stable-Baselines3 at equal steps, one run"
+_HOPPER = ("--num_iterations=40000",)
 ENTRIES = (
     Entry("DQN", "train_dqn", "configs/dqn.py", 32, 500, _ZOO),
+    Entry("REINFORCE", "train_reinforce", "configs/reinforce.py", 5, flags=_CART_POLE),
+    Entry("Discrete SAC", "train_sac", "configs/discrete_sac.py", 5),
     Entry("SAC", "train_sac", "configs/sac.py", 5, -157, _ZOO),
-    Entry("SAC", "train_sac", "configs/sac_mountain_car.py", 5, 94.7, _ZOO),
     Entry("TD3", "train_td3", "configs/td3.py", 5, -152, _ZOO),
-    Entry("TD3", "train_td3", "configs/td3_mountain_car.py", 5, 93.5, _ZOO),
     Entry("DDPG", "train_td3", "configs/td3.py", 5, -152, _ZOO, _DDPG),
+    Entry("SAC", "train_sac", "configs/sac_mountain_car.py", 5, 94.7, _ZOO),
+    Entry("DDPG", "train_td3", "configs/td3_mountain_car.py", 5, 93.5, _ZOO),
+    Entry("SAC", "train_sac", "configs/sac_mujoco.py", 1, None, _SB3, _HOPPER),
 )
 
 

@@ -10,6 +10,7 @@ def get_config() -> ConfigDict:
     """Returns the settings, which flags of the scripts may override."""
     config = ConfigDict()
     config.env = "Pendulum-v1"  # Gymnasium environment.
+    config.agent = "sac"  # Or tqc, or discrete_sac with configs/discrete_sac.py.
     config.seed = 0  # Seed of everything random.
     config.num_envs = 1  # Environments stepped together.
     config.device = ""  # Where to train, such as GPU:0.
@@ -30,14 +31,18 @@ def get_config() -> ConfigDict:
     config.critic_fc_layer_params = (64, 64)  # Units of each critic's hidden layers.
     config.num_critics = 2  # Critics in the ensemble; 10 in REDQ.
     config.num_min = 0  # Critics in a target's minimum: 2 in REDQ; 0 takes all.
+    config.num_quantiles = 25  # TQC: quantiles of the return that a critic predicts.
+    config.num_dropped_quantiles = 2  # TQC: largest ones dropped for each critic.
     config.dtype = "float32"  # mixed_bfloat16 for a GPU and large networks.
     config.batch_size = 64  # Frames in an update.
     config.actor_learning_rate = 1e-3  # Of Adam.
     config.critic_learning_rate = 1e-3  # Of Adam.
     config.alpha_learning_rate = 1e-3  # Of Adam; 0 keeps the temperature.
+    config.anneal_learning_rates = False  # Whether they fall linearly to 0.
     config.initial_alpha = 1.0  # First temperature.
     # Of actions scaled to [-1, 1]. SacAgent's own default is half of it.
     config.target_entropy_per_dimension = -1.0  # Entropy of the policy.
+    config.target_entropy_fraction = 0.98  # Discrete SAC: share of the largest one.
     config.ou_stddev = 0.0  # Of the Ornstein-Uhlenbeck noise on actions in [-1, 1].
     config.ou_damping = 0.15  # 1 is uncorrelated noise.
     config.gamma = 0.99  # Discount of a step.

@@ -42,10 +42,12 @@ _MINIMA = {
     "num_action_bins": 0,
     "num_cql_samples": 1,
     "num_critics": 1,
+    "num_dropped_quantiles": 0,
     "num_envs": 1,
     "num_eval_episodes": 1,
     "num_iterations": 1,
     "num_min": 0,
+    "num_quantiles": 1,
     "replay_capacity": 1,
     "seed": 0,
     "target_update_period": 1,
@@ -202,18 +204,18 @@ def make_video_environment(
     return make_environment(name, 1, 1, num_action_bins)
 
 
-def check_discrete_actions(name: str, action_spec: Any) -> None:
+def check_discrete_actions(name: str, action_spec: Any, algorithm: str = "DQN") -> None:
     """Raises a ValueError if the actions of environment `name` are continuous."""
     import tensorflow as tf
 
     specs = tf.nest.flatten(action_spec)
     if any(map(tfrl.specs.tensor_spec.is_continuous, specs)):
         has_one = len(specs) == 1 and specs[0].shape.num_elements() == 1
-        bins = "set --config.num_action_bins=11, for example, or " if has_one else ""
+        bins = "set --config.num_action_bins=11, for example, or "
         raise ValueError(
-            f"env: got {name!r}, whose actions are continuous, but DQN chooses among "
-            f"discrete ones; {bins}train REINFORCE, which takes continuous actions "
-            f"too: python -m examples.train_reinforce --env={name}"
+            f"env: got {name!r}, whose actions are continuous, but {algorithm} chooses "
+            f"among discrete ones; {bins if algorithm == 'DQN' and has_one else ''}"
+            f"train SAC: python -m examples.train_sac --env={name}"
         )
 
 

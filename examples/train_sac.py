@@ -1,61 +1,67 @@
-"""Trains SAC on any Gymnasium environment with bounded continuous actions.
+"""Trains SAC, TQC or discrete SAC on any Gymnasium environment with suitable actions.
 
     python -m examples.train_sac
     python -m examples.train_sac --seed=3 --config.critic_learning_rate=5e-4
     python -m examples.train_sac --config=configs/sac_mountain_car.py
-    python -m examples.train_sac --replay=prioritized
+    python -m examples.train_sac --config=configs/sac_mujoco.py --env=HalfCheetah-v5
+    python -m examples.train_sac --config.agent=tqc --replay=prioritized
+    python -m examples.train_sac --config=configs/discrete_sac.py
 
-The settings are in configs/sac.py. To resume a run that was interrupted or killed, run
-the same command again. Watch it with `tensorboard --logdir=logs`, and play the best
-policy with `python -m examples.play --logdir=logs/sac_Pendulum-v1_0`.
+SAC and TQC choose bounded continuous actions, and discrete SAC a discrete one. The
+settings are in configs/sac.py. To resume a run that was interrupted or killed, run the
+same command again. Watch it with `tensorboard --logdir=logs`, and play the best policy
+with `python -m examples.play --logdir=logs/sac_Pendulum-v1_0`.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from typing import Any
 
 from examples import cli, off_policy
 from tfrl import agents, environments, networks, policies, train
 
 CONFIG = cli.define_config("sac")
+ALGORITHMS = {"sac": "SAC", "tqc": "TQC", "discrete_sac": "Discrete SAC"}
 
 
 def main() -> None:
     """Builds the agent, the buffer and the loop, and runs it."""
     config = cli.read_config(CONFIG)
-    cli.prepare("sac", config)
+    if config.agent not in ALGORITHMS:
+        names = ", ".join(map(repr, ALGORITHMS))
+        raise ValueError(f"agent: got {config.agent!r}, expected one of {names}.")
+    cli.prepare(config.agent, config)
     environment = make_environment(config)
     with train.device_scope(config.device):
-        agent = make_agent(config, environment)
+        make = make_discrete_agent if config.agent == "discrete_sac" else make_agent
+        agent = make(config, environment)
         agent.initialize()
         replay_buffer = off_policy.make_replay_buffer(config, environment, agent)
     loop = off_policy.make_loop(config, environment, agent, replay_buffer)
-    off_policy.run_loop(config, loop, cli.make_directory("sac", config), "SAC")
+    directory = cli.make_directory(config.agent, config)
+    off_policy.run_loop(config, loop, directory, ALGORITHMS[config.agent])
 
 
 def make_environment(config: cli.Config) -> environments.TFPyEnvironment:
-    """Makes the environment, whose actions must be continuous."""
+    """Makes the environment, whose actions must be of the agent's kind."""
     environment = cli.make_environment(config.env, config.num_envs, config.seed)
-    cli.check_continuous_actions(config.env, environment.action_spec(), "SAC")
+    is_discrete = config.agent == "discrete_sac"
+    check = cli.check_discrete_actions if is_discrete else cli.check_continuous_actions
+    check(config.env, environment.action_spec(), ALGORITHMS[config.agent])
     return environment
 
 
 def make_agent(
     config: cli.Config, environment: environments.TFPyEnvironment
 ) -> agents.SacAgent:
-    """Makes the agent: a tanh-squashed normal policy, and an ensemble of critics."""
-    import keras  # Not at the top: --help does not wait for TensorFlow.
-    import tensorflow as tf
+    """Makes SAC or TQC: a tanh-squashed normal policy, and an ensemble of critics."""
+    import tensorflow as tf  # Not at the top: --help does not wait for it.
 
     observation_spec = environment.observation_spec()
     action_spec = environment.action_spec()
-    layers, combiner = networks.default_preprocessing(observation_spec)
-    preprocessing = {
-        "preprocessing_layers": layers,
-        "preprocessing_combiner": combiner,
-        "dtype": config.dtype,
-    }
+    preprocessing = make_preprocessing(config, environment)
     actor = networks.ActorDistributionNetwork(
         observation_spec,
         action_spec,
@@ -67,9 +73,11 @@ def make_agent(
         seed=config.seed,
         **preprocessing,
     )
+    is_tqc = config.agent == "tqc"
     critics = networks.CriticEnsembleNetwork(
         (observation_spec, action_spec),
         num_critics=config.num_critics,
+        num_quantiles=config.num_quantiles if is_tqc else None,
         fc_layer_params=tuple(config.critic_fc_layer_params),
         seed=config.seed + 1,
         **preprocessing,
@@ -77,7 +85,6 @@ def make_agent(
     num_dimensions = sum(
         spec.shape.num_elements() for spec in tf.nest.flatten(action_spec)
     )
-    alpha_rate = config.alpha_learning_rate
 
     def add_noise(policy: policies.TFPolicy) -> policies.TFPolicy:
         return policies.OUNoisePolicy(
@@ -89,25 +96,87 @@ def make_agent(
             reset_at_episode_start=True,
         )
 
-    return agents.SacAgent(
-        environment.time_step_spec(),
-        action_spec,
+    make = agents.SacAgent
+    if is_tqc:
+        make = functools.partial(
+            agents.TqcAgent, num_dropped_quantiles=config.num_dropped_quantiles
+        )
+    return make(
         critic_network=critics,
         actor_network=actor,
-        actor_optimizer=keras.optimizers.Adam(config.actor_learning_rate),
-        critic_optimizer=keras.optimizers.Adam(config.critic_learning_rate),
-        alpha_optimizer=keras.optimizers.Adam(alpha_rate) if alpha_rate else None,
-        initial_log_alpha=math.log(config.initial_alpha),
         target_entropy=config.target_entropy_per_dimension * num_dimensions,
-        target_update_tau=config.target_update_tau,
-        target_update_period=config.target_update_period,
-        gamma=config.gamma,
-        n_step_update=config.n_step_update,
         num_min=config.num_min or None,
         exploration=add_noise if config.ou_stddev else None,
-        greedy_eval=True,
-        seed=config.seed,
+        **make_arguments(config, environment),
     )
+
+
+def make_discrete_agent(
+    config: cli.Config, environment: environments.TFPyEnvironment
+) -> agents.DiscreteSacAgent:
+    """Makes discrete SAC: a categorical policy, and two Q-networks."""
+    specs = environment.observation_spec(), environment.action_spec()
+    preprocessing = make_preprocessing(config, environment)
+    num_actions = specs[1].maximum - specs[1].minimum + 1
+    return agents.DiscreteSacAgent(
+        critic_network=networks.QNetwork(
+            *specs,
+            fc_layer_params=tuple(config.critic_fc_layer_params),
+            seed=config.seed + 1,
+            **preprocessing,
+        ),
+        actor_network=networks.ActorDistributionNetwork(
+            *specs,
+            fc_layer_params=tuple(config.actor_fc_layer_params),
+            seed=config.seed,
+            **preprocessing,
+        ),
+        target_entropy=config.target_entropy_fraction * math.log(num_actions),
+        **make_arguments(config, environment),
+    )
+
+
+def make_preprocessing(
+    config: cli.Config, environment: environments.TFPyEnvironment
+) -> dict[str, Any]:
+    """Returns the arguments of all networks."""
+    layers, combiner = networks.default_preprocessing(environment.observation_spec())
+    return {
+        "preprocessing_layers": layers,
+        "preprocessing_combiner": combiner,
+        "dtype": config.dtype,
+    }
+
+
+def make_arguments(
+    config: cli.Config, environment: environments.TFPyEnvironment
+) -> dict[str, Any]:
+    """Returns the arguments that all three agents have."""
+    import keras  # Not at the top: --help does not wait for TensorFlow.
+
+    def make_optimizer(learning_rate: float) -> keras.optimizers.Optimizer:
+        if not config.anneal_learning_rates:
+            return keras.optimizers.Adam(learning_rate)
+        num_updates = config.num_iterations * config.train_steps_per_iteration
+        return keras.optimizers.Adam(
+            keras.optimizers.schedules.PolynomialDecay(learning_rate, num_updates, 0.0)
+        )
+
+    alpha_rate = config.alpha_learning_rate
+    return {
+        "time_step_spec": environment.time_step_spec(),
+        "action_spec": environment.action_spec(),
+        "actor_optimizer": make_optimizer(config.actor_learning_rate),
+        "critic_optimizer": make_optimizer(config.critic_learning_rate),
+        "alpha_optimizer": make_optimizer(alpha_rate) if alpha_rate else None,
+        "initial_log_alpha": math.log(config.initial_alpha),
+        "target_update_tau": config.target_update_tau,
+        "target_update_period": config.target_update_period,
+        "gamma": config.gamma,
+        "n_step_update": config.n_step_update,
+        "greedy_eval": True,
+        "seed": config.seed,
+    }
 
 
 if __name__ == "__main__":

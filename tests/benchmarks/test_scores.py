@@ -63,10 +63,10 @@ def test_the_page_has_the_interquartile_mean_and_its_interval(tmp_path):
     low, high = map(float, interval.strip("()").split(","))
     assert (middle, cells[5], cells[7]) == ("-150.0", "-900.0", "60")
     assert -900 <= low < -150 < high <= -10
-    assert not (tmp_path / "scores.png").exists()
+    assert not (tmp_path / "scores").exists()
 
 
-def test_curves_are_those_of_the_evaluations(tmp_path):
+def test_curves_are_those_of_the_evaluations_and_on_the_page(tmp_path):
     for seed in range(2):
         folder = SAC.folder(seed, tmp_path)
         folder.mkdir()
@@ -78,8 +78,11 @@ def test_curves_are_those_of_the_evaluations(tmp_path):
     steps, returns = score_table.evaluations(folders)
     assert steps.tolist() == [0, 10]
     assert returns.tolist() == [[-1000, -200], [-1001, -201]]
-    score_table.plot([("SAC", folders)], tmp_path / "scores.png")
-    assert (tmp_path / "scores.png").stat().st_size > 1000
+    rows = [row_of(scores.Run(SAC, seed), -200) for seed in range(2)]
+    score_table.write([SAC], rows, tmp_path, tmp_path)
+    assert (tmp_path / "scores" / "sac_sac.png").stat().st_size > 1000
+    page = (tmp_path / "scores.md").read_text()
+    assert page.endswith("![SAC on Pendulum-v1](scores/sac_sac.png)\n")
 
 
 def test_an_unknown_name_is_an_error(capsys):

@@ -406,7 +406,7 @@ def test_train_reinforce_runs(module, env, run, tmp_path):
         (
             "train_dqn",
             ["--env=Pendulum-v1"],
-            "set --config.num_action_bins=11, for example, or train REINFORCE",
+            "set --config.num_action_bins=11, for example, or train SAC: python -m ",
         ),
         (
             "train_dqn",
@@ -474,10 +474,50 @@ def test_train_sac_writes_all_its_outputs(run, tmp_path):
     assert (tmp_path / "run" / "agent.mp4").exists()
 
 
-def test_train_sac_names_the_example_for_discrete_actions(run, tmp_path):
-    code, _, errors = run("train_sac", "--env=CartPole-v1", f"--logdir={tmp_path}")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--config.agent=tqc", "--config.num_quantiles=3"),
+        ("--config=configs/discrete_sac.py", "--replay=prioritized"),
+    ],
+)
+def test_train_sac_trains_its_other_agents(run, arguments, tmp_path):
+    arguments = (
+        *arguments,
+        f"--logdir={tmp_path / 'run'}",
+        "--config.jit_compile=False",
+        "--config.initial_collect_steps=20",
+        "--num_iterations=4",
+        "--config.eval_interval=4",
+        "--config.num_eval_episodes=1",
+        "--config.log_interval=4",
+        "--config.batch_size=8",
+        "--config.actor_fc_layer_params=(4,)",
+        "--config.critic_fc_layer_params=(4,)",
+    )
+    code, _, errors = run("train_sac", *arguments)
+    assert code == 0, errors
+    assert rows(tmp_path / "run")[-1]["iteration"] == "4"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--env=CartPole-v1"],
+            "SAC chooses continuous ones; train DQN: python -m examples.train_dqn",
+        ),
+        (
+            ["--env=Pendulum-v1", "--config.agent=discrete_sac"],
+            "Discrete SAC chooses among discrete ones; train SAC: python -m examples",
+        ),
+        (["--config.agent=ppo"], "agent: got 'ppo', expected one of 'sac', 'tqc', "),
+    ],
+)
+def test_train_sac_names_the_agent_to_take_instead(run, arguments, message, tmp_path):
+    code, _, errors = run("train_sac", *arguments, f"--logdir={tmp_path}")
     assert code == 2
-    assert "train DQN: python -m examples.train_dqn --env=CartPole-v1" in errors
+    assert message in errors
 
 
 def test_train_td3_resumes_and_writes_all_its_outputs(run, tmp_path):

@@ -1,0 +1,51 @@
+"""Scores Stable-Baselines3's SAC with its defaults, for a row of equal steps.
+
+    PYTHON benchmarks/workers/score_with_torch.py --env=Hopper-v5 --steps=50000
+
+PYTHON is that of an environment with stable-baselines3 and gymnasium[mujoco]. The score
+is the mean return of greedy episodes of the final weights, as in benchmarks/scores.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import stable_baselines3
+import torch
+from stable_baselines3.common import env_util, evaluation
+
+
+def main() -> None:
+    """Trains, plays the greedy episodes, and prints their mean return."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--env", default="Hopper-v5")
+    parser.add_argument("--steps", type=int, default=50_000)
+    parser.add_argument("--initial_steps", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--episodes", type=int, default=50)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    model = stable_baselines3.SAC(
+        "MlpPolicy",
+        options.env,
+        learning_starts=options.initial_steps,
+        seed=options.seed,
+        device="cpu",
+    )
+    started = time.process_time()
+    model.learn(options.steps, log_interval=20)
+    seconds = time.process_time() - started
+    environment = env_util.make_vec_env(options.env, seed=123_456)
+    mean, deviation = evaluation.evaluate_policy(
+        model, environment, options.episodes, deterministic=True
+    )
+    print(
+        f"Stable-Baselines3 {stable_baselines3.__version__} on {options.env}, seed "
+        f"{options.seed}, {model.num_timesteps:,} steps, {seconds:.0f} s of CPU time: "
+        f"{mean:.1f} (deviation {deviation:.1f}) over {options.episodes} episodes"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -19,8 +19,10 @@ Returns of greedy episodes of the final weights: of 1,000 episodes on the enviro
 that are written in TensorFlow, of 50 on the others. IQM is the interquartile mean over
 the seeds, with its 95 % bootstrap interval (Agarwal et al., "Deep reinforcement
 learning at the edge of the statistical precipice", 2021); the settings were chosen on
-other seeds. A reference is a published return, most of them of a single run. Seconds
-are those of one run's iterations, with one thread.
+other seeds, or are published ones. A reference is a published return, most of them of a
+single run; that on MuJoCo's Hopper-v5 is what Stable-Baselines3 reaches by
+`benchmarks/workers/score_with_torch.py`. Seconds are the time of one run's iterations,
+with one thread, beside whatever else the processor did.
 
 """
 _COLUMNS = (

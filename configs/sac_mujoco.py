@@ -1,7 +1,8 @@
 """SAC on MuJoCo's Hopper-v5, and by --env on HalfCheetah-v5 and others of its kind.
 
-The settings are those of the published results for 1,000,000 steps (Haarnoja et al.,
-"Soft actor-critic algorithms and applications", 2018).
+It needs `pip install 'tfrl[mujoco]'`. The settings are those of the published results
+for 1,000,000 steps (Haarnoja et al., "Soft actor-critic algorithms and applications",
+2018).
 """
 
 from ml_collections import ConfigDict

@@ -3,6 +3,7 @@
     python -m examples.train_td3
     python -m examples.train_td3 --config.agent=ddpg --seed=3
     python -m examples.train_td3 --config=configs/td3_mountain_car.py
+    python -m examples.train_td3 --config=configs/td3_mujoco.py --env=HalfCheetah-v5
     python -m examples.train_td3 --replay=prioritized
 
 The settings are in configs/td3.py. To resume a run that was interrupted or killed, run

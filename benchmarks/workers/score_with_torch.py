@@ -1,9 +1,9 @@
-"""Scores Stable-Baselines3's SAC with its defaults, for a row of equal steps.
+"""Scores Stable-Baselines3's SAC with its defaults, to compare at equal steps.
 
     PYTHON benchmarks/workers/score_with_torch.py --env=Hopper-v5 --steps=50000
 
-PYTHON is that of an environment with stable-baselines3 and gymnasium[mujoco]. The score
-is the mean return of greedy episodes of the final weights, as in benchmarks/scores.py.
+PYTHON is that of an environment with stable-baselines3 and gymnasium[mujoco]. The
+episodes are greedy ones of the current weights, as in benchmarks/scores.py.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ import stable_baselines3
 import torch
 from stable_baselines3.common import env_util, evaluation
 
+_INTERVAL = 10_000  # Steps between evaluations.
+
 
 def main() -> None:
-    """Trains, plays the greedy episodes, and prints their mean return."""
+    """Trains, and prints the mean return of greedy episodes every 10,000 steps."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--env", default="Hopper-v5")
     parser.add_argument("--steps", type=int, default=50_000)
@@ -33,18 +35,24 @@ def main() -> None:
         seed=options.seed,
         device="cpu",
     )
-    started = time.process_time()
-    model.learn(options.steps, log_interval=20)
-    seconds = time.process_time() - started
     environment = env_util.make_vec_env(options.env, seed=123_456)
-    mean, deviation = evaluation.evaluate_policy(
-        model, environment, options.episodes, deterministic=True
-    )
     print(
-        f"Stable-Baselines3 {stable_baselines3.__version__} on {options.env}, seed "
-        f"{options.seed}, {model.num_timesteps:,} steps, {seconds:.0f} s of CPU time: "
-        f"{mean:.1f} (deviation {deviation:.1f}) over {options.episodes} episodes"
+        f"Stable-Baselines3 {stable_baselines3.__version__}, SAC on {options.env}, "
+        f"seed {options.seed}; returns over {options.episodes} episodes:"
     )
+    seconds = 0.0
+    while model.num_timesteps < options.steps:
+        started = time.process_time()
+        model.learn(_INTERVAL, reset_num_timesteps=False)
+        seconds += time.process_time() - started
+        mean, deviation = evaluation.evaluate_policy(
+            model, environment, options.episodes, deterministic=True
+        )
+        print(
+            f"{model.num_timesteps:,} steps, {seconds:.0f} s of CPU time: "
+            f"{mean:.1f} (deviation {deviation:.1f})",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 import csv
 import dataclasses
+import re
 
 import pytest
 
@@ -83,6 +84,15 @@ def test_curves_are_those_of_the_evaluations_and_on_the_page(tmp_path):
     assert (tmp_path / "scores" / "sac_sac.png").stat().st_size > 1000
     page = (tmp_path / "scores.md").read_text()
     assert page.endswith("![SAC on Pendulum-v1](scores/sac_sac.png)\n")
+
+
+def test_the_readme_has_the_interquartile_means_of_the_table():
+    readme = (scores.ROOT / "README.md").read_text()
+    page = (scores.ROOT / "docs" / "scores.md").read_text()
+    for row in scores.read_rows():
+        line = f"{row['agent']} | {row['environment']} |"
+        (middle,) = re.findall(rf"^\| {re.escape(line)} .* \| (\S+) \(", page, re.M)
+        assert f"{middle} on {row['environment']}" in readme
 
 
 def test_an_unknown_name_is_an_error(capsys):

@@ -73,6 +73,13 @@ def test_help_lists_every_flag_and_field_with_default_and_meaning(module):
     assert max(map(len, output.splitlines())) <= 88
 
 
+@pytest.mark.parametrize("name", ["sac", "td3"])
+def test_settings_for_other_environments_have_the_fields_of_the_main_file(name):
+    fields = set(get_config(name))
+    for path in (REPOSITORY / "configs").glob(f"*{name}*.py"):
+        assert set(get_config(path.stem)) == fields, path
+
+
 def test_a_reader_may_close_the_pipe_before_the_help_has_ended():
     reading, writing = os.pipe()
     os.close(reading)

@@ -108,7 +108,6 @@ _ZOO = "rl-zoo3, one run"
 _ZOO_LONG = "rl-zoo3, one run of 300,000 steps"
 _CART_POLE = ("--env=CartPole-v1",)
 _DDPG = ("--config.agent=ddpg",)
-_SB3 = "Stable-Baselines3 at equal steps, one run"
 _HOPPER = ("--num_iterations=40000",)
 ENTRIES = (
     Entry("DQN", "train_dqn", "configs/dqn.py", 32, 500, _ZOO),
@@ -119,7 +118,7 @@ ENTRIES = (
     Entry("DDPG", "train_td3", "configs/td3.py", 5, -152, _ZOO, _DDPG),
     Entry("SAC", "train_sac", "configs/sac_mountain_car.py", 5, 94.7, _ZOO),
     Entry("DDPG", "train_td3", "configs/td3_mountain_car.py", 5, 93.5, _ZOO_LONG),
-    Entry("SAC", "train_sac", "configs/sac_mujoco.py", 1, None, _SB3, _HOPPER),
+    Entry("SAC", "train_sac", "configs/sac_mujoco.py", 1, flags=_HOPPER),
 )
 
 

@@ -1,7 +1,7 @@
 """Discrete SAC on CartPole-v1; its settings are fields of configs/sac.py.
 
-Almost no entropy is left in a policy that balances the pole for 500 steps, so the target
-is far below the published 0.98 of the uniform policy's.
+Almost no entropy is left in a policy that balances the pole for 500 steps, so the
+target is far below the published 0.98 of the uniform policy's.
 """
 
 from ml_collections import ConfigDict

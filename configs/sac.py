@@ -10,7 +10,7 @@ def get_config() -> ConfigDict:
     """Returns the settings, which flags of the scripts may override."""
     config = ConfigDict()
     config.env = "Pendulum-v1"  # Gymnasium environment.
-    config.agent = "sac"  # Or tqc, or discrete_sac with configs/discrete_sac.py.
+    config.agent = "sac"  # Or tqc, or discrete_sac for discrete actions.
     config.seed = 0  # Seed of everything random.
     config.num_envs = 1  # Environments stepped together.
     config.device = ""  # Where to train, such as GPU:0.
@@ -31,7 +31,7 @@ def get_config() -> ConfigDict:
     config.critic_fc_layer_params = (64, 64)  # Units of each critic's hidden layers.
     config.num_critics = 2  # Critics in the ensemble; 10 in REDQ.
     config.num_min = 0  # Critics in a target's minimum: 2 in REDQ; 0 takes all.
-    config.num_quantiles = 25  # TQC: quantiles of the return that a critic predicts.
+    config.num_quantiles = 25  # TQC: quantiles that a critic predicts.
     config.num_dropped_quantiles = 2  # TQC: largest ones dropped for each critic.
     config.dtype = "float32"  # mixed_bfloat16 for a GPU and large networks.
     config.batch_size = 64  # Frames in an update.

@@ -10,7 +10,7 @@ def get_config() -> ConfigDict:
     """Returns the settings, which flags of the scripts may override."""
     config = ConfigDict()
     config.env = "Pendulum-v1"  # Gymnasium environment.
-    config.agent = "sac"  # Or tqc, or discrete_sac for discrete actions.
+    config.agent = "sac"  # Or tqc, or discrete_sac.
     config.seed = 0  # Seed of everything random.
     config.num_envs = 1  # Environments stepped together.
     config.device = ""  # Where to train, such as GPU:0.

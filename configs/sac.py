@@ -45,6 +45,8 @@ def get_config() -> ConfigDict:
     config.target_entropy_fraction = 0.98  # Discrete SAC: share of the largest one.
     config.ou_stddev = 0.0  # Of the Ornstein-Uhlenbeck noise on actions in [-1, 1].
     config.ou_damping = 0.15  # 1 is uncorrelated noise.
+    config.gsde_sample_freq = 0  # Steps of a matrix of state-dependent noise; 0: none.
+    config.gsde_initial_log_std = -3.0  # First logarithm of that noise's deviations.
     config.gamma = 0.99  # Discount of a step.
     config.n_step_update = 1  # Steps in a return.
     config.target_update_tau = 0.005  # Step of the targets to the critics.

@@ -62,14 +62,21 @@ def make_agent(
     observation_spec = environment.observation_spec()
     action_spec = environment.action_spec()
     preprocessing = make_preprocessing(config, environment)
+    if config.gsde_sample_freq:
+        projection = functools.partial(
+            networks.StateDependentNoiseProjectionNetwork,
+            initial_log_std=config.gsde_initial_log_std,
+        )
+    else:
+        projection = functools.partial(
+            agents.sac.TanhNormalProjectionNetwork,
+            std_transform=agents.sac.std_clip_transform,
+        )
     actor = networks.ActorDistributionNetwork(
         observation_spec,
         action_spec,
         fc_layer_params=tuple(config.actor_fc_layer_params),
-        continuous_projection_net=functools.partial(
-            agents.sac.TanhNormalProjectionNetwork,
-            std_transform=agents.sac.std_clip_transform,
-        ),
+        continuous_projection_net=projection,
         seed=config.seed,
         **preprocessing,
     )
@@ -85,17 +92,6 @@ def make_agent(
     num_dimensions = sum(
         spec.shape.num_elements() for spec in tf.nest.flatten(action_spec)
     )
-
-    def add_noise(policy: policies.TFPolicy) -> policies.TFPolicy:
-        return policies.OUNoisePolicy(
-            policy,
-            ou_stddev=config.ou_stddev,
-            ou_damping=config.ou_damping,
-            seed=config.seed,
-            scaled_to_spec=True,
-            reset_at_episode_start=True,
-        )
-
     make = agents.SacAgent
     if is_tqc:
         make = functools.partial(
@@ -106,9 +102,27 @@ def make_agent(
         actor_network=actor,
         target_entropy=config.target_entropy_per_dimension * num_dimensions,
         num_min=config.num_min or None,
-        exploration=add_noise if config.ou_stddev else None,
+        exploration=functools.partial(add_noise, config),
         **make_arguments(config, environment),
     )
+
+
+def add_noise(config: cli.Config, policy: policies.TFPolicy) -> policies.TFPolicy:
+    """Returns the policy that collects: `policy`, with the noise of the settings."""
+    if config.gsde_sample_freq:
+        policy = policies.StateDependentNoisePolicy(
+            policy, config.gsde_sample_freq, seed=config.seed
+        )
+    if config.ou_stddev:
+        policy = policies.OUNoisePolicy(
+            policy,
+            ou_stddev=config.ou_stddev,
+            ou_damping=config.ou_damping,
+            seed=config.seed,
+            scaled_to_spec=True,
+            reset_at_episode_start=True,
+        )
+    return policy
 
 
 def make_discrete_agent(

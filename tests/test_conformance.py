@@ -391,6 +391,11 @@ def policy_parts():
         "ActorPolicy-recurrent": recurrent_actor,
         "GaussianPolicy": lambda: policies.GaussianPolicy(force(), 0.1),
         "OUNoisePolicy": lambda: policies.OUNoisePolicy(force(), 0.1, 0.1),
+        "StateDependentNoisePolicy": lambda: policies.StateDependentNoisePolicy(
+            force(
+                continuous_projection_net=networks.StateDependentNoiseProjectionNetwork
+            )
+        ),
         "FixedPolicy": lambda: policies.FixedPolicy(1, TIME_STEP, ACTION),
         "TemporalActionSmoothing": lambda: policies.TemporalActionSmoothing(
             force(), 0.5

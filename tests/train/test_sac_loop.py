@@ -16,7 +16,10 @@ ITERATIONS = 20
 def make_loop(
     jit_compile, seed=3, rate=1e-2, width=8, tau=0.05, episode_steps=15, **kwargs
 ):
-    """An ensemble with random subsets, noise in variables and prioritized replay."""
+    """An ensemble with random subsets, two kinds of noise and prioritized replay.
+
+    One kind is in the state of the collecting policy, the other in variables.
+    """
     environment = native.load(
         "Pendulum-v1", 2, seed=seed, max_episode_steps=episode_steps
     )
@@ -30,7 +33,7 @@ def make_loop(
         networks.ActorDistributionNetwork(
             *specs,
             fc_layer_params=(width,) * 2,
-            continuous_projection_net=agents.sac.TanhNormalProjectionNetwork,
+            continuous_projection_net=networks.StateDependentNoiseProjectionNetwork,
             seed=seed,
         ),
         *(keras.optimizers.Adam(rate) for _ in range(3)),
@@ -38,7 +41,12 @@ def make_loop(
         gamma=0.98,
         greedy_eval=True,
         num_min=2,
-        exploration=lambda policy: policies.OUNoisePolicy(policy, 0.2, 0.15, seed=seed),
+        exploration=lambda policy: policies.OUNoisePolicy(
+            policies.StateDependentNoisePolicy(policy, sample_freq=4, seed=seed),
+            0.2,
+            0.15,
+            seed=seed,
+        ),
         seed=seed,
     )
     agent.initialize()

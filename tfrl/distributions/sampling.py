@@ -37,7 +37,7 @@ def sample(distribution: Any, seed: tf.Tensor) -> tf.Tensor:
         return index + tf.cast(distribution.shift, dtype)
     normal = _normal_of(distribution)
     if normal is not None:
-        return _squash(normal.draw(seed)[0], distribution)
+        return squash(normal.draw(seed)[0], distribution)
     # TFP takes stateless seeds as int32.
     return distribution.sample(seed=tf.cast(seed, tf.int32))
 
@@ -74,7 +74,7 @@ def sample_and_log_prob(
         )
         return value, distribution.log_prob(value)
     x, log_density = normal.draw(seed)
-    value = _squash(x, distribution)
+    value = squash(x, distribution)
     if value is not x:
         magnitude = tf.cast(distribution.action_magnitudes, x.dtype)
         slope = 2 * (math.log(2) - x - tf.nn.softplus(-2 * x))
@@ -109,22 +109,30 @@ def _normal_of(distribution: Any) -> _DiagonalNormal | None:
     """Returns the normal distribution that samples are made of, or None."""
     import tensorflow_probability as tfp
 
-    from tfrl.distributions import squash_to_spec
+    from tfrl.distributions import squash_to_spec, state_dependent_normal
 
     if type(distribution) is squash_to_spec.SquashToSpecNormal:
         distribution = distribution.input_distribution
     if type(distribution) is tfp.distributions.Normal:
         loc, scale = map(tf.convert_to_tensor, (distribution.loc, distribution.scale))
         return _DiagonalNormal(loc, scale, is_vector=False)
-    if type(distribution) is tfp.distributions.MultivariateNormalDiag:
+    if type(distribution) in (
+        tfp.distributions.MultivariateNormalDiag,
+        state_dependent_normal.StateDependentNormal,
+    ):
         return _DiagonalNormal(
             distribution.mean(), distribution.stddev(), is_vector=True
         )
     return None
 
 
-def _squash(x: tf.Tensor, distribution: Any) -> tf.Tensor:
-    """Returns `x` within the bounds that `distribution` squashes to, if it does."""
+def squash(x: tf.Tensor, distribution: Any) -> tf.Tensor:
+    """Returns normal numbers `x`, within the bounds if `distribution` squashes to them.
+
+    Args:
+      x: Samples of `distribution`, or of the normal distribution that it squashes.
+      distribution: A TFP distribution.
+    """
     from tfrl.distributions import squash_to_spec
 
     if type(distribution) is not squash_to_spec.SquashToSpecNormal:

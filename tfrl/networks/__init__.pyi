@@ -23,6 +23,9 @@ from . import recurrence as recurrence
 from . import seeding as seeding
 from . import sequential as sequential
 from . import signatures as signatures
+from . import (
+    state_dependent_noise_projection_network as state_dependent_noise_projection_network,  # noqa: E501
+)
 from . import test_utils as test_utils
 from . import utils as utils
 from . import value_network as value_network
@@ -61,5 +64,8 @@ from .preprocessing import default_preprocessing as default_preprocessing
 from .q_network import QNetwork as QNetwork
 from .q_rnn_network import QRnnNetwork as QRnnNetwork
 from .sequential import Sequential as Sequential
+from .state_dependent_noise_projection_network import (
+    StateDependentNoiseProjectionNetwork as StateDependentNoiseProjectionNetwork,
+)
 from .value_network import ValueNetwork as ValueNetwork
 from .value_rnn_network import ValueRnnNetwork as ValueRnnNetwork

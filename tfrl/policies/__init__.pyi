@@ -20,6 +20,7 @@ from . import q_policy as q_policy
 from . import random_py_policy as random_py_policy
 from . import random_tf_policy as random_tf_policy
 from . import scripted_py_policy as scripted_py_policy
+from . import state_dependent_noise_policy as state_dependent_noise_policy
 from . import temporal_action_smoothing as temporal_action_smoothing
 from . import tf_policy as tf_policy
 from . import tf_py_policy as tf_py_policy
@@ -48,6 +49,9 @@ from .q_policy import QPolicy as QPolicy
 from .random_py_policy import RandomPyPolicy as RandomPyPolicy
 from .random_tf_policy import RandomTFPolicy as RandomTFPolicy
 from .scripted_py_policy import ScriptedPyPolicy as ScriptedPyPolicy
+from .state_dependent_noise_policy import (
+    StateDependentNoisePolicy as StateDependentNoisePolicy,
+)
 from .temporal_action_smoothing import (
     TemporalActionSmoothing as TemporalActionSmoothing,
 )

@@ -321,12 +321,24 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
                 strict=True,
             )
         ]
+        return self._with_actions(step, drawn, time_step)
+
+    def _with_actions(
+        self,
+        step: policy_step.PolicyStep,
+        drawn: Sequence[tf.Tensor],
+        time_step: ts.TimeStep,
+    ) -> policy_step.PolicyStep:
+        """Returns a step of distributions with the actions that were drawn from them.
+
+        Its info has the log-probabilities of the actions, with `emit_log_probability`.
+        """
         info = step.info
         if self._emit_log_probability:
             outer_rank = tf.convert_to_tensor(time_step.step_type).shape.rank
             log_probability = [
                 utils.action_log_probability(d, a, outer_rank)
-                for d, a in zip(distributions, drawn, strict=True)
+                for d, a in zip(tf.nest.flatten(step.action), drawn, strict=True)
             ]
             info = policy_step.set_log_probability(
                 info, tf.nest.pack_sequence_as(step.action, log_probability)

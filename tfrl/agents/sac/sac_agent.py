@@ -140,8 +140,9 @@ class SacAgent(soft_actor_critic.SoftActorCriticAgent):
           num_min: The number of critics of an ensemble over which a target takes the
             minimum; None takes all, and the actor's loss has the minimum, too.
           exploration: A function that makes `collect_policy` from the policy that
-            samples, such as one that returns an `OUNoisePolicy`; None collects with
-            the latter itself.
+            samples, such as one that returns an `OUNoisePolicy`, or, for an actor with
+            a `StateDependentNoiseProjectionNetwork`, a `StateDependentNoisePolicy`;
+            None collects with the policy that samples itself.
           seed: Seed of the random numbers in the losses and in the policies.
 
         Raises:

@@ -108,3 +108,19 @@ def test_quantiles_minimise_the_loss():
         tape.watch(predictions)
         loss = losses.quantile_huber_loss(predictions, targets, delta=1e-4)
     np.testing.assert_allclose(tape.gradient(loss, predictions), np.zeros(4), atol=2e-3)
+
+
+def test_gradient_of_the_quantile_huber_loss_of_several_critics():
+    """Against -sum_j |tau_i - 1(u_ij < 0)| clip(u_ij, -1, 1) / M, in NumPy."""
+    rng = np.random.default_rng(0)
+    predictions = tf.constant(2 * rng.normal(size=[2, 3, 4]), tf.float32)
+    targets = 2 * rng.normal(size=[3, 5]).astype(np.float32)
+    upstream = rng.normal(size=[2, 3, 4]).astype(np.float32)
+    with tf.GradientTape() as tape:
+        tape.watch(predictions)
+        loss = losses.quantile_huber_loss(predictions, targets)
+    gradient = tape.gradient(loss, predictions, output_gradients=tf.constant(upstream))
+    errors = targets[:, np.newaxis] - predictions.numpy()[..., np.newaxis]
+    weights = np.abs(np.array([1, 3, 5, 7])[:, np.newaxis] / 8 - (errors < 0))
+    expected = -upstream * (weights * np.clip(errors, -1, 1)).mean(axis=-1)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-6)

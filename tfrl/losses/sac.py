@@ -15,7 +15,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.losses import huber
 from tfrl.losses.shapes import check_ranks, check_same_shape
 
 
@@ -121,7 +120,8 @@ def truncated_mixture(quantiles: Any, num_dropped: int) -> tf.Tensor:
     check_ranks((3,), quantiles=quantiles)
     num_critics, _, num_quantiles = quantiles.shape
     mixture = tf.concat(tf.unstack(quantiles, axis=0), axis=-1)
-    return tf.sort(mixture, axis=-1)[:, : num_critics * (num_quantiles - num_dropped)]
+    # Compiled for a CPU, tf.sort takes half as long again.
+    return -tf.math.top_k(-mixture, num_critics * (num_quantiles - num_dropped)).values
 
 
 def quantile_huber_loss(
@@ -137,17 +137,39 @@ def quantile_huber_loss(
 
     Args:
       predictions: Quantiles `[..., N]`, of rising probability.
-      targets: Samples or quantiles `[..., M]`; no gradient flows into them.
+      targets: Samples or quantiles `[..., M]`, whose leading dimensions broadcast to
+        those of the predictions; no gradient flows into them.
       delta: Where the Huber loss becomes linear.
 
     Returns:
       The losses, `[..., N]`.
     """
-    predictions = tf.convert_to_tensor(predictions)
-    targets = tf.stop_gradient(tf.convert_to_tensor(targets))
-    number = predictions.shape[-1]
-    levels = (tf.range(number, dtype=predictions.dtype) + 0.5) / number
-    errors = targets[..., tf.newaxis, :] - predictions[..., tf.newaxis]
-    below = tf.cast(errors < 0, errors.dtype)
-    weights = tf.abs(levels[:, tf.newaxis] - below)
-    return tf.reduce_mean(weights * huber.huber_loss(errors, delta) / delta, axis=-1)
+    targets = tf.convert_to_tensor(targets)
+
+    @tf.custom_gradient
+    def of_predictions(predictions: tf.Tensor) -> tuple[tf.Tensor, Any]:
+        number = predictions.shape[-1]
+        levels = (
+            tf.range(number, dtype=predictions.dtype)[:, tf.newaxis] + 0.5
+        ) / number
+        errors = targets[..., tf.newaxis, :] - predictions[..., tf.newaxis]
+        clipped = tf.clip_by_value(errors, -delta, delta)
+        # The Huber loss is clipped * (errors - clipped / 2), and its slope clipped.
+        slopes = tf.where(errors < 0, 1 - levels, levels) * clipped / delta
+        loss = _mean_of_pairs(slopes * (errors - 0.5 * clipped), predictions)
+        slope = _mean_of_pairs(slopes, predictions)
+        return loss, lambda upstream: -upstream * slope
+
+    return of_predictions(tf.convert_to_tensor(predictions))
+
+
+def _mean_of_pairs(pairs: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
+    """Returns the means over the last axis, in the shape of `like`.
+
+    XLA adds up the last axis one number after the other, but a product with a vector
+    many at a time.
+    """
+    number = pairs.shape[-1]
+    rows = tf.reshape(pairs, [-1, number])
+    means = tf.linalg.matvec(rows, tf.fill([number], tf.cast(1 / number, pairs.dtype)))
+    return tf.reshape(means, tf.shape(like))

@@ -66,14 +66,17 @@ def test_squared_error_of_actions():
     np.testing.assert_allclose(loss, error @ [1, 2, 0, 0.5] / 4, rtol=1e-5)
 
 
-def test_log_density_of_distributions():
+@pytest.mark.parametrize("kind", [None, "nll", "mse"])
+def test_log_density_or_squared_error_of_distributions(kind):
     network = networks.ActorDistributionNetwork(OBSERVATION, FORCE, (), seed=1)
-    agent = make(FORCE, network, num_outer_dims=2)
+    agent = make(FORCE, network, num_outer_dims=2, loss=kind)
     loss = agent.loss(frames(FORCES, (2, 2))).extra.loss
     normal = network(OBSERVATIONS, step_type=None)[0]
     mean, std = normal.mode().numpy(), normal.stddev().numpy()
     density = np.exp(-(((FORCES - mean) / std) ** 2) / 2) / std / np.sqrt(2 * np.pi)
     expected = -VALID * np.log(density).sum(axis=1)
+    if kind == "mse":
+        expected = VALID * ((FORCES - mean) ** 2).mean(axis=1)
     np.testing.assert_allclose(loss, expected.reshape([2, 2]), rtol=1e-4)
 
 
@@ -131,3 +134,22 @@ def test_several_actions_need_a_loss():
         action={"choice": tf.constant(CHOICES), "force": tf.constant(FORCES)}
     )
     assert agent.loss(both).extra.loss.shape == [4]
+
+
+@pytest.mark.parametrize(
+    ("spec", "network", "arguments", "message"),
+    [
+        (CHOICE, networks.QNetwork, {"loss": "mse"}, "'mse', expected one of \\['nll"),
+        (FORCE, networks.ActorNetwork, {"loss": "nll"}, "'nll', expected one of \\['m"),
+        (FORCE, networks.ActorNetwork, {"loss": "huber"}, "loss: got 'huber'"),
+        (
+            FORCE,
+            networks.ActorNetwork,
+            {"loss": "mse", "loss_fn": lambda output, action: output},
+            "got 'mse' and a loss_fn",
+        ),
+    ],
+)
+def test_wrong_losses_are_refused(spec, network, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        make(spec, network(OBSERVATION, spec), **arguments)

@@ -6,7 +6,7 @@ For each frame (s, a) the loss is
     a network of distributions pi:      -log pi(a|s)
     continuous actions, plain outputs:  the mean over the action of (f(s) - a)^2
 
-Bain and Sammut, "A framework for behavioural cloning" (1995); Pomerleau, "ALVINN"
+or, if asked for, the squared error of pi's mode for continuous actions. Bain and Sammut, "A framework for behavioural cloning" (1995); Pomerleau, "ALVINN"
 (1988). Rewards are not used.
 """
 
@@ -65,6 +65,7 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
         train_step_counter: tf.Variable | None = None,
         name: str | None = None,
         *,
+        loss: Literal["nll", "mse"] | None = None,
         seed: int | None = None,
     ) -> None:
         """Builds the policies.
@@ -90,11 +91,16 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
           summarize_grads_and_vars: See `TFAgent`.
           train_step_counter: See `TFAgent`.
           name: The module's name.
+          loss: Which of the losses above the default one is, for one action spec:
+            "nll", the negative log-likelihood (of logits the cross-entropy), or "mse",
+            the mean squared error of continuous actions, of a distribution that of its
+            mode. None takes "nll" where the network gives logits or distributions.
           seed: Seed of the policies' own random numbers, for calls without a seed.
 
         Raises:
-          ValueError: There are several actions and no `loss_fn`, or the network's
-            output does not fit the actions.
+          ValueError: There are several actions and no `loss_fn`, `loss` is given with
+            a `loss_fn` or does not fit the network's output, or this does not fit the
+            actions.
           NotImplementedError: The network is recurrent, and `num_outer_dims` is 1.
         """
         checks.check_time_step_spec(time_step_spec)
@@ -124,6 +130,7 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
             and len(specs) == 1
             and tensor_spec.is_discrete(specs[0])
         )
+        self._is_squared = self._check_loss(loss, loss_fn, specs)
         policy, collect_policy = self._make_policies(
             time_step_spec, action_spec, network, epsilon_greedy, seed
         )
@@ -148,6 +155,30 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
         self._as_trajectory = data_converter.AsTrajectory(
             self.data_context, num_outer_dims=num_outer_dims
         )
+
+    def _check_loss(
+        self, loss: str | None, loss_fn: Any, specs: list[tensor_spec.BoundedTensorSpec]
+    ) -> bool:
+        """Returns whether the default loss is the squared error."""
+        gives_likelihoods = self._gives_distributions or self._gives_logits
+        if loss is None:
+            return not gives_likelihoods
+        if loss_fn is not None:
+            raise ValueError(
+                f"loss: got {loss!r} and a loss_fn, expected one of them; leave loss "
+                "out."
+            )
+        allowed = [
+            *(["nll"] if gives_likelihoods else []),
+            *(["mse"] if not tensor_spec.is_discrete(specs[0]) else []),
+        ]
+        if loss not in allowed:
+            raise ValueError(
+                f"loss: got {loss!r}, expected one of {allowed} for actions "
+                f"{specs[0]} and this network; 'nll' needs logits or a distribution, "
+                "such as an ActorDistributionNetwork's, and 'mse' continuous actions."
+            )
+        return loss == "mse"
 
     def _make_policies(
         self,
@@ -228,7 +259,7 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
 
     def _default_loss(self, output: Any, action: Any) -> tf.Tensor:
         """Returns the loss of each frame for one action spec, `[B]` or `[B, T]`."""
-        if self._gives_distributions:
+        if self._gives_distributions and not self._is_squared:
             return -recorded.log_probability(output, action, self.action_spec)
         (spec,) = tf.nest.flatten(self.action_spec)
         (action,), (output,) = tf.nest.flatten(action), tf.nest.flatten(output)
@@ -236,6 +267,8 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
             return tf.nn.sparse_softmax_cross_entropy_with_logits(
                 labels=action, logits=output
             )
+        if self._gives_distributions:
+            output = output.mode()
         error = tf.math.squared_difference(tf.cast(action, output.dtype), output)
         inner = list(range(error.shape.rank - spec.shape.rank, error.shape.rank))
         return tf.reduce_mean(error, axis=inner) if inner else error

@@ -55,14 +55,15 @@ def with_quantiles(agent, online, target):
     return agent
 
 
+# A transition, a termination, a truncation and a boundary.
 FRAMES = trajectory.Trajectory(
-    step_type=tf.constant([[1, 1], [1, 2], [2, 0]]),
-    observation=tf.ones([3, 2, 2]),
-    action=tf.zeros([3, 2, 1]),
+    step_type=tf.constant([[1, 1], [1, 2], [1, 2], [2, 0]]),
+    observation=tf.ones([4, 2, 2]),
+    action=tf.zeros([4, 2, 1]),
     policy_info=(),
-    next_step_type=tf.constant([[1, 1], [2, 0], [0, 1]]),
-    reward=tf.constant([[1.0, 9], [-2, 9], [100, 9]]),
-    discount=tf.constant([[1.0, 1], [0, 1], [1, 1]]),
+    next_step_type=tf.constant([[1, 1], [2, 0], [2, 0], [0, 1]]),
+    reward=tf.constant([[1.0, 9], [-2, 9], [3, 9], [100, 9]]),
+    discount=tf.constant([[1.0, 1], [0, 1], [1, 1], [1, 1]]),
 )
 
 
@@ -75,7 +76,8 @@ def test_loss_has_the_lowest_quantiles_of_both_critics():
     _, extra = agent.loss(FRAMES)
     levels = np.array([1, 3, 5]) / 6
     losses, errors = [], []
-    for target in (1 + 0.5 * np.array([1, 2, 3, 4]), np.full(4, -2.0)):
+    kept = np.array([1, 2, 3, 4])
+    for target in (1 + 0.5 * kept, np.full(4, -2.0), 3 + 0.5 * kept):
         u = target - online[..., np.newaxis]
         huber = np.where(abs(u) <= 1, u**2 / 2, abs(u) - 0.5)
         rho = abs(levels[:, np.newaxis] - (u < 0)) * huber
@@ -83,9 +85,9 @@ def test_loss_has_the_lowest_quantiles_of_both_critics():
         errors.append(max(target.mean() - online.mean(axis=1), key=abs))
     np.testing.assert_allclose(extra.td_loss, [*losses, 0], rtol=1e-6)
     np.testing.assert_allclose(extra.td_error, [*errors, 0], rtol=1e-6)
-    np.testing.assert_allclose(extra.critic_loss, 0.5 * sum(losses) / 3, rtol=1e-6)
+    np.testing.assert_allclose(extra.critic_loss, 0.5 * sum(losses) / 4, rtol=1e-6)
     # The actor maximises the mean of all quantiles.
-    np.testing.assert_allclose(extra.actor_loss, -online.mean() * 2 / 3, rtol=1e-6)
+    np.testing.assert_allclose(extra.actor_loss, -online.mean() * 3 / 4, rtol=1e-6)
 
 
 def test_entropy_raises_each_sample_of_the_target():

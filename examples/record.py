@@ -2,6 +2,10 @@
 
     python -m examples.record --logdir=logs/sac_Pendulum-v1_0
     python -m examples.record --policy=FOLDER --env=Pendulum-v1 --num_episodes=250
+    python -m examples.record --logdir=logs/sac_Pendulum-v1_0 --replay
+
+With --replay it records no new episodes: it copies the frames of the run's replay
+buffer, those that its policies collected while they learned, from its last checkpoint.
 
 The file is a TFRecord file in TF-Agents' format, with the spec of its frames beside it;
 see tfrl.utils.example_encoding_dataset, and tfrl.datasets.load_recordings.
@@ -9,12 +13,14 @@ see tfrl.utils.example_encoding_dataset, and tfrl.datasets.load_recordings.
 
 from __future__ import annotations
 
+import json
+import pathlib
 from typing import Any
 
 from absl import flags
 
 from examples import cli, saved_policy
-from tfrl import datasets, environments
+from tfrl import datasets, environments, replay_buffers
 from tfrl.system import quiet
 
 _NUM_EPISODES = flags.DEFINE_integer(
@@ -25,18 +31,38 @@ _OUTPUT = flags.DEFINE_string(
 )
 
 
+_REPLAY = flags.DEFINE_bool(
+    "replay", False, "Copy the frames of the run's replay buffer instead."
+)
+
+
 def main() -> None:
-    """Records the episodes, and prints their returns."""
+    """Writes the file, and prints the returns of the whole episodes in it."""
     path, name, seed, bins = saved_policy.find()
     quiet.quieten_tensorflow()
-    policy = saved_policy.load(path)
     environment = cli.make_environment(name, 1, seed, bins)
-    frames = record(environment, policy, _NUM_EPISODES.value, _OUTPUT.value, seed)
-    returns = datasets.episode_returns(datasets.load_recordings(_OUTPUT.value))
-    print(
-        f"{_OUTPUT.value}: {frames:,} frames, {len(returns)} episodes of {name}, mean "
-        f"return {returns.mean():.1f}, from {returns.min():.1f} to {returns.max():.1f}"
-    )
+    output = _OUTPUT.value
+    if _REPLAY.value:
+        run = pathlib.Path(cli.LOGDIR.value or path.parent)
+        frames = copy_replay(environment, run, output)
+    else:
+        policy = saved_policy.load(path)
+        frames = record(environment, policy, _NUM_EPISODES.value, output, seed)
+    returns = datasets.episode_returns(datasets.load_recordings(output))
+    text = f"{output}: {frames:,} frames, {len(returns)} whole episodes of {name}"
+    if len(returns):
+        low, high = returns.min(), returns.max()
+        text += f", mean return {returns.mean():.1f}, from {low:.1f} to {high:.1f}"
+    print(text)
+
+
+def frame_spec(environment: environments.TFPyEnvironment) -> Any:
+    """Returns the spec of a frame, as a `Trajectory` without policy info."""
+    from tfrl.trajectories import policy_step, trajectory
+
+    time_step_spec = environment.time_step_spec()
+    action_spec = policy_step.PolicyStep(environment.action_spec(), (), ())
+    return trajectory.from_transition(time_step_spec, action_spec, time_step_spec)
 
 
 def record(
@@ -53,13 +79,11 @@ def record(
     # Not at the top: --help does not wait for TensorFlow.
     import tensorflow as tf
 
-    from tfrl.trajectories import policy_step, trajectory
+    from tfrl.trajectories import trajectory
     from tfrl.utils import example_encoding_dataset
 
-    time_step_spec = environment.time_step_spec()
-    action_spec = policy_step.PolicyStep(environment.action_spec(), (), ())
     recorder = example_encoding_dataset.TFRecordObserver(
-        output, trajectory.from_transition(time_step_spec, action_spec, time_step_spec)
+        output, frame_spec(environment)
     )
     time_step, state = environment.reset(), policy.get_initial_state(1)
     boundaries = frames = 0
@@ -72,6 +96,44 @@ def record(
         time_step, state = reached, step.state
     recorder.close()
     return frames
+
+
+def copy_replay(
+    environment: environments.TFPyEnvironment, run: pathlib.Path, output: str
+) -> int:
+    """Writes the frames of the replay buffer in a run's last checkpoint.
+
+    Returns the number of frames.
+    """
+    # Not at the top: --help does not wait for TensorFlow.
+    import tensorflow as tf
+
+    from tfrl.savers import checkpointing
+    from tfrl.utils import example_encoding_dataset
+
+    settings = json.loads((run / "config.json").read_text())
+    if settings.get("num_envs") != 1 or "replay_capacity" not in settings:
+        raise ValueError(
+            f"--replay: got the run {str(run)!r}, expected one with a replay buffer of "
+            "one environment, as train_sac makes it with --config.num_envs=1."
+        )
+    spec = frame_spec(environment)
+    replay_buffer = replay_buffers.TFUniformReplayBuffer(
+        spec, batch_size=1, max_length=settings["replay_capacity"]
+    )
+    checkpoint = tf.train.Checkpoint(replay_buffer=replay_buffer)
+    checkpointing.restore_latest(checkpoint, run / "checkpoints")
+    if not replay_buffer.num_frames():
+        raise ValueError(
+            f"--replay: the checkpoints of {str(run)!r} hold no frames of its replay "
+            "buffer, expected some; a Run with checkpoint_replay_buffer=True saves it."
+        )
+    held = tf.nest.map_structure(lambda t: t.numpy()[0], replay_buffer.gather_all())
+    recorder = example_encoding_dataset.TFRecordObserver(output, spec, py_mode=True)
+    for i in range(len(held.step_type)):
+        recorder(tf.nest.map_structure(lambda array, i=i: array[i], held))
+    recorder.close()
+    return len(held.step_type)
 
 
 if __name__ == "__main__":

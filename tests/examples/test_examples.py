@@ -20,6 +20,7 @@ import pytest
 import tensorflow as tf
 
 from tests.examples.forks import ENVIRONMENT, REPOSITORY
+from tfrl import datasets
 
 SMALL_DQN = (
     "--num_iterations=120",
@@ -576,6 +577,19 @@ def test_a_recorded_policy_is_cloned(trained, run, tmp_path):
     assert (last["train_steps"], last["environment_steps"]) == ("4", "0")
     assert float(last["evaluation_return"]) > 0
     assert (tmp_path / "run" / "agent.mp4").exists()
+
+
+def test_the_replay_of_a_run_is_recorded(trained, run, tmp_path):
+    data = tmp_path / "replay.tfrecord"
+    flags = ("record", "--replay", f"--logdir={trained[0]}", f"--output={data}")
+    code, output, errors = run(*flags)
+    assert code == 0, errors
+    frames = list(datasets.load_recordings(str(data)).as_numpy_iterator())
+    steps = int(rows(trained[0])[-1]["environment_steps"])
+    # All steps, and the boundaries between the episodes.
+    assert sum(int(frame.step_type != 2) for frame in frames) == steps
+    episodes = sum(int(frame.next_step_type == 2) for frame in frames)
+    assert f"{len(frames):,} frames, {episodes} whole episodes" in output
 
 
 @pytest.mark.parametrize("agent", ["iql", pytest.param("cql", marks=pytest.mark.slow)])

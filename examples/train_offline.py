@@ -19,6 +19,8 @@ import glob
 import os
 from typing import Any
 
+import numpy as np
+
 from examples import cli, off_policy
 from tfrl import agents, datasets, environments, networks, replay_buffers, train
 
@@ -59,8 +61,13 @@ def make_replay_buffer(
     config: cli.Config, agent: agents.TFAgent
 ) -> replay_buffers.TFUniformReplayBuffer:
     """Makes a buffer of all recorded frames, and prints their mean return."""
-    frames = load(config.data, agent.collect_data_spec)
-    num_frames = int(frames.reduce(0, lambda number, *_: number + 1))
+    import tensorflow as tf  # Not at the top: --help does not wait for it.
+
+    # Parsed once, for the buffer and for the returns.
+    blocks = load(config.data, agent.collect_data_spec).batch(1024).as_numpy_iterator()
+    arrays = tf.nest.map_structure(lambda *parts: np.concatenate(parts), *blocks)
+    frames = tf.data.Dataset.from_tensor_slices(arrays)
+    num_frames = len(arrays.step_type)
     replay_buffer = replay_buffers.TFUniformReplayBuffer(
         agent.collect_data_spec, batch_size=1, max_length=num_frames, seed=config.seed
     )

@@ -135,14 +135,20 @@ def episode_returns(frames: tf.data.Dataset) -> np.ndarray:
       frames: A dataset of frames with scalar rewards.
     """
     returns, total, whole = [], 0.0, False
-    for frame in frames.as_numpy_iterator():
-        if frame.step_type == ts.StepType.FIRST:
-            total, whole = 0.0, True
-        if frame.step_type != ts.StepType.LAST:
-            total += float(frame.reward)
-            if whole and frame.next_step_type == ts.StepType.LAST:
-                returns.append(total)
-                whole = False
+    for block in frames.batch(_BLOCK).as_numpy_iterator():
+        for step_type, next_step_type, reward in zip(
+            block.step_type.tolist(),
+            block.next_step_type.tolist(),
+            block.reward.tolist(),
+            strict=True,
+        ):
+            if step_type == ts.StepType.FIRST:
+                total, whole = 0.0, True
+            if step_type != ts.StepType.LAST:
+                total += reward
+                if whole and next_step_type == ts.StepType.LAST:
+                    returns.append(total)
+                    whole = False
     return np.array(returns, np.float32)
 
 

@@ -6,7 +6,9 @@ For each frame (s, a) the loss is
     a network of distributions pi:      -log pi(a|s)
     continuous actions, plain outputs:  the mean over the action of (f(s) - a)^2
 
-or, if asked for, the squared error of pi's mode for continuous actions. Bain and Sammut, "A framework for behavioural cloning" (1995); Pomerleau, "ALVINN"
+or, if asked for, the squared error of pi's mode for continuous actions.
+
+Bain and Sammut, "A framework for behavioural cloning" (1995); Pomerleau, "ALVINN"
 (1988). Rewards are not used.
 """
 

@@ -61,6 +61,20 @@ PYTHON benchmarks/workers/score_with_torch.py --env=Hopper-v5 --steps=20000
 
 PYTHON is that of an environment with `stable-baselines3` and `gymnasium[mujoco]`.
 
+IQL, CQL and behavioural cloning (BC) learn offline, from 50,000 frames that a SAC
+collected while it learned, until it was half-trained: once in 16 steps, so with many
+poor episodes. The steps of these agents are updates, and their reference is the mean
+return of the recorded episodes. These commands record them:
+
+```
+python -m examples.train_sac --config=configs/sac.py \\
+  --config.initial_collect_steps=2000 --config.collect_steps_per_iteration=16 \\
+  --config.replay_capacity=50000 --num_iterations=3000 \\
+  --logdir=logs/scores/half_trained_sac
+python -m examples.record --replay --logdir=logs/scores/half_trained_sac \\
+  --output=logs/scores/half_trained_sac/replay.tfrecord
+```
+
 One run of the table is its example with the same configuration:
 """
 _CURVES = """## Learning curves
@@ -147,17 +161,22 @@ def plot(title: str, folders: Sequence[pathlib.Path], path: pathlib.Path) -> Non
     steps, returns = evaluations(folders)
     axes.plot(steps, returns.T, color="0.75", linewidth=0.8)
     axes.plot(steps, statistics.interquartile_mean(returns, axis=0), color="C0")
-    axes.set(title=title, xlabel="environment steps", ylabel="return")
+    axes.set(title=title, xlabel="steps", ylabel="return")
     path.parent.mkdir(exist_ok=True)
     picture.savefig(path, dpi=100)
 
 
 def evaluations(folders: Sequence[pathlib.Path]) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the environment steps `[N]` and returns `[seeds, N]` of evaluations."""
+    """Returns the steps `[N]` and returns `[seeds, N]` of evaluations."""
     steps, returns = [], []
     for folder in folders:
         with open(folder / "metrics.csv", newline="", encoding="utf-8") as file:
             rows = [row for row in csv.DictReader(file) if row["evaluation_return"]]
-        steps = [int(row["environment_steps"]) for row in rows]
+        steps = [steps_of(row) for row in rows]
         returns.append([float(row["evaluation_return"]) for row in rows])
     return np.array(steps), np.array(returns)
+
+
+def steps_of(row: Mapping[str, str]) -> int:
+    """Returns a run's environment steps; its updates if it learns from recordings."""
+    return int(row["environment_steps"]) or int(row.get("train_steps", 0))

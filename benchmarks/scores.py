@@ -24,7 +24,7 @@ import os
 import pathlib
 import signal
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from benchmarks import score_table
 from tfrl.system import interrupts, jobs, quiet
@@ -104,11 +104,25 @@ class Entry:
         return logs / f"{self.name}_{self.hash()}_{seed}"
 
 
+# The replay of a SAC that has seen 50,000 steps, and learned from few of them.
+RECORDING = LOGS / "half_trained_sac" / "replay.tfrecord"
+HALF_TRAINED = (
+    "--config=configs/sac.py",
+    "--config.initial_collect_steps=2000",
+    "--config.collect_steps_per_iteration=16",
+    "--config.replay_capacity=50000",
+    "--num_iterations=3000",
+    f"--logdir={RECORDING.parent.relative_to(ROOT)}",
+)
+
 _ZOO = "rl-zoo3, one run"
 _ZOO_LONG = "rl-zoo3, one run of 300,000 steps"
 _CART_POLE = ("--env=CartPole-v1",)
 _DDPG = ("--config.agent=ddpg",)
 _HOPPER = ("--num_iterations=40000",)
+_DATA = f"--config.data={RECORDING.relative_to(ROOT)}"
+_OFFLINE = "configs/offline.py"
+_CQL, _BC = "--config.agent=cql", "--config.agent=bc"
 ENTRIES = (
     Entry("DQN", "train_dqn", "configs/dqn.py", 32, 500, _ZOO),
     Entry("REINFORCE", "train_reinforce", "configs/reinforce.py", 5, flags=_CART_POLE),
@@ -119,6 +133,9 @@ ENTRIES = (
     Entry("SAC", "train_sac", "configs/sac_mountain_car.py", 5, 94.7, _ZOO),
     Entry("DDPG", "train_td3", "configs/td3_mountain_car.py", 5, 93.5, _ZOO_LONG),
     Entry("SAC", "train_sac", "configs/sac_mujoco.py", 1, flags=_HOPPER),
+    Entry("IQL", "train_offline", _OFFLINE, 5, -1134.7, "the data", (_DATA,)),
+    Entry("CQL", "train_offline", _OFFLINE, 5, -1134.7, "the data", (_CQL, _DATA)),
+    Entry("BC", "train_offline", _OFFLINE, 5, -1134.7, "the data", (_BC, _DATA)),
 )
 
 
@@ -221,12 +238,33 @@ def score(run: Run) -> dict[str, str]:
         "environment": name,
         "config": run.entry.config,
         "seed": str(run.seed),
-        "steps": last["environment_steps"],
+        "steps": str(score_table.steps_of(last)),
         "return": f"{result.mean:.1f}",
         "episodes": str(episodes),
         "seconds": f"{float(last['training_seconds']):.0f}",
         "config_hash": run.entry.hash(),
     }
+
+
+def make_recording(is_stopped: Callable[[], bool]) -> None:
+    """Trains SAC half, and records its replay.
+
+    Raises:
+      RuntimeError: One of the two failed, or was stopped.
+    """
+    folder = RECORDING.parent
+    unfinished = folder / "unfinished.tfrecord"
+    record = ("--replay", f"--logdir={folder}", f"--output={unfinished}")
+    output = folder / "output.txt"
+    for module, flags in (("train_sac", HALF_TRAINED), ("record", record)):
+        job = jobs.Job(f"examples.{module}", flags, output)
+        if jobs.run_all([job], 1, is_stopped, lambda *_: None) != [0]:
+            raise RuntimeError(
+                f"{module} made no recording; the end of {output} says why. The same "
+                "command tries it again."
+            )
+    os.replace(f"{unfinished}.spec", f"{RECORDING}.spec")
+    os.replace(unfinished, RECORDING)
 
 
 def train(runs: Sequence[Run], processes: int, rows: list[dict[str, str]]) -> None:
@@ -257,6 +295,8 @@ def train(runs: Sequence[Run], processes: int, rows: list[dict[str, str]]) -> No
     ]
     signals = interrupts.requested((signal.SIGINT, signal.SIGTERM), lambda: "the runs")
     with signals as is_requested:
+        if any(_DATA in run.entry.flags for run in runs) and not RECORDING.exists():
+            make_recording(is_requested)
         jobs.run_all(made, processes, is_requested, ended)
     if is_requested():
         raise KeyboardInterrupt

@@ -1,5 +1,6 @@
 import csv
 import dataclasses
+import pathlib
 
 import pytest
 
@@ -96,4 +97,39 @@ def test_the_readme_has_the_interquartile_means_of_the_page():
 def test_an_unknown_name_is_an_error(capsys):
     with pytest.raises(SystemExit):
         scores.main(["--only=PPO"])
-    assert "expected one of DDPG, DQN" in capsys.readouterr().err
+    assert "expected one of BC, CQL, DDPG, DQN" in capsys.readouterr().err
+
+
+def test_the_page_says_how_the_recording_is_made():
+    words = score_table._TAIL.split()
+    assert set(scores.HALF_TRAINED) <= set(words)
+    assert f"--output={scores.RECORDING.relative_to(scores.ROOT)}" in words
+
+
+def test_the_recording_is_there_whole_or_not_at_all(tmp_path, monkeypatch):
+    """The first job succeeds, and the second ends within its file."""
+    monkeypatch.setattr(scores, "RECORDING", tmp_path / "replay.tfrecord")
+    done = []
+
+    def run_all(made, most, is_stopped, on_end):
+        (job,) = made
+        done.append(job.module)
+        (output,) = [f for f in job.arguments if f.startswith("--output=")] or [""]
+        if output:
+            for suffix in ("", ".spec"):
+                pathlib.Path(output.partition("=")[2] + suffix).write_text("frames")
+        return [1 if output and len(done) == 2 else 0]
+
+    monkeypatch.setattr(scores.jobs, "run_all", run_all)
+    with pytest.raises(RuntimeError, match="record made no recording"):
+        scores.make_recording(lambda: False)
+    assert not scores.RECORDING.exists()
+    scores.make_recording(lambda: False)
+    assert scores.RECORDING.read_text() == "frames"
+    assert (tmp_path / "replay.tfrecord.spec").read_text() == "frames"
+    assert done == ["examples.train_sac", "examples.record"] * 2
+
+
+def test_the_steps_of_agents_that_learn_from_recordings_are_updates():
+    assert score_table.steps_of({"environment_steps": "0", "train_steps": "7"}) == 7
+    assert score_table.steps_of({"environment_steps": "9", "train_steps": "7"}) == 9

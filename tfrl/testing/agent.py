@@ -23,9 +23,11 @@ class AgentConformance(Conformance):
     """Checks the behaviour of a `TFAgent` that loops, drivers and checkpoints rely on.
 
     Write `make_agent`. It must return equal agents in every call, so seed the networks.
-    The experience consists of whole episodes with random observations and actions, or
-    of MID frames for agents that train on a fixed number of steps. Override
-    `make_experience` for agents that need other experience.
+    The checks of one object of the suite share an agent, so `run_all` makes two in all;
+    pytest runs each check with an object of its own. The experience consists of whole
+    episodes with random observations and actions, or of MID frames for agents that
+    train on a fixed number of steps. Override `make_experience` for agents that need
+    other experience.
 
     Attributes:
       batch_size: The batch size `B` of the experience.
@@ -38,6 +40,8 @@ class AgentConformance(Conformance):
     batch_size: int = 4
     num_steps: int = 5
     masks_boundaries: bool = True
+
+    _shared: tf_agent.TFAgent | None = None
 
     def make_agent(self) -> tf_agent.TFAgent:
         """Returns a new agent, the same in every call."""
@@ -72,15 +76,17 @@ class AgentConformance(Conformance):
     def test_train_returns_a_finite_loss_and_counts(self) -> None:
         """Checks that the loss is a finite scalar and that `train` counts its steps."""
         agent = self._agent()
-        for step in range(1, 3):
-            loss = agent.train(self.make_experience(agent, self.batch_size)).loss
+        experience = self.make_experience(agent, self.batch_size)
+        for _ in range(2):
+            expected = int(agent.train_step_counter) + 1
+            loss = agent.train(experience).loss
             if loss.shape.rank != 0 or not np.isfinite(loss.numpy()):
                 fail("train().loss", f"{loss}", "a finite scalar", "reduce the loss")
-            if int(agent.train_step_counter) != step:
+            if int(agent.train_step_counter) != expected:
                 fail(
-                    f"train_step_counter after {step} updates",
+                    "train_step_counter after an update",
                     f"{int(agent.train_step_counter)}",
-                    f"{step}",
+                    f"{expected}",
                     "add one to it in _train",
                 )
 
@@ -185,7 +191,8 @@ class AgentConformance(Conformance):
 
     def test_a_restored_agent_goes_on_as_before(self) -> None:
         """Checks that a saved and a restored agent make bitwise equal updates."""
-        agent, other = self._agent(), self._agent()
+        agent, other = self._agent(), self.make_agent()
+        other.initialize()
         experiences = [self.make_experience(agent, self.batch_size, s) for s in (0, 1)]
         agent.train(experiences[0])
         with tempfile.TemporaryDirectory() as folder:
@@ -238,9 +245,11 @@ class AgentConformance(Conformance):
             tf.nest.assert_same_structure(action, agent.action_spec)
 
     def _agent(self) -> tf_agent.TFAgent:
-        agent = self.make_agent()
-        agent.initialize()
-        return agent
+        """Returns the agent that the checks share, whatever its state."""
+        if self._shared is None:
+            self._shared = self.make_agent()
+            self._shared.initialize()
+        return self._shared
 
     def _with_boundary(
         self, experience: trajectory.Trajectory

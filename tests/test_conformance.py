@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.agents import every_agent
 from tfrl import agents, environments, networks, policies, replay_buffers, testing
 from tfrl.environments import suite_gym, test_envs, tf_wrappers, wrappers
 from tfrl.environments import vector_py_environment as vector
@@ -465,18 +466,6 @@ def buffer_parts():
 # Agents.
 
 
-def dqn(agent=agents.DqnAgent, network=networks.QNetwork, **kwargs):
-    recurrent = network is networks.QRnnNetwork
-    sizes = {"lstm_size": (5,)} if recurrent else {"fc_layer_params": (6,)}
-    return agent(
-        TIME_STEP,
-        ACTION,
-        q_network=network(OBSERVATION, ACTION, seed=1, **sizes),
-        optimizer=keras.optimizers.Adam(1e-2),
-        **kwargs,
-    )
-
-
 def nested_dqn():
     return agents.DqnAgent(
         ts.time_step_spec(NESTED_OBSERVATION),
@@ -491,7 +480,7 @@ def nested_dqn():
     )
 
 
-def reinforce(value_network=None):
+def reinforce_without_baseline():
     return agents.ReinforceAgent(
         TIME_STEP,
         ACTIONS,
@@ -499,142 +488,24 @@ def reinforce(value_network=None):
             OBSERVATION, ACTIONS, fc_layer_params=(6,), seed=1
         ),
         optimizer=keras.optimizers.Adam(1e-2),
-        value_network=value_network and value_network(),
-    )
-
-
-def actor_critic(agent, actor=None, critic=None, **kwargs):
-    specs = OBSERVATION, FORCE_SPEC
-    return agent(
-        TIME_STEP,
-        FORCE_SPEC,
-        actor or networks.ActorNetwork(*specs, (6,), seed=1),
-        critic or networks.CriticNetwork(specs, joint_fc_layer_params=(6,), seed=2),
-        keras.optimizers.Adam(1e-2),
-        keras.optimizers.Adam(1e-2),
-        target_update_tau=0.5,
-        seed=3,
-        **kwargs,
-    )
-
-
-def recurrent_ddpg():
-    specs = OBSERVATION, FORCE_SPEC
-    return actor_critic(
-        agents.DdpgAgent,
-        networks.ActorRnnNetwork(*specs, None, (6,), (5,), (4,), seed=1),
-        networks.CriticRnnNetwork(specs, None, (6,), (5,), (4,), (3,), (4,), seed=2),
-    )
-
-
-def sac(actor=networks.ActorDistributionNetwork, critic=None, kind=agents.SacAgent):
-    recurrent = actor is networks.ActorDistributionRnnNetwork
-    layers = {"lstm_size": (5,)} if recurrent else {"fc_layer_params": (6,)}
-    specs = OBSERVATION, FORCE_SPEC
-    return actor_critic(
-        kind,
-        critic or networks.CriticNetwork(specs, joint_fc_layer_params=(6,), seed=2),
-        actor(
-            *specs,
-            continuous_projection_net=agents.sac.TanhNormalProjectionNetwork,
-            seed=1,
-            **layers,
-        ),
-        alpha_optimizer=keras.optimizers.Adam(1e-2),
-    )
-
-
-def recurrent_sac():
-    critic = networks.CriticRnnNetwork(
-        (OBSERVATION, FORCE_SPEC), None, (6,), (5,), (4,), (3,), (4,), seed=2
-    )
-    return sac(networks.ActorDistributionRnnNetwork, critic)
-
-
-def tqc():
-    critic = networks.CriticEnsembleNetwork(
-        (OBSERVATION, FORCE_SPEC), 2, 3, fc_layer_params=(6,), seed=2
-    )
-    return sac(critic=critic, kind=agents.TqcAgent)
-
-
-def discrete_sac():
-    return agents.DiscreteSacAgent(
-        TIME_STEP,
-        tensor_spec.from_spec(ACTION),
-        Q_NETWORK(),
-        networks.ActorDistributionNetwork(
-            OBSERVATION, ACTION, fc_layer_params=(6,), seed=2
-        ),
-        *(keras.optimizers.Adam(1e-2) for _ in range(3)),
-        target_update_tau=0.5,
-        seed=3,
-    )
-
-
-def cql():
-    return sac(
-        kind=lambda *args, seed, **kwargs: agents.CqlSacAgent(
-            *args,
-            cql_alpha=1.0,
-            num_cql_samples=2,
-            include_critic_entropy_term=True,
-            use_lagrange_cql_alpha=True,
-            random_seed=seed,
-            **kwargs,
-        )
-    )
-
-
-def iql():
-    return actor_critic(
-        lambda time_step, action, actor, critic, *rates, **kwargs: agents.IqlAgent(
-            time_step,
-            action,
-            critic,
-            networks.ValueNetwork(OBSERVATION, fc_layer_params=(6,), seed=4),
-            actor,
-            *rates,
-            **kwargs,
-        ),
-        networks.ActorDistributionNetwork(
-            OBSERVATION, FORCE_SPEC, fc_layer_params=(6,), seed=1
-        ),
-        value_optimizer=keras.optimizers.Adam(1e-2),
-    )
-
-
-def behavioral_cloning():
-    return agents.BehavioralCloningAgent(
-        TIME_STEP,
-        tensor_spec.from_spec(ACTION),
-        networks.QNetwork(OBSERVATION, ACTION, fc_layer_params=(6,), seed=1),
-        keras.optimizers.Adam(1e-2),
-        num_outer_dims=2,
     )
 
 
 def agent_parts():
+    arguments = {
+        "DdpgAgent": {"n_step_update": 3},
+        "Td3Agent": {"actor_update_period": 2},
+    }
+    kinds = every_agent.KINDS
     parts = {
-        "DqnAgent": dqn,
-        "DqnAgent-n_step": lambda: dqn(n_step_update=3),
+        name: functools.partial(kind.make, TIME_STEP, **arguments.get(name, {}))
+        for name, kind in kinds.items()
+        if not kind.without_weights
+    }
+    parts |= {
+        "DqnAgent-n_step": lambda: kinds["DqnAgent"].make(TIME_STEP, n_step_update=3),
         "DqnAgent-nested": nested_dqn,
-        "DqnAgent-recurrent": lambda: dqn(network=networks.QRnnNetwork),
-        "DdqnAgent": lambda: dqn(agents.DdqnAgent, target_update_tau=0.5),
-        "DdpgAgent": lambda: actor_critic(agents.DdpgAgent, n_step_update=3),
-        "DiscreteSacAgent": discrete_sac,
-        "SacAgent": sac,
-        "SacAgent-recurrent": recurrent_sac,
-        "TqcAgent": tqc,
-        "BehavioralCloningAgent": behavioral_cloning,
-        "CqlSacAgent": cql,
-        "IqlAgent": iql,
-        "DdpgAgent-recurrent": recurrent_ddpg,
-        "Td3Agent": lambda: actor_critic(agents.Td3Agent, actor_update_period=2),
-        "ReinforceAgent": reinforce,
-        "ReinforceAgent-baseline": lambda: reinforce(
-            lambda: networks.ValueNetwork(OBSERVATION, fc_layer_params=(6,), seed=2)
-        ),
+        "ReinforceAgent-nested": reinforce_without_baseline,
     }
     for name, make in parts.items():
         yield f"agent-{name}", make_suite(testing.AgentConformance, make_agent=make)
@@ -656,6 +527,7 @@ SUITES = dict(
 SLOW = (
     "agent-CqlSacAgent",
     "agent-DdpgAgent-recurrent",
+    "agent-SacAgent-ensemble",
     "network-CriticNetwork-nested",
 )
 

@@ -1,0 +1,285 @@
+"""Every agent of the package, small, for tests of what agents have in common.
+
+`KINDS` is the one list of them. A kind says which of the common features make no sense
+for its agent, and why.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfrl import agents, networks, policies
+from tfrl.networks import preprocessing
+from tfrl.specs import tensor_spec
+
+CHOICE = tensor_spec.BoundedTensorSpec([], tf.int32, 0, 2, name="choice")
+FORCE = tensor_spec.BoundedTensorSpec([2], tf.float32, -1.0, 1.0, name="force")
+TANH_NORMAL = {"continuous_projection_net": agents.sac.TanhNormalProjectionNetwork}
+
+
+@dataclasses.dataclass(frozen=True)
+class Parts:
+    """Makes networks with the default preprocessing of observations.
+
+    Attributes:
+      specs: The specs of the observations and of the actions.
+      layers: The units of the dense layers.
+      seed: The seed of the networks of observations; the others add a number to it.
+    """
+
+    specs: tuple[Any, Any]
+    layers: tuple[int, ...]
+    seed: int
+
+    def q(self):
+        return self._make(networks.QNetwork, *self.specs, fc_layer_params=self.layers)
+
+    def recurrent_q(self):
+        return self._make(networks.QRnnNetwork, *self.specs, lstm_size=(5,))
+
+    def actor(self):
+        network = networks.ActorNetwork
+        return self._make(network, *self.specs, fc_layer_params=self.layers)
+
+    def recurrent_actor(self):
+        return self._make(
+            networks.ActorRnnNetwork,
+            *self.specs,
+            input_fc_layer_params=None,
+            lstm_size=(6,),
+            output_fc_layer_params=(5,),
+        )
+
+    def distributions(self, **kwargs):
+        network = networks.ActorDistributionNetwork
+        return self._make(network, *self.specs, fc_layer_params=self.layers, **kwargs)
+
+    def squashed(self):
+        return self.distributions(**TANH_NORMAL)
+
+    def recurrent_squashed(self):
+        network = networks.ActorDistributionRnnNetwork
+        return self._make(network, *self.specs, lstm_size=(5,), **TANH_NORMAL)
+
+    def value(self):
+        network = networks.ValueNetwork
+        return self._make(network, self.specs[0], fc_layer_params=self.layers, seed=3)
+
+    def critic(self):
+        network = networks.CriticNetwork
+        return self._make(
+            network, self.specs, joint_fc_layer_params=self.layers, seed=1
+        )
+
+    def recurrent_critic(self):
+        return self._make(
+            networks.CriticRnnNetwork,
+            self.specs,
+            observation_fc_layer_params=None,
+            action_fc_layer_params=(6,),
+            joint_fc_layer_params=(5,),
+            lstm_size=(4,),
+            output_fc_layer_params=(3,),
+            seed=1,
+        )
+
+    def ensemble(self, *sizes):
+        network = networks.CriticEnsembleNetwork
+        layers = {"fc_layer_params": self.layers}
+        return self._make(network, self.specs, *sizes, seed=1, **layers)
+
+    def _make(self, network, *args, seed=0, **kwargs):
+        layers, combiner = preprocessing.default_preprocessing(self.specs[0])
+        return network(
+            *args,
+            preprocessing_layers=layers,
+            preprocessing_combiner=combiner,
+            seed=self.seed + seed,
+            **kwargs,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """A kind of agent.
+
+    Attributes:
+      agent: The agent's class.
+      networks: Makes the networks that stand behind the specs in its arguments.
+      num_optimizers: The number of optimizers that stand behind the networks.
+      action_spec: An action that the agent takes.
+      arguments: Makes further arguments.
+      without_td_error: Why prioritized replay has nothing to go by; empty if it has.
+      without_weights: Why there is nothing to train and to save; empty if there is.
+    """
+
+    agent: type[agents.TFAgent]
+    networks: Callable[[Parts], list[networks.Network]]
+    num_optimizers: int
+    action_spec: tf.TypeSpec
+    arguments: Callable[[Parts], dict[str, Any]] = lambda parts: {}
+    without_td_error: str = ""
+    without_weights: str = ""
+
+    def make(
+        self, time_step_spec, action_spec=None, layers=(6,), seed=1, rate=1e-2, **kwargs
+    ):
+        """Returns a new agent, the same in every call.
+
+        Args:
+          time_step_spec: The specs of its time steps.
+          action_spec: The specs of its actions; `self.action_spec` if None.
+          layers: See `Parts`.
+          seed: The seed of the networks, and of the agent.
+          rate: The learning rate of each optimizer, Adam.
+          **kwargs: Further arguments of the agent.
+        """
+        if action_spec is None:
+            action_spec = self.action_spec
+        parts = Parts((time_step_spec.observation, action_spec), layers, seed)
+        optimizers = [keras.optimizers.Adam(rate) for _ in range(self.num_optimizers)]
+        arguments = {**self.arguments(parts), **kwargs}
+        if not self.without_weights:
+            name = "random_seed" if self.agent is agents.CqlSacAgent else "seed"
+            arguments.setdefault(name, seed)
+        agent = self.agent(
+            time_step_spec,
+            action_spec,
+            *self.networks(parts),
+            *optimizers,
+            **arguments,
+        )
+        agent.initialize()
+        return agent
+
+
+def _always(**arguments):
+    return lambda parts: arguments
+
+
+_RETURNS = "it learns from whole episodes' returns, not from values of single steps"
+_NO_VALUES = "it predicts actions and no values"
+_NOTHING = "train only counts"
+# Policies that are deterministic.
+_SAC = _always(greedy_eval=True, target_update_tau=0.5)
+
+KINDS = {
+    "DqnAgent": Kind(agents.DqnAgent, lambda p: [p.q()], 1, CHOICE),
+    "DqnAgent-recurrent": Kind(agents.DqnAgent, lambda p: [p.recurrent_q()], 1, CHOICE),
+    "DdqnAgent": Kind(
+        agents.DdqnAgent,
+        lambda p: [p.q()],
+        1,
+        CHOICE,
+        _always(target_update_tau=0.5),
+    ),
+    "ReinforceAgent": Kind(
+        agents.ReinforceAgent,
+        lambda p: [p.distributions()],
+        1,
+        CHOICE,
+        lambda p: {"value_network": p.value()},
+        without_td_error=_RETURNS,
+    ),
+    "DdpgAgent": Kind(
+        agents.DdpgAgent,
+        lambda p: [p.actor(), p.critic()],
+        2,
+        FORCE,
+        _always(target_update_tau=0.5),
+    ),
+    "DdpgAgent-recurrent": Kind(
+        agents.DdpgAgent,
+        lambda p: [p.recurrent_actor(), p.recurrent_critic()],
+        2,
+        FORCE,
+        _always(target_update_tau=0.5),
+    ),
+    "Td3Agent": Kind(
+        agents.Td3Agent,
+        lambda p: [p.actor(), p.critic()],
+        2,
+        FORCE,
+        _always(target_update_tau=0.5),
+    ),
+    "SacAgent": Kind(
+        agents.SacAgent, lambda p: [p.critic(), p.squashed()], 3, FORCE, _SAC
+    ),
+    "SacAgent-recurrent": Kind(
+        agents.SacAgent,
+        lambda p: [p.recurrent_critic(), p.recurrent_squashed()],
+        3,
+        FORCE,
+        _SAC,
+    ),
+    "SacAgent-ensemble": Kind(
+        agents.SacAgent,
+        lambda p: [p.ensemble(3), p.squashed()],
+        3,
+        FORCE,
+        _always(greedy_eval=True, target_update_tau=0.5, num_min=2),
+    ),
+    "TqcAgent": Kind(
+        agents.TqcAgent, lambda p: [p.ensemble(2, 3), p.squashed()], 3, FORCE, _SAC
+    ),
+    "DiscreteSacAgent": Kind(
+        agents.DiscreteSacAgent, lambda p: [p.q(), p.distributions()], 3, CHOICE, _SAC
+    ),
+    "BehavioralCloningAgent": Kind(
+        agents.BehavioralCloningAgent,
+        lambda p: [p.q()],
+        1,
+        CHOICE,
+        _always(num_outer_dims=2),
+        without_td_error=_NO_VALUES,
+    ),
+    "BehavioralCloningAgent-continuous": Kind(
+        agents.BehavioralCloningAgent,
+        lambda p: [p.actor()],
+        1,
+        FORCE,
+        _always(num_outer_dims=2),
+        without_td_error=_NO_VALUES,
+    ),
+    "CqlSacAgent": Kind(
+        agents.CqlSacAgent,
+        lambda p: [p.critic(), p.squashed()],
+        3,
+        FORCE,
+        _always(
+            greedy_eval=True,
+            target_update_tau=0.5,
+            cql_alpha=1.0,
+            num_cql_samples=2,
+            include_critic_entropy_term=True,
+            use_lagrange_cql_alpha=True,
+        ),
+    ),
+    "IqlAgent": Kind(
+        agents.IqlAgent,
+        lambda p: [p.critic(), p.value(), p.distributions()],
+        3,
+        FORCE,
+    ),
+    "RandomAgent": Kind(
+        agents.RandomAgent,
+        lambda p: [],
+        0,
+        CHOICE,
+        without_td_error=_NOTHING,
+        without_weights=_NOTHING,
+    ),
+    "FixedPolicyAgent": Kind(
+        agents.FixedPolicyAgent,
+        lambda p: [],
+        0,
+        CHOICE,
+        _always(policy_class=functools.partial(policies.FixedPolicy, 1)),
+        without_td_error=_NOTHING,
+        without_weights=_NOTHING,
+    ),
+}

@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl import agents, networks, replay_buffers, train
+from tests.agents import every_agent
+from tests.train import memory
+from tfrl import agents, replay_buffers, train
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
@@ -15,19 +17,18 @@ ACTION = tensor_spec.BoundedTensorSpec([1], tf.float32, -1.0, 1.0)
 FRAMES = 60
 
 
-def iql(seed=3):
-    specs = OBSERVATION, ACTION
-    agent = agents.IqlAgent(
-        ts.time_step_spec(OBSERVATION),
-        ACTION,
-        networks.CriticNetwork(specs, joint_fc_layer_params=(4,), seed=seed),
-        networks.ValueNetwork(OBSERVATION, fc_layer_params=(4,), seed=seed),
-        networks.ActorDistributionNetwork(*specs, fc_layer_params=(4,), seed=seed),
-        *(keras.optimizers.Adam(1e-2) for _ in range(3)),
-        seed=seed,
+ARGUMENTS = {
+    # Of single frames.
+    "BehavioralCloningAgent-continuous": {"num_outer_dims": 1},
+    "CqlSacAgent": {},
+    "IqlAgent": {},
+}
+
+
+def make_agent(name="IqlAgent", seed=3):
+    return every_agent.KINDS[name].make(
+        ts.time_step_spec(OBSERVATION), ACTION, (4,), seed, **ARGUMENTS[name]
     )
-    agent.initialize()
-    return agent
 
 
 def filled(agent, kind=replay_buffers.TFUniformReplayBuffer, num_frames=FRAMES):
@@ -50,8 +51,8 @@ def filled(agent, kind=replay_buffers.TFUniformReplayBuffer, num_frames=FRAMES):
     return replay_buffer
 
 
-def make_loop(jit_compile=False, seed=3, **kwargs):
-    agent = iql(seed)
+def make_loop(name="IqlAgent", jit_compile=False, seed=3, **kwargs):
+    agent = make_agent(name, seed)
     arguments = {"train_steps_per_iteration": 2, "sample_batch_size": 8, **kwargs}
     return train.OfflineLoop(
         agent, filled(agent), seed=seed, jit_compile=jit_compile, **arguments
@@ -62,16 +63,38 @@ def weights(loop):
     return [v.numpy() for v in loop.agent.variables()]
 
 
+def ran(name, jit_compile):
+    """Returns a loop after 20 updates, its counters, and its weights."""
+    loop = make_loop(name, jit_compile)
+    infos = [loop.run(1) for _ in range(10)]
+    return loop, infos, weights(loop)
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        "BehavioralCloningAgent-continuous",
+        pytest.param("CqlSacAgent", marks=pytest.mark.slow),
+        "IqlAgent",
+    ],
+)
+def name(request):
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def plain():
-    loop = make_loop()
-    loop.run(4)
-    info = loop.run(6)
-    return loop, info, weights(loop)
+def plain(name):
+    return ran(name, jit_compile=False)
+
+
+@pytest.fixture(scope="module")
+def compiled(name):
+    return ran(name, jit_compile=True)
 
 
 def test_it_counts_updates_and_no_environment_steps(plain):
-    loop, info, _ = plain
+    loop, infos, _ = plain
+    info = infos[-1]
     assert (info.iteration, info.train_steps) == (10, 20)
     assert (info.environment_steps, info.episodes) == (0, 0)
     assert np.isfinite(info.loss)
@@ -80,10 +103,11 @@ def test_it_counts_updates_and_no_environment_steps(plain):
     assert loop.trace_count() == 1
 
 
+@pytest.mark.parametrize("name", ["IqlAgent"], indirect=True)
 def test_it_does_what_updates_by_hand_do(plain):
     """Batches of the documented seeds, (loop's seed, number of the update)."""
     *_, trained = plain
-    agent = iql()
+    agent = make_agent()
     replay_buffer = filled(agent)
     for step in range(1, 21):
         batch, _ = replay_buffer.sample(8, 2, tf.constant([3, step], tf.int64))
@@ -92,14 +116,32 @@ def test_it_does_what_updates_by_hand_do(plain):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
-def test_a_compiled_loop_gives_the_results_of_a_plain_one(plain):
-    _, info, trained = plain
-    loop = make_loop(jit_compile=True)
-    loop.run(4)
-    np.testing.assert_allclose(loop.run(6), info, rtol=1e-4)
+def test_a_compiled_loop_gives_the_results_of_a_plain_one(plain, compiled):
+    (_, infos, trained), (loop, *others) = plain, compiled
+    np.testing.assert_allclose(others[0], infos, rtol=1e-4)
     assert loop.trace_count() == 1
-    for one, other in zip(weights(loop), trained, strict=True):
+    for one, other in zip(others[1], trained, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_a_restored_compiled_loop_goes_on_bit_for_bit(compiled, tmp_path):
+    loop, *_ = compiled
+    checkpoint = tf.train.Checkpoint(**loop.checkpoint_items())
+    path = checkpoint.write(str(tmp_path / "loop"))
+    expected = loop.run(5), weights(loop)
+    checkpoint.read(path).assert_existing_objects_matched()
+    np.testing.assert_array_equal(loop.run(5), expected[0])
+    for one, other in zip(weights(loop), expected[1], strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_many_iterations_add_no_trace_and_no_memory(compiled):
+    loop, *_ = compiled
+    loop.run(100)
+    before = memory.resident_megabytes()
+    loop.run(500)
+    assert memory.resident_megabytes() - before < 4
+    assert loop.trace_count() == 1
 
 
 def test_a_run_resumes_bit_for_bit(tmp_path):
@@ -107,7 +149,7 @@ def test_a_run_resumes_bit_for_bit(tmp_path):
 
     def go(directory, *lengths):
         for length in lengths:
-            loop = make_loop(seed=3)
+            loop = make_loop()
             run = train.Run(
                 loop,
                 train.RunDirectory(directory, {}),
@@ -132,7 +174,7 @@ def test_a_run_resumes_bit_for_bit(tmp_path):
 
 
 def test_prioritized_replay_moves_the_priorities():
-    agent = iql()
+    agent = make_agent()
     replay_buffer = filled(agent, replay_buffers.TFPrioritizedReplayBuffer)
 
     def probabilities():
@@ -162,7 +204,7 @@ def test_behavioural_cloning_of_single_frames():
 
 
 def test_what_cannot_be_trained_on_is_refused():
-    agent = iql()
+    agent = make_agent()
     with pytest.raises(ValueError, match="got 1 frame"):
         train.OfflineLoop(agent, filled(agent, num_frames=1))
     episodic = replay_buffers.EpisodicReplayBuffer(agent.collect_data_spec, 10)

@@ -2,13 +2,12 @@
 
 import collections
 import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.policies import saved_elsewhere
 from tfrl.networks import actor_distribution_network, network, q_network
 from tfrl.policies import (
     actor_policy,
@@ -27,28 +26,6 @@ from tfrl.trajectories import time_step as ts
 OBSERVATION = {"x": tf.TensorSpec([4], tf.float32, name="x")}
 ACTION = tensor_spec.BoundedTensorSpec([], tf.int64, 0, 2, name="action")
 TIME_STEP = ts.time_step_spec(OBSERVATION)
-
-# Runs in a process of its own, where only TensorFlow may be imported.
-TENSORFLOW_ALONE = """
-import collections, sys
-import numpy as np
-import tensorflow as tf
-
-TimeStep = collections.namedtuple("TimeStep", "step_type reward discount observation")
-for path in sys.argv[1:]:
-    loaded = tf.saved_model.load(path + "/policy")
-    arrays = np.load(path + "/data.npz")
-    num = len(arrays["x"])
-    x = tf.constant(arrays["x"])
-    time_step = TimeStep(
-        tf.ones([num], tf.int32), tf.zeros([num]), tf.ones([num]), {"x": x}
-    )
-    seed = tf.constant(arrays["seed"])
-    step = loaded.action(time_step, loaded.get_initial_state(num), seed)
-    np.testing.assert_array_equal(step.action, arrays["action"])
-assert "tfrl" not in sys.modules
-assert "tensorflow_probability" not in sys.modules
-"""
 
 
 class Echo(network.Network):
@@ -149,23 +126,18 @@ def test_policies_act_in_a_fresh_process_with_tensorflow_alone(tmp_path):
         make_actor_policy(),
         make_noisy(),
     ]
-    time_step, seed = step(64), np.array([5, 6])
     paths = []
     for i, policy in enumerate(policies):
-        path = tmp_path / str(i)
-        path.mkdir()
-        save(policy, path)
-        action = policy.action(time_step, (), tf.constant(seed)).action
-        x = time_step.observation["x"]
-        np.savez(str(path / "data.npz"), x=x, seed=seed, action=action)
-        paths.append(str(path))
-    # From another directory, so that not even the sources can be found by chance.
-    subprocess.run(
-        [sys.executable, "-c", TENSORFLOW_ALONE, *paths],
-        check=True,
-        timeout=200,
-        cwd=tmp_path,
+        (tmp_path / str(i)).mkdir()
+        paths.append(save(policy, tmp_path / str(i)))
+    time_step, seed = step(64), np.array([5, 6])
+    observation = tf.nest.map_structure(np.asarray, time_step.observation)
+    actions = saved_elsewhere.act_by_tensorflow_alone(
+        paths, observation, seed, tmp_path
     )
+    for policy, action in zip(policies, actions, strict=True):
+        expected = policy.action(time_step, (), tf.constant(seed)).action
+        np.testing.assert_array_equal(action, expected)
 
 
 def test_a_stateless_policy_is_called_with_and_without_its_empty_state(tmp_path):

@@ -1,11 +1,10 @@
 """Saved policies as TensorFlow Lite models, run by its interpreter."""
 
-import warnings
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.policies import saved_elsewhere
 from tfrl.networks import actor_distribution_network, q_network
 from tfrl.policies import (
     actor_policy,
@@ -42,24 +41,6 @@ def convert(policy, path, **kwargs):
     return tflite_export.convert(str(path), **kwargs)
 
 
-def runner_of(model):
-    with warnings.catch_warnings():
-        # It announces that it will move to another package.
-        warnings.simplefilter("ignore", UserWarning)
-        interpreter = tf.lite.Interpreter(model_content=model)
-    # The runner reads the interpreter's memory without keeping it.
-    return interpreter, interpreter.get_signature_runner()
-
-
-def inputs(x):
-    return {
-        "0/step_type": np.ones(len(x), np.int32),
-        "0/reward": np.zeros(len(x), np.float32),
-        "0/discount": np.ones(len(x), np.float32),
-        "0/observation": x,
-    }
-
-
 def step(x):
     return ts.transition(tf.constant(x), tf.zeros([len(x)]))
 
@@ -67,14 +48,20 @@ def step(x):
 @pytest.mark.parametrize("make", [make_q_policy, make_actor_policy])
 def test_greedy_policies_act_alike_with_built_in_operations(make, tmp_path):
     policy = greedy_policy.GreedyPolicy(make())
-    _interpreter, runner = runner_of(convert(policy, tmp_path))
+    _interpreter, runner = saved_elsewhere.tflite_runner(convert(policy, tmp_path))
     expected = policy.action(step(X)).action
-    one_by_one = [runner(**inputs(X[i : i + 1]))["action"][0] for i in range(len(X))]
+    one_by_one = [
+        runner(**saved_elsewhere.tflite_inputs(X[i : i + 1]))["action"][0]
+        for i in range(len(X))
+    ]
     np.testing.assert_allclose(one_by_one, expected, rtol=1e-4, atol=1e-6)
     assert one_by_one[0].dtype == expected.dtype.as_numpy_dtype
     # All at once, too: the batch size is open.
     np.testing.assert_allclose(
-        runner(**inputs(X))["action"], expected, rtol=1e-4, atol=1e-6
+        runner(**saved_elsewhere.tflite_inputs(X))["action"],
+        expected,
+        rtol=1e-4,
+        atol=1e-6,
     )
 
 
@@ -82,11 +69,11 @@ def test_a_state_goes_in_and_out(tmp_path):
     policy = greedy_policy.GreedyPolicy(
         temporal_action_smoothing.TemporalActionSmoothing(make_actor_policy(), 0.5)
     )
-    _interpreter, runner = runner_of(convert(policy, tmp_path))
+    _interpreter, runner = saved_elsewhere.tflite_runner(convert(policy, tmp_path))
     state, average = policy.get_initial_state(1), np.zeros((1, 2), np.float32)
     for row in X[:3, np.newaxis]:
         expected = policy.action(step(row), state)
-        outputs = runner(**inputs(row), **{"1/1": average})
+        outputs = runner(**saved_elsewhere.tflite_inputs(row), **{"1/1": average})
         np.testing.assert_allclose(
             outputs["action"], expected.action, rtol=1e-4, atol=1e-6
         )

@@ -1,0 +1,198 @@
+"""What all agents have in common, checked for each agent of the package.
+
+`tests/test_conformance.py` checks what an agent's caller relies on; here are saved
+policies, dict observations and prioritized replay.
+"""
+
+import functools
+import inspect
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.agents.every_agent import KINDS
+from tests.policies import saved_elsewhere
+from tfrl import agents, testing
+from tfrl.policies import policy_saver
+from tfrl.policies.saving import tflite_export
+from tfrl.replay_buffers import TFPrioritizedReplayBuffer
+from tfrl.specs import tensor_spec
+from tfrl.train import priorities
+from tfrl.trajectories import time_step as ts
+
+OBSERVATION = {
+    "place": tensor_spec.BoundedTensorSpec([], tf.int64, 0, 4),
+    "speed": tf.TensorSpec([2], tf.float32),
+}
+# Recurrent networks have tests of their own in each of these respects.
+LEARNING = [
+    name
+    for name, kind in KINDS.items()
+    if not kind.without_weights and not name.endswith("-recurrent")
+]
+WITH_TD_ERROR = [name for name in LEARNING if not KINDS[name].without_td_error]
+# The collecting policies of the other agents are of the same classes; DDPG's depends on
+# the noise of the calls before as well, not on the seed alone.
+COLLECTING = ["DqnAgent", "Td3Agent", "SacAgent", "DiscreteSacAgent"]
+BATCH_SIZE = 4
+SEED = np.array([5, 6])
+RNG = np.random.default_rng(0)
+ARRAYS = {
+    "place": RNG.integers(0, 5, size=[20]),
+    "speed": RNG.normal(size=[20, 2]).astype(np.float32),
+}
+
+
+@functools.cache
+def made(name):
+    """One agent of each kind, which the tests train as they like."""
+    return KINDS[name].make(ts.time_step_spec(OBSERVATION))
+
+
+def experience(name, seed=0):
+    return testing.AgentConformance().make_experience(made(name), BATCH_SIZE, seed)
+
+
+def actions(policy):
+    observation = tf.nest.map_structure(tf.constant, ARRAYS)
+    step = ts.transition(observation, tf.zeros([20]))
+    state = policy.get_initial_state(20)
+    return policy.action(step, state, tf.constant(SEED)).action.numpy()
+
+
+def values(agent):
+    return [variable.numpy() for variable in agent.variables()]
+
+
+def test_the_registry_has_every_agent_of_the_package():
+    exported = {
+        value
+        for name in agents.__all__
+        if inspect.isclass(value := getattr(agents, name))
+        and issubclass(value, agents.TFAgent)
+    }
+    assert {kind.agent for kind in KINDS.values()} == exported - {agents.TFAgent}
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_dict_observations_train_all_networks(name):
+    agent = made(name)
+    before = values(agent)
+    assert np.isfinite(agent.train(experience(name)).loss)
+    unmoved = [
+        variable.name
+        for variable, old in zip(agent.variables(), before, strict=True)
+        if variable.trainable and np.array_equal(variable, old)
+    ]
+    assert not unmoved
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """The directories of the agents' policies, by name."""
+    paths = {}
+    for name in LEARNING:
+        policies = {"policy": made(name).policy}
+        if name in COLLECTING:
+            policies["collect_policy"] = made(name).collect_policy
+        for key, policy in policies.items():
+            path = tmp_path_factory.mktemp("saved")
+            policy_saver.PolicySaver(policy).save(str(path))
+            paths[name, key] = path
+    return paths
+
+
+@pytest.fixture(scope="module")
+def elsewhere(saved, tmp_path_factory):
+    """What the saved policies do in a process without tfrl, by name."""
+    done = saved_elsewhere.act_by_tensorflow_alone(
+        saved.values(), ARRAYS, SEED, tmp_path_factory.mktemp("alone")
+    )
+    return dict(zip(saved, done, strict=True))
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_a_saved_policy_acts_without_tfrl(name, elsewhere):
+    expected = actions(made(name).policy)
+    assert len(np.unique(expected)) > 1
+    np.testing.assert_allclose(elsewhere[name, "policy"], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", COLLECTING)
+def test_a_saved_collecting_policy_explores_alike(name, elsewhere):
+    expected = actions(made(name).collect_policy)
+    assert not np.array_equal(expected, elsewhere[name, "policy"])
+    np.testing.assert_allclose(elsewhere[name, "collect_policy"], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_a_greedy_policy_acts_in_tensorflow_lite(name, saved):
+    model = tflite_export.convert(str(saved[name, "policy"]))
+    _interpreter, run = saved_elsewhere.tflite_runner(model)
+    found = run(**saved_elsewhere.tflite_inputs(ARRAYS))["action"]
+    np.testing.assert_allclose(found, actions(made(name).policy), atol=1e-5)
+
+
+def updated(name, frames, weights, start):
+    """Returns the variables after an update from the values `start`."""
+    agent = made(name)
+    for variable, value in zip(agent.variables(), start, strict=True):
+        variable.assign(value)
+    agent.train(frames, weights=tf.constant(weights))
+    return values(agent)
+
+
+@pytest.mark.parametrize("name", WITH_TD_ERROR)
+def test_weights_of_zero_leave_examples_out(name):
+    start = values(made(name))
+    whole = experience(name)
+    half = tf.nest.map_structure(
+        lambda a, b: tf.concat([a[:2], b[2:]], axis=0), whole, experience(name, seed=1)
+    )
+    weights = [1.0, 0.5, 0.0, 0.0]
+    one, other = (updated(name, frames, weights, start) for frames in (whole, half))
+    for expected, found in zip(one, other, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
+    counted = updated(name, half, [1.0, 0.5, 1.0, 1.0], start)
+    assert any(np.any(a != b) for a, b in zip(one, counted, strict=True))
+
+
+@pytest.mark.parametrize("name", WITH_TD_ERROR)
+def test_weights_scale_the_loss(name):
+    plain, double = (
+        made(name).loss(experience(name), weights=tf.fill([BATCH_SIZE], weight)).loss
+        for weight in (1.0, 2.0)
+    )
+    np.testing.assert_allclose(double, 2 * plain, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", WITH_TD_ERROR)
+def test_td_errors_become_priorities(name):
+    agent = made(name)
+    num_steps = agent.train_sequence_length
+    replay_buffer = TFPrioritizedReplayBuffer(agent.collect_data_spec, BATCH_SIZE, 8)
+    frames = experience(name)
+    for t in range(num_steps):
+        replay_buffer.add_batch(tf.nest.map_structure(lambda x, t=t: x[:, t], frames))
+    sample, info = replay_buffer.sample(BATCH_SIZE, num_steps, seed=3)
+    errors = agent.train(sample, weights=info.weights).extra.td_error
+    assert errors.shape == (BATCH_SIZE,)
+    sizes, keys = np.abs(errors.numpy()), info.keys.numpy()
+    replay_buffer.update_priorities(keys, sizes)
+    # A window that is drawn twice gets the larger one.
+    largest = [sizes[keys == key].max() for key in keys]
+    np.testing.assert_allclose(
+        replay_buffer.get_priorities(keys),
+        (np.array(largest) + replay_buffer.epsilon) ** replay_buffer.priority_exponent,
+        rtol=1e-5,
+    )
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, kind in KINDS.items() if kind.without_td_error]
+)
+def test_agents_without_td_errors_say_so(name):
+    info = made(name).loss(experience(name))
+    with pytest.raises(ValueError, match=f"{type(made(name)).__name__} returns nei"):
+        priorities.of_examples(info, made(name))

@@ -404,16 +404,6 @@ def test_seed_decides_the_losses_and_each_update_draws_other_numbers():
     assert agent.loss(FRAMES, seed=5).loss == agent.loss(FRAMES, seed=5).loss
 
 
-def test_checkpoint_continues_with_the_same_numbers(tmp_path):
-    agent, other = make(), make(seed=17)
-    agent.train(FRAMES)
-    path = tf.train.Checkpoint(agent=agent).save(str(tmp_path / "checkpoint"))
-    tf.train.Checkpoint(agent=other).restore(path)
-    assert agent.train(FRAMES).loss == other.train(FRAMES).loss
-    for some, others in zip(agent.variables(), other.variables(), strict=True):
-        np.testing.assert_array_equal(some, others)
-
-
 def test_diagnose():
     agent = worked()
     values = {k: float(v) for k, v in agent.diagnose(FRAMES).items()}
@@ -573,25 +563,7 @@ def test_wrong_networks():
         )
 
 
-# --- Graphs.
-
-
-def test_compiled_updates_are_the_plain_ones():
-    """Twenty updates of each; both graphs are traced once."""
-    results = []
-    for jit_compile in (False, True):
-        agent = make(
-            optimizer=keras.optimizers.Adam,
-            critic_network=critic((8,), seed=2),
-            actor_network=tanh_actor(layers=(8,)),
-            target_update_tau=0.05,
-        )
-        train = tf.function(agent.train, jit_compile=jit_compile, autograph=False)
-        losses = [train(FRAMES).loss.numpy() for _ in range(20)]
-        assert train.experimental_get_tracing_count() == 1
-        results.append([*agent.variables(), losses])
-    for plain, compiled in zip(*results, strict=True):
-        np.testing.assert_allclose(plain, compiled, rtol=1e-4, atol=1e-5)
+# --- Training.
 
 
 def test_bandit_reaches_the_best_action_and_the_entropy_asked_for():

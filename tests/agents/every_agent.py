@@ -61,6 +61,10 @@ class Parts:
     def squashed(self):
         return self.distributions(**TANH_NORMAL)
 
+    def with_state_dependent_noise(self):
+        projection = networks.StateDependentNoiseProjectionNetwork
+        return self.distributions(continuous_projection_net=projection)
+
     def recurrent_squashed(self):
         network = networks.ActorDistributionRnnNetwork
         return self._make(network, *self.specs, lstm_size=(5,), **TANH_NORMAL)
@@ -218,7 +222,7 @@ KINDS = {
     ),
     "SacAgent-ensemble": Kind(
         agents.SacAgent,
-        lambda p: [p.ensemble(3), p.squashed()],
+        lambda p: [p.ensemble(3), p.with_state_dependent_noise()],
         3,
         FORCE,
         _always(greedy_eval=True, target_update_tau=0.5, num_min=2),

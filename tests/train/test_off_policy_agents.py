@@ -42,9 +42,13 @@ SETTINGS = {
         TFUniformReplayBuffer,
     ),
     "SacAgent": Setting({}, TFUniformReplayBuffer),
-    # REDQ, with noise in variables.
+    # REDQ, with noise in the policy's state and in variables.
     "SacAgent-ensemble": Setting(
-        {"exploration": lambda policy: policies.OUNoisePolicy(policy, 0.2, 0.15)},
+        {
+            "exploration": lambda policy: policies.OUNoisePolicy(
+                policies.StateDependentNoisePolicy(policy, sample_freq=4), 0.2, 0.15
+            )
+        },
         TFPrioritizedReplayBuffer,
     ),
     "TqcAgent": Setting({}, TFUniformReplayBuffer),

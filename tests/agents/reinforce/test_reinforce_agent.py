@@ -697,7 +697,7 @@ def test_each_gradient_is_clipped_to_the_norm(clipping):
 def test_train_traces_once_for_a_shape(compiled):
     agent = make(value_network=Value(), optimizer=keras.optimizers.Adam(0.1))
     eager = make(value_network=Value(), optimizer=keras.optimizers.Adam(0.1))
-    train = tf.function(agent.train, jit_compile=compiled or None)
+    train = tf.function(agent.train, jit_compile=compiled or None, autograph=False)
     for seed in range(3):
         loss = train(frames(*ROWS, seed=seed)).loss
         np.testing.assert_allclose(
@@ -709,7 +709,7 @@ def test_train_traces_once_for_a_shape(compiled):
 
 def test_episodes_of_any_length_need_two_traces_at_most():
     agent, eager = make(value_network=Value()), make(value_network=Value())
-    train = tf.function(agent.train, reduce_retracing=True)
+    train = tf.function(agent.train, reduce_retracing=True, autograph=False)
     for row in ("fM", "fmMb", "fmmM", "bfmmmM"):
         np.testing.assert_allclose(
             train(frames(row)).extra, eager.train(frames(row)).extra, rtol=1e-4

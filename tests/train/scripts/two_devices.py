@@ -23,6 +23,7 @@ tf.config.set_logical_device_configuration(
     CPU, [tf.config.LogicalDeviceConfiguration()] * 2
 )
 
+from tests.agents import every_agent  # noqa: E402
 from tfrl import train  # noqa: E402
 from tfrl.agents import DqnAgent, ReinforceAgent  # noqa: E402
 from tfrl.compilation import internals  # noqa: E402
@@ -48,7 +49,7 @@ def gymnasium_cart_pole(**kwargs):
     return tf_py_environment.TFPyEnvironment(environment)
 
 
-def dqn_loop(device, buffer=TFUniformReplayBuffer, buffer_device=None, **kwargs):
+def dqn_loop(device, **kwargs):
     environment = kwargs.pop("environment", None) or gymnasium_cart_pole()
     epsilon_greedy = kwargs.pop("epsilon_greedy", 0.1)
     with train.device_scope(device):
@@ -66,6 +67,28 @@ def dqn_loop(device, buffer=TFUniformReplayBuffer, buffer_device=None, **kwargs)
             seed=2,
         )
         agent.initialize()
+    return off_policy_loop(device, environment, agent, **kwargs)
+
+
+def continuous_loop(name, device, **kwargs):
+    environment = suite_gym.load("Pendulum-v1")
+    environment.seed(3)
+    environment = tf_py_environment.TFPyEnvironment(environment)
+    with train.device_scope(device):
+        agent = every_agent.KINDS[name].make(
+            environment.time_step_spec(), environment.action_spec()
+        )
+    return off_policy_loop(device, environment, agent, **kwargs)
+
+
+def off_policy_loop(
+    device,
+    environment,
+    agent,
+    buffer=TFUniformReplayBuffer,
+    buffer_device=None,
+    **kwargs,
+):
     with train.device_scope(buffer_device or device):
         replay_buffer = buffer(
             agent.collect_data_spec,
@@ -265,12 +288,20 @@ def main():
             int(compiled.checkpoint_items()["replay_buffer"].num_frames()),
         ],
         "dqn prioritized": compared(
-            lambda d: dqn_loop(d, TFPrioritizedReplayBuffer, jit_compile=True), 20
+            lambda d: dqn_loop(d, buffer=TFPrioritizedReplayBuffer, jit_compile=True),
+            20,
         ),
         "dqn dataset on the host": compared(
             lambda d: dqn_loop(d, buffer_device="CPU:0", sampling="dataset"), 20
         ),
         "dqn native": comparison(alone, alone_here),
+        "td3 plain": compared(
+            lambda d: continuous_loop("Td3Agent", d, sampling="variables"), 5, 5
+        ),
+        "sac compiled": comparison(
+            ran(continuous_loop("SacAgent", "CPU:1", jit_compile=True), 5, 5),
+            ran(continuous_loop("SacAgent", "CPU:0", sampling="variables"), 5, 5),
+        ),
         "reinforce plain": comparison(reinforce, reinforce_here),
         "reinforce compiled": comparison(reinforce_compiled, reinforce_here),
         "resumed plain": resumed(plain, dqn_loop("CPU:1")),

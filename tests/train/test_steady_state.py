@@ -1,10 +1,9 @@
 """Once warm, a loop traces nothing more and takes no more memory."""
 
-import resource
-
 import keras
 import pytest
 
+from tests.train import memory
 from tfrl import train
 from tfrl.agents.dqn import dqn_agent
 from tfrl.agents.reinforce import reinforce_agent
@@ -60,10 +59,6 @@ def episodic_loop():
     return train.EpisodicLoop(environment, agent, buffer_for(agent), seed=0)
 
 
-def peak_megabytes():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
 @pytest.mark.parametrize(
     "make",
     [
@@ -80,9 +75,8 @@ def test_a_thousand_iterations_add_no_trace_and_no_memory(make):
     loop = make()
     for size in (1, 10, 300, 100):
         loop.run(size)
-    traces, before = loop.trace_count(), peak_megabytes()
+    traces, before = loop.trace_count(), memory.resident_megabytes()
     for _ in range(10):
         loop.run(100)
-    print(f"{traces} trace(s); peak memory grew by {peak_megabytes() - before:.1f} MB")
     assert loop.trace_count() == traces == 1
-    assert peak_megabytes() - before < 4
+    assert memory.resident_megabytes() - before < 4

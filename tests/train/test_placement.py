@@ -30,9 +30,12 @@ SPLIT = [
 ]
 
 
-def run_script(*arguments, **environment):
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    """What the script prints, and what TensorFlow logs of an operation's device."""
+    log = tmp_path_factory.mktemp("placement") / "log"
     result = subprocess.run(
-        [sys.executable, str(SCRIPT), *arguments],
+        [sys.executable, str(SCRIPT), str(log)],
         capture_output=True,
         text=True,
         cwd=ROOT,
@@ -41,17 +44,17 @@ def run_script(*arguments, **environment):
         env={
             **os.environ,
             "PYTHONPATH": str(ROOT),
+            "TF_CPP_MIN_LOG_LEVEL": "0",
             "XLA_FLAGS": "--xla_backend_optimization_level=0",
-            **environment,
         },
     )
-    assert result.returncode == 0, result.stderr[-3000:]
-    return result
+    assert result.returncode == 0, result.stderr[-3000:] + log.read_text()[-3000:]
+    return result.stdout, log.read_text()
 
 
 @pytest.fixture(scope="module")
-def results():
-    return json.loads(run_script().stdout.splitlines()[-1])
+def results(printed):
+    return json.loads(printed[0].splitlines()[-1])
 
 
 @pytest.mark.parametrize("case", [*SPLIT, "dqn native"])
@@ -103,14 +106,13 @@ def test_a_sweep_runs_on_the_agents_device(results):
     assert max(results["sweep"]) < 1e-4
 
 
-def test_every_operation_runs_on_the_device_of_its_program():
+def test_every_operation_runs_on_the_device_of_its_program(printed):
     # Calls of the host's and of the device's program in the body of the call's loop.
     line = re.compile(
         r"while/body/_\d+/while/(StatefulPartitionedCall(?:_1)?)/(\S+): "
         r"\((\w+)\): \S+/device:(CPU:\d)"
     )
-    logged = run_script("placement", TF_CPP_MIN_LOG_LEVEL="0").stderr
-    _, logged = logged.split("The initial collection is done.")
+    _, logged = printed[1].split("The initial collection is done.")
     placed = {"StatefulPartitionedCall": {}, "StatefulPartitionedCall_1": {}}
     for program, _, kind, device in line.findall(logged):
         if kind not in CONTROL_FLOW:

@@ -2,11 +2,12 @@
 
 Python environments are called on CPU:0; agents live on CPU:1, or on CPU:0 for
 comparison. The logical devices of a process cannot be changed later, so this is a
-script. With the argument "placement" it trains once, plain, while TensorFlow writes to
-standard error where it places each operation.
+script. A fork of it, which shares the imports, trains once, plain, while TensorFlow
+writes to the file of the argument where it places each operation.
 """
 
 import json
+import os
 import pathlib
 import sys
 import tempfile
@@ -16,31 +17,24 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-LOGS_PLACEMENT = sys.argv[1:] == ["placement"]
-tf.debugging.set_log_device_placement(LOGS_PLACEMENT)
-(CPU,) = tf.config.list_physical_devices("CPU")
-tf.config.set_logical_device_configuration(
-    CPU, [tf.config.LogicalDeviceConfiguration()] * 2
-)
+from tests.agents import every_agent
+from tfrl import train
+from tfrl.agents import DqnAgent, ReinforceAgent
+from tfrl.compilation import internals
+from tfrl.environments import native, suite_gym, tf_py_environment
+from tfrl.metrics import tf_metrics
+from tfrl.networks import ActorDistributionNetwork, QNetwork, ValueNetwork
+from tfrl.replay_buffers import TFPrioritizedReplayBuffer, TFUniformReplayBuffer
 
-from tests.agents import every_agent  # noqa: E402
-from tfrl import train  # noqa: E402
-from tfrl.agents import DqnAgent, ReinforceAgent  # noqa: E402
-from tfrl.compilation import internals  # noqa: E402
-from tfrl.environments import native, suite_gym, tf_py_environment  # noqa: E402
-from tfrl.metrics import tf_metrics  # noqa: E402
-from tfrl.networks import (  # noqa: E402
-    ActorDistributionNetwork,
-    QNetwork,
-    ValueNetwork,
-)
-from tfrl.replay_buffers import (  # noqa: E402
-    TFPrioritizedReplayBuffer,
-    TFUniformReplayBuffer,
-)
 
-# An operation that cannot run on the device it is put on is an error.
-tf.config.set_soft_device_placement(False)
+def make_devices(log_placement=False):
+    tf.debugging.set_log_device_placement(log_placement)
+    (cpu,) = tf.config.list_physical_devices("CPU")
+    tf.config.set_logical_device_configuration(
+        cpu, [tf.config.LogicalDeviceConfiguration()] * 2
+    )
+    # An operation that cannot run on the device it is put on is an error.
+    tf.config.set_soft_device_placement(False)
 
 
 def gymnasium_cart_pole(**kwargs):
@@ -152,11 +146,6 @@ def difference(ours, theirs):
     """The largest difference between two lists of weights."""
     pairs = zip(ours, theirs, strict=True)
     return max(float(np.max(np.abs(a - b))) for a, b in pairs)
-
-
-def compared(make, *calls):
-    """Runs the same loop on both devices."""
-    return comparison(*(ran(make(device), *calls) for device in ("CPU:1", "CPU:0")))
 
 
 def ran(loop, *calls):
@@ -281,22 +270,31 @@ def main():
     alone, alone_here = (ran(native_loop(d), 20) for d in ("CPU:1", "CPU:0"))
     results = {
         "dqn plain": comparison(plain, plain_here),
-        "dqn plain without copies": compared(without_copies, 10),
+        # The results do not depend on how the loop gets its weights and samples.
+        "dqn plain without copies": comparison(
+            ran(without_copies("CPU:1"), 20), plain_here
+        ),
         "dqn compiled": comparison(compiled, compiled_here),
         "seen by a host observer": [
             len(frames),
             int(compiled.checkpoint_items()["replay_buffer"].num_frames()),
         ],
-        "dqn prioritized": compared(
-            lambda d: dqn_loop(d, buffer=TFPrioritizedReplayBuffer, jit_compile=True),
-            20,
+        "dqn prioritized": comparison(
+            *(
+                ran(dqn_loop(d, buffer=TFPrioritizedReplayBuffer, jit_compile=True), 20)
+                for d in ("CPU:1", "CPU:0")
+            )
         ),
-        "dqn dataset on the host": compared(
-            lambda d: dqn_loop(d, buffer_device="CPU:0", sampling="dataset"), 20
+        "dqn dataset on the host": comparison(
+            ran(dqn_loop("CPU:1", buffer_device="CPU:0", sampling="dataset"), 20),
+            plain_here,
         ),
         "dqn native": comparison(alone, alone_here),
-        "td3 plain": compared(
-            lambda d: continuous_loop("Td3Agent", d, sampling="variables"), 5, 5
+        "td3 plain": comparison(
+            *(
+                ran(continuous_loop("Td3Agent", d, sampling="variables"), 5, 5)
+                for d in ("CPU:1", "CPU:0")
+            )
         ),
         "sac compiled": comparison(
             ran(continuous_loop("SacAgent", "CPU:1", jit_compile=True), 5, 5),
@@ -328,11 +326,20 @@ def main():
     print(json.dumps(results))
 
 
-if LOGS_PLACEMENT:
+def log_placement(path):
+    """Trains once, with TensorFlow's standard error in a file."""
+    os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), 2)
+    make_devices(log_placement=True)
     traced = dqn_loop("CPU:1", sampling="variables")
     while not traced._start():
         pass
     print("The initial collection is done.", file=sys.stderr, flush=True)
     traced.run(3)
-else:
+
+
+child = os.fork()
+if child:
+    make_devices()
     main()
+    sys.exit(os.waitpid(child, 0)[1])
+log_placement(sys.argv[1])

@@ -45,27 +45,30 @@ def is_private(name):
     return name.startswith("_") and not name.startswith("__") and name != "_"
 
 
-def trees():
-    return [(path, ast.parse(path.read_text())) for path in FILES]
+@pytest.fixture(scope="module")
+def nodes():
+    """Each node of each file's syntax tree, with the file."""
+    return [
+        (path, node) for path in FILES for node in ast.walk(ast.parse(path.read_text()))
+    ]
 
 
 def is_self(node):
     return isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
-def own_names():
+def own_names(nodes):
     """All private names that the package gives to something itself."""
     names = set()
-    for _, tree in trees():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                names.add(node.name)
-            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                names.add(node.id)
-            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-                names.add(node.attr)
-            elif isinstance(node, ast.Call):  # object.__setattr__(x, "_name", value)
-                names.update(a.value for a in node.args if isinstance(a, ast.Constant))
+    for _, node in nodes:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            names.add(node.attr)
+        elif isinstance(node, ast.Call):  # object.__setattr__(x, "_name", value)
+            names.update(a.value for a in node.args if isinstance(a, ast.Constant))
     return names
 
 
@@ -75,37 +78,32 @@ def test_no_private_module_is_named(path):
     assert not found
 
 
-def test_no_private_attribute_of_others_is_used():
-    own = own_names()
+def test_no_private_attribute_of_others_is_used(nodes):
+    own = own_names(nodes) | PUBLIC
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno}: {node.attr}"
-        for path, tree in trees()
-        for node in ast.walk(tree)
+        for path, node in nodes
         if isinstance(node, ast.Attribute)
         and is_private(node.attr)
-        and (
-            node.attr not in own | PUBLIC or (node.attr in KNOWN and not is_self(node))
-        )
+        and (node.attr not in own or (node.attr in KNOWN and not is_self(node)))
     ]
     assert not found
 
 
-def test_no_known_private_name_is_named():
+def test_no_known_private_name_is_named(nodes):
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
-        for path, tree in trees()
-        for node in ast.walk(tree)
+        for path, node in nodes
         if (isinstance(node, ast.FunctionDef) and node.name in KNOWN)
         or (isinstance(node, ast.Constant) and node.value in KNOWN)
     ]
     assert not found
 
 
-def test_no_class_is_changed_elsewhere():
+def test_no_class_is_changed_elsewhere(nodes):
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
-        for path, tree in trees()
-        for node in ast.walk(tree)
+        for path, node in nodes
         if (
             isinstance(node, ast.Attribute)
             and isinstance(node.ctx, ast.Store)

@@ -15,35 +15,46 @@ def check_resuming():
     return _check_resuming
 
 
-def _check_resuming(make, steps=30, more=60):
-    """Plays on from a state that went through bytes, in another object.
+def _check_resuming(make, *steps, more=60):
+    """Plays on from states that went through bytes, in another object.
 
     The observations, rewards and step types must be those of the environment whose
-    state was saved, and those of one whose state nobody has read.
+    states were saved, and those of one whose state nobody has read.
 
     Args:
       make: Makes the environment.
-      steps: The number of steps before the state is saved.
+      *steps: The numbers of steps before a state is saved, in order; 30 by default.
       more: The number of steps after it.
+
+    Returns:
+      The time steps after the last state.
     """
+    steps = steps or (30,)
     environment, other, control = make(), make(), make()
     environment.seed(3), control.seed(3)
     spec, size = environment.action_spec(), environment.batch_size
     rng = np.random.default_rng(0)
     actions = [
         array_spec.sample_spec_nest(spec, rng, () if size is None else (size,))
-        for _ in range(steps + more)
+        for _ in range(steps[-1] + more)
     ]
-    for action in actions[:steps]:
-        environment.step(action)
-        control.step(action)
-    data = serialization.to_bytes(py_environment.capture_state(environment))
-    expected = [environment.step(action) for action in actions[steps:]]
-    # The state is a copy: it has not changed with the environment.
-    py_environment.restore_state(other, serialization.from_bytes(data))
-    for action, time_step in zip(actions[steps:], expected, strict=True):
-        for again in (other.step(action), control.step(action)):
-            tree.map_structure(np.testing.assert_array_equal, again, time_step)
+    expected, states = [], {}
+    for i, action in enumerate(actions):
+        if i in steps:
+            state = py_environment.capture_state(environment)
+            states[i] = serialization.to_bytes(state)
+        expected.append(environment.step(action))
+        assert_same(control.step(action), expected[-1])
+    assert tuple(states) == steps
+    # The states are copies: they have not changed with the environment.
+    for i, data in states.items():
+        py_environment.restore_state(other, serialization.from_bytes(data))
+        for action, time_step in zip(actions[i:][:more], expected[i:], strict=False):
+            assert_same(other.step(action), time_step)
     for one in (environment, other, control):
         one.close()
-    return expected
+    return expected[steps[-1] :]
+
+
+def assert_same(time_step, expected):
+    tree.map_structure(np.testing.assert_array_equal, time_step, expected)

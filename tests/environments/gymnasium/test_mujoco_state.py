@@ -29,7 +29,7 @@ OLD = [f"{task}-v4" for task in TASKS if task != "Pusher"]  # It needs MuJoCo 2.
 @pytest.mark.parametrize("name", [f"{task}-v5" for task in TASKS] + OLD)
 def test_a_task_continues_bit_for_bit(name, check_resuming):
     make = functools.partial(suite_mujoco.load, name, max_episode_steps=20)
-    check_resuming(make, 12, 25)
+    check_resuming(make, 12, more=25)
 
 
 def test_the_arrays_that_are_derived_are_needed(check_resuming, monkeypatch):
@@ -48,7 +48,7 @@ def test_the_arrays_that_are_derived_are_needed(check_resuming, monkeypatch):
         state_adapters._BUILT_IN[key]._replace(set_state=forget_derived),
     )
     with pytest.raises(AssertionError):
-        check_resuming(functools.partial(suite_mujoco.load, "Ant-v5"), 12, 3)
+        check_resuming(functools.partial(suite_mujoco.load, "Ant-v5"), 12, more=3)
 
 
 def test_the_state_of_another_model_is_refused():

@@ -102,6 +102,10 @@ def test_several_loops_in_a_process_are_not_warned_of(warned):
         def _collect_initially(self, *args):
             return super()._collect_initially(*args)
 
+        def iterate(self, time_step, policy_state):
+            # What is traced plays no part here.
+            return time_step, policy_state, tf.zeros([])
+
     env = native.load("CartPole-v1", batch_size=1)
     agent = dqn_agent.DqnAgent(
         env.time_step_spec(),

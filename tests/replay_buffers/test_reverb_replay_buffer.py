@@ -1,5 +1,6 @@
 """`ReverbReplayBuffer` over tables of a server."""
 
+import inspect
 import logging
 import sys
 
@@ -13,6 +14,7 @@ from tfrl.environments import test_envs, tf_py_environment
 from tfrl.policies import random_tf_policy
 from tfrl.replay_buffers import reverb_replay_buffer, reverb_utils
 from tfrl.replay_buffers.reverb import reverb_dataset
+from tfrl.replay_service.transport import control_connection
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import trajectory
 
@@ -241,6 +243,21 @@ def test_autograph_converts_the_functions_of_the_caller_alone(make_buffer, monke
     callers.clear()
     tf.data.Dataset.range(2).flat_map(lambda _: buffer.as_dataset(2))
     assert callers == [reverb_replay_buffer.__file__]
+
+
+def test_the_service_is_not_converted(make_buffer, monkeypatch):
+    buffer = make_buffer()
+    callers = []
+    request = control_connection.ControlConnection.request
+
+    def spy(*args, **kwargs):
+        callers.extend(frame.filename for frame in inspect.stack())
+        return request(*args, **kwargs)
+
+    monkeypatch.setattr(control_connection.ControlConnection, "request", spy)
+    assert int(tf.function(buffer.num_frames)()) == 0
+    assert any(name.endswith("client.py") for name in callers)
+    assert not any("autograph" in name for name in callers)
 
 
 def test_deterministic_pass_goes_through_a_queue_once(make_buffer):

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import tensorflow as tf
 import tree
 
-from tfrl.compilation import fast_dataset
+from tfrl.compilation import conversion, fast_dataset
 from tfrl.utils import tracking
 
 if TYPE_CHECKING:
     from tfrl.typing import types
+
+conversion.spare_modules()
 
 
 class BufferInfo(NamedTuple):

@@ -1,4 +1,5 @@
 import dataclasses
+import functools
 import pickle
 
 import numpy as np
@@ -12,6 +13,8 @@ from tfrl.specs import tensor_spec
 FIRST, MID, LAST = 0, 1, 2
 
 
+# What is made of the same dynamics checks them once.
+@functools.cache
 def corridor(max_episode_steps=None):
     """Nested states, observations and actions, and random numbers in the steps.
 
@@ -50,6 +53,7 @@ def corridor(max_episode_steps=None):
     )
 
 
+@functools.cache
 def countdown(max_episode_steps=None):
     """Member states count down by the action; below 1 the episode terminates."""
     return native.Dynamics(

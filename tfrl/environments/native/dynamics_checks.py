@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -15,14 +16,30 @@ from tfrl.utils import nest_utils
 _HARMLESS = frozenset({"ReadVariableOp", "Assert"})
 
 
+# The nest of specs of a state, by dynamics that were checked and batch size.
+_CHECKED: weakref.WeakKeyDictionary[dynamics_lib.Dynamics, dict[int, Any]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
 def check(dynamics: dynamics_lib.Dynamics, batch_size: int) -> Any:
-    """Traces each function once, and returns the nest of specs of a state, `[B, ...]`.
+    """Returns the nest of specs of a state, `[B, ...]`.
+
+    Dynamics are checked when they are first seen with a batch size, and not again.
 
     Raises:
       ValueError: If a function cannot be traced, is not pure, or returns another
         structure, shape or dtype than it should, or a spec has no elements.
       TypeError: If `step` does not return an `Outcome`.
     """
+    checked = _CHECKED.setdefault(dynamics, {})
+    if batch_size not in checked:
+        checked[batch_size] = _check(dynamics, batch_size)
+    return checked[batch_size]
+
+
+def _check(dynamics: dynamics_lib.Dynamics, batch_size: int) -> Any:
+    """Traces each function once, and returns the nest of specs of a state."""
     sizes.check_not_empty(dynamics.observation_spec, "observation_spec")
     sizes.check_not_empty(dynamics.action_spec, "action_spec")
     initial = _trace(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 from collections.abc import Callable
 
 from tfrl.environments.native import (
@@ -45,17 +46,22 @@ def load(
       ValueError: If there is no environment of that name, `batch_size` is not
         positive, or the limit is negative.
     """
-    dynamics = _DYNAMICS[_find(environment_name)]()
-    if max_episode_steps is not None:
-        dynamics = dataclasses.replace(
-            dynamics, max_episode_steps=max_episode_steps or None
-        )
+    dynamics = _dynamics(_find(environment_name), max_episode_steps)
     return native_environment.NativeEnvironment(dynamics, batch_size, seed)
 
 
 def names() -> list[str]:
     """The names that `load` knows."""
     return sorted(_DYNAMICS)
+
+
+# One object for all environments of a kind, so that its functions are checked once.
+@functools.lru_cache(maxsize=None, typed=True)
+def _dynamics(name: str, max_episode_steps: int | None) -> Dynamics:
+    dynamics = _DYNAMICS[name]()
+    if max_episode_steps is None:
+        return dynamics
+    return dataclasses.replace(dynamics, max_episode_steps=max_episode_steps or None)
 
 
 def _find(environment_name: str) -> str:

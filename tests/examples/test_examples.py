@@ -1,6 +1,6 @@
 """The examples as their users run them: as processes, with flags.
 
-Most are forks of one process; see `tests.examples.forks`.
+Most are forks of one process; see `tests.forks`.
 """
 
 import csv
@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.examples.forks import ENVIRONMENT, REPOSITORY
+from tests.forks import ENVIRONMENT, REPOSITORY
 from tfrl import datasets
 
 SMALL_DQN = (
@@ -141,16 +141,6 @@ def test_a_folder_that_another_process_uses_is_an_error(trained, run):
             assert "Traceback" not in errors
 
 
-def test_play_limits_the_steps_of_an_episode(trained, run):
-    logdir, _, _ = trained
-    code, output, errors = run(
-        "play", f"--logdir={logdir}", "--num_episodes=2", "--max_steps=5", "--video="
-    )
-    assert code == 0, errors
-    assert "mean return 5.0" in output
-    assert "max_steps: an evaluation ended at its limit of 5 steps" in errors
-
-
 def test_a_damaged_policy_is_an_error_and_the_run_writes_it_again(
     trained, run, tmp_path
 ):
@@ -168,15 +158,22 @@ def test_a_damaged_policy_is_an_error_and_the_run_writes_it_again(
     assert "mean return" in output
 
 
-def test_play_prints_returns_and_films(trained, run, tmp_path):
+def test_play_prints_returns_limits_the_steps_of_an_episode_and_films(
+    trained, run, tmp_path
+):
     logdir, _, _ = trained
     video = tmp_path / "play.mp4"
     code, output, errors = run(
-        "play", f"--logdir={logdir}", "--num_episodes=2", f"--video={video}"
+        "play",
+        f"--logdir={logdir}",
+        "--num_episodes=2",
+        "--max_steps=5",
+        f"--video={video}",
     )
     assert code == 0, errors
     assert "episode 2: return" in output
-    assert "2 episodes of CartPole-v1: mean return" in output
+    assert "2 episodes of CartPole-v1: mean return 5.0" in output
+    assert "max_steps: an evaluation ended at its limit of 5 steps" in errors
     with imageio.get_reader(video) as reader:
         assert np.std(reader.get_data(0)) > 0
 
@@ -240,26 +237,14 @@ def get_config():
 """
 
 
-def test_a_config_brings_an_environment_of_ones_own(run, tmp_path):
+def test_a_config_brings_an_environment_of_ones_own_for_prioritized_replay(
+    run, tmp_path
+):
     (tmp_path / "corridor.py").write_text(OWN_CONFIG)
     logdir = tmp_path / "run"
     code, output, errors = run(
         "train_dqn",
         f"--config={tmp_path / 'corridor.py'}",
-        f"--logdir={logdir}",
-        *SHORT_DQN,
-    )
-    assert code == 0, errors
-    assert "Finished 8 iterations" in output
-    assert json.loads((logdir / "config.json").read_text())["env"] == "Corridor-v0"
-    # It cannot be rendered.
-    assert not (logdir / "agent.mp4").exists()
-
-
-def test_train_dqn_runs_with_prioritized_replay(run, tmp_path):
-    logdir = tmp_path / "run"
-    code, output, errors = run(
-        "train_dqn",
         f"--logdir={logdir}",
         "--config.replay=prioritized",
         "--config.importance_exponent=0.5",
@@ -267,6 +252,9 @@ def test_train_dqn_runs_with_prioritized_replay(run, tmp_path):
     )
     assert code == 0, errors
     assert "Finished 8 iterations" in output
+    assert json.loads((logdir / "config.json").read_text())["env"] == "Corridor-v0"
+    # It cannot be rendered.
+    assert not (logdir / "agent.mp4").exists()
     saved = tf.train.load_checkpoint(tf.train.latest_checkpoint(logdir / "checkpoints"))
     assert any("_max_priority" in name for name in saved.get_variable_to_shape_map())
 

@@ -4,13 +4,10 @@ import csv
 import json
 import re
 import signal
-import subprocess
-import sys
 
 import numpy as np
 import tensorflow as tf
 
-from tests.examples.forks import ENVIRONMENT, REPOSITORY
 from tfrl.environments import native
 
 SMALL = (
@@ -28,23 +25,17 @@ def rows_of(logdir):
         return list(csv.DictReader(file))
 
 
-def test_it_writes_every_run_with_its_policy_and_a_picture(tmp_path):
+def test_it_writes_every_run_with_its_policy_and_a_picture(run, tmp_path):
     logdir = tmp_path / "sweep"
-    arguments = (
+    code, output, errors = run(
+        "sweep_dqn",
+        *SMALL,
         f"--logdir={logdir}",
         "--learning_rates=1e-3,1e-2",
         "--num_iterations=30",
         "--config.eval_interval=20",
     )
-    done = subprocess.run(
-        [sys.executable, "-m", "examples.sweep_dqn", *SMALL, *arguments],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        env=ENVIRONMENT,
-        timeout=280,
-    )
-    assert done.returncode == 0, done.stderr
+    assert code == 0, errors
     rows = rows_of(logdir)
     assert [(row["learning_rate"], row["seed"], row["iteration"]) for row in rows] == [
         (rate, seed, iteration)
@@ -55,9 +46,9 @@ def test_it_writes_every_run_with_its_policy_and_a_picture(tmp_path):
     assert all(float(row["return"]) >= 8 for row in rows)
     picture = (logdir / "learning_curves.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
-    assert re.search(r"iteration 30 of 30, \d+ s: median return [\d.]+", done.stdout)
-    assert "learning rate 0.01: median return" in done.stdout
-    assert re.search(r"[\d,]+ environment steps a second, all together", done.stdout)
+    assert re.search(r"iteration 30 of 30, \d+ s: median return [\d.]+", output)
+    assert "learning rate 0.01: median return" in output
+    assert re.search(r"[\d,]+ environment steps a second, all together", output)
 
     actions = set()
     for rate in ("0.001", "0.01"):
@@ -87,7 +78,7 @@ def test_a_killed_sweep_in_processes_goes_on(forks, tmp_path):
         # The name with its module is not one of the native environments'.
         "--env=gymnasium.envs:CartPole-v0",
         "--processes=1",
-        "--num_iterations=800",
+        "--num_iterations=320",
         "--config.eval_interval=40",
     )
     first, second = (
@@ -104,7 +95,7 @@ def test_a_killed_sweep_in_processes_goes_on(forks, tmp_path):
     assert "Resumed at iteration" in (first / "output.txt").read_text()
     rows = rows_of(tmp_path / "sweep")
     assert [(row["seed"], row["iteration"]) for row in rows] == [
-        (seed, str(iteration)) for seed in "45" for iteration in range(40, 801, 40)
+        (seed, str(iteration)) for seed in "45" for iteration in range(40, 321, 40)
     ]
     assert (tmp_path / "sweep" / "learning_curves.png").exists()
     for folder in (first, second):

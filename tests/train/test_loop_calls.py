@@ -4,9 +4,6 @@ import contextlib
 import os
 import pathlib
 import signal
-import subprocess
-import sys
-import threading
 import time
 
 import keras
@@ -23,7 +20,6 @@ from tfrl.specs import array_spec
 from tfrl.train import EpisodicLoop, OffPolicyLoop
 from tfrl.utils import call_sizes
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = pathlib.Path(__file__).parent / "scripts" / "hanging.py"
 
 
@@ -185,51 +181,38 @@ def test_no_iterations_collect_the_initial_experience():
 
 
 @contextlib.contextmanager
-def started(*arguments):
+def started(forks, *arguments):
     """Starts the script; yields it and the process whose step hangs."""
-    process = subprocess.Popen(
-        [sys.executable, str(SCRIPT), *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    limit = threading.Timer(120.0, process.kill)
-    limit.start()
+    fork = forks.start(str(SCRIPT), *arguments)
     try:
-        with process:
-            word, pid = process.stdout.readline().split()
-            assert word == "hanging"
-            yield process, int(pid)
+        fork.wait_for(lambda: fork.output.endswith("\n"))
+        word, pid = fork.output.split()
+        assert word == "hanging"
+        yield fork, int(pid)
     finally:
-        limit.cancel()
-
-
-def wait_for(text, process):
-    for line in process.stderr:
-        if text in line:
-            return
-    raise AssertionError(f"{text!r} was not printed")
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(fork.pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("arguments", [["loop"], ["loop", "compiled"]])
-def test_two_interrupts_end_a_loop_whose_environment_hangs(arguments):
-    with started(*arguments) as (process, _):
-        process.send_signal(signal.SIGINT)
-        wait_for("SIGINT: waiting for step 362 of Hanging. A second one", process)
-        process.send_signal(signal.SIGINT)
-        wait_for("SIGINT: step 362 of Hanging does not return", process)
-        assert process.wait(30) == 130
+def test_two_interrupts_end_a_loop_whose_environment_hangs(arguments, forks):
+    with started(forks, *arguments) as (fork, _):
+        os.kill(fork.pid, signal.SIGINT)
+        first = "SIGINT: waiting for step 362 of Hanging. A second one"
+        fork.wait_for(lambda: first in fork.errors)
+        ended = fork.end(signal.SIGINT)
+        assert "SIGINT: step 362 of Hanging does not return" in ended.errors
+        assert ended.code == 130
 
 
-def test_two_terminations_end_a_run_and_its_worker():
-    with started("run") as (process, worker):
-        assert worker != process.pid
-        process.send_signal(signal.SIGTERM)
-        wait_for("SIGTERM: waiting for step 362 of ", process)
-        process.send_signal(signal.SIGTERM)
-        wait_for("does not return", process)
-        assert process.wait(30) == 143
+def test_two_terminations_end_a_run_and_its_worker(forks):
+    with started(forks, "run") as (fork, worker):
+        assert worker != fork.pid
+        os.kill(fork.pid, signal.SIGTERM)
+        fork.wait_for(lambda: "SIGTERM: waiting for step 362 of " in fork.errors)
+        ended = fork.end(signal.SIGTERM)
+        assert "does not return" in ended.errors
+        assert ended.code == 143
     # A worker ends with its parent, within a second or so.
     for _ in range(300):
         try:

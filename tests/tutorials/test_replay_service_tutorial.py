@@ -1,9 +1,5 @@
 """What the demo of Reverb does, with the server and the sampler in two processes."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 import tensorflow as tf
 
@@ -83,16 +79,11 @@ def server():
     server.stop()
 
 
-def test_another_process_samples_what_was_written(server):
+def test_another_process_samples_what_was_written(server, run, tmp_path):
     _write(reverb.Client(f"localhost:{server.port}"), num_keep_alive_refs=3)
-    sampler = subprocess.run(
-        [sys.executable, "-c", _SAMPLER, str(server.port)],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    assert sampler.returncode == 0, sampler.stderr
+    (tmp_path / "sampler.py").write_text(_SAMPLER)
+    code, output, errors = run(str(tmp_path / "sampler.py"), str(server.port))
+    assert code == 0, errors
     of_a_batch = [
         "(2,) uint64",
         "(2,) float64",
@@ -100,7 +91,7 @@ def test_another_process_samples_what_was_written(server):
         "(2, 3, 2) float32",
         "{0.5}",
     ]
-    assert sampler.stdout.splitlines() == ["(None, 3, 10, 10)", *of_a_batch * 2]
+    assert output.splitlines() == ["(None, 3, 10, 10)", *of_a_batch * 2]
 
 
 def test_too_few_references_are_an_error(server):

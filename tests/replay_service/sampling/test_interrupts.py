@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 
 import pytest
@@ -55,12 +53,11 @@ server.stop()
 """
 
 
-def test_ctrl_c_in_a_waiting_next_is_a_keyboard_interrupt():
-    process = subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=200
-    )
-    assert process.returncode == 0, process.stderr
-    assert process.stdout.splitlines() == [
+def test_ctrl_c_in_a_waiting_next_is_a_keyboard_interrupt(run, tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    code, output, errors = run(str(tmp_path / "script.py"))
+    assert code == 0, errors
+    assert output.splitlines() == [
         f"{name} {what}"
         for name in ("rows", "batches", "mapped", "prefetched", "in a function")
         for what in ("interrupted", "interrupted", "went on")

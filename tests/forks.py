@@ -1,4 +1,4 @@
-"""Runs the examples in forks of one process that has imported what they import.
+"""Runs examples and scripts in forks of one process that has imported what they do.
 
 Importing takes longer than most of what they do.
 """
@@ -12,20 +12,37 @@ import sys
 import time
 from typing import NamedTuple
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
 ENVIRONMENT = {**os.environ, "SDL_VIDEODRIVER": "dummy", "CUDA_VISIBLE_DEVICES": ""}
 
 # What is imported here starts no thread, defines no flag and registers no environment.
 SERVER = """
-import gc, importlib, json, os, pkgutil, runpy, sys
+import atexit, gc, importlib, json, os, pkgutil, runpy, sys, threading, traceback
 import gymnasium, imageio.v2, imageio_ffmpeg, keras, matplotlib.pyplot
 import ml_collections, pygame, tensorboard, tensorflow
 import tfrl
 for module in pkgutil.walk_packages(tfrl.__path__, "tfrl."):
     if not module.name.startswith(("tfrl.environments.suite_", "tfrl.testing")):
         importlib.import_module(module.name)
-# The garbage collection at a fork's end would look through all that was imported.
+# A garbage collection in a fork would look through all that was imported.
 gc.freeze()
+
+def run(code):
+    try:
+        if code.endswith(".py"):
+            runpy.run_path(code, run_name="__main__")
+        else:
+            runpy.run_module(code, run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        print(end.code, file=sys.stderr)
+        return 1
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
+
 for line in sys.stdin:
     request = json.loads(line)
     if "poll" in request:
@@ -36,16 +53,22 @@ for line in sys.stdin:
         if not answer:
             for path, descriptor in ((request["output"], 1), (request["errors"], 2)):
                 os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), descriptor)
-            module = request["module"]
-            sys.argv = [module, *request["arguments"]]
-            runpy.run_module(f"examples.{module}", run_name="__main__", alter_sys=True)
-            sys.exit()
+            code = request["code"]
+            sys.argv = [code, *request["arguments"]]
+            status = run(code)
+            # As the interpreter ends, but without freeing all that was imported, which
+            # takes longer than a short example.
+            threading._shutdown()
+            atexit._run_exitfuncs()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
     print(json.dumps(answer), flush=True)
 """
 
 
 class Ended(NamedTuple):
-    """What is left of an example that has ended."""
+    """What is left of a fork that has ended."""
 
     code: int
     output: str
@@ -53,20 +76,30 @@ class Ended(NamedTuple):
 
 
 class Fork:
-    """A running example."""
+    """A running example or script."""
 
-    def __init__(self, ask, module, arguments, folder):
+    def __init__(self, ask, code, arguments, folder):
         self._ask = ask
         self._output, self._errors = folder.with_suffix(".out"), folder
         self.pid = ask(
-            module=module,
+            code=code,
             arguments=arguments,
             output=str(self._output),
             errors=str(self._errors),
         )
 
+    @property
+    def output(self):
+        """What it has printed by now."""
+        return self._output.read_text() if self._output.exists() else ""
+
+    @property
+    def errors(self):
+        """What it has written to standard error by now."""
+        return self._errors.read_text() if self._errors.exists() else ""
+
     def wait_for(self, is_reached):
-        """Waits until `is_reached()`, which the example has to bring about."""
+        """Waits until `is_reached()`, which the fork has to bring about."""
         deadline = time.monotonic() + 200
         while not is_reached():
             code = self._ask(poll=self.pid)
@@ -84,11 +117,11 @@ class Fork:
         return self._ended(code)
 
     def _ended(self, code):
-        return Ended(code, self._output.read_text(), self._errors.read_text())
+        return Ended(code, self.output, self.errors)
 
 
 class Forks:
-    """The process whose forks run the examples."""
+    """The process whose forks run the examples and scripts."""
 
     def __init__(self, folder):
         self._paths = (folder / str(number) for number in itertools.count())
@@ -101,11 +134,14 @@ class Forks:
             env=ENVIRONMENT,
         )
 
-    def start(self, module, *arguments):
-        return Fork(self._ask, module, arguments, next(self._paths))
+    def start(self, code, *arguments):
+        """Starts the path of a script, or the name of an example."""
+        if not code.endswith(".py"):
+            code = f"examples.{code}"
+        return Fork(self._ask, code, arguments, next(self._paths))
 
-    def run(self, module, *arguments):
-        return self.start(module, *arguments).end()
+    def run(self, code, *arguments):
+        return self.start(code, *arguments).end()
 
     def close(self):
         self._server.kill()

@@ -372,6 +372,19 @@ def test_an_infinite_reward_is_an_error_outside_of_compiled_programs(in_graph):
         take_step(tf.constant([0, 0]))
 
 
+def test_dynamics_are_checked_once_for_each_batch_size():
+    sizes = []
+
+    def step(state, action, random):
+        sizes.append(state.shape[0])
+        return countdown().step(state, action, random)
+
+    dynamics = dataclasses.replace(countdown(), step=step)
+    for batch_size in (2, 3, 2):
+        native.NativeEnvironment(dynamics, batch_size)
+    assert sizes == [2, 3]
+
+
 def test_observations_and_actions_have_elements():
     empty = tensor_spec.BoundedTensorSpec([0], tf.int32, 0, 1)
     for field in ("observation_spec", "action_spec"):

@@ -44,6 +44,8 @@ RECIPES = {
     "torch": Recipe((("stable-baselines3>=2.9",),)),
     # gymnax imports six without requiring it.
     "jax": Recipe((("jax", "flax", "optax", "gymnax", "six"),)),
+    # It requires tfp-nightly, which has no place beside the other packages.
+    "sbx": Recipe((("sbx-rl>=0.28",),)),
 }
 
 

@@ -74,6 +74,7 @@ SYSTEMS = {
     "tf_agents": System("TF-Agents", f"{_WORKERS}.with_tf_agents", "tf_agents"),
     "torch": System("PyTorch", f"{_WORKERS}.with_torch", "torch"),
     "jax": System("JAX", f"{_WORKERS}.with_jax", "jax", {"XLA_FLAGS": _JAX_ONE_THREAD}),
+    "sbx": System("SBX", f"{_WORKERS}.with_sbx", "sbx", {"XLA_FLAGS": _JAX_ONE_THREAD}),
     "floors": System("Floors", f"{_WORKERS}.floors"),
     "reverb": System(
         "Reverb", f"{_WORKERS}.with_reverb", "tf_agents", one_thread=False

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 import examples  # noqa: F401  Sets up TensorFlow as for tfrl.
-from benchmarks.workers import memory, serving
+from benchmarks.workers import memory, serving, update_products
 
 
 def gymnasium_step(envs: int = 1) -> serving.Task:
@@ -116,6 +116,7 @@ if __name__ == "__main__":
             "numpy_function": numpy_function,
             "function_call": function_call,
             "matrix_products": matrix_products,
+            "update": update_products.update,
             "numpy_images": numpy_images,
         },
         ["tensorflow", "gymnasium", "numpy"],

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from typing import Any
 
 import tensorflow as tf
+from tf_agents.agents.ddpg import actor_network, critic_network
 from tf_agents.agents.dqn import dqn_agent
 from tf_agents.agents.reinforce import reinforce_agent
+from tf_agents.agents.sac import sac_agent, tanh_normal_projection_network
+from tf_agents.agents.td3 import td3_agent
 from tf_agents.drivers import dynamic_step_driver, py_driver
 from tf_agents.environments import (
     batched_py_environment,
@@ -20,7 +24,7 @@ from tf_agents.replay_buffers import tf_uniform_replay_buffer
 from tf_agents.specs import tensor_spec
 from tf_agents.utils import common
 
-from benchmarks.workers import same_code, serving
+from benchmarks.workers import pendulum_settings, same_code, serving
 
 _Buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer
 
@@ -28,6 +32,16 @@ _Buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer
 def dqn(envs: int) -> serving.Task:
     """Makes the loop of its DQN example: two calls per iteration."""
     return _dqn_loop(envs, "two")
+
+
+def actor_critic(algorithm: str, units: int, batch: int) -> serving.Task:
+    """Makes SAC or TD3 on Pendulum, with the same calls as DQN."""
+    environment = tf_py_environment.TFPyEnvironment(
+        suite_gym.load(pendulum_settings.ENVIRONMENT)
+    )
+    make_agent = {"sac": _sac_agent, "td3": _td3_agent}[algorithm]
+    agent = make_agent(environment, (units, units))
+    return _off_policy_loop(environment, agent, batch, "two")
 
 
 def tutorial(calls: str) -> serving.Task:
@@ -99,7 +113,13 @@ def buffer(**settings: Any) -> serving.Task:
 
 def _dqn_loop(envs: int, calls: str) -> serving.Task:
     environment = _environment(envs)
-    agent = _dqn_agent(environment)
+    return _off_policy_loop(environment, _dqn_agent(environment), 64, calls)
+
+
+def _off_policy_loop(
+    environment: Any, agent: Any, batch: int, calls: str
+) -> serving.Task:
+    envs = environment.batch_size
     buffer = _Buffer(
         agent.collect_data_spec, batch_size=envs, max_length=100_000 // envs
     )
@@ -114,7 +134,7 @@ def _dqn_loop(envs: int, calls: str) -> serving.Task:
         environment, agent.collect_policy, observers=[buffer.add_batch], num_steps=envs
     )
     dataset = buffer.as_dataset(
-        num_parallel_calls=3, sample_batch_size=64, num_steps=2
+        num_parallel_calls=3, sample_batch_size=batch, num_steps=2
     ).prefetch(3)
     return same_code.tutorial_loop(
         environment, driver, iter(dataset), agent, common.function, calls
@@ -150,6 +170,60 @@ def _dqn_agent(environment: Any) -> Any:
     return agent
 
 
+def _sac_agent(environment: Any, layers: tuple[int, ...]) -> Any:
+    actor = actor_distribution_network.ActorDistributionNetwork(
+        environment.observation_spec(),
+        environment.action_spec(),
+        fc_layer_params=layers,
+        continuous_projection_net=functools.partial(
+            tanh_normal_projection_network.TanhNormalProjectionNetwork,
+            std_transform=sac_agent.std_clip_transform,
+        ),
+    )
+    agent = sac_agent.SacAgent(
+        **_actor_critic_arguments(environment, layers),
+        actor_network=actor,
+        alpha_optimizer=tf.keras.optimizers.Adam(pendulum_settings.LEARNING_RATE),
+    )
+    agent.initialize()
+    return agent
+
+
+def _td3_agent(environment: Any, layers: tuple[int, ...]) -> Any:
+    agent = td3_agent.Td3Agent(
+        **_actor_critic_arguments(environment, layers),
+        actor_network=actor_network.ActorNetwork(
+            environment.observation_spec(),
+            environment.action_spec(),
+            fc_layer_params=layers,
+        ),
+        exploration_noise_std=pendulum_settings.TD3_EXPLORATION_NOISE,
+        target_update_period=pendulum_settings.TD3_DELAY,
+        actor_update_period=pendulum_settings.TD3_DELAY,
+    )
+    agent.initialize()
+    return agent
+
+
+def _actor_critic_arguments(
+    environment: Any, layers: tuple[int, ...]
+) -> dict[str, Any]:
+    specs = environment.observation_spec(), environment.action_spec()
+    return {
+        "time_step_spec": environment.time_step_spec(),
+        "action_spec": specs[1],
+        "critic_network": critic_network.CriticNetwork(
+            specs, joint_fc_layer_params=layers
+        ),
+        "actor_optimizer": tf.keras.optimizers.Adam(pendulum_settings.LEARNING_RATE),
+        "critic_optimizer": tf.keras.optimizers.Adam(pendulum_settings.LEARNING_RATE),
+        "target_update_tau": pendulum_settings.TARGET_UPDATE_TAU,
+        "td_errors_loss_fn": tf.math.squared_difference,
+        "gamma": pendulum_settings.GAMMA,
+        "train_step_counter": tf.Variable(0, dtype=tf.int64),
+    }
+
+
 def _reinforce_agent(environment: Any) -> Any:
     agent = reinforce_agent.ReinforceAgent(
         environment.time_step_spec(),
@@ -169,7 +243,13 @@ def _reinforce_agent(environment: Any) -> Any:
 
 if __name__ == "__main__":
     serving.serve(
-        {"dqn": dqn, "tutorial": tutorial, "reinforce": reinforce, "buffer": buffer},
+        {
+            "dqn": dqn,
+            "actor_critic": actor_critic,
+            "tutorial": tutorial,
+            "reinforce": reinforce,
+            "buffer": buffer,
+        },
         ["tf-agents", "tensorflow", "gym", "numpy"],
         {"oneDNN": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "as it is by default")},
     )

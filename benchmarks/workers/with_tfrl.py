@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from typing import Any
 
 import keras
 
-from benchmarks.workers import same_code, serving
-from configs import reinforce as reinforce_config
-from examples import cli, train_reinforce
+from benchmarks.workers import pendulum_settings, same_code, serving
+from examples import cli, off_policy
 from tfrl import train
 from tfrl.agents.dqn import dqn_agent
 from tfrl.drivers import dynamic_step_driver
@@ -24,24 +24,21 @@ _Buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer
 
 def dqn(envs: int, **options: Any) -> serving.Task:
     """Makes the fused loop on Gymnasium's CartPole, with options of `OffPolicyLoop`."""
-    environment = cli.make_environment("CartPole-v1", envs, 0)
+    environment = _environment("CartPole-v1", False, envs)
     return _off_policy(environment, 100_000, **options)
 
 
 def compiled(envs: int, capacity: int) -> serving.Task:
     """Makes the whole loop as one XLA program, on the native CartPole."""
-    from tfrl.environments import native
-
-    environment = native.load("CartPole-v1", batch_size=envs, seed=0)
+    environment = _environment("CartPole-v1", True, envs)
     return _off_policy(environment, capacity, jit_compile=True)
 
 
 def sweep(runs: int) -> serving.Task:
     """Makes many such loops in one program, one environment each."""
-    from tfrl.environments import native
 
     def make_loop(seed: int) -> train.OffPolicyLoop:
-        environment = native.load("CartPole-v1", seed=seed)
+        environment = _environment("CartPole-v1", True, seed=seed)
         return _off_policy_loop(environment, 10_000, seed, jit_compile=True)
 
     together = stacked_runs.Runs(make_loop, range(runs), {}, num_eval_episodes=1)
@@ -57,7 +54,7 @@ def sweep(runs: int) -> serving.Task:
 
 def tutorial(calls: str) -> serving.Task:
     """Makes the tutorial's loop in Python."""
-    environment = cli.make_environment("CartPole-v1", 1, 0)
+    environment = _environment("CartPole-v1", False)
     agent = _dqn_agent(environment)
     buffer = _Buffer(agent.collect_data_spec, batch_size=1, max_length=100_000)
     start = random_tf_policy.RandomTFPolicy(
@@ -79,14 +76,9 @@ def tutorial(calls: str) -> serving.Task:
 
 def reinforce(native: bool = False, jit_compile: bool = False) -> serving.Task:
     """Makes REINFORCE with the settings of `examples.train_reinforce`."""
-    config = reinforce_config.get_config()
-    if native:
-        from tfrl.environments import native as native_environments
-
-        environment: Any = native_environments.load(config.env, seed=0)
-    else:
-        environment = cli.make_environment(config.env, 1, 0)
-    agent = train_reinforce.make_agent(config, environment)
+    config, example = _example("reinforce")
+    environment = _environment(config.env, native)
+    agent = example.make_agent(config, environment)
     agent.initialize()
     buffer = _Buffer(
         agent.collect_data_spec, batch_size=1, max_length=config.replay_capacity
@@ -102,9 +94,53 @@ def reinforce(native: bool = False, jit_compile: bool = False) -> serving.Task:
     return _loop_task(loop)
 
 
+def actor_critic(
+    algorithm: str, units: int, batch: int, native: bool, jit_compile: bool
+) -> serving.Task:
+    """Makes the loop of `examples.train_sac` or `train_td3` on Pendulum."""
+    config, example = _example(algorithm)
+    layers = [name for name in config if name.endswith("fc_layer_params")]
+    config.update(
+        {
+            "env": pendulum_settings.ENVIRONMENT,
+            "replay_capacity": pendulum_settings.REPLAY_CAPACITY,
+            "initial_collect_steps": pendulum_settings.LEARNING_STARTS,
+            "batch_size": batch,
+            "actor_learning_rate": pendulum_settings.LEARNING_RATE,
+            "critic_learning_rate": pendulum_settings.LEARNING_RATE,
+            "gamma": pendulum_settings.GAMMA,
+            "target_update_tau": pendulum_settings.TARGET_UPDATE_TAU,
+            "jit_compile": jit_compile,
+            **dict.fromkeys(layers, (units, units)),
+        }
+    )
+    environment = _environment(config.env, native)
+    agent = example.make_agent(config, environment)
+    agent.initialize()
+    buffer = off_policy.make_replay_buffer(config, environment, agent)
+    return _loop_task(off_policy.make_loop(config, environment, agent, buffer))
+
+
 def buffer(**settings: Any) -> serving.Task:
     """Makes an operation of the replay buffer alone."""
     return same_code.buffer_task(_Buffer, **settings)
+
+
+def _example(name: str) -> tuple[Any, Any]:
+    """Returns an example's settings and its module.
+
+    Its import defines flags, so a worker imports no second one.
+    """
+    config = importlib.import_module(f"configs.{name}").get_config()
+    return config, importlib.import_module(f"examples.train_{name}")
+
+
+def _environment(name: str, native: bool, envs: int = 1, seed: int = 0) -> Any:
+    if native:
+        from tfrl.environments import native as native_environments
+
+        return native_environments.load(name, batch_size=envs, seed=seed)
+    return cli.make_environment(name, envs, seed)
 
 
 def _off_policy(environment: Any, capacity: int, **options: Any) -> serving.Task:
@@ -167,6 +203,7 @@ if __name__ == "__main__":
             "sweep": sweep,
             "tutorial": tutorial,
             "reinforce": reinforce,
+            "actor_critic": actor_critic,
             "buffer": buffer,
         },
         ["tensorflow", "keras", "gymnasium", "numpy"],

@@ -1,8 +1,9 @@
-"""Measures Stable-Baselines3's DQN and CleanRL's loop, on PyTorch with one thread."""
+"""Measures Stable-Baselines3 and CleanRL's loop, on PyTorch with one thread."""
 
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -10,7 +11,7 @@ import stable_baselines3
 import torch
 from torch import nn
 
-from benchmarks.workers import serving
+from benchmarks.workers import serving, stable_baselines
 
 _BATCH = 64
 _CAPACITY = 100_000
@@ -35,12 +36,12 @@ def stable_baselines3_dqn() -> serving.Task:
         device="cpu",
     )
     model.learn(1000)
+    return stable_baselines.learning(model)
 
-    def run(count: int) -> dict[str, int]:
-        model.learn(count, reset_num_timesteps=False)
-        return {"iterations": count, "environment steps": count}
 
-    return serving.Task(run)
+def actor_critic(**settings: Any) -> serving.Task:
+    """Makes `stable_baselines3.SAC` or `TD3` on Pendulum."""
+    return stable_baselines.actor_critic(stable_baselines3, **settings)
 
 
 def cleanrl_dqn() -> serving.Task:
@@ -119,7 +120,11 @@ def _network() -> nn.Module:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     serving.serve(
-        {"stable_baselines3": stable_baselines3_dqn, "cleanrl": cleanrl_dqn},
+        {
+            "stable_baselines3": stable_baselines3_dqn,
+            "cleanrl": cleanrl_dqn,
+            "actor_critic": actor_critic,
+        },
         ["stable-baselines3", "torch", "gymnasium", "numpy"],
         {"threads": torch.get_num_threads()},
     )

@@ -71,4 +71,5 @@ def test_what_is_there_is_left_alone(folder, monkeypatch, capsys):
 def test_an_unknown_peer_is_an_error(capsys):
     with pytest.raises(SystemExit):
         peers.main(["tf"])
-    assert "expected peers of tf_agents, torch, jax, got tf" in capsys.readouterr().err
+    errors = capsys.readouterr().err
+    assert "expected peers of tf_agents, torch, jax, sbx, got tf" in errors

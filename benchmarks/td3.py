@@ -1,0 +1,24 @@
+"""Compares TD3 on Pendulum with its peers.
+
+    python -m benchmarks td3
+
+The settings are in `benchmarks/workers/pendulum_settings.py`, the contenders in
+`benchmarks/pendulum.py`. Peers step Gymnasium's environment (TF-Agents that of Gym,
+from which it comes); tfrl steps this or its own.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from benchmarks import command_line, pendulum
+from benchmarks.measurement import Session
+
+
+def run(session: Session) -> None:
+    """Runs the benchmark."""
+    session.measure("td3", pendulum.groups("td3"))
+
+
+if __name__ == "__main__":
+    sys.exit(command_line.main(["td3", *sys.argv[1:]]))

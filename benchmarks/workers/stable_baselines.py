@@ -1,0 +1,52 @@
+"""The tasks of Stable-Baselines3 and of SBX, which has the same API on JAX."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import gymnasium
+import numpy as np
+from stable_baselines3.common import noise
+
+from benchmarks.workers import pendulum_settings, serving
+
+
+def actor_critic(
+    package: types.ModuleType, algorithm: str, units: int, batch: int, **more: Any
+) -> serving.Task:
+    """Makes a package's SAC or TD3 on Pendulum, with two layers of `units` units."""
+    environment = gymnasium.make(pendulum_settings.ENVIRONMENT)
+    if algorithm == "td3":
+        size = np.ones(environment.action_space.shape)
+        more["action_noise"] = noise.NormalActionNoise(
+            0 * size, pendulum_settings.TD3_EXPLORATION_NOISE * size
+        )
+        more["policy_delay"] = pendulum_settings.TD3_DELAY
+    model = getattr(package, algorithm.upper())(
+        "MlpPolicy",
+        environment,
+        policy_kwargs={"net_arch": [units, units]},
+        batch_size=batch,
+        learning_rate=pendulum_settings.LEARNING_RATE,
+        buffer_size=pendulum_settings.REPLAY_CAPACITY,
+        learning_starts=pendulum_settings.LEARNING_STARTS,
+        tau=pendulum_settings.TARGET_UPDATE_TAU,
+        gamma=pendulum_settings.GAMMA,
+        train_freq=1,
+        gradient_steps=1,
+        seed=0,
+        **more,
+    )
+    model.learn(pendulum_settings.LEARNING_STARTS)
+    return learning(model)
+
+
+def learning(model: Any) -> serving.Task:
+    """Makes a model's `learn`, which steps and updates once in an iteration."""
+
+    def run(count: int) -> dict[str, int]:
+        model.learn(count, reset_num_timesteps=False)
+        return {"iterations": count, "environment steps": count}
+
+    return serving.Task(run)

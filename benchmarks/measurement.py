@@ -93,7 +93,7 @@ class Session:
     Attributes:
       quick: Whether to measure less.
       rounds: The number of windows of each contender.
-      seconds: The length of a window.
+      seconds: The length of a window, by `clock`.
       pool: The workers.
       say: Prints a line for the reader.
       clock: "wall" counts the seconds that passed, "cpu" the seconds of processor time
@@ -162,7 +162,7 @@ class Session:
                 for warm in warm_up:
                     worker.run(task, warm)
             elif count is None:
-                count, warm_up = _calibrate(worker, task, self.seconds)
+                count, warm_up = self._calibrate(worker, task)
             else:
                 warm_up = [max(1, count // 8)]
                 worker.run(task, *warm_up)
@@ -180,12 +180,11 @@ class Session:
         entries: list[_Entry],
         notes: _Notes,
     ) -> report.Result:
-        def rate(window: processes.Window) -> float:
-            cpu = self.clock == "cpu"
-            return window.counts[unit] / (window.cpu_seconds if cpu else window.seconds)
-
         series = [
-            report.Series(entry.contender.label, [rate(w) for w in entry.windows])
+            report.Series(
+                entry.contender.label,
+                [w.counts[unit] / self._seconds_of(w) for w in entry.windows],
+            )
             for entry in entries
             if entry.windows
         ]
@@ -197,6 +196,28 @@ class Session:
             group.references,
             notes=[f"{'; '.join(labels)}: {what}" for what, labels in notes.items()],
         )
+
+    def _calibrate(self, worker: processes.Worker, task: int) -> tuple[int, list[int]]:
+        """Warms a task up, and measures how fast it is.
+
+        Returns:
+          The number of iterations that take about `seconds` of the clock, and the
+          numbers of iterations of the calls that were made to find it.
+        """
+        worker.run(task, 1)
+        count, warm_up = 20, [1]
+        while True:
+            window = worker.run(task, count)
+            elapsed = self._seconds_of(window)
+            warm_up.append(count)
+            done = next(iter(window.counts.values()))
+            if elapsed >= self.seconds / 4:
+                return max(1, round(done * self.seconds / elapsed)), warm_up
+            wanted = round(done * self.seconds / 3 / max(elapsed, 1e-6))
+            count = max(2 * count, wanted)
+
+    def _seconds_of(self, window: processes.Window) -> float:
+        return window.cpu_seconds if self.clock == "cpu" else window.seconds
 
 
 def _in_turn(entries: Iterable[_Entry], number: int) -> list[_Entry]:
@@ -221,23 +242,3 @@ def _measure_once(entry: _Entry, notes: _Notes) -> None:
     except processes.WorkerError as error:
         entry.failed = True
         notes.setdefault(f"failed: {error}", []).append(entry.contender.label)
-
-
-def _calibrate(
-    worker: processes.Worker, task: int, seconds: float
-) -> tuple[int, list[int]]:
-    """Warms a task up, and measures how fast it is.
-
-    Returns:
-      The number of iterations that take about `seconds`, and the numbers of iterations
-      of the calls that were made to find it.
-    """
-    worker.run(task, 1)
-    count, warm_up = 20, [1]
-    while True:
-        elapsed, _, counts = worker.run(task, count)
-        warm_up.append(count)
-        done = next(iter(counts.values()))
-        if elapsed >= seconds / 4:
-            return max(1, round(done * seconds / elapsed)), warm_up
-        count = max(2 * count, round(done * seconds / 3 / max(elapsed, 1e-6)))

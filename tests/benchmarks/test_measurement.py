@@ -85,6 +85,7 @@ def test_a_contenders_own_seconds_may_be_counted():
     session.clock = "cpu"
     session.measure("benchmark", [_group("a")])
     assert session.results[0].series[0].values == pytest.approx([2000, 2000])
+    assert session.windows[0].cpu_seconds == pytest.approx(session.seconds)
 
 
 def test_who_is_missing_is_named_and_the_rest_goes_on():

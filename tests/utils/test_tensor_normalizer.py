@@ -142,10 +142,58 @@ def test_reset_forgets_everything():
     assert [float(v) for v in normalizer.variables] == [2, 2, 2, 0]
 
 
+def test_it_tells_its_specs():
+    assert StreamingTensorNormalizer(SPEC).tensor_spec == SPEC
+
+
 def test_history_is_kept_in_float64_for_float64():
     normalizer = StreamingTensorNormalizer(tf.TensorSpec([], tf.float64))
     assert normalizer.variables[1].dtype == tf.float64
     assert normalizer.normalize(tf.zeros([3], tf.float64)).dtype == tf.float64
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_uneven_batches_with_masks_give_the_moments_of_what_counts(jit_compile):
+    rng = np.random.default_rng(4)
+    spec = {"a": tf.TensorSpec([2]), "b": tf.TensorSpec([])}
+    normalizer = StreamingTensorNormalizer(spec)
+    update = tf.function(normalizer.update, jit_compile=jit_compile)
+    counted = {"a": [], "b": []}
+    for size in (1, 7, 3, 40):
+        data = {
+            "a": rng.normal(1e4, [0.5, 3], [size, 2]).astype(np.float32),
+            "b": rng.normal(-1e4, 2, size).astype(np.float32),
+        }
+        mask = rng.random(size) < 0.6
+        for name, values in data.items():
+            counted[name].append(values[mask].astype(np.float64))
+            values[~mask] = np.nan
+        update(tf.nest.map_structure(tf.constant, data), mask=tf.constant(mask))
+
+    count, average, m2, _ = normalizer.variables
+    for name, parts in counted.items():
+        precise = np.concatenate(parts)
+        assert count[name] == len(precise)
+        np.testing.assert_allclose(average[name], precise.mean(0), rtol=2**-23)
+        np.testing.assert_allclose(m2[name] / len(precise), precise.var(0), rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_of_which_nothing_counts_changes_nothing(kind):
+    normalizer = kind(tf.TensorSpec([2]))
+    normalizer.update(tf.constant([[1.0, 5.0], [3.0, 5.0]]))
+    before = [v.numpy() for v in tf.nest.flatten(normalizer.variables)]
+    normalizer.update(tf.fill([3, 2], np.nan), mask=tf.zeros([3], tf.bool))
+    for old, new in zip(before, tf.nest.flatten(normalizer.variables), strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_before_the_first_update_values_pass(kind):
+    normalizer = kind(tf.TensorSpec([]))
+    values = tf.constant([-2.0, 0.0, 3.0])
+    normalized = normalizer.normalize(values, variance_epsilon=0)
+    np.testing.assert_array_equal(normalized, values)
 
 
 # Moving averages
@@ -161,6 +209,15 @@ def test_moving_averages_of_mean_and_squared_deviation():
         mean += 0.1 * (values.mean() - mean)
         variance += 0.1 * (squares - variance)
     np.testing.assert_allclose(normalizer.variables, [mean, variance], rtol=1e-6)
+
+
+def test_masked_entries_are_left_out_of_moving_averages():
+    normalizer = EMATensorNormalizer(tf.TensorSpec([]), norm_update_rate=0.1)
+    values = tf.constant([[2.0, np.nan], [4.0, 100.0]])
+    mask = tf.constant([[True, False], [True, False]])
+    normalizer.update(values, outer_dims=[0, 1], mask=mask)
+    # 0 + 0.1 (3 - 0), and 1 + 0.1 (mean of 4 and 16 - 1).
+    np.testing.assert_allclose(normalizer.variables, [0.3, 1.9], rtol=1e-6)
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])

@@ -7,6 +7,7 @@ errors along.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -61,6 +62,23 @@ def kahan_summation(accumulator: Any, carry: Any, value: Any) -> tuple[Any, Any]
     return total, (total - accumulator) - corrected
 
 
+def masked_sum(
+    values: tf.Tensor, mask: tf.Tensor | None, axes: Sequence[int]
+) -> tf.Tensor:
+    """Returns the sum over `axes` of the values whose mask is True.
+
+    Args:
+      values: `[*outer, *inner]`.
+      mask: Bool `[*outer]`; None for all values. Other values may be NaN.
+      axes: The dimensions to sum over.
+    """
+    if mask is not None:
+        for _ in range(values.shape.rank - mask.shape.rank):
+            mask = mask[..., tf.newaxis]
+        values = tf.where(mask, values, tf.zeros([], values.dtype))
+    return tf.reduce_sum(values, axes)
+
+
 class RunningMoments(tf.Module):
     """Tracks the elementwise mean and variance of all values seen so far."""
 
@@ -75,22 +93,27 @@ class RunningMoments(tf.Module):
             for name in ("avg", "avg_carry", "m2", "m2_carry")
         )
 
-    def update(self, values: tf.Tensor) -> None:
-        """Adds `values`, `[..., *shape]`."""
+    def update(self, values: tf.Tensor, mask: tf.Tensor | None = None) -> None:
+        """Adds values to the set.
+
+        Args:
+          values: `[..., *shape]`.
+          mask: Which of the values count, bool `[...]`; all if None.
+        """
         axes = list(range(values.shape.rank - self.avg.shape.rank))
-        number = tf.reduce_prod(tf.shape(values, tf.int64)[: len(axes)])
-        center = tf.math.divide_no_nan(
-            tf.reduce_sum(values, axes), tf.cast(number, self._dtype)
-        )
+        if mask is None:
+            number = tf.reduce_prod(tf.shape(values, tf.int64)[: len(axes)])
+        else:
+            number = tf.reduce_sum(tf.cast(mask, tf.int64))
+        divisor = tf.cast(number, self._dtype)
+        center = tf.math.divide_no_nan(masked_sum(values, mask, axes), divisor)
         # The rounding error of the mean is the mean of the deviations.
         deviations = values - center
-        low = tf.math.divide_no_nan(
-            tf.reduce_sum(deviations, axes), tf.cast(number, self._dtype)
-        )
-        m2 = tf.reduce_sum(tf.square(deviations - low), axes)
+        low = tf.math.divide_no_nan(masked_sum(deviations, mask, axes), divisor)
+        m2 = masked_sum(tf.square(deviations - low), mask, axes)
         # Means are passed relative to `self.avg`, so they are small and thus precise.
         _, step, m2, m2_carry = parallel_variance_calculation(
-            tf.cast(number, self._dtype),
+            divisor,
             (center - self.avg) + low,
             m2,
             tf.cast(self.count, self._dtype),

@@ -13,6 +13,7 @@ from tfrl.utils import nest_utils
 from tfrl.utils.running_moments import (
     RunningMoments,
     kahan_summation,
+    masked_sum,
     parallel_variance_calculation,
 )
 from tfrl.utils.variables import create_variable
@@ -37,7 +38,8 @@ class TensorNormalizer(tf.Module, abc.ABC):
     ```
 
     Statistics are elementwise, in float32 (float64 for int64 and float64 tensors). The
-    variables are tracked by `tf.train.Checkpoint`.
+    variables are tracked by `tf.train.Checkpoint`. Before the first update, the mean is
+    0 and the variance 1.
     """
 
     def __init__(self, tensor_spec: Any, scope: str = "normalize_tensor") -> None:
@@ -55,6 +57,11 @@ class TensorNormalizer(tf.Module, abc.ABC):
         )
         self._create_variables()
 
+    @property
+    def tensor_spec(self) -> Any:
+        """The nest of specs of the tensors, without outer dimensions."""
+        return self._pack(self._flat_specs)
+
     def map_dtype(self, dtype: tf.DType) -> tf.DType:
         """Returns the floating-point dtype of the statistics for tensors of `dtype`."""
         wide = tf.as_dtype(dtype) in (tf.float64, tf.int64)
@@ -71,25 +78,36 @@ class TensorNormalizer(tf.Module, abc.ABC):
 
     @abc.abstractmethod
     def _update_ops(
-        self, flat_tensors: list[tf.Tensor], outer_dims: Sequence[int]
+        self,
+        flat_tensors: list[tf.Tensor],
+        outer_dims: Sequence[int],
+        mask: tf.Tensor | None,
     ) -> None:
-        """Updates the variables."""
+        """Updates the variables; the arguments are those of `update`."""
 
     @abc.abstractmethod
     def _get_mean_var_estimates(self) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
         """Returns the flat means and variances."""
 
-    def update(self, tensor: Any, outer_dims: Sequence[int] = (0,)) -> None:
+    def update(
+        self,
+        tensor: Any,
+        outer_dims: Sequence[int] = (0,),
+        *,
+        mask: tf.Tensor | None = None,
+    ) -> None:
         """Adds the values of `tensor` to the statistics.
 
         Args:
           tensor: A nest of `[B, ...]`, or with more outer dimensions.
           outer_dims: Which dimensions are outer ones.
+          mask: Which of the entries of the outer dimensions count, bool `[B]`; all if
+            None. If none of them counts, nothing changes.
 
         Raises:
           ValueError: If a tensor does not have its spec's dtype and inner shape.
         """
-        self._update_ops(self._floats(tensor), outer_dims)
+        self._update_ops(self._floats(tensor), outer_dims, mask)
 
     def normalize(
         self,
@@ -174,17 +192,27 @@ class EMATensorNormalizer(TensorNormalizer):
         self._variances = create("var", 1)
 
     def _update_ops(
-        self, flat_tensors: list[tf.Tensor], outer_dims: Sequence[int]
+        self,
+        flat_tensors: list[tf.Tensor],
+        outer_dims: Sequence[int],
+        mask: tf.Tensor | None,
     ) -> None:
         for values, mean, carry, variance in zip(
             flat_tensors, self._means, self._carries, self._variances, strict=True
         ):
+            if mask is None:
+                shape = tf.gather(tf.shape(values), list(outer_dims))
+                number = tf.cast(tf.reduce_prod(shape), values.dtype)
+            else:
+                number = tf.reduce_sum(tf.cast(mask, values.dtype))
             deviations = (values - mean) + carry
-            squares = tf.reduce_mean(tf.square(deviations), outer_dims)
-            mean_step = tf.reduce_mean(deviations, outer_dims)
-            rate = tf.cast(self._norm_update_rate, mean.dtype)
-            variance.assign_add(rate * (squares - variance))
-            new_mean, new_carry = kahan_summation(mean, carry, rate * mean_step)
+            changes = tf.square(deviations) - variance
+            rate = tf.math.divide_no_nan(
+                tf.cast(self._norm_update_rate, mean.dtype), number
+            )
+            variance.assign_add(rate * masked_sum(changes, mask, outer_dims))
+            mean_step = rate * masked_sum(deviations, mask, outer_dims)
+            new_mean, new_carry = kahan_summation(mean, carry, mean_step)
             mean.assign(new_mean)
             carry.assign(new_carry)
 
@@ -222,12 +250,19 @@ class StreamingTensorNormalizer(TensorNormalizer):
         ]
 
     def _update_ops(
-        self, flat_tensors: list[tf.Tensor], outer_dims: Sequence[int]
+        self,
+        flat_tensors: list[tf.Tensor],
+        outer_dims: Sequence[int],
+        mask: tf.Tensor | None,
     ) -> None:
         del outer_dims
         for moments, values in zip(self._moments, flat_tensors, strict=True):
-            moments.update(values)
+            moments.update(values, mask)
 
     def _get_mean_var_estimates(self) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
         means = [moments.avg for moments in self._moments]
-        return means, [moments.variance() for moments in self._moments]
+        variances = [
+            tf.where(moments.count > 0, moments.variance(), tf.ones_like(moments.avg))
+            for moments in self._moments
+        ]
+        return means, variances

@@ -6,6 +6,7 @@ from . import ddpg as ddpg
 from . import discrete_sac as discrete_sac
 from . import dqn as dqn
 from . import iql as iql
+from . import normalization as normalization
 from . import random as random
 from . import reinforce as reinforce
 from . import sac as sac

@@ -33,6 +33,8 @@ from tfrl.utils import (
 
 if TYPE_CHECKING:
     from tfrl.typing import types
+    from tfrl.utils.reward_normalizer import RewardNormalizer
+    from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 
 class Transitions(NamedTuple):
@@ -106,6 +108,8 @@ class ActorCriticAgent(tf_agent.TFAgent):
         train_step_counter: tf.Variable | None,
         name: str | None,
         seed: int | None,
+        observation_normalizer: TensorNormalizer | None = None,
+        reward_normalizer: RewardNormalizer | None = None,
     ) -> None:
         """Keeps the networks, and makes the optimizers' variables.
 
@@ -139,6 +143,8 @@ class ActorCriticAgent(tf_agent.TFAgent):
           train_step_counter: See `TFAgent`.
           name: The module's name.
           seed: Seed of the random numbers in the losses; None draws it.
+          observation_normalizer: See `TFAgent`.
+          reward_normalizer: See `TFAgent`.
         """
         checks.check_gamma(gamma)
         checks.check_scale_of_rewards(reward_scale_factor)
@@ -159,6 +165,8 @@ class ActorCriticAgent(tf_agent.TFAgent):
             summarize_grads_and_vars=summarize_grads_and_vars,
             train_step_counter=train_step_counter,
             name=name,
+            observation_normalizer=observation_normalizer,
+            reward_normalizer=reward_normalizer,
         )
         self._actor_network = actor_network
         self._critic_networks = list(critic_networks)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
-from tfrl.agents import checks, data_converter
+from tfrl.agents import checks, data_converter, normalization
 from tfrl.agents.checks import check_finite, check_finite_gradients
 from tfrl.compilation import context, conversion
 from tfrl.policies import tf_policy
@@ -18,7 +18,10 @@ from tfrl.trajectories import time_step as ts
 from tfrl.utils import hooks, optimizers, summaries, tracking, variables
 
 if TYPE_CHECKING:
+    from tfrl.trajectories import trajectory
     from tfrl.typing import types
+    from tfrl.utils.reward_normalizer import RewardNormalizer
+    from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 conversion.spare_modules()
 
@@ -39,8 +42,8 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
     methods, with keyword arguments. A subclass overrides `_variables` if a checkpoint
     of it holds more variables than `train` changes.
 
-    `variables()` lists all variables that `train` changes. `train` changes nothing
-    else, so a checkpoint of the agent is complete.
+    `variables()` lists all variables that `train` and `update_normalizers` change. They
+    change nothing else, so a checkpoint of the agent is complete.
     """
 
     _refused_overrides: ClassVar[Mapping[str, str]] = {
@@ -67,6 +70,8 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         train_step_counter: tf.Variable | None = None,
         *,
         name: str | None = None,
+        observation_normalizer: TensorNormalizer | None = None,
+        reward_normalizer: RewardNormalizer | None = None,
     ) -> None:
         """Keeps the specs and the policies.
 
@@ -88,9 +93,13 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
           train_step_counter: An integer variable that `train` increments; if None, the
             agent makes an int64 variable.
           name: The module's name.
+          observation_normalizer: The normalizer that the subclass has wrapped the
+            networks with; see `agents.normalization.normalized_networks`.
+          reward_normalizer: A normalizer of the rewards that the losses see.
 
         Raises:
-          TypeError: `time_step_spec` is not a `TimeStep`.
+          TypeError: `time_step_spec` is not a `TimeStep`, or `reward_normalizer` is no
+            `RewardNormalizer`.
           ValueError: `num_outer_dims` is neither 1 nor 2.
         """
         super().__init__(name=name)
@@ -119,6 +128,11 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
             else tensor_spec.from_spec(training_data_spec),
         )
         self._data_context = self._make_data_context()
+        self._normalizers = normalization.Normalizers(
+            observation_normalizer,
+            reward_normalizer,
+            collect_policy.observation_and_action_constraint_splitter,
+        )
         self._train_step_counter = checks.as_train_step_counter(train_step_counter)
 
     def _make_data_context(self) -> data_converter.DataContext:
@@ -172,6 +186,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
           ValueError: The algorithm cannot use experience of this shape.
           TypeError: The algorithm cannot use experience of this type.
         """
+        experience = self._normalizers.normalize_rewards(experience)
         return self._checked(
             self._train(experience=experience, weights=weights, **kwargs)
         )
@@ -191,11 +206,25 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
           training: Whether the networks are applied as in training.
           **kwargs: Additional arguments for the algorithm's `_loss`.
         """
+        experience = self._normalizers.normalize_rewards(experience)
         return self._checked(
             self._loss(
                 experience=experience, weights=weights, training=training, **kwargs
             )
         )
+
+    def update_normalizers(self, frames: trajectory.Trajectory) -> None:
+        """Adds collected frames to the statistics of the agent's normalizers.
+
+        Training loops call it once with each frame that they collect. In a loop of your
+        own, give it to the driver: `observers=[buffer.add_batch,
+        agent.update_normalizers]`. Nothing else changes the statistics.
+
+        Args:
+          frames: Frames `[B, ...]`, or sequences `[B, T, ...]` of them in order of
+            time, of `collect_data_spec`.
+        """
+        self._normalizers.update(frames)
 
     def diagnose(self, experience: Any = None) -> dict[str, tf.Tensor]:
         """Returns numbers for a log, such as the current learning rate, by name.
@@ -218,8 +247,11 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         return loss_info
 
     def variables(self) -> list[tf.Variable]:
-        """Returns all variables that `train` changes, such as weights and slots."""
-        return [*self._variables(), self._train_step_counter]
+        """Returns all variables that training changes, such as weights and slots."""
+        held = [*self._variables(), self._train_step_counter]
+        known = {id(v) for v in variables.as_tf_variables(held)}
+        statistics = variables.tracked_variables(self._normalizers)
+        return [*held, *(v for v in statistics if id(v) not in known)]
 
     def post_process_policy(self) -> tf_policy.TFPolicy:
         """Returns the policy to deploy after training; `policy` by default."""
@@ -271,6 +303,16 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
     def train_sequence_length(self) -> int | None:
         """The `T` of the experience that `train` expects; None allows any."""
         return self._train_sequence_length
+
+    @property
+    def observation_normalizer(self) -> TensorNormalizer | None:
+        """The normalizer of the observations that the networks see, or None."""
+        return self._normalizers.observation_normalizer
+
+    @property
+    def reward_normalizer(self) -> RewardNormalizer | None:
+        """The normalizer of the rewards that the losses see, or None."""
+        return self._normalizers.reward_normalizer
 
     @property
     def bootstraps_truncations(self) -> bool:

@@ -16,6 +16,7 @@ from . import mask_splitter_network as mask_splitter_network
 from . import nest_map as nest_map
 from . import network as network
 from . import normal_projection_network as normal_projection_network
+from . import normalized_network as normalized_network
 from . import preprocessing as preprocessing
 from . import q_network as q_network
 from . import q_rnn_network as q_rnn_network
@@ -60,6 +61,7 @@ from .network import create_variables as create_variables
 from .normal_projection_network import (
     NormalProjectionNetwork as NormalProjectionNetwork,
 )
+from .normalized_network import NormalizedNetwork as NormalizedNetwork
 from .preprocessing import default_preprocessing as default_preprocessing
 from .q_network import QNetwork as QNetwork
 from .q_rnn_network import QRnnNetwork as QRnnNetwork

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from tfrl.networks import network
+from tfrl.networks import network, normalized_network
 from tfrl.policies import tf_policy, traced_action, utils, validation
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
@@ -46,7 +46,7 @@ class ActorPolicy(tf_policy.TFPolicy):
           policy_state_spec: A nest of specs; by default the network's `state_spec`.
           info_spec: A nest of specs of `PolicyStep.info`.
           observation_normalizer: An object whose `normalize(observation)` is applied to
-            the network's input.
+            the network's input, such as a `TensorNormalizer`.
           clip: Whether `action` clips to the bounds of `action_spec`.
           training: Whether the network is called in training mode.
           observation_and_action_constraint_splitter: See `TFPolicy`; the network is
@@ -68,6 +68,10 @@ class ActorPolicy(tf_policy.TFPolicy):
         if splitter is not None:
             _check_maskable(action_spec)
         actor_network = network.as_network(actor_network)
+        if observation_normalizer is not None:
+            actor_network = normalized_network.NormalizedNetwork(
+                actor_network, observation_normalizer
+            )
         output_spec = actor_network.create_variables(
             utils.network_observation_spec(
                 tensor_spec.from_spec(time_step_spec.observation), splitter
@@ -112,8 +116,6 @@ class ActorPolicy(tf_policy.TFPolicy):
         policy_state: types.NestedTensor,
         mask: tf.Tensor | None = None,
     ) -> tuple[Any, types.NestedTensor]:
-        if self._observation_normalizer is not None:
-            observation = self._observation_normalizer.normalize(observation)
         extra = {} if mask is None else {"mask": mask}
         return self._actor_network(
             observation,

@@ -241,9 +241,15 @@ class EpisodicLoop(loop.Loop):
         )
 
     def _train(self, frames: trajectory.Trajectory) -> tf.Tensor:
-        """Updates the agent with the first episodes of `frames`; returns the loss."""
+        """Updates the agent with the first episodes of `frames`; returns the loss.
+
+        The normalizers follow, so that training sees the statistics that the policy
+        acted with.
+        """
         shares = episodes.keep_first(frames, self._episodes_per_member)
-        return self._agent.train(shares).loss
+        loss = self._agent.train(shares).loss
+        self._agent.update_normalizers(frames)
+        return loss
 
     def _train_at_fixed_length(
         self, is_complete: tf.Tensor, ending: _Ending | None

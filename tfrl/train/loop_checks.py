@@ -48,6 +48,13 @@ def check_specs(
             f"environment's, got {buffer_batch_size}; build it with "
             "batch_size=environment.batch_size."
         )
+    normalizer = agent.reward_normalizer
+    if normalizer is not None and normalizer.batch_size != environment.batch_size:
+        raise ValueError(
+            f"agent.reward_normalizer: expected batch_size={environment.batch_size}, "
+            f"the environment's, got {normalizer.batch_size}; build it with "
+            "batch_size=environment.batch_size."
+        )
 
 
 def check_agent(agent: Any) -> None:

@@ -27,6 +27,9 @@ class OffPolicyLoop(loop.Loop):
     and adds each of them to the buffer. Then it does `train_steps_per_iteration`
     updates.
 
+    Each frame that is collected, initial ones included, moves the statistics of the
+    agent's normalizers once, before the update that follows.
+
     From a uniform buffer, all batches of an iteration are drawn together, after the
     iteration's last step was added. The buffer does not change between the updates, so
     drawing the batches one by one would be the same algorithm.
@@ -317,6 +320,7 @@ class OffPolicyLoop(loop.Loop):
         return self._train(added)
 
     def _add(self, frame: trajectory.Trajectory) -> tf.Tensor:
+        self._agent.update_normalizers(frame)
         with self._at_replay_buffer():
             return super()._add(frame)
 

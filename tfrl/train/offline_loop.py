@@ -20,6 +20,9 @@ class OfflineLoop(training_loop.TrainingLoop):
     the buffer's variables inside of the call. Fill the buffer first, for instance with
     `datasets.fill`.
 
+    When the loop is made, the buffer's frames are added to the statistics of the
+    agent's normalizers. Training does not change them.
+
     Training does not change the frames, so checkpoints leave them out: fill the buffer
     in the same way before a run is resumed. Only a prioritized buffer is saved, for its
     priorities.
@@ -86,6 +89,8 @@ class OfflineLoop(training_loop.TrainingLoop):
         )
         self._train_steps = train_steps_per_iteration
         self._batch_size = sample_batch_size
+        if agent.observation_normalizer or agent.reward_normalizer:
+            agent.update_normalizers(replay_buffer.gather_all())
 
     def checkpoint_items(self, include_replay_buffer: bool = True) -> dict[str, Any]:
         """Returns the objects to save so that a run can be resumed, by name.

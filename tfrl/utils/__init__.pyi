@@ -10,6 +10,7 @@ from . import numpy_storage as numpy_storage
 from . import object_identity as object_identity
 from . import optimizers as optimizers
 from . import ou_process as ou_process
+from . import reward_normalizer as reward_normalizer
 from . import running_moments as running_moments
 from . import schedules as schedules
 from . import seeds as seeds

@@ -104,6 +104,8 @@ def soft_variables_update(
         if isinstance(step, numbers.Real) and step == 0:
             continue
         source, target = as_tf_variable(source), as_tf_variable(target)
+        if source is target:  # Statistics that both networks share, say.
+            continue
         copies = isinstance(step, numbers.Real) and step == 1
         # Integers, such as a dropout's counters, have no values in between.
         if copies or not target.dtype.is_floating:

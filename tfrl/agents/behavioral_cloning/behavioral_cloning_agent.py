@@ -20,7 +20,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import actor_critic, checks, data_converter, tf_agent
+from tfrl.agents import (
+    actor_critic,
+    checks,
+    data_converter,
+    normalization,
+    tf_agent,
+)
 from tfrl.distributions import recorded
 from tfrl.networks import network as network_lib
 from tfrl.policies import (
@@ -37,6 +43,7 @@ from tfrl.utils import nest_utils, optimizers, summaries, variables
 
 if TYPE_CHECKING:
     from tfrl.typing import types
+    from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 
 class BehavioralCloningLossInfo(NamedTuple):
@@ -69,6 +76,7 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
         *,
         loss: Literal["nll", "mse"] | None = None,
         seed: int | None = None,
+        observation_normalizer: TensorNormalizer | None = None,
     ) -> None:
         """Builds the policies.
 
@@ -98,6 +106,9 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
             the mean squared error of continuous actions, of a distribution that of its
             mode. None takes "nll" where the network gives logits or distributions.
           seed: Seed of the policies' own random numbers, for calls without a seed.
+          observation_normalizer: Normalizes the observations that the networks see, in
+            the policies and the loss; such as a `StreamingTensorNormalizer` of the
+            observation spec. Loops update it; see `update_normalizers`.
 
         Raises:
           ValueError: There are several actions and no `loss_fn`, `loss` is given with
@@ -116,6 +127,9 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
                 "function, since only a single action has a default loss; give one "
                 "that adds up the losses of the parts."
             )
+        (cloning_network,) = normalization.normalized_networks(
+            observation_normalizer, time_step_spec.observation, cloning_network
+        )
         network = network_lib.as_network(cloning_network, time_step_spec.observation)
         output = network.create_variables(time_step_spec.observation)
         if num_outer_dims == 1:
@@ -147,6 +161,7 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
             summarize_grads_and_vars=summarize_grads_and_vars,
             train_step_counter=train_step_counter,
             name=name,
+            observation_normalizer=observation_normalizer,
         )
         self._cloning_network = network
         self._optimizer = optimizers.OptimizerAdapter(

@@ -39,6 +39,8 @@ from tfrl.utils import number_checks, optimizers, seeds, variables
 
 if TYPE_CHECKING:
     from tfrl.typing import types
+    from tfrl.utils.reward_normalizer import RewardNormalizer
+    from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 
 class CqlSacLossInfo(NamedTuple):
@@ -131,6 +133,8 @@ class CqlSacAgent(sac_agent.SacAgent):
         n_step_update: int = 1,
         greedy_eval: bool = False,
         exploration: Callable[[tf_policy.TFPolicy], tf_policy.TFPolicy] | None = None,
+        observation_normalizer: TensorNormalizer | None = None,
+        reward_normalizer: RewardNormalizer | None = None,
     ) -> None:
         """Builds the second critic, the target networks and the policies.
 
@@ -182,6 +186,8 @@ class CqlSacAgent(sac_agent.SacAgent):
           n_step_update: See `SacAgent`.
           greedy_eval: See `SacAgent`.
           exploration: See `SacAgent`.
+          observation_normalizer: See `SacAgent`.
+          reward_normalizer: See `SacAgent`.
 
         Raises:
           ValueError: There are several actions, a number is out of range, or an
@@ -228,6 +234,8 @@ class CqlSacAgent(sac_agent.SacAgent):
             greedy_eval=greedy_eval,
             exploration=exploration,
             seed=random_seed,
+            observation_normalizer=observation_normalizer,
+            reward_normalizer=reward_normalizer,
         )
         checks.check_not_recurrent(
             [*self._critic_networks, self._actor_network], "CqlSacAgent"

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import checks, target_networks
+from tfrl.agents import checks, normalization, target_networks
 from tfrl.agents.ddpg import deterministic_actor_agent
 from tfrl.policies import actor_policy, ou_noise_policy
 from tfrl.trajectories import time_step as ts
@@ -29,6 +29,8 @@ from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
     from tfrl.typing import types
+    from tfrl.utils.reward_normalizer import RewardNormalizer
+    from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 
 class DdpgInfo(NamedTuple):
@@ -85,6 +87,8 @@ class DdpgAgent(deterministic_actor_agent.DeterministicActorAgent):
         noise_scaled_to_spec: bool = False,
         reset_noise_at_episode_start: bool = False,
         seed: int | None = None,
+        observation_normalizer: TensorNormalizer | None = None,
+        reward_normalizer: RewardNormalizer | None = None,
     ) -> None:
         """Builds the target networks and the policies.
 
@@ -128,6 +132,11 @@ class DdpgAgent(deterministic_actor_agent.DeterministicActorAgent):
           reset_noise_at_episode_start: Whether the noise starts from zero in each
             episode, as in the paper.
           seed: Seed of the policies' own random numbers, for calls without a seed.
+          observation_normalizer: Normalizes the observations that the networks see, in
+            the policies and the losses; such as a `StreamingTensorNormalizer` of the
+            observation spec. Loops update it; see `update_normalizers`.
+          reward_normalizer: Normalizes the rewards that the losses see, before
+            `reward_scale_factor`; such as a `RewardNormalizer`.
 
         Raises:
           ValueError: An action is discrete or has no bounds, a number is out of range,
@@ -141,6 +150,18 @@ class DdpgAgent(deterministic_actor_agent.DeterministicActorAgent):
                 "dqda_clipping", dqda_clipping, 0.0, remedy="None does not clip"
             )
         observation_spec = time_step_spec.observation
+        actor_network, target_actor_network = normalization.normalized_networks(
+            observation_normalizer,
+            observation_spec,
+            actor_network,
+            target_actor_network,
+        )
+        critic_network, target_critic_network = normalization.normalized_critics(
+            observation_normalizer,
+            (observation_spec, action_spec),
+            critic_network,
+            target_critic_network,
+        )
         actor = target_networks.with_target(
             actor_network, target_actor_network, "TargetActorNetwork", observation_spec
         )
@@ -181,6 +202,8 @@ class DdpgAgent(deterministic_actor_agent.DeterministicActorAgent):
             train_step_counter=train_step_counter,
             name=name,
             seed=seed,
+            observation_normalizer=observation_normalizer,
+            reward_normalizer=reward_normalizer,
         )
         self._target_actor_network = actor[1]
         self._target_critic_network = critic[1]

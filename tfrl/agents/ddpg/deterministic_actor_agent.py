@@ -109,6 +109,7 @@ class DeterministicActorAgent(actor_critic.ActorCriticAgent):
           weights: See `TFAgent.train`.
           training: Whether the critics are applied as in training.
         """
+        next_time_steps = self._normalizers.normalize_rewards(next_time_steps)
         transitions = self._masked_transitions(time_steps, actions, next_time_steps)
         return self._critic_loss(transitions, weights, training).loss
 

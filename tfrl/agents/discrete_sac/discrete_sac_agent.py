@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import checks, target_networks
+from tfrl.agents import checks, normalization, target_networks
 from tfrl.agents.sac import construction, soft_actor_critic
 from tfrl.networks import network as network_lib
 from tfrl.networks import utils as network_utils
@@ -33,6 +33,8 @@ from tfrl.trajectories import time_step as ts
 
 if TYPE_CHECKING:
     from tfrl.typing import types
+    from tfrl.utils.reward_normalizer import RewardNormalizer
+    from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 
 class DiscreteSacAgent(soft_actor_critic.SoftActorCriticAgent):
@@ -74,6 +76,8 @@ class DiscreteSacAgent(soft_actor_critic.SoftActorCriticAgent):
         n_step_update: int = 1,
         greedy_eval: bool = False,
         seed: int | None = None,
+        observation_normalizer: TensorNormalizer | None = None,
+        reward_normalizer: RewardNormalizer | None = None,
     ) -> None:
         """Builds the second critic, the target networks and the policies.
 
@@ -112,6 +116,8 @@ class DiscreteSacAgent(soft_actor_critic.SoftActorCriticAgent):
           greedy_eval: Whether `policy` takes the most probable action; by default it
             samples, as `collect_policy` does.
           seed: Seed of the policies' own random numbers, for calls without a seed.
+          observation_normalizer: See `SacAgent`.
+          reward_normalizer: See `SacAgent`.
 
         Raises:
           ValueError: The action spec is not one scalar with minimum 0, the reward is
@@ -122,12 +128,17 @@ class DiscreteSacAgent(soft_actor_critic.SoftActorCriticAgent):
         time_step_spec = checks.as_time_step_spec(time_step_spec, "Discrete SAC")
         action_spec = tensor_spec.from_spec(action_spec)
         self._num_actions = _count_actions(action_spec)
-        targets = target_networks.twin_critics(
+        *critics, actor_network = normalization.normalized_networks(
+            observation_normalizer,
+            time_step_spec.observation,
             critic_network,
             critic_network_2,
             target_critic_network,
             target_critic_network_2,
-            time_step_spec.observation,
+            actor_network,
+        )
+        targets = target_networks.twin_critics(
+            *critics, input_spec=time_step_spec.observation
         )
         actor_network = network_lib.as_network(
             actor_network, time_step_spec.observation
@@ -163,6 +174,8 @@ class DiscreteSacAgent(soft_actor_critic.SoftActorCriticAgent):
             train_step_counter=train_step_counter,
             name=name,
             seed=seed,
+            observation_normalizer=observation_normalizer,
+            reward_normalizer=reward_normalizer,
         )
         self._train_policy = actor_policy.ActorPolicy(
             time_step_spec, action_spec, actor_network, training=True, seed=seed

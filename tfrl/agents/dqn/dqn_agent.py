@@ -35,6 +35,8 @@ from tfrl.utils import common, optimizers, schedules
 
 if TYPE_CHECKING:
     from tfrl.typing import types
+    from tfrl.utils.reward_normalizer import RewardNormalizer
+    from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 
 class DqnLossInfo(NamedTuple):
@@ -104,6 +106,8 @@ class DqnAgent(q_network_agent.QNetworkAgent):
         name: str | None = None,
         *,
         seed: int | None = None,
+        observation_normalizer: TensorNormalizer | None = None,
+        reward_normalizer: RewardNormalizer | None = None,
     ) -> None:
         """Builds the target network and the policies.
 
@@ -140,6 +144,12 @@ class DqnAgent(q_network_agent.QNetworkAgent):
           training_data_spec: See `TFAgent`.
           name: The module's name.
           seed: Seed of the policies' own random numbers, for calls without a seed.
+          observation_normalizer: Normalizes the observations that the networks see, in
+            the policies and the losses; such as a `StreamingTensorNormalizer` of the
+            observation spec, without the mask of a splitter. Loops update it; see
+            `update_normalizers`.
+          reward_normalizer: Normalizes the rewards that the losses see, before
+            `reward_scale_factor`; such as a `RewardNormalizer`.
 
         Raises:
           ValueError: The action spec is not one scalar with minimum 0, the reward is
@@ -164,6 +174,7 @@ class DqnAgent(q_network_agent.QNetworkAgent):
             target_q_network,
             time_step_spec.observation,
             observation_and_action_constraint_splitter,
+            observation_normalizer,
         )
         checks.check_n_step_update(n_step_update, self._recurrent, "q_network")
         # If these are variables, the policies track them.
@@ -193,6 +204,8 @@ class DqnAgent(q_network_agent.QNetworkAgent):
             summarize_grads_and_vars=summarize_grads_and_vars,
             train_step_counter=train_step_counter,
             name=name,
+            observation_normalizer=observation_normalizer,
+            reward_normalizer=reward_normalizer,
         )
         self._optimizer = optimizers.OptimizerAdapter(
             optimizer, self._q_network.trainable_variables

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from tfrl.agents import target_networks, tf_agent
+from tfrl.agents import normalization, target_networks, tf_agent
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import variables
+
+if TYPE_CHECKING:
+    from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 
 class QNetworkAgent(tf_agent.TFAgent):
@@ -31,12 +34,19 @@ class QNetworkAgent(tf_agent.TFAgent):
         target_q_network: Any,
         observation_spec: Any,
         observation_and_action_constraint_splitter: Callable | None,
+        observation_normalizer: TensorNormalizer | None,
     ) -> None:
-        """Creates the variables of both networks and checks their outputs."""
+        """Creates the variables of both networks and checks their outputs.
+
+        The networks see the observations through the normalizer, if there is one.
+        """
         self._observation_and_action_constraint_splitter = (
             observation_and_action_constraint_splitter
         )
         input_spec, _ = self._split(observation_spec)
+        q_network, target_q_network = normalization.normalized_networks(
+            observation_normalizer, input_spec, q_network, target_q_network
+        )
         self._q_network, self._target_q_network = target_networks.with_target(
             q_network, target_q_network, "TargetQNetwork", input_spec
         )

@@ -20,7 +20,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import actor_critic, checks, target_networks, tf_agent
+from tfrl.agents import (
+    actor_critic,
+    checks,
+    normalization,
+    target_networks,
+    tf_agent,
+)
 from tfrl.agents.sac import construction
 from tfrl.distributions import recorded
 from tfrl.networks import network as network_lib
@@ -30,6 +36,8 @@ from tfrl.utils import nest_utils, number_checks, optimizers, variables
 
 if TYPE_CHECKING:
     from tfrl.typing import types
+    from tfrl.utils.reward_normalizer import RewardNormalizer
+    from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 
 class IqlLossInfo(NamedTuple):
@@ -86,6 +94,8 @@ class IqlAgent(actor_critic.ActorCriticAgent):
         *,
         n_step_update: int = 1,
         seed: int | None = None,
+        observation_normalizer: TensorNormalizer | None = None,
+        reward_normalizer: RewardNormalizer | None = None,
     ) -> None:
         """Builds the second critic, the target networks and the policies.
 
@@ -128,6 +138,11 @@ class IqlAgent(actor_critic.ActorCriticAgent):
           n_step_update: The number `n` of steps in the return; `train` then takes
             experience with `T = n + 1`.
           seed: Seed of the policies' own random numbers.
+          observation_normalizer: Normalizes the observations that the networks see, in
+            the policies and the losses; such as a `StreamingTensorNormalizer` of the
+            observation spec. Loops update it; see `update_normalizers`.
+          reward_normalizer: Normalizes the rewards that the losses see, before
+            `reward_scale_factor`; such as a `RewardNormalizer`.
 
         Raises:
           ValueError: An action is discrete or unbounded, the reward is not one scalar,
@@ -138,12 +153,20 @@ class IqlAgent(actor_critic.ActorCriticAgent):
         action_spec = checks.as_continuous_action_spec(action_spec, "IQL")
         _check_numbers(expectile, inverse_temperature, max_weight)
         observation_spec = time_step_spec.observation
+        input_spec = (observation_spec, action_spec)
         targets = target_networks.twin_critics(
-            critic_network,
-            critic_network_2,
-            target_critic_network,
-            target_critic_network_2,
-            (observation_spec, action_spec),
+            *normalization.normalized_critics(
+                observation_normalizer,
+                input_spec,
+                critic_network,
+                critic_network_2,
+                target_critic_network,
+                target_critic_network_2,
+            ),
+            input_spec=input_spec,
+        )
+        actor_network, value_network = normalization.normalized_networks(
+            observation_normalizer, observation_spec, actor_network, value_network
         )
         actor_network = network_lib.as_network(actor_network, observation_spec)
         actor_network.create_variables(observation_spec)
@@ -179,6 +202,8 @@ class IqlAgent(actor_critic.ActorCriticAgent):
             train_step_counter=train_step_counter,
             name=name,
             seed=seed,
+            observation_normalizer=observation_normalizer,
+            reward_normalizer=reward_normalizer,
         )
         self._value_network = value_network
         self._value_optimizer = optimizers.OptimizerAdapter(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import checks, data_converter, tf_agent
+from tfrl.agents import checks, data_converter, normalization, tf_agent
 from tfrl.networks import network as network_lib
 from tfrl.policies import actor_policy, greedy_policy
 from tfrl.specs import tensor_spec
@@ -35,6 +35,8 @@ from tfrl.utils import (
 
 if TYPE_CHECKING:
     from tfrl.typing import types
+    from tfrl.utils.reward_normalizer import RewardNormalizer
+    from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 AdvantageFnType = Callable[[tf.Tensor, tf.Tensor | None], tf.Tensor]
 
@@ -79,6 +81,8 @@ class ReinforceAgent(tf_agent.TFAgent):
         name: str | None = None,
         *,
         seed: int | None = None,
+        observation_normalizer: TensorNormalizer | None = None,
+        reward_normalizer: RewardNormalizer | None = None,
     ) -> None:
         """Builds the policies.
 
@@ -106,6 +110,11 @@ class ReinforceAgent(tf_agent.TFAgent):
           train_step_counter: See `TFAgent`.
           name: The module's name.
           seed: Seed of the policies' own random numbers, for calls without a seed.
+          observation_normalizer: Normalizes the observations that the networks see, in
+            the policies and the losses; such as a `StreamingTensorNormalizer` of the
+            observation spec. Loops update it; see `update_normalizers`.
+          reward_normalizer: Normalizes the rewards that the losses see, such as a
+            `RewardNormalizer`.
 
         Raises:
           ValueError: The reward is not one scalar, or the value network returns more
@@ -117,6 +126,9 @@ class ReinforceAgent(tf_agent.TFAgent):
         checks.check_gradient_clipping(gradient_clipping)
         _check_weights(value_estimation_loss_coef, entropy_regularization)
         observation_spec = time_step_spec.observation
+        actor_network, value_network = normalization.normalized_networks(
+            observation_normalizer, observation_spec, actor_network, value_network
+        )
         actor_network = network_lib.as_network(actor_network, observation_spec)
         actor_network.create_variables(observation_spec)
         if value_network is not None:
@@ -137,6 +149,8 @@ class ReinforceAgent(tf_agent.TFAgent):
             summarize_grads_and_vars=summarize_grads_and_vars,
             train_step_counter=train_step_counter,
             name=name,
+            observation_normalizer=observation_normalizer,
+            reward_normalizer=reward_normalizer,
         )
         self._actor_network = actor_network
         self._value_network: Any = value_network

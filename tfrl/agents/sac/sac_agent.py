@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import actor_critic, checks
+from tfrl.agents import actor_critic, checks, normalization
 from tfrl.agents.sac import construction, soft_actor_critic
 from tfrl.agents.sac.soft_actor_critic import SacLossInfo as SacLossInfo
 from tfrl.agents.sac.tanh_normal_projection_network import (
@@ -39,6 +39,8 @@ from tfrl.utils import seeds as seeds_lib
 
 if TYPE_CHECKING:
     from tfrl.typing import types
+    from tfrl.utils.reward_normalizer import RewardNormalizer
+    from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 
 class SacAgent(soft_actor_critic.SoftActorCriticAgent):
@@ -88,6 +90,8 @@ class SacAgent(soft_actor_critic.SoftActorCriticAgent):
         num_min: int | None = None,
         exploration: Callable[[tf_policy.TFPolicy], tf_policy.TFPolicy] | None = None,
         seed: int | None = None,
+        observation_normalizer: TensorNormalizer | None = None,
+        reward_normalizer: RewardNormalizer | None = None,
     ) -> None:
         """Builds the second critic, the target networks and the policies.
 
@@ -144,6 +148,11 @@ class SacAgent(soft_actor_critic.SoftActorCriticAgent):
             a `StateDependentNoiseProjectionNetwork`, a `StateDependentNoisePolicy`;
             None collects with the policy that samples itself.
           seed: Seed of the random numbers in the losses and in the policies.
+          observation_normalizer: Normalizes the observations that the networks see, in
+            the policies and the losses; such as a `StreamingTensorNormalizer` of the
+            observation spec. Loops update it; see `update_normalizers`.
+          reward_normalizer: Normalizes the rewards that the losses see, before
+            `reward_scale_factor`; such as a `RewardNormalizer`.
 
         Raises:
           ValueError: An action is discrete or unbounded, the reward is not one scalar,
@@ -154,18 +163,24 @@ class SacAgent(soft_actor_critic.SoftActorCriticAgent):
         action_spec = construction.check_action_spec(action_spec)
         input_spec = (time_step_spec.observation, action_spec)
         targets = construction.critics_with_targets(
-            critic_network,
-            critic_network_2,
-            target_critic_network,
-            target_critic_network_2,
-            input_spec,
+            *normalization.normalized_critics(
+                observation_normalizer,
+                input_spec,
+                critic_network,
+                critic_network_2,
+                target_critic_network,
+                target_critic_network_2,
+            ),
+            input_spec=input_spec,
         )
         critics = [critic for critic, _ in targets]
         self._num_critics = construction.count_critics(critics)
         construction.check_num_min(num_min, self._num_critics)
         self._num_min = num_min
-        actor_network = network_lib.as_network(
-            actor_network, time_step_spec.observation
+        (actor_network,) = normalization.normalized_networks(
+            observation_normalizer,
+            time_step_spec.observation,
+            network_lib.as_network(actor_network, time_step_spec.observation),
         )
         actor_network.create_variables(time_step_spec.observation)
         construction.check_gives_distributions(actor_network)
@@ -201,6 +216,8 @@ class SacAgent(soft_actor_critic.SoftActorCriticAgent):
             train_step_counter=train_step_counter,
             name=name,
             seed=seed,
+            observation_normalizer=observation_normalizer,
+            reward_normalizer=reward_normalizer,
         )
         self._sampling_policy = sampling_policy
         self._train_policy = actor_policy_ctor(

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import checks, target_networks
+from tfrl.agents import checks, normalization, target_networks
 from tfrl.agents.ddpg import deterministic_actor_agent
 from tfrl.compilation import variable_substitution
 from tfrl.policies import actor_policy, gaussian_policy
@@ -30,6 +30,8 @@ from tfrl.utils import number_checks, seeds
 
 if TYPE_CHECKING:
     from tfrl.typing import types
+    from tfrl.utils.reward_normalizer import RewardNormalizer
+    from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 
 class Td3Info(NamedTuple):
@@ -90,6 +92,8 @@ class Td3Agent(deterministic_actor_agent.DeterministicActorAgent):
         n_step_update: int = 1,
         noise_scaled_to_spec: bool = False,
         seed: int | None = None,
+        observation_normalizer: TensorNormalizer | None = None,
+        reward_normalizer: RewardNormalizer | None = None,
     ) -> None:
         """Builds the second critic, the target networks and the policies.
 
@@ -140,6 +144,11 @@ class Td3Agent(deterministic_actor_agent.DeterministicActorAgent):
             range of each action, not of the action itself.
           seed: Seed of the target actions' noise, and of the policies' own random
             numbers for calls without a seed.
+          observation_normalizer: Normalizes the observations that the networks see, in
+            the policies and the losses; such as a `StreamingTensorNormalizer` of the
+            observation spec. Loops update it; see `update_normalizers`.
+          reward_normalizer: Normalizes the rewards that the losses see, before
+            `reward_scale_factor`; such as a `RewardNormalizer`.
 
         Raises:
           ValueError: An action is discrete or has no bounds, a number is out of range,
@@ -154,15 +163,26 @@ class Td3Agent(deterministic_actor_agent.DeterministicActorAgent):
         )
         train_step_counter = checks.as_train_step_counter(train_step_counter)
         observation_spec = time_step_spec.observation
+        input_spec = (observation_spec, action_spec)
+        actor_network, target_actor_network = normalization.normalized_networks(
+            observation_normalizer,
+            observation_spec,
+            actor_network,
+            target_actor_network,
+        )
         actor = target_networks.with_target(
             actor_network, target_actor_network, "TargetActorNetwork", observation_spec
         )
         critics = target_networks.twin_critics(
-            critic_network,
-            critic_network_2,
-            target_critic_network,
-            target_critic_network_2,
-            (observation_spec, action_spec),
+            *normalization.normalized_critics(
+                observation_normalizer,
+                input_spec,
+                critic_network,
+                critic_network_2,
+                target_critic_network,
+                target_critic_network_2,
+            ),
+            input_spec=input_spec,
         )
         super().__init__(
             time_step_spec,
@@ -194,6 +214,8 @@ class Td3Agent(deterministic_actor_agent.DeterministicActorAgent):
             train_step_counter=train_step_counter,
             name=name,
             seed=seed,
+            observation_normalizer=observation_normalizer,
+            reward_normalizer=reward_normalizer,
         )
         self._target_actor_network = actor[1]
         self._target_critic_networks = [target for _, target in critics]

@@ -16,6 +16,7 @@ from tfrl.environments import suite_gym, test_envs, tf_wrappers, wrappers
 from tfrl.environments import vector_py_environment as vector
 from tfrl.specs import array_spec, tensor_spec
 from tfrl.trajectories import time_step as ts
+from tfrl.utils import reward_normalizer, tensor_normalizer
 
 DTYPES = "bool int8 uint8 int16 uint16 int32 uint32 int64 float16 float32 float64"
 FORCE = array_spec.BoundedArraySpec((2,), np.float32, -1, 1, name="force")
@@ -506,6 +507,13 @@ def agent_parts():
         "DqnAgent-n_step": lambda: kinds["DqnAgent"].make(TIME_STEP, n_step_update=3),
         "DqnAgent-nested": nested_dqn,
         "ReinforceAgent-nested": reinforce_without_baseline,
+        "DqnAgent-normalized": lambda: kinds["DqnAgent"].make(
+            TIME_STEP,
+            observation_normalizer=tensor_normalizer.StreamingTensorNormalizer(
+                OBSERVATION
+            ),
+            reward_normalizer=reward_normalizer.RewardNormalizer(),
+        ),
     }
     for name, make in parts.items():
         yield f"agent-{name}", make_suite(testing.AgentConformance, make_agent=make)

@@ -60,6 +60,8 @@ class Normalizers(tf.Module):
         frame after an episode holds the last one. Its reward does not count. Padding
         does not count at all.
         """
+        if self.observation_normalizer is None and self.reward_normalizer is None:
+            return
         counts = ~episodes.is_padding(frames)
         if self.observation_normalizer is not None:
             observation = frames.observation

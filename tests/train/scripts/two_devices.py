@@ -25,6 +25,8 @@ from tfrl.environments import native, suite_gym, tf_py_environment
 from tfrl.metrics import tf_metrics
 from tfrl.networks import ActorDistributionNetwork, QNetwork, ValueNetwork
 from tfrl.replay_buffers import TFPrioritizedReplayBuffer, TFUniformReplayBuffer
+from tfrl.utils.reward_normalizer import RewardNormalizer
+from tfrl.utils.tensor_normalizer import StreamingTensorNormalizer
 
 
 def make_devices(log_placement=False):
@@ -43,6 +45,15 @@ def gymnasium_cart_pole(**kwargs):
     return tf_py_environment.TFPyEnvironment(environment)
 
 
+def normalizers(environment):
+    return {
+        "observation_normalizer": StreamingTensorNormalizer(
+            environment.observation_spec()
+        ),
+        "reward_normalizer": RewardNormalizer(environment.batch_size),
+    }
+
+
 def dqn_loop(device, **kwargs):
     environment = kwargs.pop("environment", None) or gymnasium_cart_pole()
     epsilon_greedy = kwargs.pop("epsilon_greedy", 0.1)
@@ -59,6 +70,7 @@ def dqn_loop(device, **kwargs):
             optimizer=keras.optimizers.Adam(1e-3),
             epsilon_greedy=epsilon_greedy,
             seed=2,
+            **normalizers(environment),
         )
         agent.initialize()
     return off_policy_loop(device, environment, agent, **kwargs)
@@ -122,6 +134,7 @@ def reinforce_loop(device, jit_compile):
                 environment.observation_spec(), fc_layer_params=(16,), seed=3
             ),
             seed=2,
+            **normalizers(environment),
         )
         agent.initialize()
     with train.device_scope("CPU:0"):

@@ -128,7 +128,13 @@ class DiscreteSacAgent(soft_actor_critic.SoftActorCriticAgent):
         time_step_spec = checks.as_time_step_spec(time_step_spec, "Discrete SAC")
         action_spec = tensor_spec.from_spec(action_spec)
         self._num_actions = _count_actions(action_spec)
-        *critics, actor_network = normalization.normalized_networks(
+        (
+            critic_network,
+            critic_network_2,
+            target_critic_network,
+            target_critic_network_2,
+            actor_network,
+        ) = normalization.normalized_networks(
             observation_normalizer,
             time_step_spec.observation,
             critic_network,
@@ -138,7 +144,11 @@ class DiscreteSacAgent(soft_actor_critic.SoftActorCriticAgent):
             actor_network,
         )
         targets = target_networks.twin_critics(
-            *critics, input_spec=time_step_spec.observation
+            critic_network,
+            critic_network_2,
+            target_critic_network,
+            target_critic_network_2,
+            time_step_spec.observation,
         )
         actor_network = network_lib.as_network(
             actor_network, time_step_spec.observation

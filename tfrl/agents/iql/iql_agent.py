@@ -154,16 +154,25 @@ class IqlAgent(actor_critic.ActorCriticAgent):
         _check_numbers(expectile, inverse_temperature, max_weight)
         observation_spec = time_step_spec.observation
         input_spec = (observation_spec, action_spec)
+        (
+            critic_network,
+            critic_network_2,
+            target_critic_network,
+            target_critic_network_2,
+        ) = normalization.normalized_critics(
+            observation_normalizer,
+            input_spec,
+            critic_network,
+            critic_network_2,
+            target_critic_network,
+            target_critic_network_2,
+        )
         targets = target_networks.twin_critics(
-            *normalization.normalized_critics(
-                observation_normalizer,
-                input_spec,
-                critic_network,
-                critic_network_2,
-                target_critic_network,
-                target_critic_network_2,
-            ),
-            input_spec=input_spec,
+            critic_network,
+            critic_network_2,
+            target_critic_network,
+            target_critic_network_2,
+            input_spec,
         )
         actor_network, value_network = normalization.normalized_networks(
             observation_normalizer, observation_spec, actor_network, value_network

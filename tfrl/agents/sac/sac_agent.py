@@ -162,16 +162,25 @@ class SacAgent(soft_actor_critic.SoftActorCriticAgent):
         time_step_spec = checks.as_time_step_spec(time_step_spec, "SAC")
         action_spec = construction.check_action_spec(action_spec)
         input_spec = (time_step_spec.observation, action_spec)
+        (
+            critic_network,
+            critic_network_2,
+            target_critic_network,
+            target_critic_network_2,
+        ) = normalization.normalized_critics(
+            observation_normalizer,
+            input_spec,
+            critic_network,
+            critic_network_2,
+            target_critic_network,
+            target_critic_network_2,
+        )
         targets = construction.critics_with_targets(
-            *normalization.normalized_critics(
-                observation_normalizer,
-                input_spec,
-                critic_network,
-                critic_network_2,
-                target_critic_network,
-                target_critic_network_2,
-            ),
-            input_spec=input_spec,
+            critic_network,
+            critic_network_2,
+            target_critic_network,
+            target_critic_network_2,
+            input_spec,
         )
         critics = [critic for critic, _ in targets]
         self._num_critics = construction.count_critics(critics)

@@ -173,16 +173,25 @@ class Td3Agent(deterministic_actor_agent.DeterministicActorAgent):
         actor = target_networks.with_target(
             actor_network, target_actor_network, "TargetActorNetwork", observation_spec
         )
+        (
+            critic_network,
+            critic_network_2,
+            target_critic_network,
+            target_critic_network_2,
+        ) = normalization.normalized_critics(
+            observation_normalizer,
+            input_spec,
+            critic_network,
+            critic_network_2,
+            target_critic_network,
+            target_critic_network_2,
+        )
         critics = target_networks.twin_critics(
-            *normalization.normalized_critics(
-                observation_normalizer,
-                input_spec,
-                critic_network,
-                critic_network_2,
-                target_critic_network,
-                target_critic_network_2,
-            ),
-            input_spec=input_spec,
+            critic_network,
+            critic_network_2,
+            target_critic_network,
+            target_critic_network_2,
+            input_spec,
         )
         super().__init__(
             time_step_spec,

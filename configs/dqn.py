@@ -32,6 +32,7 @@ def get_config() -> ConfigDict:
     config.final_importance_exponent = 1.0  # Last exponent.
 
     config.fc_layer_params = (100, 100)  # Units of the hidden layers.
+    config.normalize_observations = False  # By their running mean and variance.
     config.dtype = "float32"  # mixed_bfloat16 for a GPU and large networks.
     config.batch_size = 64  # Frames in an update.
     config.learning_rate = 2e-3  # First rate of Adam; falls linearly.

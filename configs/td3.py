@@ -27,6 +27,7 @@ def get_config() -> ConfigDict:
     config.final_importance_exponent = 1.0  # Last exponent.
 
     config.fc_layer_params = (64, 64)  # Units of the hidden layers.
+    config.normalize_observations = False  # By their running mean and variance.
     config.dtype = "float32"  # mixed_bfloat16 for a GPU and large networks.
     config.batch_size = 64  # Frames in an update.
     config.actor_learning_rate = 1e-3  # Of Adam.

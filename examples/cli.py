@@ -148,9 +148,10 @@ def make_directory(
     fields of `may_grow` may be larger than when the run began.
     """
     fields = {"algorithm": algorithm, **config.to_dict(), **settings}
-    if not fields.get("num_action_bins"):
-        # The configurations of earlier versions do not have this field.
-        fields.pop("num_action_bins", None)
+    for name in ("num_action_bins", "normalize_observations"):
+        if not fields.get(name):
+            # The configurations of earlier versions do not have these fields.
+            fields.pop(name, None)
     directory = tfrl.train.RunDirectory(
         _logdir(algorithm, config),
         fields,
@@ -191,6 +192,17 @@ def make_environment(
             raise ValueError(f"num_action_bins for {name!r}: {error}") from None
     environment.seed(seed)
     return tfrl.environments.TFPyEnvironment(environment)
+
+
+def make_observation_normalizer(
+    config: Config, environment: tfrl.environments.TFPyEnvironment
+) -> tfrl.utils.tensor_normalizer.TensorNormalizer | None:
+    """Makes the normalizer of an agent's observations, if the configuration asks."""
+    if not config.normalize_observations:
+        return None
+    return tfrl.utils.tensor_normalizer.StreamingTensorNormalizer(
+        environment.observation_spec()
+    )
 
 
 def make_video_environment(

@@ -93,6 +93,7 @@ def make_agent(
         td_errors_loss_fn=utils.common.element_wise_squared_loss,
         gamma=config.gamma,
         seed=config.seed,
+        observation_normalizer=cli.make_observation_normalizer(config, environment),
     )
 
 

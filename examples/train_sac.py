@@ -187,6 +187,7 @@ def make_arguments(
         "target_update_tau": config.target_update_tau,
         "target_update_period": config.target_update_period,
         "gamma": config.gamma,
+        "observation_normalizer": cli.make_observation_normalizer(config, environment),
         "n_step_update": config.n_step_update,
         "greedy_eval": True,
         "seed": config.seed,

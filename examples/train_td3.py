@@ -66,6 +66,7 @@ def make_agent(
         "gamma": config.gamma,
         "n_step_update": config.n_step_update,
         "noise_scaled_to_spec": True,
+        "observation_normalizer": cli.make_observation_normalizer(config, environment),
         "seed": config.seed,
     }
     if config.agent == "ddpg":

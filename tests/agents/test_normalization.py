@@ -208,7 +208,11 @@ def check_equal(agent, plain):
         np.testing.assert_allclose(one.numpy(), other, rtol=2e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    # CQL takes long, and is a kind of SAC.
+    "kind",
+    [pytest.param(k, marks=[pytest.mark.slow] * (k == "cql")) for k in KINDS],
+)
 def test_policies_losses_and_updates_see_normalized_data(kind):
     agent, plain = made(KINDS[kind], **normalizers()), made(KINDS[kind])
     scaled = np.minimum(REWARDS / REWARDS.astype(np.float64).std(), 2.5)

@@ -66,6 +66,19 @@ def test_sequences_count_as_their_steps_one_by_one():
     )
 
 
+@pytest.mark.parametrize("is_padding", [False, True])
+def test_returns_pass_over_steps_that_do_not_count(is_padding):
+    normalizer = RewardNormalizer(gamma=0.5)
+    rewards = tf.constant([[4.0, 9.0, 1.0]])
+    normalizer.update(
+        rewards,
+        is_first=tf.constant([[True, is_padding, False]]),
+        mask=tf.constant([[True, False, True]]),
+    )
+    # The standard deviation of the returns 4 and 1 + 0.5 * 4 is 0.5.
+    np.testing.assert_allclose(normalizer.normalize(tf.constant([1.0])), [2], rtol=1e-6)
+
+
 def test_rewards_pass_until_returns_differ():
     normalizer = RewardNormalizer(gamma=0.0)
     np.testing.assert_array_equal(normalizer.normalize(tf.constant([7.0])), [7])

@@ -76,7 +76,8 @@ class RewardNormalizer(tf.Module):
         Args:
           rewards: The rewards of the steps, `[B]`, or `[B, T]` in order of time.
           is_first: Whether each step is the first of its episode, bool `[B(, T)]`.
-          mask: Which of the steps count, bool `[B(, T)]`; all if None.
+          mask: Which of the steps count, bool `[B(, T)]`; all if None. The return so
+            far passes over steps that do not.
 
         Raises:
           ValueError: `B` is not `batch_size`.
@@ -88,9 +89,10 @@ class RewardNormalizer(tf.Module):
                 f"batch_size says, got shape {tuple(rewards.shape)}; make the "
                 f"RewardNormalizer with batch_size={rewards.shape[0]}."
             )
+        discounts = tf.where(is_first, 0.0, tf.cast(self._gamma, tf.float32))
         if mask is not None:
             rewards = tf.where(mask, rewards, 0.0)
-        discounts = tf.where(is_first, 0.0, tf.cast(self._gamma, tf.float32))
+            discounts = tf.where(mask, discounts, 1.0)
         returns = _returns_so_far(rewards, discounts, self._returns)
         self._returns.assign(returns if returns.shape.rank == 1 else returns[:, -1])
         self._moments.update(returns, mask)

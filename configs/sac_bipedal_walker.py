@@ -1,7 +1,7 @@
 """SAC on BipedalWalker-v3, which needs `pip install 'tfrl[box2d]'`.
 
-The settings are those of rl-zoo3 for 500,000 steps, without its state-dependent noise:
-64 updates follow 64 steps.
+The settings are those of rl-zoo3 for 500,000 steps: 64 updates follow 64 steps, in which
+state-dependent noise (gSDE) keeps its matrix.
 """
 
 from ml_collections import ConfigDict
@@ -18,6 +18,7 @@ def get_config() -> ConfigDict:
     config.collect_steps_per_iteration = 64
     config.train_steps_per_iteration = 64
     config.replay_capacity = 300_000
+    config.gsde_sample_freq = 64
     config.actor_fc_layer_params = (400, 300)
     config.critic_fc_layer_params = (400, 300)
     config.batch_size = 256

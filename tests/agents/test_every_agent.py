@@ -88,6 +88,7 @@ def test_dict_observations_train_all_networks(name):
     assert not unmoved
 
 
+# tests/policies has fast tests of saving and converting a policy of each class.
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     """The directories of the agents' policies, by name."""
@@ -112,6 +113,7 @@ def elsewhere(saved, tmp_path_factory):
     return dict(zip(saved, done, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNING)
 def test_a_saved_policy_acts_without_tfrl(name, elsewhere):
     expected = actions(made(name).policy)
@@ -119,6 +121,7 @@ def test_a_saved_policy_acts_without_tfrl(name, elsewhere):
     np.testing.assert_allclose(elsewhere[name, "policy"], expected, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COLLECTING)
 def test_a_saved_collecting_policy_explores_alike(name, elsewhere):
     expected = actions(made(name).collect_policy)
@@ -126,6 +129,7 @@ def test_a_saved_collecting_policy_explores_alike(name, elsewhere):
     np.testing.assert_allclose(elsewhere[name, "collect_policy"], expected, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNING)
 def test_a_greedy_policy_acts_in_tensorflow_lite(name, saved):
     model = tflite_export.convert(str(saved[name, "policy"]))

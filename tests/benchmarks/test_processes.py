@@ -88,6 +88,8 @@ def test_a_gpu_is_used_where_it_is_named(monkeypatch):
 def test_another_checkouts_worker_runs_that_checkouts_code(tmp_path):
     workers = tmp_path / "benchmarks" / "workers"
     workers.mkdir(parents=True)
+    for package in (workers.parent, workers):
+        (package / "__init__.py").touch()
     (workers / "with_tfrl.py").write_text(
         "import json, os, sys, tfrl\n"
         "told = [tfrl.WHOSE, os.getcwd(), os.environ['PYTHONPATH']]\n"

@@ -549,7 +549,7 @@ def test_a_recorded_policy_is_cloned(trained, run, tmp_path):
         "record", f"--logdir={trained[0]}", "--num_episodes=3", f"--output={data}"
     )
     assert code == 0, errors
-    assert "3 episodes of CartPole-v1, mean return" in output
+    assert "3 whole episodes of CartPole-v1, mean return" in output
     mean = re.search(r"mean return [\d.]+", output)[0]
     code, output, errors = run(
         "train_offline",

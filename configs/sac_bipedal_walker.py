@@ -1,7 +1,7 @@
 """SAC on BipedalWalker-v3, which needs `pip install 'tfrl[box2d]'`.
 
-The settings are those of rl-zoo3 for 500,000 steps: 64 updates follow 64 steps, in which
-state-dependent noise (gSDE) keeps its matrix.
+The settings are those of rl-zoo3 for 500,000 steps: 64 updates follow 64 steps, in
+which state-dependent noise (gSDE) keeps its matrix.
 """
 
 from ml_collections import ConfigDict

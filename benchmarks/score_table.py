@@ -18,10 +18,10 @@ _HEAD = """# Scores
 Returns of greedy episodes of the final weights: of 1,000 episodes on the environments
 that are written in TensorFlow, of 50 on the others. IQM is the interquartile mean over
 the seeds, with its 95 % bootstrap interval (Agarwal et al., "Deep reinforcement
-learning at the edge of the statistical precipice", 2021); the settings were chosen on
-other seeds, or are published ones. A reference is a published return, most of them of a
-single run. Seconds are the time of one run's iterations, with one thread, beside
-whatever else the processor did.
+learning at the edge of the statistical precipice", 2021). The settings were chosen on
+other seeds, or are published ones; only discrete SAC's were chosen on seeds 0 to 2. A
+reference is a published return, most of them of a single run. Seconds are the time of
+one run's iterations, with one thread, beside whatever else the processor did.
 
 """
 _COLUMNS = (
@@ -61,10 +61,10 @@ PYTHON benchmarks/workers/score_with_torch.py --env=Hopper-v5 --steps=20000
 
 PYTHON is that of an environment with `stable-baselines3` and `gymnasium[mujoco]`.
 
-IQL, CQL and behavioural cloning (BC) learn offline, from 50,000 frames that a SAC
-collected while it learned, until it was half-trained: once in 16 steps, so with many
-poor episodes. The steps of these agents are updates, and their reference is the mean
-return of the recorded episodes. These commands record them:
+IQL, CQL and behavioural cloning (BC) learn offline, from 50,000 frames that SAC
+collected while it learned. It made one update in 16 steps and was stopped half-trained,
+so many of the episodes are poor. The steps of the offline agents are updates, and their
+reference is the mean return of the recorded episodes. These commands record them:
 
 ```
 python -m examples.train_sac --config=configs/sac.py \\

@@ -29,8 +29,6 @@ _NUM_EPISODES = flags.DEFINE_integer(
 _OUTPUT = flags.DEFINE_string(
     "output", "logs/recordings/episodes.tfrecord", "The file to write."
 )
-
-
 _REPLAY = flags.DEFINE_bool(
     "replay", False, "Copy the frames of the run's replay buffer instead."
 )

@@ -1,7 +1,8 @@
 """Explains failed imports of modules and classes that only TF-Agents has.
 
 A finder at the end of `sys.meta_path` raises an ImportError with a sentence for them,
-for `import tfrl.agents.ppo` and `from tfrl.agents import PPOAgent` alike.
+for `import tfrl.agents.categorical_dqn` and
+`from tfrl.agents import CategoricalDqnAgent` alike.
 """
 
 from __future__ import annotations
@@ -16,14 +17,7 @@ _PAGE = "docs/from_tf_agents.md#what-is-not-here"
 # By package: what tfrl does not have yet, modules and the classes in them.
 _NOT_YET = {
     "tfrl": ("experimental",),
-    "tfrl.agents": (
-        "categorical_dqn",
-        "CategoricalDqnAgent",
-        "ppo",
-        "PPOAgent",
-        "PPOClipAgent",
-        "PPOKLPenaltyAgent",
-    ),
+    "tfrl.agents": ("categorical_dqn", "CategoricalDqnAgent"),
     "tfrl.policies": ("qtopt_cem_policy", "CEMPolicy"),
     "tfrl.replay_buffers": ("rlds_to_reverb",),
 }
@@ -78,7 +72,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     """Raises for names that no other finder knows.
 
     The import system also asks for the module `tfrl.agents.PPOAgent` if
-    `from tfrl.agents import PPOAgent` finds no such attribute.
+    `from tfrl.agents import CategoricalDqnAgent` finds no such attribute.
     """
 
     def find_spec(

@@ -161,6 +161,8 @@ class OnPolicyAgent(tf_agent.TFAgent):
         observation_spec = policy_utils.network_observation_spec(
             time_step_spec.observation, observation_and_action_constraint_splitter
         )
+        if observation_normalizer is False:
+            observation_normalizer = None
         if observation_normalizer is True:
             observation_normalizer = _streaming_normalizer(observation_spec)
         actor_net, value_net = (

@@ -49,7 +49,10 @@ def check_specs(
             "batch_size=environment.batch_size."
         )
     normalizer = agent.reward_normalizer
-    if normalizer is not None and normalizer.batch_size != environment.batch_size:
+    if normalizer is not None and normalizer.batch_size not in (
+        None,
+        environment.batch_size,
+    ):
         raise ValueError(
             f"agent.reward_normalizer: expected batch_size={environment.batch_size}, "
             f"the environment's, got {normalizer.batch_size}; build it with "

@@ -264,10 +264,17 @@ class OnPolicyLoop(loop.Loop):
 
         if self._target_kl is None:
             return loss_sum + train().loss, num_updates + 1.0, goes_on
+        largest_kl = _KL_TOLERANCE * self._target_kl
 
         def train_and_compare() -> tuple[tf.Tensor, tf.Tensor]:
             loss, extra = train()
-            return loss, extra.approx_kl <= _KL_TOLERANCE * self._target_kl
+            if not hasattr(extra, "approx_kl"):
+                raise ValueError(
+                    f"target_kl: got {self._target_kl} for a "
+                    f"{type(self._agent).__name__}, whose LossInfo.extra has no "
+                    "approx_kl, expected None; leave it out."
+                )
+            return loss, extra.approx_kl <= largest_kl
 
         loss, is_near = variable_substitution.cond(
             goes_on, train_and_compare, (tf.constant(0.0), tf.constant(False))

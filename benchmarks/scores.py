@@ -117,6 +117,8 @@ HALF_TRAINED = (
 
 _ZOO = "rl-zoo3, one run"
 _ZOO_LONG = "rl-zoo3, one run of 300,000 steps"
+_ZOO_TWICE = "rl-zoo3, one run of 1,000,000 steps"
+_ZOO_V2 = "rl-zoo3, one run of LunarLander-v2"
 _CART_POLE = ("--env=CartPole-v1",)
 _DDPG = ("--config.agent=ddpg",)
 _HOPPER = ("--num_iterations=40000",)
@@ -127,6 +129,11 @@ ENTRIES = (
     Entry("DQN", "train_dqn", "configs/dqn.py", 32, 500, _ZOO),
     Entry("REINFORCE", "train_reinforce", "configs/reinforce.py", 5, flags=_CART_POLE),
     Entry("Discrete SAC", "train_sac", "configs/discrete_sac.py", 5),
+    Entry("PPO", "train_ppo", "configs/ppo.py", 5, 500, _ZOO),
+    Entry("A2C", "train_ppo", "configs/a2c.py", 5, 500, _ZOO),
+    Entry("PPO", "train_ppo", "configs/ppo_acrobot.py", 5, -73.5, _ZOO_TWICE),
+    Entry("PPO", "train_ppo", "configs/ppo_pendulum.py", 5, -172, _ZOO),
+    Entry("PPO", "train_ppo", "configs/ppo_lunar_lander.py", 3, 242, _ZOO_V2),
     Entry("SAC", "train_sac", "configs/sac.py", 5, -157, _ZOO),
     Entry("TD3", "train_td3", "configs/td3.py", 5, -152, _ZOO),
     Entry("DDPG", "train_td3", "configs/td3.py", 5, -152, _ZOO, _DDPG),

@@ -1,13 +1,12 @@
-"""Makes and runs the loops of the examples that learn continuous actions from replay.
+"""Makes the buffers and loops of the examples that learn actions from replay.
 
-The configurations have the same fields for replay, the loop and its outputs.
+The configurations have the same fields for replay and for the loop.
 """
 
 from __future__ import annotations
 
 from examples import cli
 from tfrl import agents, environments, replay_buffers, train
-from tfrl import eval as evaluation
 
 
 def make_replay_buffer(
@@ -62,34 +61,3 @@ def make_loop(
         seed=config.seed,
         jit_compile="auto" if config.jit_compile else False,
     )
-
-
-def run_loop(
-    config: cli.Config,
-    loop: train.OffPolicyLoop | train.OfflineLoop,
-    directory: train.RunDirectory,
-    algorithm: str,
-) -> None:
-    """Trains to the end; evaluates, logs and saves during training."""
-    # All episodes of an evaluation run side by side, from different starts.
-    environment = cli.make_environment(config.env, config.num_eval_episodes, 0)
-    evaluator = evaluation.Evaluator(
-        environment, loop.agent.policy, config.num_eval_episodes, seed=config.seed
-    )
-
-    def evaluate_policy(iteration: int) -> evaluation.EvaluationResult:
-        environment.seed(10_000_000 + 1_000 * iteration)
-        return evaluator.run()
-
-    run = train.Run(
-        loop,
-        directory,
-        num_iterations=config.num_iterations,
-        evaluate=evaluate_policy,
-        eval_interval=config.eval_interval,
-        log_interval=config.log_interval,
-        checkpoint_interval=config.checkpoint_interval,
-        video_environment=cli.make_video_environment(config.env),
-        title=f"{algorithm} on {config.env}, seed {config.seed}",
-    )
-    cli.report(run.run(), directory)

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from examples import cli, off_policy
+from examples import cli, runs
 from tfrl import agents, datasets, environments, networks, replay_buffers, train
 
 CONFIG = cli.define_config("offline")
@@ -54,7 +54,7 @@ def main() -> None:
         jit_compile="auto" if config.jit_compile else False,
     )
     directory = cli.make_directory(config.agent, config)
-    off_policy.run_loop(config, loop, directory, name)
+    runs.run_loop(config, loop, directory, name)
 
 
 def make_replay_buffer(

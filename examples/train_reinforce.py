@@ -10,9 +10,8 @@ with a queue of episodes in a server.
 
 from __future__ import annotations
 
-from examples import cli
+from examples import cli, runs
 from tfrl import agents, environments, networks, replay_buffers, train
-from tfrl import eval as evaluation
 
 CONFIG = cli.define_config("reinforce")
 
@@ -33,7 +32,8 @@ def main() -> None:
         seed=config.seed,
         jit_compile="auto" if config.jit_compile else False,
     )
-    run_loop(config, loop, cli.make_directory("reinforce", config))
+    directory = cli.make_directory("reinforce", config)
+    runs.run_loop(config, loop, directory, "REINFORCE")
 
 
 def make_agent(
@@ -93,36 +93,6 @@ def make_replay_buffer(
             max_length=config.replay_capacity // environment.batch_size,
             seed=config.seed,
         )
-
-
-def run_loop(
-    config: cli.Config,
-    loop: train.EpisodicLoop,
-    directory: train.RunDirectory,
-) -> None:
-    """Trains to the end; evaluates, logs and saves during training."""
-    # All episodes of an evaluation run side by side, from different starts.
-    environment = cli.make_environment(config.env, config.num_eval_episodes, 0)
-    evaluator = evaluation.Evaluator(
-        environment, loop.agent.policy, config.num_eval_episodes, seed=config.seed
-    )
-
-    def evaluate_policy(iteration: int) -> evaluation.EvaluationResult:
-        environment.seed(10_000_000 + 1_000 * iteration)
-        return evaluator.run()
-
-    run = train.Run(
-        loop,
-        directory,
-        num_iterations=config.num_iterations,
-        evaluate=evaluate_policy,
-        eval_interval=config.eval_interval,
-        log_interval=config.log_interval,
-        checkpoint_interval=config.checkpoint_interval,
-        video_environment=cli.make_video_environment(config.env),
-        title=f"REINFORCE on {config.env}, seed {config.seed}",
-    )
-    cli.report(run.run(), directory)
 
 
 if __name__ == "__main__":

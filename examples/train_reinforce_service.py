@@ -11,7 +11,7 @@ checkpoints do not include it.
 
 from __future__ import annotations
 
-from examples import cli, train_reinforce
+from examples import cli, runs, train_reinforce
 from tfrl import agents, replay_buffers, replay_service, specs, train
 
 
@@ -33,7 +33,8 @@ def main() -> None:
         collect_episodes_per_iteration=config.collect_episodes_per_iteration,
         seed=config.seed,
     )
-    train_reinforce.run_loop(config, loop, cli.make_directory("reinforce", config))
+    directory = cli.make_directory("reinforce", config)
+    runs.run_loop(config, loop, directory, "REINFORCE")
 
 
 def make_replay_buffer(

@@ -19,7 +19,7 @@ import functools
 import math
 from typing import Any
 
-from examples import cli, off_policy
+from examples import cli, off_policy, runs
 from tfrl import agents, environments, networks, policies, train
 
 CONFIG = cli.define_config("sac")
@@ -41,7 +41,7 @@ def main() -> None:
         replay_buffer = off_policy.make_replay_buffer(config, environment, agent)
     loop = off_policy.make_loop(config, environment, agent, replay_buffer)
     directory = cli.make_directory(config.agent, config)
-    off_policy.run_loop(config, loop, directory, ALGORITHMS[config.agent])
+    runs.run_loop(config, loop, directory, ALGORITHMS[config.agent])
 
 
 def make_environment(config: cli.Config) -> environments.TFPyEnvironment:

@@ -13,7 +13,7 @@ policy with `python -m examples.play --logdir=logs/td3_Pendulum-v1_0`.
 
 from __future__ import annotations
 
-from examples import cli, off_policy
+from examples import cli, off_policy, runs
 from tfrl import agents, environments, networks, train, utils
 
 CONFIG = cli.define_config("td3")
@@ -32,7 +32,7 @@ def main() -> None:
         replay_buffer = off_policy.make_replay_buffer(config, environment, agent)
     loop = off_policy.make_loop(config, environment, agent, replay_buffer)
     directory = cli.make_directory(config.agent, config)
-    off_policy.run_loop(config, loop, directory, config.agent.upper())
+    runs.run_loop(config, loop, directory, config.agent.upper())
 
 
 def make_agent(

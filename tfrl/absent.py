@@ -1,7 +1,8 @@
 """Explains failed imports of modules and classes that only TF-Agents has.
 
 A finder at the end of `sys.meta_path` raises an ImportError with a sentence for them,
-for `import tfrl.agents.ppo` and `from tfrl.agents import PPOAgent` alike.
+for `import tfrl.agents.categorical_dqn` and
+`from tfrl.agents import CategoricalDqnAgent` alike.
 """
 
 from __future__ import annotations
@@ -19,9 +20,6 @@ _NOT_YET = {
     "tfrl.agents": (
         "categorical_dqn",
         "CategoricalDqnAgent",
-        "ppo",
-        "PPOAgent",
-        "PPOClipAgent",
         "PPOKLPenaltyAgent",
     ),
     "tfrl.policies": ("qtopt_cem_policy", "CEMPolicy"),
@@ -78,7 +76,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     """Raises for names that no other finder knows.
 
     The import system also asks for the module `tfrl.agents.PPOAgent` if
-    `from tfrl.agents import PPOAgent` finds no such attribute.
+    `from tfrl.agents import CategoricalDqnAgent` finds no such attribute.
     """
 
     def find_spec(

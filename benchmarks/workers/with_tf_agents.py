@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 from tf_agents.agents.ddpg import actor_network, critic_network
 from tf_agents.agents.dqn import dqn_agent
+from tf_agents.agents.ppo import ppo_clip_agent
 from tf_agents.agents.reinforce import reinforce_agent
 from tf_agents.agents.sac import sac_agent, tanh_normal_projection_network
 from tf_agents.agents.td3 import td3_agent
@@ -18,13 +19,17 @@ from tf_agents.environments import (
     suite_gym,
     tf_py_environment,
 )
-from tf_agents.networks import actor_distribution_network, q_network
+from tf_agents.networks import (
+    actor_distribution_network,
+    q_network,
+    value_network,
+)
 from tf_agents.policies import py_tf_eager_policy, random_tf_policy
 from tf_agents.replay_buffers import tf_uniform_replay_buffer
 from tf_agents.specs import tensor_spec
 from tf_agents.utils import common
 
-from benchmarks.workers import pendulum_settings, same_code, serving
+from benchmarks.workers import pendulum_settings, ppo_settings, same_code, serving
 
 _Buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer
 
@@ -102,6 +107,33 @@ def reinforce(policy: str) -> serving.Task:
             train(experience=episodes)
             buffer.clear()
         return {"iterations": count, "environment steps": steps - before}
+
+    return serving.Task(run)
+
+
+def ppo(envs: int, steps: int) -> serving.Task:
+    """Makes the loop of its PPO example, with all frames of a rollout in a minibatch.
+
+    Its agent does the epochs by itself, each on the whole rollout: there are fewer and
+    larger updates than those of the other contenders.
+    """
+    environment = _environment(envs)
+    agent = _ppo_agent(environment)
+    buffer = _Buffer(agent.collect_data_spec, batch_size=envs, max_length=steps + 1)
+    driver = dynamic_step_driver.DynamicStepDriver(
+        environment,
+        agent.collect_policy,
+        observers=[buffer.add_batch],
+        num_steps=envs * steps,
+    )
+    collect, train = common.function(driver.run), common.function(agent.train)
+
+    def run(count: int) -> dict[str, int]:
+        for _ in range(count):
+            collect()
+            train(experience=buffer.gather_all())
+            buffer.clear()
+        return {"iterations": count, "environment steps": count * envs * steps}
 
     return serving.Task(run)
 
@@ -241,11 +273,49 @@ def _reinforce_agent(environment: Any) -> Any:
     return agent
 
 
+def _ppo_agent(environment: Any) -> Any:
+    layers = (ppo_settings.UNITS, ppo_settings.UNITS)
+    agent = ppo_clip_agent.PPOClipAgent(
+        environment.time_step_spec(),
+        environment.action_spec(),
+        optimizer=tf.keras.optimizers.Adam(
+            ppo_settings.LEARNING_RATE, epsilon=ppo_settings.ADAM_EPSILON
+        ),
+        actor_net=actor_distribution_network.ActorDistributionNetwork(
+            environment.observation_spec(),
+            environment.action_spec(),
+            fc_layer_params=layers,
+            activation_fn=tf.keras.activations.tanh,
+        ),
+        value_net=value_network.ValueNetwork(
+            environment.observation_spec(),
+            fc_layer_params=layers,
+            activation_fn=tf.keras.activations.tanh,
+        ),
+        importance_ratio_clipping=ppo_settings.CLIP_RANGE,
+        value_clipping=ppo_settings.CLIP_RANGE,
+        lambda_value=ppo_settings.GAE_LAMBDA,
+        discount_factor=ppo_settings.GAMMA,
+        entropy_regularization=ppo_settings.ENTROPY_WEIGHT,
+        value_pred_loss_coef=ppo_settings.VALUE_WEIGHT,
+        gradient_clipping=ppo_settings.GRADIENT_NORM,
+        num_epochs=ppo_settings.EPOCHS,
+        use_gae=True,
+        use_td_lambda_return=True,
+        normalize_rewards=False,
+        normalize_observations=False,
+        train_step_counter=tf.Variable(0, dtype=tf.int64),
+    )
+    agent.initialize()
+    return agent
+
+
 if __name__ == "__main__":
     serving.serve(
         {
             "dqn": dqn,
             "actor_critic": actor_critic,
+            "ppo": ppo,
             "tutorial": tutorial,
             "reinforce": reinforce,
             "buffer": buffer,

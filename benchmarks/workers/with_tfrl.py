@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from benchmarks.workers import pendulum_settings, same_code, serving
+from benchmarks.workers import pendulum_settings, ppo_settings, same_code, serving
 from examples import cli, off_policy
 from tfrl import train
 from tfrl.agents.dqn import dqn_agent
@@ -41,15 +41,7 @@ def sweep(runs: int) -> serving.Task:
         environment = _environment("CartPole-v1", True, seed=seed)
         return _off_policy_loop(environment, 10_000, seed, jit_compile=True)
 
-    together = stacked_runs.Runs(make_loop, range(runs), {}, num_eval_episodes=1)
-    together.start()
-
-    def run(count: int) -> dict[str, int]:
-        each = max(1, count // runs)
-        together.advance(each)
-        return {"iterations": each * runs}
-
-    return serving.Task(run)
+    return _sweep(make_loop, runs)
 
 
 def tutorial(calls: str) -> serving.Task:
@@ -121,6 +113,48 @@ def actor_critic(
     return _loop_task(off_policy.make_loop(config, environment, agent, buffer))
 
 
+def ppo(envs: int, steps: int, native: bool, jit_compile: bool) -> serving.Task:
+    """Makes the loop of `examples.train_ppo` on CartPole."""
+    return _loop_task(_ppo_loop(envs, steps, native, jit_compile))
+
+
+def ppo_sweep(envs: int, steps: int, runs: int) -> serving.Task:
+    """Makes many such loops in one program."""
+    return _sweep(lambda seed: _ppo_loop(envs, steps, True, True, seed), runs)
+
+
+def _ppo_loop(
+    envs: int, steps: int, native: bool, jit_compile: bool, seed: int = 0
+) -> train.OnPolicyLoop:
+    config, example = _example("ppo")
+    config.update(
+        {
+            "env": ppo_settings.ENVIRONMENT,
+            "num_envs": envs,
+            "seed": seed,
+            "collect_steps_per_iteration": steps,
+            "num_epochs": ppo_settings.EPOCHS,
+            "minibatch_size": envs * steps // ppo_settings.MINIBATCHES,
+            "fc_layer_params": (ppo_settings.UNITS, ppo_settings.UNITS),
+            "learning_rate": ppo_settings.LEARNING_RATE,
+            "anneal_learning_rate": False,
+            "clip_range": ppo_settings.CLIP_RANGE,
+            "anneal_clip_range": False,
+            "value_clip_range": ppo_settings.CLIP_RANGE,
+            "gamma": ppo_settings.GAMMA,
+            "gae_lambda": ppo_settings.GAE_LAMBDA,
+            "entropy_regularization": ppo_settings.ENTROPY_WEIGHT,
+            "value_loss_weight": ppo_settings.VALUE_WEIGHT,
+            "gradient_clipping": ppo_settings.GRADIENT_NORM,
+            "jit_compile": jit_compile,
+        }
+    )
+    environment = _environment(config.env, native, envs, seed)
+    agent = example.make_agent(config, environment)
+    agent.initialize()
+    return example.make_loop(config, environment, agent)
+
+
 def buffer(**settings: Any) -> serving.Task:
     """Makes an operation of the replay buffer alone."""
     return same_code.buffer_task(_Buffer, **settings)
@@ -165,6 +199,18 @@ def _off_policy_loop(
     )
 
 
+def _sweep(make_loop: stacked_runs.MakeLoop, runs: int) -> serving.Task:
+    together = stacked_runs.Runs(make_loop, range(runs), {}, num_eval_episodes=1)
+    together.start()
+
+    def run(count: int) -> dict[str, int]:
+        each = max(1, count // runs)
+        together.advance(each)
+        return {"iterations": each * runs}
+
+    return serving.Task(run)
+
+
 def _loop_task(loop: Any) -> serving.Task:
     def run(count: int) -> dict[str, int]:
         before = loop.info().environment_steps
@@ -204,6 +250,8 @@ if __name__ == "__main__":
             "tutorial": tutorial,
             "reinforce": reinforce,
             "actor_critic": actor_critic,
+            "ppo": ppo,
+            "ppo_sweep": ppo_sweep,
             "buffer": buffer,
         },
         ["tensorflow", "keras", "gymnasium", "numpy"],

@@ -9,9 +9,10 @@ import gymnasium
 import numpy as np
 import stable_baselines3
 import torch
+from stable_baselines3.common import env_util
 from torch import nn
 
-from benchmarks.workers import serving, stable_baselines
+from benchmarks.workers import ppo_settings, serving, stable_baselines
 
 _BATCH = 64
 _CAPACITY = 100_000
@@ -42,6 +43,155 @@ def stable_baselines3_dqn() -> serving.Task:
 def actor_critic(**settings: Any) -> serving.Task:
     """Makes `stable_baselines3.SAC` or `TD3` on Pendulum."""
     return stable_baselines.actor_critic(stable_baselines3, **settings)
+
+
+def stable_baselines3_ppo(envs: int, steps: int) -> serving.Task:
+    """Makes `stable_baselines3.PPO`."""
+    environment = env_util.make_vec_env(ppo_settings.ENVIRONMENT, envs)
+    model = stable_baselines3.PPO(
+        "MlpPolicy",
+        environment,
+        policy_kwargs={"net_arch": [ppo_settings.UNITS, ppo_settings.UNITS]},
+        n_steps=steps,
+        batch_size=envs * steps // ppo_settings.MINIBATCHES,
+        n_epochs=ppo_settings.EPOCHS,
+        learning_rate=ppo_settings.LEARNING_RATE,
+        gamma=ppo_settings.GAMMA,
+        gae_lambda=ppo_settings.GAE_LAMBDA,
+        clip_range=ppo_settings.CLIP_RANGE,
+        clip_range_vf=ppo_settings.CLIP_RANGE,
+        ent_coef=ppo_settings.ENTROPY_WEIGHT,
+        vf_coef=ppo_settings.VALUE_WEIGHT,
+        max_grad_norm=ppo_settings.GRADIENT_NORM,
+        device="cpu",
+    )
+
+    def run(count: int) -> dict[str, int]:
+        taken = count * envs * steps
+        model.learn(taken, reset_num_timesteps=False)
+        return {"iterations": count, "environment steps": taken}
+
+    return serving.Task(run)
+
+
+def cleanrl_ppo(envs: int, steps: int) -> serving.Task:
+    """Makes the loop of CleanRL's ppo.py."""
+    loop = _CleanRlPpo(envs, steps)
+
+    def run(count: int) -> dict[str, int]:
+        for _ in range(count):
+            loop.iterate()
+        return {"iterations": count, "environment steps": count * envs * steps}
+
+    return serving.Task(run)
+
+
+class _CleanRlPpo:
+    def __init__(self, envs: int, steps: int) -> None:
+        make = gymnasium.wrappers.RecordEpisodeStatistics
+        self._envs = gymnasium.vector.SyncVectorEnv(
+            [lambda: make(gymnasium.make(ppo_settings.ENVIRONMENT))] * envs
+        )
+        self._actor, self._critic = _tanh_network(2), _tanh_network(1)
+        self._parameters = [*self._actor.parameters(), *self._critic.parameters()]
+        self._optimizer = torch.optim.Adam(
+            self._parameters, ppo_settings.LEARNING_RATE, eps=ppo_settings.ADAM_EPSILON
+        )
+        self._observations = torch.zeros((steps, envs, 4))
+        self._actions = torch.zeros((steps, envs))
+        self._columns = torch.zeros((4, steps, envs))
+        self._observation = torch.Tensor(self._envs.reset(seed=0)[0])
+        self._ended = torch.zeros(envs)
+
+    def iterate(self) -> None:
+        """Collects a rollout and trains on it."""
+        log_probs, rewards, ends, values = self._columns
+        for step in range(len(rewards)):
+            self._observations[step] = self._observation
+            ends[step] = self._ended
+            with torch.no_grad():
+                distribution = self._distribution(self._observation)
+                action = distribution.sample()
+                log_probs[step] = distribution.log_prob(action)
+                values[step] = self._critic(self._observation).flatten()
+            self._actions[step] = action
+            following, reward, terminated, truncated, _ = self._envs.step(
+                action.cpu().numpy()
+            )
+            rewards[step] = torch.tensor(reward).view(-1)
+            self._observation = torch.Tensor(following)
+            self._ended = torch.Tensor(np.logical_or(terminated, truncated))
+        self._train(self._advantages())
+
+    def _distribution(self, observations: Any) -> Any:
+        return torch.distributions.Categorical(logits=self._actor(observations))
+
+    def _advantages(self) -> Any:
+        _, rewards, ends, values = self._columns
+        advantages = torch.zeros_like(rewards)
+        with torch.no_grad():
+            following = self._critic(self._observation).flatten()
+            ended, advantage = self._ended, torch.zeros_like(following)
+            for step in reversed(range(len(rewards))):
+                discount = ppo_settings.GAMMA * (1.0 - ended)
+                delta = rewards[step] + discount * following - values[step]
+                advantage = delta + discount * ppo_settings.GAE_LAMBDA * advantage
+                advantages[step] = advantage
+                ended, following = ends[step], values[step]
+        return advantages
+
+    def _train(self, advantages: Any) -> None:
+        log_probs, _, _, values = self._columns
+        columns = (
+            self._observations.reshape(-1, 4),
+            self._actions.reshape(-1),
+            log_probs.reshape(-1),
+            values.reshape(-1),
+            advantages.reshape(-1),
+        )
+        rows = np.arange(len(columns[1]))
+        for _ in range(ppo_settings.EPOCHS):
+            np.random.shuffle(rows)
+            for chosen in np.split(rows, ppo_settings.MINIBATCHES):
+                loss = self._loss(*(column[chosen] for column in columns))
+                self._optimizer.zero_grad()
+                loss.backward()
+                nn.utils.clip_grad_norm_(self._parameters, ppo_settings.GRADIENT_NORM)
+                self._optimizer.step()
+
+    def _loss(
+        self,
+        observations: Any,
+        actions: Any,
+        log_probs: Any,
+        old_values: Any,
+        advantages: Any,
+    ) -> Any:
+        clip = ppo_settings.CLIP_RANGE
+        returns = advantages + old_values
+        distribution = self._distribution(observations)
+        values = self._critic(observations).view(-1)
+        ratio = (distribution.log_prob(actions) - log_probs).exp()
+        advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+        losses = torch.max(
+            -advantages * ratio, -advantages * ratio.clamp(1 - clip, 1 + clip)
+        )
+        near = old_values + (values - old_values).clamp(-clip, clip)
+        errors = torch.max((values - returns) ** 2, (near - returns) ** 2)
+        return (
+            losses.mean()
+            - ppo_settings.ENTROPY_WEIGHT * distribution.entropy().mean()
+            + 0.5 * ppo_settings.VALUE_WEIGHT * errors.mean()
+        )
+
+
+def _tanh_network(outputs: int) -> nn.Module:
+    units = ppo_settings.UNITS
+    return nn.Sequential(
+        *(nn.Linear(4, units), nn.Tanh()),
+        *(nn.Linear(units, units), nn.Tanh()),
+        nn.Linear(units, outputs),
+    )
 
 
 def cleanrl_dqn() -> serving.Task:
@@ -124,6 +274,8 @@ if __name__ == "__main__":
             "stable_baselines3": stable_baselines3_dqn,
             "cleanrl": cleanrl_dqn,
             "actor_critic": actor_critic,
+            "stable_baselines3_ppo": stable_baselines3_ppo,
+            "cleanrl_ppo": cleanrl_ppo,
         },
         ["stable-baselines3", "torch", "gymnasium", "numpy"],
         {"threads": torch.get_num_threads()},

@@ -27,6 +27,8 @@ SPLIT = [
     "sac compiled",
     "reinforce plain",
     "reinforce compiled",
+    "ppo plain",
+    "ppo compiled",
 ]
 
 
@@ -60,7 +62,7 @@ def results(printed):
 @pytest.mark.parametrize("case", [*SPLIT, "dqn native"])
 def test_results_are_those_of_one_device(results, case):
     # These two are compared with plain loops, which round otherwise.
-    rounds = case in ("reinforce compiled", "sac compiled")
+    rounds = case in ("ppo compiled", "reinforce compiled", "sac compiled")
     assert results[case]["difference"] <= (1e-5 if rounds else 0)
     assert results[case]["same_counts"]
     assert results[case]["train_steps"] > 0
@@ -74,6 +76,7 @@ def test_a_loop_is_traced_once(results, case):
 def test_a_python_environment_does_not_keep_auto_from_compiling(results):
     assert results["dqn compiled"]["compiled"]
     assert results["reinforce compiled"]["compiled"]
+    assert results["ppo compiled"]["compiled"]
     assert results["sac compiled"]["compiled"]
     assert not results["dqn plain"]["compiled"]
 

@@ -1,4 +1,5 @@
 from . import actor_critic as actor_critic
+from . import advantages as advantages
 from . import behavioral_cloning as behavioral_cloning
 from . import cql as cql
 from . import data_converter as data_converter
@@ -7,6 +8,8 @@ from . import discrete_sac as discrete_sac
 from . import dqn as dqn
 from . import iql as iql
 from . import normalization as normalization
+from . import on_policy_agent as on_policy_agent
+from . import ppo as ppo
 from . import random as random
 from . import reinforce as reinforce
 from . import sac as sac
@@ -20,6 +23,8 @@ from .discrete_sac import DiscreteSacAgent as DiscreteSacAgent
 from .dqn import DdqnAgent as DdqnAgent
 from .dqn import DqnAgent as DqnAgent
 from .iql import IqlAgent as IqlAgent
+from .ppo import PPOAgent as PPOAgent
+from .ppo import PPOClipAgent as PPOClipAgent
 from .random import FixedPolicyAgent as FixedPolicyAgent
 from .random import RandomAgent as RandomAgent
 from .reinforce import ReinforceAgent as ReinforceAgent

@@ -163,9 +163,14 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         """Prepares the agent for its first update; e.g., copies the target network."""
         self._initialize()
 
-    def preprocess_sequence(self, experience: Any) -> Any:
-        """Turns collected sequences into training data; the identity by default."""
-        return self._preprocess_sequence(experience)
+    def preprocess_sequence(self, experience: Any, **kwargs: Any) -> Any:
+        """Turns collected sequences into training data; the identity by default.
+
+        Args:
+          experience: Sequences of frames of `collect_data_spec`.
+          **kwargs: Additional arguments for the algorithm's `_preprocess_sequence`.
+        """
+        return self._preprocess_sequence(experience, **kwargs)
 
     def train(
         self, experience: Any, weights: tf.Tensor | None = None, **kwargs: Any

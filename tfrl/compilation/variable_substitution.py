@@ -114,7 +114,7 @@ def substituted(
         _active.reset(token)
 
 
-def cond(due: tf.Tensor, body: Callable[[], Any]) -> None:
+def cond(due: tf.Tensor, body: Callable[[], Any], otherwise: Any = ()) -> Any:
     """Runs `body`, which assigns to variables, if `due` is true.
 
     In a substitution the body always runs, and its assignments are discarded if `due`
@@ -123,21 +123,34 @@ def cond(due: tf.Tensor, body: Callable[[], Any]) -> None:
     Args:
       due: A bool scalar.
       body: A function without arguments.
+      otherwise: What to return if `due` is false; a nest of tensors like those that
+        `body` returns. Without it, what `body` returns is discarded.
+
+    Returns:
+      What `body` returns, or `otherwise`.
     """
+
+    def run() -> Any:
+        result = body()
+        return result if tf.nest.flatten(otherwise) else ()
+
     substitution = active()
     if substitution is None:
-
-        def run() -> tf.Tensor:
-            body()
-            return tf.constant(True)
-
-        tf.cond(due, run, lambda: tf.constant(False))
-        return
+        # tf.cond needs an output.
+        _, result = tf.cond(
+            due,
+            lambda: (tf.constant(True), run()),
+            lambda: (tf.constant(False), otherwise),
+        )
+        return result
     before = dict(substitution._tensors)
-    body()
+    result = run()
     for key, tensor in substitution._tensors.items():
         if tensor is not before[key]:
             substitution._tensors[key] = tf.where(due, tensor, before[key])
+    return tf.nest.map_structure(
+        lambda new, old: tf.where(due, new, old), result, otherwise
+    )
 
 
 class _Substitute:

@@ -3,6 +3,7 @@ from . import discounting as discounting
 from . import dpg as dpg
 from . import huber as huber
 from . import offline as offline
+from . import ppo as ppo
 from . import returns as returns
 from . import sac as sac
 from . import standardization as standardization
@@ -22,6 +23,13 @@ from .huber import squared_loss as squared_loss
 from .offline import advantage_weighted_loss as advantage_weighted_loss
 from .offline import conservative_penalty as conservative_penalty
 from .offline import expectile_loss as expectile_loss
+from .ppo import adapted_kl_beta as adapted_kl_beta
+from .ppo import approx_kl as approx_kl
+from .ppo import clip_fraction as clip_fraction
+from .ppo import clipped_surrogate as clipped_surrogate
+from .ppo import clipped_value_loss as clipped_value_loss
+from .ppo import explained_variance as explained_variance
+from .ppo import kl_cutoff_penalty as kl_cutoff_penalty
 from .returns import discounted_return as discounted_return
 from .returns import discounted_returns as discounted_returns
 from .returns import (

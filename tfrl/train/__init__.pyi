@@ -5,6 +5,7 @@ from . import learning_curve as learning_curve
 from . import loop as loop
 from . import off_policy_loop as off_policy_loop
 from . import offline_loop as offline_loop
+from . import on_policy_loop as on_policy_loop
 from . import placement as placement
 from . import progress as progress
 from . import run as run
@@ -22,6 +23,7 @@ from .loop import IterationInfo as IterationInfo
 from .loop import Loop as Loop
 from .off_policy_loop import OffPolicyLoop as OffPolicyLoop
 from .offline_loop import OfflineLoop as OfflineLoop
+from .on_policy_loop import OnPolicyLoop as OnPolicyLoop
 from .placement import device_scope as device_scope
 from .run import Run as Run
 from .run_directory import RunDirectory as RunDirectory

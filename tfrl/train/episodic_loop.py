@@ -1,4 +1,4 @@
-"""The training loop of agents that learn from whole episodes of their own policy."""
+"""The training loop of REINFORCE, which learns from whole episodes."""
 
 from __future__ import annotations
 
@@ -34,6 +34,9 @@ class _Ending(NamedTuple):
 
 class EpisodicLoop(loop.Loop):
     """Collects whole episodes, trains on them once and discards them, repeatedly.
+
+    It is REINFORCE's loop. PPO and A2C, which learn from parts of episodes, have the
+    `OnPolicyLoop`.
 
     Every iteration resets the environment, collects `collect_episodes_per_iteration`
     episodes with the current policy, does one update with all of them, `[B, T, ...]`,

@@ -21,6 +21,7 @@ from tfrl.environments import tf_environment
 from tfrl.metrics import tf_metrics
 from tfrl.policies import tf_policy
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
+from tfrl.specs import tensor_spec
 from tfrl.train import loop_checks, placement, position, training_loop
 from tfrl.train.training_loop import IterationInfo as IterationInfo
 from tfrl.trajectories import trajectory
@@ -229,10 +230,38 @@ class Loop(training_loop.TrainingLoop):
     ) -> tuple[trajectory.Trajectory, Any, Any]:
         """Steps the environment; returns the frame, the time step and policy state."""
         action_step = policy.action(time_step, policy_state, seed=self._step_seed())
-        next_time_step = self._environment.step(action_step.action)
+        action = self._environment_action(action_step.action)
+        next_time_step = self._environment.step(action)
         frame = trajectory.from_transition(time_step, action_step, next_time_step)
         observers_lib.show(self._observers, frame, "observers")
         return frame, next_time_step, action_step.state
+
+    def _environment_action(self, action: Any) -> Any:
+        """Returns what the environment is given for the policy's action."""
+        return action
+
+    def _collect_frames(
+        self, num_steps: int, time_step: Any, policy_state: Any
+    ) -> tuple[Any, Any, trajectory.Trajectory]:
+        """Takes steps of the collecting policy without adding them to a buffer.
+
+        Returns the last time step and policy state, and the frames `[num_steps, B,
+        ...]`.
+        """
+        batch_size = self._environment.batch_size
+        policy = self._agent.collect_policy
+
+        def step(time_step: Any, policy_state: Any) -> tuple[Any, Any]:
+            frame, *reached = self._take_step(policy, time_step, policy_state)
+            return tuple(reached), frame
+
+        reached, frames = self._transform.scan(
+            num_steps,
+            step,
+            (time_step, policy_state),
+            tensor_spec.add_outer_dim(self._agent.collect_data_spec, batch_size),
+        )
+        return *reached, frames
 
     def _add(self, frame: trajectory.Trajectory) -> tf.Tensor:
         """Adds `frame` to the buffer; returns an int64 scalar that depends on it.

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import tensorflow as tf
 
-from tfrl.agents import tf_agent
+from tfrl.agents import on_policy_agent, tf_agent
 from tfrl.compilation import host_calls, internals
 from tfrl.drivers import observers as observers_lib
 from tfrl.environments import tf_environment
@@ -49,7 +49,10 @@ def check_specs(
             "batch_size=environment.batch_size."
         )
     normalizer = agent.reward_normalizer
-    if normalizer is not None and normalizer.batch_size != environment.batch_size:
+    if normalizer is not None and normalizer.batch_size not in (
+        None,
+        environment.batch_size,
+    ):
         raise ValueError(
             f"agent.reward_normalizer: expected batch_size={environment.batch_size}, "
             f"the environment's, got {normalizer.batch_size}; build it with "
@@ -294,6 +297,73 @@ def check_initial_collection(
             f"{num_steps * environment.batch_size} in all, so that a first sample can "
             f"be drawn, got {initial_collect_steps}."
         )
+
+
+def check_on_policy_agent(
+    agent: tf_agent.TFAgent, num_epochs: int, minibatch_size: int | None
+) -> bool:
+    """Returns whether an agent computes advantages in `train`.
+
+    Raises:
+      ValueError: The agent repeats what an `OnPolicyLoop` does, or cannot be trained in
+        its way.
+    """
+    if not isinstance(agent, on_policy_agent.OnPolicyAgent):
+        return False
+    name = type(agent).__name__
+    if agent.compute_value_and_advantage_in_train:
+        for argument, given, expected in (
+            ("num_epochs", num_epochs, 1),
+            ("minibatch_size", minibatch_size, None),
+        ):
+            if given != expected:
+                raise ValueError(
+                    f"{argument}: got {given} for a {name} that computes advantages in "
+                    f"train, expected {expected}, since it needs whole rollouts; make "
+                    "it with compute_value_and_advantage_in_train=False."
+                )
+        return True
+    for argument, given, expected in (
+        ("num_epochs", agent.num_epochs, 1),
+        ("update_normalizers_in_train", agent.update_normalizers_in_train, False),
+    ):
+        if given != expected:
+            raise ValueError(
+                f"agent: got a {name} with {argument}={given}, expected {expected}, "
+                "since the loop does the epochs and updates the normalizers after "
+                "them; leave both to the loop."
+            )
+    return False
+
+
+def check_minibatch_size(
+    minibatch_size: int, batch_size: int, num_steps: int, is_recurrent: bool
+) -> None:
+    """Raises a ValueError unless minibatches divide a rollout.
+
+    Args:
+      minibatch_size: The number of frames in a minibatch.
+      batch_size: The number of environments.
+      num_steps: The number of steps of each environment in a rollout.
+      is_recurrent: Whether minibatches consist of the environments' whole rollouts.
+    """
+    unit = num_steps if is_recurrent else 1
+    num_frames = batch_size * num_steps
+    divisors = [
+        unit * d
+        for d in range(1, num_frames // unit + 1)
+        if num_frames // unit % d == 0
+    ]
+    if minibatch_size in divisors:
+        return
+    wholes = "each a number of whole sequences, " if is_recurrent else ""
+    raise ValueError(
+        f"minibatch_size: got {minibatch_size} for {num_steps} steps of {batch_size} "
+        f"environment(s), {num_frames} frames, expected one of "
+        f"{', '.join(map(str, divisors))}, {wholes}so that each frame is in one "
+        "minibatch of an epoch; choose one of them, or another number of steps or "
+        "environments."
+    )
 
 
 @contextlib.contextmanager

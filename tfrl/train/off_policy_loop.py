@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -139,7 +140,9 @@ class OffPolicyLoop(loop.Loop):
             else sample_batch_size * train_steps_per_iteration
         )
         self._collect_on_host = self._placement.on_host(
-            self._collect_frames, self._copied_weights, self._jit_compile
+            functools.partial(self._collect_frames, collect_steps_per_iteration),
+            self._copied_weights,
+            self._jit_compile,
         )
         self._learn_on_device = self._placement.on_device(
             self._learn, self._jit_compile
@@ -277,36 +280,6 @@ class OffPolicyLoop(loop.Loop):
 
         added = self._transform.broadcast(tf.constant(-1, tf.int64))
         return self._transform.repeat(num_steps, step, (time_step, policy_state, added))
-
-    def _collect_frames(self, time_step: Any, policy_state: Any) -> tuple[Any, ...]:
-        """Takes an iteration's steps without adding them to the buffer.
-
-        Returns the last time step and policy state, and the frames `[steps, B, ...]`.
-        """
-        steps, spec = self._collect_steps, self._replay_buffer.data_spec
-        batch_size = self._environment.batch_size
-
-        def step(
-            i: tf.Tensor, time_step: Any, policy_state: Any, arrays: list[Any]
-        ) -> tuple[Any, ...]:
-            frame, *reached = self._take_step(
-                self._agent.collect_policy, time_step, policy_state
-            )
-            written = [
-                array.write(tf.cast(i, tf.int32), leaf)
-                for array, leaf in zip(arrays, tf.nest.flatten(frame), strict=True)
-            ]
-            return *reached, written
-
-        arrays = [
-            tf.TensorArray(leaf.dtype, steps, element_shape=[batch_size, *leaf.shape])
-            for leaf in tf.nest.flatten(spec)
-        ]
-        time_step, policy_state, arrays = self._transform.repeat(
-            steps, step, (time_step, policy_state, arrays)
-        )
-        frames = tf.nest.pack_sequence_as(spec, [array.stack() for array in arrays])
-        return time_step, policy_state, frames
 
     def _learn(self, frames: Any) -> tf.Tensor:
         """Adds the frames `[steps, B, ...]` and trains; returns the mean loss."""

@@ -51,6 +51,51 @@ class RunTransform:
             carried,
         )
 
+    def scan(
+        self,
+        times: int,
+        function: Callable[..., tuple[tuple[Any, ...], Any]],
+        carried: tuple[Any, ...],
+        output_spec: Any,
+    ) -> tuple[tuple[Any, ...], Any]:
+        """Repeats `carried, output = function(*carried)` and stacks the outputs.
+
+        Args:
+          times: The number of repetitions.
+          function: Takes nests of tensors; returns a tuple like `carried`, and a nest.
+          carried: The initial values.
+          output_spec: The nest of specs of one output.
+
+        Returns:
+          `carried` after the last step, and the outputs, `[times, ...]`.
+        """
+        arrays = [
+            tf.TensorArray(
+                spec.dtype, times, element_shape=self._shape_of_all(spec.shape)
+            )
+            for spec in tf.nest.flatten(output_spec)
+        ]
+
+        def step(i: tf.Tensor, carried: Any, arrays: list[Any]) -> tuple[Any, Any]:
+            carried, output = self.apply(function, *carried)
+            written = [
+                array.write(tf.cast(i, tf.int32), leaf)
+                for array, leaf in zip(arrays, tf.nest.flatten(output), strict=True)
+            ]
+            return carried, written
+
+        carried, arrays = self.loop(lambda i, *_: i < times, step, (carried, arrays))
+        outputs = [self._stack(array) for array in arrays]
+        return carried, tf.nest.pack_sequence_as(output_spec, outputs)
+
+    def _shape_of_all(self, shape: tf.TensorShape) -> tf.TensorShape:
+        """Returns the shape that a tensor of one run has for all of them."""
+        return shape
+
+    def _stack(self, array: tf.TensorArray) -> tf.Tensor:
+        """Returns what was written in each step, `[times, ...]` of each run."""
+        return array.stack()
+
     def loop(
         self,
         condition: Callable[..., Any],

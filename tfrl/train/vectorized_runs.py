@@ -56,6 +56,13 @@ class VectorizedRuns(run_transform.RunTransform):
             )
         return outputs
 
+    def _shape_of_all(self, shape: tf.TensorShape) -> tf.TensorShape:
+        return tf.TensorShape([self._number, *shape])
+
+    def _stack(self, array: tf.TensorArray) -> tf.Tensor:
+        stacked = array.stack()
+        return tf.transpose(stacked, [1, 0, *range(2, stacked.shape.rank)])
+
     def loop(
         self,
         condition: Callable[..., Any],

@@ -23,7 +23,7 @@ class RewardNormalizer(tf.Module):
 
     def __init__(
         self,
-        batch_size: int = 1,
+        batch_size: int | None = 1,
         gamma: Any = 0.99,
         clip_value: float = 10.0,
         variance_epsilon: float = 1e-8,
@@ -32,7 +32,8 @@ class RewardNormalizer(tf.Module):
         """Creates a normalizer without statistics.
 
         Args:
-          batch_size: The number of environments whose rewards arrive together.
+          batch_size: The number of environments whose rewards arrive together; None for
+            any number, with `gamma=0` alone, which needs no returns of steps before.
           gamma: The discount factor of the returns.
           clip_value: Normalized rewards are clipped to plus or minus this, if above 0.
           variance_epsilon: Is added to the variance of the returns.
@@ -42,9 +43,16 @@ class RewardNormalizer(tf.Module):
           ValueError: A number is out of range.
         """
         super().__init__(name=name)
-        number_checks.check_integer(
-            "batch_size", batch_size, 1, remedy="give environment.batch_size"
-        )
+        if batch_size is not None:
+            number_checks.check_integer(
+                "batch_size", batch_size, 1, remedy="give environment.batch_size"
+            )
+        elif gamma != 0:
+            raise ValueError(
+                f"batch_size: got None with gamma={gamma}, expected a number, since "
+                "each environment has its own return so far; give "
+                "environment.batch_size, or gamma=0."
+            )
         number_checks.check_number(
             "gamma", gamma, 0.0, 1.0, remedy="0.99 is usual, and 0 takes the rewards"
         )
@@ -59,13 +67,15 @@ class RewardNormalizer(tf.Module):
         self._clip_value = clip_value
         self._variance_epsilon = variance_epsilon
         self._moments = RunningMoments([], tf.float32)
-        self._returns = tf.Variable(
-            tf.zeros([batch_size]), trainable=False, name="returns"
-        )
+        self._returns = None
+        if batch_size is not None:
+            self._returns = tf.Variable(
+                tf.zeros([batch_size]), trainable=False, name="returns"
+            )
 
     @property
-    def batch_size(self) -> int:
-        """The number of environments whose rewards arrive together."""
+    def batch_size(self) -> int | None:
+        """The number of environments whose rewards arrive together; None for any."""
         return self._batch_size
 
     def update(
@@ -83,6 +93,9 @@ class RewardNormalizer(tf.Module):
           ValueError: `B` is not `batch_size`.
         """
         rewards = tf.cast(rewards, tf.float32)
+        if self._returns is None:
+            self._moments.update(rewards, mask)
+            return
         if rewards.shape[0] not in (None, self._batch_size):
             raise ValueError(
                 f"rewards: expected those of {self._batch_size} environment(s), as "

@@ -111,8 +111,7 @@ def uniform(
       maxval: The upper bound, excluded; required for integers.
       dtype: A float or integer dtype.
     """
-    counter = tf.bitcast(tf.cast(seed, tf.int64), tf.uint64)
-    random = {"key": counter[:1], "counter": counter, "alg": _PHILOX}
+    random = _random_of(seed)
     if dtype.is_integer:
         return _integers(shape, minval, maxval, dtype, random)
     unit = _unit_interval(shape, dtype, random)
@@ -123,6 +122,16 @@ def uniform(
         tf.cast(1 if maxval is None else maxval, dtype),
     )
     return unit * (maxval - minval) + minval
+
+
+def words(seed: tf.Tensor, shape: tf.types.experimental.TensorLike) -> tf.Tensor:
+    """Returns random uint32 words, a pure function of `seed`; see `uniform`.
+
+    Args:
+      seed: Integers `[2]`.
+      shape: The shape of the result.
+    """
+    return _hashed_words(shape, _random_of(seed))
 
 
 def normal(
@@ -148,6 +157,12 @@ def normal(
     spacing = 2.0**-51 if wide == tf.float64 else 2.0**-22
     centred = 2 * uniform(seed, shape, dtype=wide) - (1 - spacing / 2)
     return tf.cast(math.sqrt(2) * _erfinv(centred), dtype)
+
+
+def _random_of(seed: tf.Tensor) -> dict[str, Any]:
+    """Returns the arguments of TensorFlow's kernels: the seed as key and counter."""
+    counter = tf.bitcast(tf.cast(seed, tf.int64), tf.uint64)
+    return {"key": counter[:1], "counter": counter, "alg": _PHILOX}
 
 
 def _erfinv(x: tf.Tensor) -> tf.Tensor:
@@ -243,12 +258,19 @@ def _hashed_words(
     key = _philox_words([2], random)
     # Folded into a constant where the shape is static.
     index = tf.reshape(tf.range(tf.reduce_prod(shape)), shape)
-    x = tf.cast(index, tf.uint32) * np.uint32(_GOLDEN_RATIO) + key[0]
+    return tf.bitwise.bitwise_xor(hashed(tf.cast(index, tf.uint32), key[0]), key[1])
+
+
+def hashed(x: tf.Tensor, key: tf.Tensor) -> tf.Tensor:
+    """Returns a hash of each number, keyed by `key`; all are uint32.
+
+    Different numbers have different hashes under the same key.
+    """
+    x = x * np.uint32(_GOLDEN_RATIO) + key
     xor, shift = tf.bitwise.bitwise_xor, tf.bitwise.right_shift
     x = xor(x, shift(x, np.uint32(16))) * np.uint32(0x7FEB352D)
     x = xor(x, shift(x, np.uint32(15))) * np.uint32(0x846CA68B)
-    x = xor(x, shift(x, np.uint32(16)))
-    return xor(x, key[1])
+    return xor(x, shift(x, np.uint32(16)))
 
 
 def _philox_words(

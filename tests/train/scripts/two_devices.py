@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from tests.agents import every_agent
 from tfrl import train
-from tfrl.agents import DqnAgent, ReinforceAgent
+from tfrl.agents import DqnAgent, PPOClipAgent, ReinforceAgent
 from tfrl.compilation import internals
 from tfrl.environments import native, suite_gym, tf_py_environment
 from tfrl.metrics import tf_metrics
@@ -151,6 +151,36 @@ def reinforce_loop(device, jit_compile):
     )
 
 
+def ppo_loop(device, jit_compile):
+    environment = gymnasium_cart_pole()
+    specs = environment.time_step_spec(), environment.action_spec()
+    with train.device_scope(device):
+        agent = PPOClipAgent(
+            *specs,
+            keras.optimizers.Adam(1e-3),
+            ActorDistributionNetwork(
+                specs[0].observation, specs[1], fc_layer_params=(16,), seed=1
+            ),
+            ValueNetwork(specs[0].observation, fc_layer_params=(16,), seed=3),
+            importance_ratio_clipping=0.2,
+            use_gae=True,
+            num_epochs=1,
+            compute_value_and_advantage_in_train=False,
+            update_normalizers_in_train=False,
+            seed=2,
+            **normalizers(environment),
+        )
+    return train.OnPolicyLoop(
+        environment,
+        agent,
+        collect_steps_per_iteration=16,
+        num_epochs=2,
+        minibatch_size=8,
+        seed=0,
+        jit_compile=jit_compile,
+    )
+
+
 def weights(loop):
     return [variable.numpy() for variable in loop.agent.variables()]
 
@@ -176,7 +206,6 @@ def comparison(there, here):
         "compiled": there._jit_compile,
         "traces": there.trace_count(),
         "agent_devices": devices(there.agent.variables()),
-        "buffer_devices": devices(there._replay_buffer.variables()),
         "loop_devices": devices([there._step, *there._episodes.variables]),
     }
 
@@ -280,6 +309,10 @@ def main():
         ran(reinforce_loop(*arguments), 2, 2)
         for arguments in (("CPU:1", False), ("CPU:0", False), ("CPU:1", True))
     )
+    ppo, ppo_here, ppo_compiled = (
+        ran(ppo_loop(*arguments), 2, 2)
+        for arguments in (("CPU:1", False), ("CPU:0", False), ("CPU:1", "auto"))
+    )
     alone, alone_here = (ran(native_loop(d), 20) for d in ("CPU:1", "CPU:0"))
     results = {
         "dqn plain": comparison(plain, plain_here),
@@ -315,6 +348,8 @@ def main():
         ),
         "reinforce plain": comparison(reinforce, reinforce_here),
         "reinforce compiled": comparison(reinforce_compiled, reinforce_here),
+        "ppo plain": comparison(ppo, ppo_here),
+        "ppo compiled": comparison(ppo_compiled, ppo_here),
         "resumed plain": resumed(plain, dqn_loop("CPU:1")),
         "resumed compiled": resumed(compiled, compiled),
         "sweep": [difference(swept, weights(alone)) for swept in swept_weights(20)],

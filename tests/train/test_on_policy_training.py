@@ -1,0 +1,275 @@
+"""On-policy loops with PPO: plain, compiled, resumed, swept, recurrent."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfrl import train
+from tfrl.agents import PPOClipAgent
+from tfrl.environments import native, suite_gym, tf_py_environment
+from tfrl.networks import (
+    ActorDistributionNetwork,
+    ActorDistributionRnnNetwork,
+    ValueNetwork,
+    ValueRnnNetwork,
+)
+from tfrl.utils import variables
+from tfrl.utils.reward_normalizer import RewardNormalizer
+from tfrl.utils.tensor_normalizer import StreamingTensorNormalizer
+
+BATCH_SIZE, NUM_STEPS, ITERATIONS = 4, 16, 6
+# Some iterations reach it, and others do not.
+TARGET_KL = 4e-3
+
+
+def make_networks(environment, recurrent, seed):
+    specs = environment.observation_spec(), environment.action_spec()
+    if recurrent:
+        small = {"lstm_size": (4,), "input_fc_layer_params": None}
+        return (
+            ActorDistributionRnnNetwork(*specs, **small, seed=seed),
+            ValueRnnNetwork(specs[0], **small, seed=seed + 1),
+        )
+    small = {"fc_layer_params": (8,), "activation_fn": tf.tanh}
+    return (
+        ActorDistributionNetwork(*specs, **small, seed=seed),
+        ValueNetwork(specs[0], **small, seed=seed + 1),
+    )
+
+
+def make_agent(environment, learning_rate=1e-2, seed=5, recurrent=False, **kwargs):
+    actor_net, value_net = make_networks(environment, recurrent, seed)
+    settings = {
+        "importance_ratio_clipping": 0.2,
+        "value_clipping": 0.2,
+        "use_gae": True,
+        "use_td_lambda_return": True,
+        "entropy_regularization": 0.01,
+        "gradient_clipping": 0.5,
+        "normalize_rewards": False,
+        "normalize_observations": False,
+        "num_epochs": 1,
+        "compute_value_and_advantage_in_train": False,
+        "update_normalizers_in_train": False,
+        "observation_normalizer": StreamingTensorNormalizer(
+            environment.observation_spec()
+        ),
+        "reward_normalizer": RewardNormalizer(environment.batch_size),
+    }
+    return PPOClipAgent(
+        environment.time_step_spec(),
+        environment.action_spec(),
+        keras.optimizers.Adam(learning_rate, epsilon=1e-5),
+        actor_net,
+        value_net,
+        seed=seed,
+        **{**settings, **kwargs},
+    )
+
+
+def cart_pole(seed=5):
+    return native.load("CartPole-v1", BATCH_SIZE, seed, max_episode_steps=20)
+
+
+def make_loop(
+    seed=5, learning_rate=1e-2, environment=None, recurrent=False, agent=(), **kwargs
+):
+    environment = environment or cart_pole(seed)
+    settings = {
+        "collect_steps_per_iteration": NUM_STEPS,
+        "num_epochs": 3,
+        "minibatch_size": 16,
+        "target_kl": TARGET_KL,
+        "seed": seed,
+    }
+    made = make_agent(environment, learning_rate, seed, recurrent, **dict(agent))
+    return train.OnPolicyLoop(environment, made, **{**settings, **kwargs})
+
+
+def held(loop, *environments):
+    """The values of variables of the agent, and of native environments."""
+    parts = [*loop.agent.variables()]
+    for environment in environments:
+        parts += variables.tracked_variables(environment)
+    # The carries of compensated sums are what their rounding leaves.
+    return [np.array(v) for v in parts if "carry" not in v.name]
+
+
+def assert_close(ours, theirs, rtol=1e-4, atol=1e-5):
+    for mine, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=rtol, atol=atol)
+
+
+@pytest.fixture(scope="module")
+def plain():
+    """A plain loop after its iterations, with what it was then."""
+    loop = make_loop()
+    loop.info_then = loop.run(ITERATIONS)
+    loop.held_then = held(loop, loop.environment)
+    return loop
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    """A compiled loop after the same iterations."""
+    loop = make_loop(jit_compile=True)
+    loop.info_then = loop.run(ITERATIONS)
+    loop.held_then = held(loop, loop.environment)
+    return loop
+
+
+def test_a_compiled_loop_gives_the_numbers_of_a_plain_one(plain, compiled):
+    ours, theirs = plain.info_then, compiled.info_then
+    np.testing.assert_allclose(ours.loss, theirs.loss, rtol=1e-4)
+    assert ours._replace(loss=0) == theirs._replace(loss=0)
+    assert_close(plain.held_then, compiled.held_then)
+    for mine, other in zip(
+        tf.nest.flatten(plain.draw_for_log()),
+        tf.nest.flatten(compiled.draw_for_log()),
+        strict=True,
+    ):
+        np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-5)
+
+
+def test_some_iterations_end_at_the_target_kl(plain):
+    updates = plain.info_then.train_steps
+    assert ITERATIONS < updates < 3 * 4 * ITERATIONS
+
+
+@pytest.mark.parametrize("kind", ["plain", "compiled"])
+def test_calls_of_all_sizes_share_one_trace(kind, request):
+    loop = request.getfixturevalue(kind)
+    loop.run(1)
+    loop.run(2)
+    assert loop.trace_count() == 1
+
+
+@pytest.mark.parametrize("kind", ["plain", "compiled"])
+def test_a_restored_loop_goes_on_bit_for_bit(kind, request, tmp_path):
+    loop = request.getfixturevalue(kind)
+    path = tf.train.Checkpoint(**loop.checkpoint_items()).write(str(tmp_path / "c"))
+    info = loop.run(3)
+    expected = held(loop, loop.environment)
+    tf.train.Checkpoint(**loop.checkpoint_items()).read(path)
+    # In other calls.
+    loop.run(1)
+    assert loop.run(2)._replace(loss=0) == info._replace(loss=0)
+    for mine, other in zip(held(loop, loop.environment), expected, strict=True):
+        np.testing.assert_array_equal(mine, other)
+
+
+def test_a_sweeps_runs_are_those_alone(plain):
+    result = train.sweep(
+        make_loop,
+        [5, 7],
+        {"learning_rate": [1e-2, 1e-3]},
+        num_iterations=ITERATIONS,
+        eval_interval=ITERATIONS,
+        num_eval_episodes=2,
+        num_threads=1,
+    )
+    alone = make_loop(7, 1e-3)
+    alone.run(ITERATIONS)
+    for run, expected in enumerate((plain.held_then, held(alone, alone.environment))):
+        restored = result.restore(run)
+        assert_close(held(restored, restored.environment), expected, 1e-3, 1e-4)
+
+
+def test_the_log_shows_the_last_minibatch(plain):
+    assert plain.can_draw_for_log()
+    drawn = plain.draw_for_log()
+    assert drawn.reward.shape == [16, 1]
+    numbers = plain.agent.diagnose(drawn)
+    assert {"approx_kl", "clip_fraction", "entropy", "explained_variance"} <= {*numbers}
+    assert 0 < numbers["entropy"] < np.log(2)
+    assert not make_loop().can_draw_for_log()
+
+
+def test_the_ratios_of_a_recurrent_agent_start_at_one():
+    """So the state at a rollout's start is kept: nothing moves, but the normalizer."""
+    loop = make_loop(
+        learning_rate=1e-12, recurrent=True, minibatch_size=32, target_kl=1e-9
+    )
+    info = loop.run(3)
+    assert info.train_steps == 3 * 3 * 2
+    assert not loop.can_draw_for_log()
+    assert max(
+        np.abs(state).max() for state in tf.nest.flatten(loop._position.get()[1])
+    )
+
+
+def test_an_agent_that_does_all_in_train_is_given_the_whole_rollout():
+    whole = {
+        "num_epochs": 2,
+        "compute_value_and_advantage_in_train": True,
+        "update_normalizers_in_train": True,
+    }
+    loop = make_loop(agent=whole, num_epochs=1, minibatch_size=None, target_kl=None)
+    assert loop.run(2).train_steps == 4
+    assert loop.draw_for_log().reward.shape == [BATCH_SIZE, NUM_STEPS + 1]
+    # Each frame once: the last one of a rollout is the first one of the next.
+    count = loop.agent.observation_normalizer.variables[0]
+    assert np.max(count) == 2 * BATCH_SIZE * NUM_STEPS
+
+
+@pytest.mark.parametrize(
+    ("agent", "loop", "text"),
+    [
+        ({"num_epochs": 3}, {}, "got a PPOClipAgent with num_epochs=3, expected 1"),
+        (
+            {"update_normalizers_in_train": True},
+            {},
+            "with update_normalizers_in_train=True, expected False",
+        ),
+        (
+            {"compute_value_and_advantage_in_train": True},
+            {"num_epochs": 1},
+            "minibatch_size: got 16 for a PPOClipAgent that .* expected None",
+        ),
+        (
+            {"compute_value_and_advantage_in_train": True},
+            {"minibatch_size": None},
+            "num_epochs: got 3 for a PPOClipAgent that .* expected 1",
+        ),
+    ],
+)
+def test_an_agent_that_trains_in_another_way_is_an_error(agent, loop, text):
+    with pytest.raises(ValueError, match=text):
+        make_loop(agent=agent, **loop)
+
+
+@pytest.mark.slow  # 400 rollouts; compiled, since a plain loop takes ten times as long.
+def test_ppo_learns_cart_pole():
+    environment = native.load("CartPole-v1", 8, 1)
+    agent = make_agent(environment, 1e-3, discount_factor=0.98, lambda_value=0.8)
+    loop = train.OnPolicyLoop(
+        environment,
+        agent,
+        collect_steps_per_iteration=32,
+        num_epochs=10,
+        minibatch_size=64,
+        seed=1,
+        jit_compile=True,
+    )
+    assert loop.run(400).average_return > 450
+
+
+def test_a_compiled_loop_calls_gymnasiums_continuous_environments():
+    environments = [
+        tf_py_environment.TFPyEnvironment(suite_gym.load("Pendulum-v1"))
+        for _ in range(2)
+    ]
+    for environment in environments:
+        environment.seed(3)
+    small = {"minibatch_size": 8, "num_epochs": 2}
+    plain, compiled = (
+        make_loop(environment=environment, jit_compile=jit_compile, **small)
+        for environment, jit_compile in zip(environments, (False, True), strict=True)
+    )
+    ours, theirs = plain.run(2), compiled.run(2)
+    np.testing.assert_allclose(ours.loss, theirs.loss, rtol=1e-4)
+    assert_close(held(plain), held(compiled))
+    # The spec's bounds are -2 and 2, and the policy's deviation is about 1.
+    drawn = plain.draw_for_log().action
+    assert drawn.shape == [8, 1, 1]

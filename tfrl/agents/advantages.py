@@ -1,0 +1,92 @@
+"""Computes the returns and advantages of sequences of frames."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfrl import losses
+from tfrl.trajectories import episodes, trajectory
+from tfrl.trajectories import time_step as ts
+
+
+class AdvantageEstimator(NamedTuple):
+    """Says how returns and advantages are computed from rewards and values.
+
+    Attributes:
+      discount_factor: The discount of each step, which the environment's multiplies.
+      lambda_: The lambda of generalized advantage estimation.
+      use_gae: Whether advantages are those of generalized advantage estimation. If not,
+        they are those of its limit of lambda 1: the discounted return minus the value.
+      use_td_lambda_return: Whether the returns are those of TD(lambda), if `use_gae`,
+        instead of discounted returns.
+    """
+
+    discount_factor: Any = 0.99
+    lambda_: Any = 0.95
+    use_gae: bool = True
+    use_td_lambda_return: bool = True
+
+    def estimate(
+        self,
+        reward: tf.Tensor,
+        discount: tf.Tensor,
+        values: tf.Tensor,
+        continues: tf.Tensor,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the returns and advantages of `T` steps, each `[B, T]`.
+
+        The value of the observation that a step reaches counts times the discount of
+        the step: not at a termination, but at a truncation, and at the sequence's end.
+
+        Args:
+          reward: `[B, T]`.
+          discount: The environment's discounts, `[B, T]`.
+          values: The values of the `T + 1` observations, `[B, T + 1]`.
+          continues: Whether step `t + 1` continues the episode of step `t`, bool
+            `[B, T]`.
+        """
+        values = tf.transpose(values)
+        arguments: dict[str, Any] = {
+            "v_tm1": values[:-1],
+            "r_t": tf.transpose(reward),
+            "discount_t": self.discount_factor * tf.transpose(discount),
+            "v_t": values[1:],
+            "continues_t": tf.transpose(continues),
+        }
+        whole = losses.generalized_advantage_estimation(**arguments, lambda_=1.0)
+        advantages = whole
+        if self.use_gae:
+            advantages = losses.generalized_advantage_estimation(
+                **arguments, lambda_=self.lambda_
+            )
+        of_return = advantages if self.use_td_lambda_return else whole
+        returns = tf.stop_gradient(values[:-1]) + of_return
+        return tf.transpose(returns), tf.transpose(advantages)
+
+
+def continues(frames: trajectory.Trajectory) -> tf.Tensor:
+    """Returns whether each frame's episode goes on in the next frame, bool `[B, T]`.
+
+    Args:
+      frames: `T + 1` frames, `[B, T + 1, ...]`.
+    """
+    ends = frames.is_last() | frames.is_boundary()
+    return episodes.follows(frames) & ~ends[:, :-1]
+
+
+def marked(frames: trajectory.Trajectory) -> trajectory.Trajectory:
+    """Gives frames at cuts step types that agents and networks understand.
+
+    A frame whose next observation is in no frame, and counts, becomes a boundary, which
+    losses mask. The frame after a cut becomes FIRST, so that recurrent networks forget.
+
+    Args:
+      frames: `[B, T, ...]`.
+    """
+    cut = episodes.is_cut(frames)
+    starts = tf.pad(cut[:, :-1], [[0, 0], [1, 0]])
+    step_type = tf.where(starts, ts.StepType.FIRST, frames.step_type)
+    unusable = cut & (frames.discount > 0)
+    return frames._replace(step_type=tf.where(unusable, ts.StepType.LAST, step_type))

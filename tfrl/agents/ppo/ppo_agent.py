@@ -1,0 +1,427 @@
+"""Proximal Policy Optimization, with a clipped objective, a KL penalty or both.
+
+With ratios rho = pi(a|s) / pi_old(a|s) to the policy that collected the data and
+advantages A, an update minimises
+
+    -min(rho A, clip(rho, 1 - epsilon, 1 + epsilon) A)
+    + beta KL(pi_old || pi) + c max(0, KL(pi_old || pi) - cutoff)^2
+    + c_V (V(s) - G)^2 - c_H H(pi(.|s)),
+
+averaged over the data, where beta follows the divergence. Schulman et al., "Proximal
+policy optimization algorithms" (2017, arXiv:1707.06347), equations 7 to 9. Advantages
+are those of Schulman et al., "High-dimensional continuous control using generalized
+advantage estimation" (2016, arXiv:1506.02438), or discounted returns minus values.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import tensorflow as tf
+
+from tfrl import losses
+from tfrl.agents import advantages as advantages_lib
+from tfrl.agents import on_policy_agent, tf_agent
+from tfrl.agents.ppo import ppo_utils
+from tfrl.utils import number_checks, schedules
+from tfrl.utils.reward_normalizer import RewardNormalizer
+
+if TYPE_CHECKING:
+    from tfrl.trajectories import time_step as ts
+    from tfrl.typing import types
+    from tfrl.utils.tensor_normalizer import TensorNormalizer
+
+
+class PPOLossInfo(NamedTuple):
+    """The parts of the loss, which add up to it, and measures of the update.
+
+    Attributes:
+      policy_gradient_loss: The loss of the policy.
+      value_estimation_loss: The critic's loss, times its weight.
+      l2_regularization_loss: The penalty of large weights.
+      entropy_regularization_loss: Minus the entropy, times its weight.
+      kl_penalty_loss: The penalty of the KL divergence.
+      clip_fraction: The share of steps whose ratio is clipped.
+      approx_kl: An estimate of the KL divergence from the actions that were taken.
+      explained_variance: The share of the returns' variance that the values explain
+        which they were computed with.
+    """
+
+    policy_gradient_loss: Any
+    value_estimation_loss: Any
+    l2_regularization_loss: Any
+    entropy_regularization_loss: Any
+    kl_penalty_loss: Any
+    clip_fraction: Any
+    approx_kl: Any = ()
+    explained_variance: Any = ()
+
+
+class PPOAgent(on_policy_agent.OnPolicyAgent):
+    """A PPO agent; `PPOClipAgent` and `PPOKLPenaltyAgent` have one of its penalties.
+
+    There are two ways to train it:
+
+    - In minibatches, as `train.OnPolicyLoop` does: make it with `num_epochs=1`,
+      `compute_value_and_advantage_in_train=False` and
+      `update_normalizers_in_train=False`. Give collected frames `[B, T + 1]` to
+      `preprocess_sequence`, any parts of the result to `train` as often as you like,
+      and the frames to `update_normalizers` at last.
+    - On all data at once: `train` takes collected frames `[B, T + 1]` and does
+      everything by itself.
+
+    The defaults are TF-Agents', which do not clip; an `importance_ratio_clipping` of
+    0.2 is usual.
+    """
+
+    _loss_info_type = PPOLossInfo
+
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: types.NestedTensorSpec,
+        optimizer: types.Optimizer | None = None,
+        actor_net: types.Network | types.Layer | None = None,
+        value_net: types.Network | types.Layer | None = None,
+        greedy_eval: bool = True,
+        importance_ratio_clipping: Any = 0.0,
+        lambda_value: float = 0.95,
+        discount_factor: float = 0.99,
+        entropy_regularization: float = 0.0,
+        policy_l2_reg: float = 0.0,
+        value_function_l2_reg: float = 0.0,
+        shared_vars_l2_reg: float = 0.0,
+        value_pred_loss_coef: float = 0.5,
+        num_epochs: int = 25,
+        use_gae: bool = False,
+        use_td_lambda_return: bool = False,
+        normalize_rewards: bool = True,
+        reward_norm_clipping: float = 10.0,
+        normalize_observations: bool = True,
+        log_prob_clipping: float = 0.0,
+        kl_cutoff_factor: float = 2.0,
+        kl_cutoff_coef: float = 1000.0,
+        initial_adaptive_kl_beta: float = 1.0,
+        adaptive_kl_target: float = 0.01,
+        adaptive_kl_tolerance: float = 0.3,
+        gradient_clipping: float | None = None,
+        value_clipping: Any = None,
+        check_numerics: bool = False,
+        compute_value_and_advantage_in_train: bool = True,
+        update_normalizers_in_train: bool = True,
+        aggregate_losses_across_replicas: bool = True,
+        debug_summaries: bool = False,
+        summarize_grads_and_vars: bool = False,
+        train_step_counter: tf.Variable | None = None,
+        name: str | None = None,
+        *,
+        normalize_advantages: bool = True,
+        observation_and_action_constraint_splitter: types.Splitter | None = None,
+        seed: int | None = None,
+        observation_normalizer: TensorNormalizer | None = None,
+        reward_normalizer: RewardNormalizer | None = None,
+    ) -> None:
+        """Builds the policies, the normalizers and the optimizer's variables.
+
+        Args:
+          time_step_spec: A `TimeStep` of specs.
+          action_spec: A nest of bounded specs.
+          optimizer: The optimizer of both networks; None for an agent that never
+            trains.
+          actor_net: A `Network` (or Keras layer) that maps observations to a nest of
+            distributions like `action_spec`.
+          value_net: A `Network` (or Keras layer) that maps observations to values
+            `[B]`. It may share layers with the actor.
+          greedy_eval: Whether `policy` takes the mode of the distribution; if not, it
+            samples.
+          importance_ratio_clipping: The range `epsilon` of the clipped objective, such
+            as 0.2: a number, or what `utils.schedules` describes, with Keras schedules
+            of the train step. 0 does not clip.
+          lambda_value: The lambda of generalized advantage estimation.
+          discount_factor: The discount factor.
+          entropy_regularization: The weight of the entropy bonus.
+          policy_l2_reg: The weight of the squares of the actor's kernels.
+          value_function_l2_reg: The weight of the squares of the critic's kernels.
+          shared_vars_l2_reg: The weight of the squares of kernels of both networks.
+          value_pred_loss_coef: The weight of the critic's squared error.
+          num_epochs: The number of updates in one call of `train`.
+          use_gae: Whether to use generalized advantage estimation; if not, advantages
+            are discounted returns minus values.
+          use_td_lambda_return: Whether the critic learns TD(lambda) returns, instead of
+            discounted returns; needs `use_gae`.
+          normalize_rewards: Whether to divide rewards by their running standard
+            deviation. A `reward_normalizer` takes the place of this normalizer.
+          reward_norm_clipping: The largest normalized reward; 0 does not clip.
+          normalize_observations: Whether to normalize observations by their running
+            mean and variance. An `observation_normalizer` takes the place of this one.
+          log_prob_clipping: The largest size of a log-probability; 0 does not clip.
+          kl_cutoff_factor: The factor of `adaptive_kl_target` from which on there is a
+            penalty on the KL divergence; 0 is without one.
+          kl_cutoff_coef: The weight of this penalty.
+          initial_adaptive_kl_beta: The first weight of the adaptive penalty on the KL
+            divergence; 0 is without any penalty, also without that of the cutoff.
+          adaptive_kl_target: The divergence to which the weight is adapted.
+          adaptive_kl_tolerance: The tolerance of the target, a share of it.
+          gradient_clipping: The largest norm of all gradients together.
+          value_clipping: How far the prediction of a value may move from the one before
+            training without a larger loss; as `importance_ratio_clipping`, and None or
+            0 does not clip.
+          check_numerics: Has no effect: losses and gradients are always checked.
+          compute_value_and_advantage_in_train: Whether `train` computes values and
+            advantages by itself; if not, `preprocess_sequence` does, as minibatches
+            need it.
+          update_normalizers_in_train: Whether `train` updates the normalizers at its
+            end.
+          aggregate_losses_across_replicas: Whether losses are divided by the number of
+            replicas of a `tf.distribute.Strategy`.
+          debug_summaries: See `TFAgent`.
+          summarize_grads_and_vars: See `TFAgent`.
+          train_step_counter: See `TFAgent`; it counts updates.
+          name: The module's name.
+          normalize_advantages: Whether to normalize the advantages of one call of
+            `train` to mean 0 and standard deviation 1.
+          observation_and_action_constraint_splitter: A function from an observation to
+            the pair (input of the networks, mask of valid actions `[B, num_actions]`),
+            for one discrete action spec. Normalizers do not see the mask.
+          seed: Seed of the policies' own random numbers, for calls without a seed.
+          observation_normalizer: Normalizes the observations that the networks see.
+          reward_normalizer: Normalizes the rewards that returns are computed from, such
+            as a `RewardNormalizer(batch_size, gamma)`, which divides by the standard
+            deviation of discounted returns.
+
+        Raises:
+          ValueError: The reward is not one scalar, a network's output does not match,
+            an entropy bonus is asked of distributions without an entropy in closed
+            form, or a number is out of range.
+          TypeError: A network is missing, or a normalizer is of another kind.
+        """
+        del check_numerics
+        _check_ranges(
+            importance_ratio_clipping=importance_ratio_clipping,
+            value_clipping=value_clipping or 0.0,
+            log_prob_clipping=log_prob_clipping,
+            kl_cutoff_factor=kl_cutoff_factor,
+            kl_cutoff_coef=kl_cutoff_coef,
+            initial_adaptive_kl_beta=initial_adaptive_kl_beta,
+            adaptive_kl_target=adaptive_kl_target,
+            adaptive_kl_tolerance=adaptive_kl_tolerance,
+        )
+        if use_td_lambda_return and not use_gae:
+            raise ValueError(
+                "use_td_lambda_return: got True with use_gae=False, expected both, "
+                "since these returns are advantages plus values; give use_gae=True, or "
+                "use_td_lambda_return=False for discounted returns."
+            )
+        if reward_normalizer is None and normalize_rewards:
+            reward_normalizer = RewardNormalizer(
+                batch_size=None, gamma=0.0, clip_value=reward_norm_clipping
+            )
+        self._log_prob_clipping = log_prob_clipping
+        super().__init__(
+            time_step_spec,
+            action_spec,
+            optimizer,
+            actor_net,
+            value_net,
+            greedy_eval=greedy_eval,
+            advantage_estimator=advantages_lib.AdvantageEstimator(
+                discount_factor, lambda_value, use_gae, use_td_lambda_return
+            ),
+            loss_weights=on_policy_agent.LossWeights(
+                value_pred_loss_coef,
+                entropy_regularization,
+                policy_l2_reg,
+                value_function_l2_reg,
+                shared_vars_l2_reg,
+            ),
+            num_epochs=num_epochs,
+            normalize_advantages=normalize_advantages,
+            observation_normalizer=(
+                normalize_observations
+                if observation_normalizer is None
+                else observation_normalizer
+            ),
+            reward_normalizer=reward_normalizer,
+            gradient_clipping=gradient_clipping,
+            compute_value_and_advantage_in_train=compute_value_and_advantage_in_train,
+            update_normalizers_in_train=update_normalizers_in_train,
+            aggregate_losses_across_replicas=aggregate_losses_across_replicas,
+            debug_summaries=debug_summaries,
+            summarize_grads_and_vars=summarize_grads_and_vars,
+            train_step_counter=train_step_counter,
+            name=name,
+            observation_and_action_constraint_splitter=(
+                observation_and_action_constraint_splitter
+            ),
+            seed=seed,
+        )
+        self._importance_ratio_clipping = _range(
+            "importance_ratio_clipping",
+            importance_ratio_clipping,
+            self.train_step_counter,
+        )
+        self._value_clipping = _range(
+            "value_clipping", value_clipping, self.train_step_counter
+        )
+        self._kl_cutoff = kl_cutoff_factor * adaptive_kl_target
+        self._kl_cutoff_coef = kl_cutoff_coef
+        self._kl_target = adaptive_kl_target
+        self._kl_tolerance = adaptive_kl_tolerance
+        self._adaptive_kl_beta = None
+        if initial_adaptive_kl_beta:
+            self._adaptive_kl_beta = tf.Variable(
+                initial_adaptive_kl_beta,
+                trainable=False,
+                dtype=tf.float32,
+                name="adaptive_kl_beta",
+            )
+
+    @property
+    def adaptive_kl_beta(self) -> tf.Variable | None:
+        """The weight of the adaptive penalty on the KL divergence, or None."""
+        return self._adaptive_kl_beta
+
+    def _losses(
+        self, data: on_policy_agent.TrainingData, training: bool
+    ) -> tf_agent.LossInfo:
+        distribution = self._distribution(data, training)
+        log_ratio = self._log_ratio(distribution, data)
+        parts = {
+            "policy_gradient_loss": self.policy_gradient_loss(
+                log_ratio, data.advantages, data.weights
+            ),
+            "value_estimation_loss": self.value_estimation_loss(
+                self._values(data, training),
+                data.returns,
+                data.weights,
+                data.old_values,
+                _current(self._value_clipping),
+            ),
+            "l2_regularization_loss": self.l2_regularization_loss(),
+            "entropy_regularization_loss": self.entropy_regularization_loss(
+                distribution, data.weights
+            ),
+            "kl_penalty_loss": self.kl_penalty_loss(
+                data.dist_params, distribution, data.weights
+            ),
+        }
+        measures = {
+            **self._measures_of_ratio(log_ratio, data),
+            "explained_variance": losses.explained_variance(
+                data.old_values, data.returns, data.valid
+            ),
+        }
+        total = tf.add_n(list(parts.values()))
+        return tf_agent.LossInfo(total, PPOLossInfo(**parts, **measures))
+
+    def policy_gradient_loss(
+        self, log_ratio: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor
+    ) -> tf.Tensor:
+        """Returns the weighted mean of the clipped objective, negated.
+
+        Args:
+          log_ratio: The logarithms of the importance ratios, `[B, T]`.
+          advantages: `[B, T]`.
+          weights: Float32 `[B, T]`.
+        """
+        clip_range = _current(self._importance_ratio_clipping)
+        loss = losses.clipped_surrogate(log_ratio, advantages, clip_range)
+        return self._mean(loss, weights)
+
+    def kl_penalty_loss(
+        self, dist_params: Any, distribution: Any, weights: tf.Tensor
+    ) -> tf.Tensor:
+        """Returns the adaptive penalty on the KL divergence and that of the cutoff.
+
+        Args:
+          dist_params: The parameters of the old distributions, `[B, T, ...]`.
+          distribution: The nest of the current ones, batch shape `[B, T]`.
+          weights: Float32 `[B, T]`.
+        """
+        if self._adaptive_kl_beta is None:
+            return tf.constant(0.0)
+        mean_kl = self._mean(self._kl_divergence(dist_params, distribution), weights)
+        penalty = self._adaptive_kl_beta * mean_kl
+        if self._kl_cutoff > 0:
+            penalty += losses.kl_cutoff_penalty(
+                mean_kl, self._kl_cutoff, self._kl_cutoff_coef
+            )
+        return penalty
+
+    def update_adaptive_kl_beta(self, mean_kl: tf.Tensor) -> None:
+        """Adapts the weight of the penalty to the mean KL divergence after an update.
+
+        Args:
+          mean_kl: The mean KL divergence of the old and the new policy, `[]`.
+        """
+        if self._adaptive_kl_beta is not None:
+            self._adaptive_kl_beta.assign(
+                losses.adapted_kl_beta(
+                    self._adaptive_kl_beta, mean_kl, self._kl_target, self._kl_tolerance
+                )
+            )
+
+    def _after_epochs(self, data: on_policy_agent.TrainingData) -> None:
+        if self._adaptive_kl_beta is not None:
+            kl = self._kl_divergence(data.dist_params, self._distribution(data))
+            self.update_adaptive_kl_beta(losses.masked_mean(kl, data.valid))
+
+    def _measure(self, data: on_policy_agent.TrainingData) -> dict[str, tf.Tensor]:
+        numbers = super()._measure(data)
+        numbers |= self._measures_of_ratio(
+            self._log_ratio(self._distribution(data), data), data
+        )
+        if self._adaptive_kl_beta is not None:
+            numbers["adaptive_kl_beta"] = self._adaptive_kl_beta.read_value()
+        return numbers
+
+    def _measures_of_ratio(
+        self, log_ratio: tf.Tensor, data: on_policy_agent.TrainingData
+    ) -> dict[str, tf.Tensor]:
+        clip_range = _current(self._importance_ratio_clipping)
+        return {
+            "clip_fraction": tf.constant(0.0)
+            if clip_range is None
+            else losses.clip_fraction(log_ratio, clip_range, data.valid),
+            "approx_kl": losses.masked_mean(losses.approx_kl(log_ratio), data.valid),
+        }
+
+    def _log_ratio(
+        self, distribution: Any, data: on_policy_agent.TrainingData
+    ) -> tf.Tensor:
+        """Returns the logarithms of the importance ratios, 0 where not valid."""
+        log_probs = self._log_probs(distribution, data.actions)
+        return tf.where(data.valid, log_probs - data.old_log_probs, 0.0)
+
+    def _log_probs(self, distribution: Any, action: Any) -> tf.Tensor:
+        log_probs = super()._log_probs(distribution, action)
+        limit = self._log_prob_clipping
+        return tf.clip_by_value(log_probs, -limit, limit) if limit else log_probs
+
+    def _kl_divergence(self, dist_params: Any, distribution: Any) -> tf.Tensor:
+        """Returns the divergence of the old and the new policy, float32 `[B, T]`."""
+        old = ppo_utils.distribution_from_spec(self._distribution_spec, dist_params)
+        kl = ppo_utils.nested_kl_divergence(old, distribution, outer_dims=(0, 1))
+        return tf.cast(kl, tf.float32)
+
+    def _variables(self) -> list[tf.Variable]:
+        beta = self._adaptive_kl_beta
+        return [*super()._variables(), *([] if beta is None else [beta])]
+
+
+def _range(name: str, value: Any, step: tf.Variable) -> Any:
+    """Returns a number, or something that `_current` takes; None does not clip."""
+    value = schedules.follow(name, value, step)
+    is_off = value is None or (isinstance(value, int | float) and value == 0)
+    return None if is_off else value
+
+
+def _current(clip_range: Any) -> Any:
+    return None if clip_range is None else schedules.current_value(clip_range)
+
+
+def _check_ranges(**numbers: Any) -> None:
+    for name, value in numbers.items():
+        number_checks.check_number(
+            name, value, 0.0, remedy="0 turns this part of the loss off"
+        )

@@ -1,0 +1,155 @@
+"""Computes the losses of Proximal Policy Optimization, and what its log shows.
+
+Schulman et al., "Proximal policy optimization algorithms" (2017, arXiv:1707.06347).
+
+The logarithm of the importance ratio is `log pi(a|s) - log pi_old(a|s)`, where `pi_old`
+is the policy that collected the data. Losses are per step, `[B]` or `[B, T]`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.losses.aggregation import masked_mean
+from tfrl.losses.shapes import check_ranks, check_same_shape
+
+
+def clipped_surrogate(
+    log_ratio: Any, advantages: Any, clip_range: Any = None
+) -> tf.Tensor:
+    """Returns `-min(ratio A, clip(ratio, 1 - c, 1 + c) A)`.
+
+    Schulman et al. 2017, equation 7. Without a range it is `-ratio A`, equation 6.
+
+    Args:
+      log_ratio: The logarithms of the importance ratios, `[B]` or `[B, T]`.
+      advantages: Like `log_ratio`.
+      clip_range: The number or scalar `c`; None does not clip.
+    """
+    log_ratio, advantages = _per_step(log_ratio=log_ratio, advantages=advantages)
+    ratio = tf.exp(log_ratio)
+    if clip_range is None:
+        return -ratio * advantages
+    clipped = tf.clip_by_value(ratio, 1.0 - clip_range, 1.0 + clip_range)
+    return -tf.minimum(ratio * advantages, clipped * advantages)
+
+
+def clipped_value_loss(
+    values: Any, returns: Any, old_values: Any = None, clip_range: Any = None
+) -> tf.Tensor:
+    """Returns the larger squared error of two predictions of a return, without a half.
+
+        max((G - V)^2, (G - V_old - clip(V - V_old, -c, c))^2)
+
+    As in OpenAI's Baselines; Engstrom et al., "Implementation matters in deep policy
+    gradients" (2020, arXiv:2005.12729), section 3. Without a range it is `(G - V)^2`.
+
+    Args:
+      values: The predictions `V`, `[B]` or `[B, T]`.
+      returns: The returns `G`, like `values`.
+      old_values: The predictions `V_old` before the update, like `values`; needed with
+        a range.
+      clip_range: The number or scalar `c`; None does not clip.
+    """
+    values, returns = _per_step(values=values, returns=returns)
+    loss = tf.math.squared_difference(returns, values)
+    if clip_range is None:
+        return loss
+    values, old_values = _per_step(values=values, old_values=old_values)
+    near = old_values + tf.clip_by_value(values - old_values, -clip_range, clip_range)
+    return tf.maximum(loss, tf.math.squared_difference(returns, near))
+
+
+def kl_cutoff_penalty(mean_kl: Any, cutoff: Any, coefficient: Any) -> tf.Tensor:
+    """Returns `coefficient * max(0, mean_kl - cutoff)^2`, a scalar.
+
+    TF-Agents' PPO adds it to the adaptive penalty `beta * mean_kl` of Schulman et al.
+    2017, equation 8.
+
+    Args:
+      mean_kl: The mean KL divergence of the old and the new policy, `[]`.
+      cutoff: The divergence from which on there is a penalty, `[]`.
+      coefficient: The weight of the penalty, `[]`.
+    """
+    mean_kl = tf.convert_to_tensor(mean_kl)
+    check_ranks((0,), mean_kl=mean_kl)
+    return coefficient * tf.square(tf.maximum(mean_kl - cutoff, 0.0))
+
+
+def adapted_kl_beta(
+    beta: Any, mean_kl: Any, target: Any, tolerance: Any = 0.5
+) -> tf.Tensor:
+    """Returns the weight of the KL penalty for the next update, a scalar.
+
+    It is `beta / 1.5` if the divergence is below `target (1 - tolerance)`, `1.5 beta`
+    if it is above `target (1 + tolerance)`, else `beta`, and is kept in [1e-15, 1e17].
+    Schulman et al. 2017, section 4, has a tolerance of about a half, and the factor 2.
+
+    Args:
+      beta: The weight so far, `[]`.
+      mean_kl: The mean KL divergence after the update, `[]`.
+      target: The divergence to reach, `[]`.
+      tolerance: A number in [0, 1).
+    """
+    mean_kl = tf.convert_to_tensor(mean_kl)
+    check_ranks((0,), mean_kl=mean_kl)
+    is_low = mean_kl < target * (1.0 - tolerance)
+    is_high = mean_kl > target * (1.0 + tolerance)
+    factor = tf.where(is_low, 1 / 1.5, tf.where(is_high, 1.5, 1.0))
+    return tf.clip_by_value(beta * factor, 1e-15, 1e17)
+
+
+def approx_kl(log_ratio: Any) -> tf.Tensor:
+    """Returns `ratio - 1 - log ratio`, which is never negative.
+
+    Its mean over actions of the old policy is the KL divergence of the old and the new
+    policy. Schulman, "Approximating KL divergence" (2020), estimator k3.
+
+    Args:
+      log_ratio: The logarithms of the importance ratios, `[B]` or `[B, T]`.
+    """
+    (log_ratio,) = _per_step(log_ratio=log_ratio)
+    return tf.math.expm1(log_ratio) - log_ratio
+
+
+def clip_fraction(log_ratio: Any, clip_range: Any, mask: Any) -> tf.Tensor:
+    """Returns the share of steps whose ratio is outside `1 - c` to `1 + c`, `[]`.
+
+    Args:
+      log_ratio: The logarithms of the importance ratios, `[B]` or `[B, T]`.
+      clip_range: The number or scalar `c`.
+      mask: The steps that count, bools like `log_ratio`.
+    """
+    log_ratio, mask = _per_step(log_ratio=log_ratio, mask=mask)
+    outside = tf.abs(tf.math.expm1(log_ratio)) > clip_range
+    return masked_mean(tf.cast(outside, tf.float32), mask)
+
+
+def explained_variance(values: Any, returns: Any, mask: Any) -> tf.Tensor:
+    """Returns `1 - Var(G - V) / Var(G)`, the share that predictions explain, `[]`.
+
+    It is 1 for perfect predictions, 0 for constant ones, and negative for worse ones;
+    also 0 if all returns are equal.
+
+    Args:
+      values: The predictions `V`, `[B]` or `[B, T]`.
+      returns: The returns `G`, like `values`.
+      mask: The steps that count, bools like `values`.
+    """
+    values, returns, mask = _per_step(values=values, returns=returns, mask=mask)
+    variance = _masked_variance(returns, mask)
+    share = tf.math.divide_no_nan(_masked_variance(returns - values, mask), variance)
+    return tf.where(variance > 0, 1.0 - share, 0.0)
+
+
+def _masked_variance(x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    return masked_mean(tf.math.squared_difference(x, masked_mean(x, mask)), mask)
+
+
+def _per_step(**values: Any) -> list[tf.Tensor]:
+    tensors = {name: tf.convert_to_tensor(value) for name, value in values.items()}
+    check_ranks((1, 2), **tensors)
+    check_same_shape(**tensors)
+    return list(tensors.values())

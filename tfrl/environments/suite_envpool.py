@@ -57,7 +57,7 @@ def load(
     not check them.
 
     `seed(s)` gives member `i` the seed `s + i`, and takes effect at the next `reset`,
-    which makes the members anew: about 0.2 s for an Atari game. Without it, every
+    which makes new members: about 0.2 s for an Atari game. Without it, every
     environment has other random numbers.
 
     The state of EnvPool's members cannot be saved. A checkpoint leaves it out with a

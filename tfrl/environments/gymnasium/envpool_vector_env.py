@@ -159,8 +159,8 @@ class EnvPoolVectorEnv(gymnasium.vector.VectorEnv):
     def _step_past_limit(self, actions: np.ndarray) -> Any:
         """Steps as `step`; members at the limit begin a new episode.
 
-        For EnvPool, their episodes go on for one step more, and then begin anew; a life
-        lost at the limit begins an episode in the same game before that.
+        For EnvPool, their episodes last one step more before it resets them. A life
+        lost at the limit begins an episode of the same game before that.
         """
         steps, others = [], np.flatnonzero(~self._at_limit)
         if others.size:

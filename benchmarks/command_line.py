@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator, Sequence
 from benchmarks import comparison, measurement, peers, plot, processes, report
 
 NAMES = ("dqn", "tutorial", "reinforce", "compiled", "sweep", "buffer", "startup")
-_ON_DEMAND = ("sac", "td3", "ppo", "service", "worker_failures")
+_ON_DEMAND = ("sac", "td3", "ppo", "atari", "service", "worker_failures")
 _ON_ALL_CORES = ("service",)  # Several of its processes work at the same time.
 _WORKERS = "benchmarks/workers"
-_ALONE = ("startup", "worker_failures")  # They have no contenders.
+_ALONE = ("startup", "atari", "worker_failures")  # They have no contenders.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -139,7 +139,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         type=_checkout,
         metavar="PATH",
         help="another checkout of tfrl, which its own workers measure in the same "
-        f"rounds; peers, floors, {' and '.join(_ALONE)} are left out",
+        f"rounds; peers, floors, {', '.join(_ALONE)} are left out",
     )
     options = parser.parse_args(arguments)
     for name in options.benchmarks:

@@ -7,6 +7,7 @@ from tfrl.environments import (
     suite_atari,
     suite_bsuite,
     suite_dm_control,
+    suite_envpool,
     suite_mujoco,
     suite_pybullet,
 )
@@ -39,6 +40,7 @@ def test_require_names_what_is_missing_and_how_to_install_it():
             ["cartpole", "swingup"],
             "pip install 'tfrl[dm-control]'",
         ),
+        (suite_envpool, "envpool", ["Pong-v5"], "pip install 'tfrl[envpool]'"),
         (suite_mujoco, "mujoco", ["HalfCheetah-v5"], "pip install 'tfrl[mujoco]'"),
         (
             suite_pybullet,

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tfrl.environments import (
     atari_wrappers,
+    parallel_py_environment,
     suite_atari,
     tf_py_environment,
     utils,
@@ -254,12 +255,111 @@ def test_registered_limits_are_ours():
 def test_suites_import_without_tensorflow_and_without_their_extras():
     code = (
         "import sys\n"
-        "for name in ('ale_py', 'cv2', 'mujoco', 'dm_control', 'bsuite'):\n"
+        "for name in ('ale_py', 'cv2', 'mujoco', 'dm_control', 'bsuite', 'envpool'):\n"
         "    sys.modules[name] = None\n"
         "from tfrl.environments import suite_atari, suite_mujoco, suite_dm_control\n"
         "from tfrl.environments import suite_bsuite, suite_pybullet, suite_gym\n"
+        "from tfrl.environments import suite_envpool\n"
         "assert not suite_atari.is_available()\n"
         "suite_gym.load('CartPole-v1').reset()\n"
         "assert 'tensorflow' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def load_pair(name="BreakoutNoFrameskip-v4", **kwargs):
+    """The same game by both emulators, each in a batch of one."""
+    pytest.importorskip("envpool")
+    return [
+        suite_atari.load_batch(name, 1, emulator=emulator, **kwargs)
+        for emulator in ("envpool", "ale-py")
+    ]
+
+
+@pytest.mark.parametrize("name", ["PongNoFrameskip-v4", "BreakoutNoFrameskip-v4"])
+def test_envpool_and_ale_show_the_same_game(name):
+    # One no-op, so that both begin with the same frame.
+    ours, ales = load_pair(name, noop_max=1, max_episode_steps=120)
+    assert ours.time_step_spec() == ales.time_step_spec()
+    assert ours.action_spec() == ales.action_spec()
+    rng = np.random.default_rng(0)
+    pairs = [(ours.reset(), ales.reset())]
+    for _ in range(130):
+        action = rng.integers(0, ours.action_spec().num_values, 1)
+        pairs.append((ours.step(action), ales.step(action)))
+    for left, right in pairs:
+        for name, one, other in zip(left._fields, left, right, strict=True):
+            # The resizing rounds a few pixels differently.
+            np.testing.assert_allclose(
+                one, other, atol=1 if name == "observation" else 0, err_msg=name
+            )
+    assert sum(abs(float(step.reward[0])) for step, _ in pairs) > 0
+
+
+def test_lost_lives_end_the_episodes_of_both_emulators():
+    for environment in load_pair(
+        noop_max=5, fire_on_reset=True, terminal_on_life_loss=True
+    ):
+        environment.seed(0)
+        environment.reset()
+        lives = []
+        while len(lives) < 3:
+            # Without FIRE at the start of an episode there would be no ball to lose.
+            time_step = environment.step(np.array([0]))
+            if time_step.is_last():
+                assert time_step.discount == 0.0
+                lives.append(int(environment.get_info()["lives"][0]))
+        assert lives == [4, 3, 2]
+
+
+def test_rewards_are_clipped_by_both_emulators():
+    for environment in load_pair("MsPacmanNoFrameskip-v4", clip_rewards=True):
+        environment.reset()
+        # Each dot counts 10 points.
+        steps = [environment.step(np.array([3])) for _ in range(100)]
+        assert {float(step.reward[0]) for step in steps} == {0.0, 1.0}
+
+
+def test_sticky_actions_are_those_of_the_name(monkeypatch):
+    pytest.importorskip("envpool")
+    for name, probability in (
+        ("ALE/Pong-v5", 0.25),
+        ("PongNoFrameskip-v0", 0.25),
+        ("PongNoFrameskip-v4", 0.0),
+    ):
+        environment = suite_atari.load_batch(name, 2)
+        options = environment.gym._options
+        assert options["repeat_action_probability"] == probability
+        assert environment.spec.id == "Pong-v5"
+
+
+def test_without_envpool_several_games_run_in_processes(monkeypatch):
+    monkeypatch.setitem(sys.modules, "envpool", None)
+    with suite_atari.load_batch("ALE/Pong-v5", 2, max_episode_steps=3) as environment:
+        assert isinstance(environment, parallel_py_environment.ParallelPyEnvironment)
+        environment.seed(0)
+        assert environment.reset().observation.shape == (2, 84, 84, 4)
+        types = [environment.step(np.zeros(2, int)).step_type[1] for _ in range(4)]
+        assert types == [1, 1, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "kwargs", "message"),
+    [
+        ("ALE/Pong-v5", {"emulator": "mame"}, "emulator: got 'mame', expected one of"),
+        ("ALE/Pong-v5", {"num_envs": 0}, "num_envs: got 0, expected at least 1"),
+        ("ALE/Pomg-v5", {}, "did you mean ALE/Pong-v5"),
+        ("Pong-v4", {"emulator": "envpool"}, "'ALE/Pong-v5' or 'PongNoFrameskip-v4'"),
+        ("PongDeterministic-v4", {}, "env: got a game that repeats actions for 4 fra"),
+        ("ALE/Pong-v5", {"emulator": "ale-py", "noop_max": -1}, "noop_max: got -1"),
+    ],
+)
+def test_a_batch_that_cannot_be_loaded_is_an_error(name, kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        suite_atari.load_batch(name, **{"num_envs": 2, **kwargs})
+
+
+def test_names_of_games():
+    games = ["ALE/Pong-v5", "PongNoFrameskip-v4", "SpaceInvadersNoFrameskip-v0"]
+    assert all(map(suite_atari.is_game, games))
+    assert not any(map(suite_atari.is_game, ["CartPole-v1", "Pong-v4", "Ant-v4"]))

@@ -15,6 +15,7 @@ from . import state_adapters as state_adapters
 from . import suite_atari as suite_atari
 from . import suite_bsuite as suite_bsuite
 from . import suite_dm_control as suite_dm_control
+from . import suite_envpool as suite_envpool
 from . import suite_gym as suite_gym
 from . import suite_mujoco as suite_mujoco
 from . import suite_pybullet as suite_pybullet

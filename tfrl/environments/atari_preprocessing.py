@@ -21,8 +21,8 @@ class AtariPreprocessing(gymnasium.wrappers.AtariPreprocessing):
     """Repeats each action for `frame_skip` frames and shows one small grey picture.
 
     Observations are uint8 `[screen_size, screen_size, 1]`, the maximum of the last two
-    frames. The reward is the sum over the frames. There are no random no-ops at a
-    reset, because sticky actions make the games different (Machado et al. 2018).
+    frames. The reward is the sum over the frames. By default there are no random no-ops
+    at a reset, because sticky actions make the games different (Machado et al. 2018).
 
     With `terminal_on_life_loss`, a lost life terminates the episode while the game
     continues: the next `reset` returns the screen as it is and starts no new game,
@@ -36,6 +36,8 @@ class AtariPreprocessing(gymnasium.wrappers.AtariPreprocessing):
         frame_skip: int = 4,
         terminal_on_life_loss: bool = False,
         screen_size: int = 84,
+        *,
+        noop_max: int = 0,
     ):
         """Wraps `env`, an Atari environment that skips no frames itself.
 
@@ -45,9 +47,11 @@ class AtariPreprocessing(gymnasium.wrappers.AtariPreprocessing):
           frame_skip: The number of frames for which each action is repeated.
           terminal_on_life_loss: Whether losing a life ends the episode.
           screen_size: The height and the width of the picture.
+          noop_max: Every game begins with one to so many frames without an action; 0
+            for none.
 
         Raises:
-          ValueError: If a number is not positive, or `env` skips frames itself, or its
+          ValueError: If a number is too small, or `env` skips frames itself, or its
             observations are not pictures.
         """
         for name, value in (("frame_skip", frame_skip), ("screen_size", screen_size)):
@@ -56,6 +60,10 @@ class AtariPreprocessing(gymnasium.wrappers.AtariPreprocessing):
                     f"{name}: got {value}, expected a positive number; leave it out "
                     "for the default."
                 )
+        if noop_max < 0:
+            raise ValueError(
+                f"noop_max: got {noop_max}, expected 0 or more; leave it out for none."
+            )
         shape = env.observation_space.shape
         if shape is None or len(shape) not in (2, 3):
             raise ValueError(
@@ -72,7 +80,7 @@ class AtariPreprocessing(gymnasium.wrappers.AtariPreprocessing):
             )
         super().__init__(
             env,
-            noop_max=0,
+            noop_max=noop_max,
             frame_skip=frame_skip,
             screen_size=screen_size,
             terminal_on_life_loss=terminal_on_life_loss,

@@ -1,6 +1,8 @@
 """Loads Atari 2600 games with the usual preprocessing.
 
 Needs the extra: `pip install 'tfrl[atari]'`. The games themselves come with ale-py.
+`load_batch` steps several games at once, by EnvPool (the extra `envpool`) if that is
+installed.
 """
 
 from __future__ import annotations
@@ -17,8 +19,11 @@ import numpy as np
 from tfrl.environments import (
     atari_preprocessing,
     atari_wrappers,
+    batched_py_environment,
     extras,
+    parallel_py_environment,
     py_environment,
+    suite_envpool,
     suite_gym,
 )
 
@@ -32,7 +37,12 @@ _OLD_NAME = re.compile(
     r"(?P<game>[A-Za-z0-9]+?)(?P<ram>-ram)?"
     r"(?P<mode>NoFrameskip|Deterministic)?-(?P<version>v[04])$"
 )
+# The names of games that repeat no actions, or need not, so that we do.
+_REPEATED_BY_US = re.compile(
+    r"ALE/(?P<game>\w+)-v5$|(?P<old>[A-Za-z0-9]+?)NoFrameskip-v(?P<version>[04])$"
+)
 _MODES = ("NoFrameskip", "Deterministic")
+_EMULATORS = ("envpool", "ale-py")
 _MODULES = ("ale_py", "cv2")
 
 
@@ -146,6 +156,136 @@ def load(
         env_wrappers=env_wrappers,
         spec_dtype_map=spec_dtype_map or {gymnasium.spaces.Box: np.uint8},
     )
+
+
+def load_batch(
+    environment_name: str,
+    num_envs: int,
+    discount: float = 1.0,
+    max_episode_steps: int | None = None,
+    *,
+    noop_max: int = 0,
+    fire_on_reset: bool = False,
+    terminal_on_life_loss: bool = False,
+    clip_rewards: bool = False,
+    emulator: str | None = None,
+) -> py_environment.PyEnvironment:
+    """Makes a batch of a game with stacked pictures, uint8 `[B, 84, 84, 4]`.
+
+    Actions are repeated for four frames, and the maximum of the last two is shown, as
+    `AtariPreprocessing` and `FrameStack4` do. EnvPool (`suite_envpool`) steps all
+    members by threads in C++; ale-py has a process for each of several members.
+
+    Played from the same frame, the two emulators show the same pictures and rewards.
+    What differs in EnvPool is how episodes begin:
+
+    - With at least one no-op, and at most `noop_max`, FIRE included; with no-ops also
+      after a lost life.
+    - FIRE lasts one frame, not four, and no action 2 follows.
+    - After a lost life the stack keeps the frames before it, rather than four times
+      the newest.
+
+    And the state of its members cannot be saved, so a resumed run begins new episodes.
+
+    Args:
+      environment_name: A name such as "ALE/Pong-v5" (sticky actions with probability
+        0.25) or "PongNoFrameskip-v4" (none).
+      num_envs: The number of members.
+      discount: The discount of every step but the first and a termination.
+      max_episode_steps: After how many steps, of four frames each, a game is truncated;
+        None or 0 for 27,000.
+      noop_max: The greatest number of frames without an action at the start of a game.
+      fire_on_reset: Whether FIRE is pressed at the start of every episode, in games
+        that have it; see `FireOnReset`.
+      terminal_on_life_loss: Whether a lost life terminates the episode, while the game
+        goes on.
+      clip_rewards: Whether rewards become their signs.
+      emulator: "envpool" or "ale-py"; None for EnvPool if it is installed and has the
+        game.
+
+    Raises:
+      ImportError: If the extra of the emulator is not installed.
+      ValueError: If there is no such game or emulator, or a number is too small.
+    """
+    if emulator not in (None, *_EMULATORS):
+        raise ValueError(
+            f"emulator: got {emulator!r}, expected one of {_EMULATORS}; leave it out "
+            "for what is installed."
+        )
+    if num_envs < 1:
+        raise ValueError(f"num_envs: got {num_envs}, expected at least 1; raise it.")
+    if emulator is None:
+        emulator = "envpool" if _envpool_has(environment_name) else "ale-py"
+    if emulator == "envpool":
+        return suite_envpool.load(
+            _envpool_task(environment_name),
+            num_envs,
+            discount,
+            max_episode_steps or None,
+            envpool_kwargs={
+                "noop_max": max(noop_max, 1),
+                "use_fire_reset": fire_on_reset,
+                "episodic_life": terminal_on_life_loss,
+                "reward_clip": clip_rewards,
+                "repeat_action_probability": _stickiness(environment_name),
+            },
+        )
+    gym_env_wrappers: list[Callable[[gymnasium.Env], gymnasium.Env]] = [
+        functools.partial(
+            atari_preprocessing.AtariPreprocessing,
+            terminal_on_life_loss=terminal_on_life_loss,
+            noop_max=noop_max,
+        )
+    ]
+    if fire_on_reset:
+        gym_env_wrappers.append(atari_wrappers.FireOnReset)
+    if clip_rewards:
+        gym_env_wrappers.append(_clip_rewards)
+    gym_env_wrappers.append(atari_wrappers.FrameStack4)
+    make = functools.partial(
+        load, environment_name, discount, max_episode_steps, gym_env_wrappers
+    )
+    if num_envs == 1:
+        return batched_py_environment.BatchedPyEnvironment(
+            [make()], multithreading=False
+        )
+    # Here, an error is not that of a process.
+    make().close()
+    return parallel_py_environment.ParallelPyEnvironment(
+        [make] * num_envs, start_serially=False
+    )
+
+
+def is_game(environment_name: str) -> bool:
+    """Whether a name is that of a game, as `load_batch` takes it."""
+    return _REPEATED_BY_US.match(environment_name) is not None
+
+
+def _envpool_has(environment_name: str) -> bool:
+    if not (suite_envpool.is_available() and is_game(environment_name)):
+        return False
+    import envpool
+
+    return _envpool_task(environment_name) in envpool.list_all_envs()
+
+
+def _envpool_task(environment_name: str) -> str:
+    match = _REPEATED_BY_US.match(environment_name)
+    if match is None:
+        raise ValueError(
+            f"environment_name: got {environment_name!r}, expected a name such as "
+            "'ALE/Pong-v5' or 'PongNoFrameskip-v4'; load other names by load."
+        )
+    return f"{match['game'] or match['old']}-v5"
+
+
+def _stickiness(environment_name: str) -> float:
+    """Returns the probability with which the last action is repeated."""
+    return 0.0 if environment_name.endswith("-v4") else 0.25
+
+
+def _clip_rewards(env: gymnasium.Env) -> gymnasium.Env:
+    return gymnasium.wrappers.TransformReward(env, np.sign)
 
 
 def _registered(environment_name: str) -> tuple[str, dict[str, Any]]:

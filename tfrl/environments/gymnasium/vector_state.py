@@ -7,6 +7,20 @@ from typing import Any
 
 from tfrl.compilation import internals
 
+_REFUSED = {
+    "gymnasium.vector.async_vector_env:AsyncVectorEnv": (
+        "AsyncVectorEnv.get_state: its processes do not tell which members they reset "
+        "in the next step, expected environments whose state can be read; use "
+        "ParallelPyEnvironment, or vectorization_mode='sync'."
+    ),
+    "tfrl.environments.gymnasium.envpool_vector_env:EnvPoolVectorEnv": (
+        "EnvPoolVectorEnv.get_state: EnvPool keeps the state of its members in C++ and "
+        "offers no way to read or set it, expected environments whose state can be "
+        "read; load by suite_gym, suite_mujoco or suite_atari what has to resume bit "
+        "for bit."
+    ),
+}
+
 
 def adapters(
     get_state: Callable[[Any], Any], set_state: Callable[[Any, Any], None]
@@ -31,13 +45,14 @@ def adapters(
 
     return {
         "gymnasium.vector.sync_vector_env:SyncVectorEnv": (get_members, set_members),
-        "gymnasium.vector.async_vector_env:AsyncVectorEnv": (_refuse, _refuse),
+        **{name: (_refusal(text),) * 2 for name, text in _REFUSED.items()},
     }
 
 
-def _refuse(*env_and_state: Any) -> Any:
-    raise NotImplementedError(
-        "AsyncVectorEnv.get_state: its processes do not tell which members they reset "
-        "in the next step, expected environments whose state can be read; use "
-        "ParallelPyEnvironment, or vectorization_mode='sync'."
-    )
+def _refusal(text: str) -> Callable[..., Any]:
+    """Returns a function that raises a NotImplementedError with `text`."""
+
+    def refuse(*env_and_state: Any) -> Any:
+        raise NotImplementedError(text)
+
+    return refuse

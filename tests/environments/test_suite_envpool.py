@@ -1,0 +1,339 @@
+"""EnvPool's environments, beside Gymnasium's own."""
+
+import gymnasium
+import numpy as np
+import pytest
+import tensorflow as tf
+import tree
+
+from tfrl import testing
+from tfrl.environments import state_adapters, suite_envpool, tf_py_environment
+from tfrl.environments.gymnasium import envpool_vector_env
+from tfrl.specs import array_spec
+
+pytest.importorskip("envpool")
+
+PAIR = 2  # Members of most batches.
+RIGHT = np.ones(PAIR, np.int64)
+
+
+def load(name="CartPole-v1", num_envs=PAIR, seed=3, **kwargs):
+    environment = suite_envpool.load(name, num_envs, **kwargs)
+    environment.seed(seed)
+    return environment
+
+
+def walk(environment, actions):
+    """Returns the first time step and those after each of the actions."""
+    return [environment.reset(), *map(environment.step, actions)]
+
+
+def assert_same(left, right):
+    for one, other in zip(left, right, strict=True):
+        tree.map_structure(np.testing.assert_array_equal, one, other)
+
+
+class Conforms(testing.PyEnvironmentConformance):
+    num_steps = 30
+
+    def __init__(self, name, num_envs, **kwargs):
+        self.make_environment = lambda: load(name, num_envs, **kwargs)
+
+
+@pytest.mark.parametrize(
+    ("name", "num_envs", "kwargs"),
+    [
+        ("CartPole-v1", 1, {}),
+        ("CartPole-v1", 7, {"max_episode_steps": 12, "discount": 0.9}),
+        ("Pendulum-v1", 2, {"max_episode_steps": 5}),
+        ("FrozenLake-v1", 3, {}),
+        ("HalfCheetah-v5", 2, {"max_episode_steps": 9}),
+    ],
+)
+def test_tasks_conform(name, num_envs, kwargs):
+    Conforms(name, num_envs, **kwargs).run_all()
+
+
+def test_an_atari_game_conforms_and_its_pictures_are_channels_last():
+    shared = load("Breakout-v5", 2, max_episode_steps=7)
+    spec = shared.observation_spec()
+    assert (spec.shape, spec.dtype) == ((84, 84, 4), np.uint8)
+    assert (spec.minimum, spec.maximum) == (0, 255)
+    before = shared.reset().observation
+    after = shared.step(np.ones(2, np.int64)).observation
+    np.testing.assert_array_equal(after[..., :3], before[..., 1:])
+    assert (after[..., 3] != before[..., 3]).any()
+
+
+def test_specs_are_float32_and_nested():
+    environment = load("CheetahRun-v1")
+    time_steps = walk(environment, [np.zeros((PAIR, 6), np.float32)])
+    assert array_spec.check_arrays_nest(
+        time_steps,
+        [array_spec.add_outer_dims_nest(environment.time_step_spec(), (2,))] * 2,
+    )
+    limits = np.finfo(np.float32)
+    spec = environment.observation_spec()
+    assert {key: (leaf.shape, leaf.dtype) for key, leaf in spec.items()} == {
+        "position": ((8,), np.float32),
+        "velocity": ((9,), np.float32),
+    }
+    assert spec["position"].minimum == limits.min
+    assert spec["position"].maximum == limits.max
+    action = environment.action_spec()
+    assert (action.shape, action.dtype) == ((6,), np.float32)
+    assert (action.minimum, action.maximum) == (-1, 1)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4, 8])
+def test_planes_become_channels(channels):
+    planes = np.random.default_rng(0).integers(0, 256, (2, channels, 9, 5), np.uint8)
+    pictures = envpool_vector_env._channels_last(planes)
+    np.testing.assert_array_equal(pictures, np.moveaxis(planes, 1, -1))
+
+
+def cart_pole(single, observation, action):
+    single.state = tuple(observation.astype(float))
+    single.steps_beyond_terminated = None
+    return single.step(int(action))
+
+
+def pendulum(single, observation, action):
+    cosine, sine, speed = observation.astype(float)
+    single.state = np.array([np.arctan2(sine, cosine), speed])
+    return single.step(action)
+
+
+@pytest.mark.parametrize(
+    ("name", "follow", "ends"),
+    [("CartPole-v1", cart_pole, {0.0, 0.9}), ("Pendulum-v1", pendulum, {0.9})],
+)
+def test_dynamics_and_ends_are_gymnasiums(name, follow, ends):
+    environment = load(name, 4, max_episode_steps=30, discount=0.9)
+    single = gymnasium.make(name).unwrapped
+    single.reset()
+    rng, spec = np.random.default_rng(0), environment.action_spec()
+    time_step, steps, seen = environment.reset(), np.zeros(4, int), set()
+    for _ in range(100):
+        action = array_spec.sample_spec_nest(spec, rng, outer_dims=(4,))
+        following = environment.step(action)
+        for member in range(4):
+            now = tree.map_structure(lambda leaf, i=member: leaf[i], following)
+            if time_step.step_type[member] == 2:
+                assert (now.step_type, now.reward, now.discount) == (0, 0.0, 1.0)
+                steps[member] = 0
+                continue
+            steps[member] += 1
+            observation, reward, terminated, _, _ = follow(
+                single, time_step.observation[member], action[member]
+            )
+            np.testing.assert_allclose(now.observation, observation, atol=2e-5)
+            assert now.reward == pytest.approx(reward, abs=1e-4)
+            is_last = terminated or steps[member] == 30
+            assert now.step_type == (2 if is_last else 1)
+            assert now.discount == np.float32(0.0 if terminated else 0.9)
+            if is_last:
+                seen.add(0.0 if terminated else 0.9)
+        time_step = following
+    assert seen == ends
+
+
+def test_an_end_at_the_limit_may_be_a_termination():
+    falls = len(walk_to_end(load(num_envs=1))) - 1
+    for limit, discount in ((falls - 1, 1.0), (falls, 0.0), (falls + 1, 0.0)):
+        environment = load(num_envs=1, max_episode_steps=limit)
+        last = walk_to_end(environment)
+        assert len(last) - 1 == min(limit, falls)
+        assert last[-1].discount == discount
+        assert environment.step(RIGHT[:1]).is_first()
+
+
+def walk_to_end(environment):
+    steps = [environment.reset()]
+    while not steps[-1].is_last():
+        steps.append(environment.step(RIGHT[:1]))
+    return steps
+
+
+def test_members_are_those_of_their_seeds_whatever_the_others_do():
+    # Each pushes its cart another way, so episodes end at the limit and before it.
+    actions = np.random.default_rng(1).integers(0, 2, (60, 3)) | [0, 1, 0]
+    together = walk(load(num_envs=3, seed=8, max_episode_steps=11), actions)
+    for member in range(3):
+        alone = load(num_envs=1, seed=8 + member, max_episode_steps=11)
+        expected = walk(alone, actions[:, member : member + 1])
+        ours = [
+            tree.map_structure(lambda leaf, i=member: leaf[i : i + 1], step)
+            for step in together
+        ]
+        assert_same(ours, expected)
+    ends = np.stack([step.step_type for step in together]) == 2
+    assert (ends.any(axis=1) & ~ends.all(axis=1)).any()
+
+
+def test_seeds_take_effect_at_a_reset_and_may_have_more_than_31_bits():
+    environment = load()
+    first = walk(environment, [RIGHT] * 3)
+    assert_same(walk(load(), [RIGHT] * 3), first)
+    # Without a seed the random numbers go on.
+    assert (environment.reset().observation != first[0].observation).all()
+    environment.seed(3 + 2**31)
+    assert environment.step(RIGHT).is_mid().all()
+    assert_same(walk(environment, [RIGHT] * 3), first)
+
+
+def test_without_a_seed_environments_differ():
+    starts = [suite_envpool.load("CartPole-v1").reset().observation for _ in range(2)]
+    assert (starts[0] != starts[1]).all()
+
+
+def test_without_a_limit_episodes_go_on():
+    environment = load("Pendulum-v1", 1, max_episode_steps=0)
+    steps = walk(environment, [np.zeros((1, 1), np.float32)] * 210)
+    assert not steps[-1].is_last()
+
+
+def test_lives_end_episodes_and_the_limit_ends_the_game():
+    environment = load(
+        "Breakout-v5",
+        1,
+        max_episode_steps=100,
+        envpool_kwargs={"episodic_life": True, "noop_max": 1},
+    )
+    time_step, ends, lives = environment.reset(), [], []
+    while len(ends) < 6:
+        played = environment.get_info()["elapsed_step"][0]
+        time_step = environment.step(np.array([1]))
+        if time_step.is_last():
+            ends.append((played + 1, float(time_step.discount[0])))
+        if time_step.is_first():
+            lives.append(int(environment.get_info()["lives"][0]))
+            assert environment.get_info()["elapsed_step"][0] == (
+                0 if lives[-1] == 5 else ends[-1][0]
+            )
+    # A lost life is a termination; at the limit the next game begins, with five lives.
+    assert {end for end in ends if end[1] == 1.0} == {(100, 1.0)}
+    assert {0.0, 1.0} == {discount for _, discount in ends}
+    at_limit = [number for number, _ in ends[:-1]]
+    assert [life == 5 for life in lives] == [number == 100 for number in at_limit]
+
+
+def test_a_life_lost_in_the_step_of_the_limit_ends_the_game():
+    kwargs = {"envpool_kwargs": {"episodic_life": True, "noop_max": 1}}
+    environment = load("Breakout-v5", 1, **kwargs)
+    environment.reset()
+    steps = 0
+    while not environment.current_time_step().is_last():
+        environment.step(np.array([1]))
+        steps += 1
+    limited = load("Breakout-v5", 1, max_episode_steps=steps, **kwargs)
+    walk(limited, [np.array([1])] * steps)
+    last = limited.current_time_step()
+    assert (last.step_type, last.discount) == (2, 0.0)
+    assert limited.step(np.array([1])).is_first()
+    info = limited.get_info()
+    assert (info["lives"], info["elapsed_step"]) == (5, 0)
+
+
+def test_a_compiled_program_calls_the_pool_once_for_all_members(monkeypatch):
+    environment = load(num_envs=3)
+    tf_environment = tf_py_environment.TFPyEnvironment(environment)
+    tf_environment.reset()
+    pool, calls = environment.gym._pool, []
+    monkeypatch.setattr(
+        pool, "step", lambda action, *rest: calls.append(1) or step(action, *rest)
+    )
+    step = type(pool).step.__get__(pool)
+
+    @tf.function(jit_compile=True)
+    def run(steps):
+        def body(i, total):
+            action = tf.ones([3], tf.int64) * tf.cast(i % 2, tf.int64)
+            return i + 1, total + tf.reduce_sum(tf_environment.step(action).reward)
+
+        return tf.while_loop(lambda i, _: i < steps, body, (0, 0.0))[1]
+
+    with tf_environment.reraise():
+        assert run(5) == 15.0
+    assert len(calls) == 5
+
+
+def test_pictures_of_all_members():
+    environment = load()
+    environment.reset()
+    assert environment.render().shape == (PAIR, 400, 600, 3)
+    cheetah = load("HalfCheetah-v5", 1)
+    cheetah.reset()
+    with pytest.raises(NotImplementedError, match=r"render: got the MuJoCo .*suite_mu"):
+        cheetah.render()
+
+
+def test_its_state_cannot_be_saved_and_the_error_says_so():
+    environment = load()
+    environment.reset()
+    with pytest.raises(
+        NotImplementedError, match=r"EnvPool keeps the state.*load by suite_gym"
+    ):
+        environment.get_state()
+    with pytest.raises(NotImplementedError, match="EnvPool keeps the state"):
+        state_adapters.set_state(
+            environment.gym,
+            {
+                "classes": [
+                    "tfrl.environments.gymnasium.envpool_vector_env:EnvPoolVectorEnv"
+                ],
+                "states": [None],
+                "random": None,
+            },
+        )
+
+
+def test_a_closed_environment_says_so():
+    with load() as environment:
+        environment.reset()
+    with pytest.raises(RuntimeError, match=r"step: got a call after close\(\)"):
+        environment.step(RIGHT)
+    with pytest.raises(RuntimeError, match=r"reset: got a call after close\(\)"):
+        environment.reset()
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (np.ones(3, np.int64), r"action: got an action of shape \(3,\), expected \(2,"),
+        (np.array([1, 2]), "action: got 2 for member 1 of CartPole-v1, expected an in"),
+        (np.array([-1, 1]), "action: got -1 for member 0 of CartPole-v1"),
+    ],
+)
+def test_wrong_actions_are_refused(action, message):
+    environment = load()
+    environment.reset()
+    with pytest.raises(ValueError, match=message):
+        environment.step(action)
+
+
+@pytest.mark.parametrize(
+    ("name", "kwargs", "message"),
+    [
+        ("CartPol-v1", {}, "environment_name: got 'CartPol-v1'.*mean CartPole-v1"),
+        ("ALE/Pong-v5", {}, "environment_name: got 'ALE/Pong-v5'.*mean Pong-v5"),
+        ("Nothing", {}, r"environment_name: .*envpool.list_all_envs\(\) lists"),
+        ("CartPole-v1", {"num_envs": 0}, "num_envs: got 0, expected at least 1"),
+        ("CartPole-v1", {"max_episode_steps": -1}, "max_episode_steps: got -1"),
+        (
+            "CartPole-v1",
+            {"envpool_kwargs": {"seed": 3}},
+            r"envpool_kwargs: got 'seed', which is set by seed\(...\)",
+        ),
+        (
+            "CartPole-v1",
+            {"envpool_kwargs": {"frameskip": 3}},
+            "envpool_kwargs: got frameskip, expected options of CartPole-v1; choose",
+        ),
+        ("Pong-v5", {"envpool_kwargs": {"noop_max": 0}}, "got noop_max=0, expected at"),
+        ("Go9x9-v1", {}, "environment_name: got 'Go9x9-v1', a task of 2 players"),
+    ],
+)
+def test_what_cannot_be_loaded_is_an_error(name, kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        suite_envpool.load(name, **kwargs)

@@ -1,0 +1,269 @@
+"""`EnvPoolVectorEnv`: a pool of EnvPool as a Gymnasium vector environment."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+import tree
+from gymnasium.envs import registration
+
+_NUM_SEEDS = 2**31
+_NO_LIMIT = 2**30  # EnvPool adds to it in 32 bits.
+# Gymnasium warns of the bounds of EnvPool's own spaces.
+quiet = functools.partial(
+    warnings.catch_warnings, action="ignore", category=UserWarning
+)
+
+
+class EnvPoolVectorEnv(gymnasium.vector.VectorEnv):
+    """Steps all members of a pool by one call, in `AutoresetMode.NEXT_STEP`.
+
+    It changes three things of EnvPool's own class:
+
+    - Seeds. EnvPool fixes them when a pool is made, so a `reset` with a seed makes
+      another pool.
+    - Time limits. EnvPool says only that an episode has ended at its limit, not whether
+      it has also terminated there. The pool is made with one step more, and this class
+      truncates.
+    - Spaces. float64 becomes float32, pictures `[C, H, W]` become `[H, W, C]`, and
+      bounds that mean "none" become infinite.
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012, because Gymnasium has it so
+        "autoreset_mode": gymnasium.vector.AutoresetMode.NEXT_STEP,
+        "render_modes": ["rgb_array"],
+    }
+
+    def __init__(
+        self,
+        task: str,
+        pool_spec: Any,
+        max_episode_steps: int | None,
+        options: Mapping[str, Any],
+    ):
+        """Reads the spaces; the first `reset` makes the pool itself.
+
+        Args:
+          task: EnvPool's name of the task.
+          pool_spec: What `envpool.make_spec` returned for the task and the options.
+          max_episode_steps: After how many steps an episode is truncated; None for the
+            registered limit, 0 for no limit.
+          options: Further options of the task.
+        """
+        with quiet():
+            observation_space = pool_spec.observation_space
+            action_space = pool_spec.action_space
+        num_envs = int(pool_spec.config.num_envs)
+        self._options = {"num_envs": num_envs, **options}
+        if max_episode_steps is None:
+            max_episode_steps = int(pool_spec.config.max_episode_steps)
+        self._limit = min(max_episode_steps or _NO_LIMIT, _NO_LIMIT)
+        self._options["max_episode_steps"] = self._limit + 1
+        self._task = task
+        self._pool: Any = None
+        self._at_limit = np.zeros(num_envs, np.bool_)
+        self._has_planes = _is_planes(observation_space)
+        self._draws = not _is_mujoco(task)
+        self.spec = registration.EnvSpec(task, max_episode_steps=self._limit)
+        self.num_envs = num_envs
+        self.render_mode = "rgb_array"
+        self.single_observation_space = _as_space(observation_space)
+        self.single_action_space = _as_space(action_space)
+        self.observation_space, self.action_space = (
+            gymnasium.vector.utils.batch_space(space, num_envs)
+            for space in (self.single_observation_space, self.single_action_space)
+        )
+        self._action_bounds = _integer_bounds(self.single_action_space)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Starts a new episode of every member.
+
+        Args:
+          seed: Seeds member `i` with the last 31 bits of `seed + i`. None lets the
+            members go on with their random numbers.
+          options: Has no effect.
+
+        Raises:
+          RuntimeError: If the environment is closed.
+        """
+        del options
+        self._check_open("reset")
+        if seed is not None or self._pool is None:
+            self._make_pool(seed)
+        self._at_limit[:] = False
+        observation, info = self._pool.reset()
+        return self._as_pictures(observation), info
+
+    def step(
+        self, actions: np.ndarray
+    ) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Steps every member; resets those whose episode has ended.
+
+        Raises:
+          RuntimeError: If the environment is closed.
+          ValueError: If an integer is not an action; EnvPool would not notice.
+        """
+        self._check_open("step")
+        self._check_bounds(actions)
+        if self._at_limit.any():
+            result = self._step_past_limit(actions)
+        else:
+            result = self._pool.step(actions)
+        observation, reward, terminated, truncated, info = result
+        self._at_limit = info["elapsed_step"] >= self._limit
+        observation = self._as_pictures(observation)
+        return observation, reward, terminated, truncated | self._at_limit, info
+
+    def render(self) -> Any:
+        """Returns the members' pictures, uint8 `[B, height, width, 3]`.
+
+        Raises:
+          NotImplementedError: For MuJoCo's tasks.
+          RuntimeError: If the environment is closed.
+        """
+        self._check_open("render")
+        if not self._draws:
+            raise NotImplementedError(
+                f"render: got the MuJoCo task {self._task}, expected another one, "
+                "because EnvPool ends a process that draws MuJoCo without a display; "
+                "load the task by suite_mujoco to draw it."
+            )
+        return self._pool.render(env_ids=np.arange(self.num_envs))
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Ends the threads of the pool."""
+        self._pool = None
+
+    def _make_pool(self, seed: int | None) -> None:
+        import envpool
+
+        if seed is None:
+            seed = int(np.random.SeedSequence().generate_state(1)[0])
+        seeds = [(seed + i) % _NUM_SEEDS for i in range(self.num_envs)]
+        # First end the threads of the last pool.
+        self._pool = None
+        self._pool = envpool.make_gymnasium(
+            self._task, seed=seeds, render_mode=self.render_mode, **self._options
+        )
+        with quiet():
+            # The pool makes its space once, in its first step otherwise.
+            self._pool.observation_space  # noqa: B018
+
+    def _step_past_limit(self, actions: np.ndarray) -> Any:
+        """Steps as `step`; members at the limit begin a new episode.
+
+        For EnvPool, their episodes last one step more before it resets them. A life
+        lost at the limit begins an episode of the same game before that.
+        """
+        steps, others = [], np.flatnonzero(~self._at_limit)
+        if others.size:
+            steps.append((others, self._pool.step(actions[others], others)))
+        members = np.flatnonzero(self._at_limit)
+        while members.size:
+            result = self._pool.step(actions[members], members)
+            begins = result[-1]["elapsed_step"] == 0
+            first = tree.map_structure(lambda leaf, rows=begins: leaf[rows], result)
+            steps.append((members[begins], first))
+            members = members[~begins]
+        order = np.argsort(np.concatenate([members for members, _ in steps]))
+        return tree.map_structure(
+            lambda *leaves: np.concatenate(leaves)[order],
+            *[result for _, result in steps],
+        )
+
+    def _check_bounds(self, actions: np.ndarray) -> None:
+        if self._action_bounds is None:
+            return
+        low, high = self._action_bounds
+        wrong = (actions < low) | (actions > high)
+        if wrong.any():
+            member = int(np.argwhere(wrong)[0][0])
+            raise ValueError(
+                f"action: got {actions[member]} for member {member} of {self._task}, "
+                f"expected an integer of its space, {self.single_action_space}; take "
+                "actions that follow the action spec."
+            )
+
+    def _check_open(self, what: str) -> None:
+        if self.closed:
+            raise RuntimeError(
+                f"{what}: got a call after close() of {self._task}, expected an open "
+                "environment; load another one."
+            )
+
+    def _as_pictures(self, observation: Any) -> Any:
+        return _channels_last(observation) if self._has_planes else observation
+
+
+def _as_space(space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
+    """Returns the space of the observations or actions that tfrl shows."""
+    if isinstance(space, gymnasium.spaces.Dict):
+        return gymnasium.spaces.Dict(
+            {key: _as_space(item) for key, item in space.items()}
+        )
+    if not isinstance(space, gymnasium.spaces.Box):
+        return space
+    low, high = space.low, space.high
+    if space.dtype is not None and space.dtype.kind == "f":
+        limits = np.finfo(space.dtype)
+        # For no bounds EnvPool gives the least positive and the greatest number.
+        low = np.where(low == limits.tiny, -np.inf, low).astype(np.float32)
+        high = np.where(high == limits.max, np.inf, high).astype(np.float32)
+        return gymnasium.spaces.Box(low, high, dtype=np.float32)
+    if _is_planes(space):
+        low, high = np.moveaxis(low, 0, -1), np.moveaxis(high, 0, -1)
+    return gymnasium.spaces.Box(low, high, dtype=space.dtype)  # type: ignore[arg-type]
+
+
+def _is_planes(space: gymnasium.Space[Any]) -> bool:
+    """Whether observations are pictures `[C, H, W]`, as EnvPool makes most of them."""
+    shape = space.shape
+    if space.dtype != np.uint8 or shape is None or len(shape) != 3:
+        return False
+    return shape[0] < shape[-1]
+
+
+def _channels_last(planes: np.ndarray) -> np.ndarray:
+    """Returns pictures `[B, C, H, W]` as `[B, H, W, C]`.
+
+    Four planes at a time are joined to words, because NumPy takes five times as long to
+    move single bytes, and as long as the emulator to transpose them.
+    """
+    size, channels, *area = planes.shape
+    pictures = np.empty((size, *area, channels), np.uint8)
+    if channels % 4:
+        for channel in range(channels):
+            pictures[..., channel] = planes[:, channel]
+        return pictures
+    words = pictures.view("<u4")
+    for index in range(channels // 4):
+        *firsts, last = range(4 * index, 4 * index + 4)
+        word = planes[:, last].astype("<u4")
+        for channel in reversed(firsts):
+            word <<= 8
+            word |= planes[:, channel]
+        words[..., index] = word
+    return pictures
+
+
+def _integer_bounds(space: gymnasium.Space[Any]) -> tuple[Any, Any] | None:
+    """Returns the least and the greatest action; None if they are not integers."""
+    if isinstance(space, gymnasium.spaces.Discrete):
+        return space.start, space.start + space.n - 1
+    if isinstance(space, gymnasium.spaces.Box) and space.low.dtype.kind in "iu":
+        return space.low, space.high
+    return None
+
+
+def _is_mujoco(task: str) -> bool:
+    from envpool import registration as envpool_registration
+
+    module, *_ = envpool_registration.registry.specs[task]
+    return module.startswith("envpool.mujoco")

@@ -1,0 +1,163 @@
+"""Loads EnvPool's environments: a batch whose members are stepped by threads in C++.
+
+Weng et al. 2022, "EnvPool: A Highly Parallel Reinforcement Learning Environment
+Execution Engine". Needs the extra: `pip install 'tfrl[envpool]'`, on Linux, macOS or
+Windows. `suite_atari.load_batch` loads Atari games with the preprocessing and the names
+of `suite_atari`, by EnvPool if it is installed.
+
+EnvPool pays where a step takes long, as in Atari games and MuJoCo. A step of classic
+control takes less time than its call.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+from tfrl.environments import extras, vector_py_environment
+from tfrl.environments.gymnasium import envpool_vector_env
+
+_EXTRA = "pip install 'tfrl[envpool]'"
+
+# Options of EnvPool that something else sets, and what that is.
+_SET_ELSEWHERE = {
+    "batch_size": "num_envs: all members step together",
+    "env_seed": "seed(...) of the environment",
+    "gym_reset_return_info": "nothing: a reset always returns it",
+    "max_episode_steps": "the argument of load of this name",
+    "max_num_players": "nothing: only tasks of one player are loaded",
+    "num_envs": "the argument of load of this name",
+    "render_mode": "nothing: it is 'rgb_array'",
+    "seed": "seed(...) of the environment",
+}
+
+
+def is_available() -> bool:
+    """Whether the extra is installed."""
+    return extras.is_installed("envpool")
+
+
+def load(
+    environment_name: str,
+    num_envs: int = 1,
+    discount: float = 1.0,
+    max_episode_steps: int | None = None,
+    *,
+    envpool_kwargs: Mapping[str, Any] | None = None,
+) -> vector_py_environment.VectorPyEnvironment:
+    """Makes a batch of one of EnvPool's tasks.
+
+    As in every batched environment of tfrl, the step after a member's LAST step ignores
+    that member's action and returns its FIRST step. A termination has discount 0, also
+    in the step in which the time limit is reached.
+
+    Observations and actions of float64 become float32, and pictures `[C, H, W]` become
+    `[H, W, C]`. Integer actions are checked against their bounds, because EnvPool does
+    not check them.
+
+    `seed(s)` gives member `i` the seed `s + i`, and takes effect at the next `reset`,
+    which makes new members: about 0.2 s for an Atari game. Without it, every
+    environment has other random numbers.
+
+    The state of EnvPool's members cannot be saved. A checkpoint leaves it out with a
+    warning, and a resumed run begins new episodes.
+
+    Args:
+      environment_name: EnvPool's name of the task, such as "Pong-v5", "CartPole-v1" or
+        "HalfCheetah-v5"; `envpool.list_all_envs()` lists them.
+      num_envs: The number of members.
+      discount: The discount of every step but the first and a termination.
+      max_episode_steps: After how many steps an episode is truncated; None for the
+        registered limit, 0 for no limit.
+      envpool_kwargs: Options of EnvPool, such as `num_threads` (by default one for each
+        member or core), and of the task, such as `frame_skip`.
+
+    Raises:
+      ImportError: If the extra is not installed.
+      ValueError: If there is no such task or option, a number is too small, or the task
+        has several players.
+    """
+    extras.require("suite_envpool", _EXTRA, "envpool")
+    _check_numbers(num_envs, max_episode_steps)
+    options = dict(envpool_kwargs or {})
+    pool_spec = _make_spec(environment_name, num_envs, options)
+    return vector_py_environment.VectorPyEnvironment(
+        envpool_vector_env.EnvPoolVectorEnv(
+            environment_name, pool_spec, max_episode_steps, options
+        ),
+        discount,
+    )
+
+
+def _check_numbers(num_envs: int, max_episode_steps: int | None) -> None:
+    if num_envs < 1:
+        raise ValueError(f"num_envs: got {num_envs}, expected at least 1; raise it.")
+    if max_episode_steps is not None and max_episode_steps < 0:
+        raise ValueError(
+            f"max_episode_steps: got {max_episode_steps}, expected a positive number, "
+            "or 0 for no limit; leave it out for the registered limit."
+        )
+
+
+def _make_spec(name: str, num_envs: int, options: Mapping[str, Any]) -> Any:
+    """Returns EnvPool's spec of the task, which the checks allow."""
+    import envpool
+
+    _check_task(name)
+    _check_options(options)
+    try:
+        with envpool_vector_env.quiet():
+            pool_spec = envpool.make_spec(name, num_envs=num_envs, **options)
+    except TypeError as error:
+        raise _option_error(name, options) from error
+    players = pool_spec.config.max_num_players
+    if players != 1:
+        raise ValueError(
+            f"environment_name: got {name!r}, a task of {players} players, expected "
+            "one of a single player; step EnvPool itself in a PyEnvironment of your "
+            "own."
+        )
+    return pool_spec
+
+
+def _check_task(name: str) -> None:
+    import envpool
+
+    names = envpool.list_all_envs()
+    if name in names:
+        return
+    near = difflib.get_close_matches(name.rpartition("/")[2], names, n=3, cutoff=0.6)
+    suggestion = (
+        "did you mean " + " or ".join(near) + "?"
+        if near
+        else "envpool.list_all_envs() lists them."
+    )
+    raise ValueError(
+        f"environment_name: got {name!r}, expected a task of EnvPool; {suggestion}"
+    )
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    for option, setter in _SET_ELSEWHERE.items():
+        if option in options:
+            raise ValueError(
+                f"envpool_kwargs: got {option!r}, which is set by {setter}; leave it "
+                "out of envpool_kwargs."
+            )
+    # The process would die of it.
+    if options.get("noop_max", 1) < 1:
+        raise ValueError(
+            f"envpool_kwargs: got noop_max={options['noop_max']}, expected at least 1, "
+            "because EnvPool begins every game with a no-op; leave it out for 30."
+        )
+
+
+def _option_error(name: str, options: Mapping[str, Any]) -> ValueError:
+    import envpool
+
+    known = set(envpool.make_spec(name).config._fields) - _SET_ELSEWHERE.keys()
+    return ValueError(
+        f"envpool_kwargs: got {', '.join(sorted(options.keys() - known))}, expected "
+        f"options of {name}; choose from {', '.join(sorted(known))}."
+    )

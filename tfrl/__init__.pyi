@@ -5,6 +5,7 @@ from . import distributions as distributions
 from . import drivers as drivers
 from . import environments as environments
 from . import eval as eval
+from . import experimental as experimental
 from . import keras_layers as keras_layers
 from . import loggers as loggers
 from . import losses as losses

@@ -16,7 +16,7 @@ _PAGE = "docs/from_tf_agents.md#what-is-not-here"
 
 # By package: what tfrl does not have yet, modules and the classes in them.
 _NOT_YET = {
-    "tfrl": ("experimental",),
+    "tfrl.experimental": ("examples",),
     "tfrl.agents": ("categorical_dqn", "CategoricalDqnAgent"),
     "tfrl.policies": ("qtopt_cem_policy", "CEMPolicy"),
     "tfrl.replay_buffers": ("rlds_to_reverb",),
@@ -29,23 +29,10 @@ _USE_INSTEAD = {
     "tfrl.utils.session_utils": "TensorFlow 2 has no sessions",
     **dict.fromkeys(
         (
-            "tfrl.train.learner",
-            "tfrl.train.Learner",
-            "tfrl.train.ppo_learner",
-            "tfrl.train.PPOLearner",
-            "tfrl.train.actor",
-            "tfrl.train.Actor",
-            "tfrl.train.triggers",
-            "tfrl.train.interval_trigger",
-            "tfrl.train.step_per_second_tracker",
-            "tfrl.train.utils",
-        ),
-        "use train.OffPolicyLoop or train.EpisodicLoop with train.Run",
-    ),
-    **dict.fromkeys(
-        (
             "tfrl.agents.test_util",
             "tfrl.drivers.test_utils",
+            "tfrl.train.ppo_learner_test_utils",
+            "tfrl.train.utils.test_utils",
             "tfrl.trajectories.test_utils",
         ),
         "use the environments and suites of tfrl.testing",

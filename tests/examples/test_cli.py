@@ -11,6 +11,7 @@ import pytest
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 CONFIGS = {
+    "actor_learner": "sac",
     "play": None,
     "sweep_dqn": "sweep_dqn",
     "train_dqn": "dqn",

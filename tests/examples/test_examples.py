@@ -645,3 +645,33 @@ def test_train_offline_says_how_to_make_the_data(run, tmp_path):
     )
     assert code == 2
     assert "python -m examples.record" in errors
+
+
+def test_actor_learner_trains_and_goes_on_from_its_checkpoints(run, tmp_path):
+    arguments = (
+        f"--logdir={tmp_path}",
+        "--config.initial_collect_steps=20",
+        "--config.eval_interval=4",
+        "--config.log_interval=2",
+        "--config.checkpoint_interval=2",
+        "--config.num_eval_episodes=1",
+        "--config.batch_size=8",
+        "--config.actor_fc_layer_params=(4,)",
+        "--config.critic_fc_layer_params=(4,)",
+    )
+    code, output, errors = run("actor_learner", *arguments, "--num_iterations=5")
+    assert code == 0, errors
+    evaluated = re.findall(r"^(\d+) updates: mean return -\d+\.\d$", output, re.M)
+    assert evaluated == ["4", "5"]
+    saved = tmp_path / "policies" / "checkpoints"
+    assert {path.name for path in saved.iterdir()} == {
+        f"policy_checkpoint_000000000{step}" for step in (2, 4, 5)
+    }
+    assert (tmp_path / "train/checkpoints/ckpt-5.index").exists()
+
+    code, output, errors = run("actor_learner", *arguments, "--num_iterations=7")
+    assert code == 0, errors
+    assert re.findall(r"^(\d+) updates", output, re.M) == ["7"]
+    assert (saved / "policy_checkpoint_0000000007").exists()
+    # Neither the replay nor the policies began again.
+    assert len(list((tmp_path / "replay_buffer_checkpoints").iterdir())) >= 3

@@ -1,7 +1,7 @@
 """Scripts written for TF-Agents run after renaming the package.
 
 They say `tf_agents`, run as they are on TF-Agents 0.19, and use its names and arguments
-only; the test renames the package as `docs/from_tf_agents.md` says.
+only; the test renames the packages as `docs/from_tf_agents.md` says.
 """
 
 import pathlib
@@ -15,5 +15,7 @@ SCRIPTS = sorted((pathlib.Path(__file__).parent / "scripts").glob("*.py"))
 def test_a_script_runs_after_renaming_the_package(script):
     source = script.read_text()
     assert "tfrl" not in source
-    renamed = source.replace("tf_agents", "tfrl")
+    renamed = source.replace("tf_agents", "tfrl").replace(
+        "\nimport reverb\n", "\nfrom tfrl import replay_service as reverb\n"
+    )
     exec(compile(renamed, str(script), "exec"), {"__name__": "__main__"})

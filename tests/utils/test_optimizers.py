@@ -351,6 +351,30 @@ def test_no_norm_clips_nothing():
 # --- The size of gradients.
 
 
+def test_an_adapter_clips_what_it_reduces():
+    variables = keras_variables()
+    gradients = [tf.constant([3.0, 4.0]), tf.constant([12.0]), None]
+    clipped = {
+        "each": optimizers.each_to_norm(2.5),
+        "all": optimizers.all_to_norm(6.5),
+        "none": None,
+    }
+    reduced = {}
+    for name, clip in clipped.items():
+        adapter = optimizers.OptimizerAdapter(keras.optimizers.SGD(), variables, clip)
+        loss, kept = adapter.reduced(tf.constant(7.0), gradients)
+        assert float(loss) == 7.0
+        assert kept.pop() is None
+        reduced[name] = [gradient.numpy().tolist() for gradient in kept]
+    # The norms are 5 and 12, and 13 together.
+    assert reduced == {
+        "each": [[1.5, 2.0], [2.5]],
+        "all": [[1.5, 2.0], [6.0]],
+        "none": [[3.0, 4.0], [12.0]],
+    }
+    assert optimizers.each_to_norm(None) is optimizers.all_to_norm(None) is None
+
+
 def test_the_squares_of_all_gradients_are_summed_up():
     slices = tf.IndexedSlices(tf.constant([[1.0, 2.0]]), tf.constant([5]))
     size = optimizers.half_squared_norm([tf.constant([3.0, 4.0]), None, slices])

@@ -171,16 +171,16 @@ class ActorCriticAgent(tf_agent.TFAgent):
         self._actor_network = actor_network
         self._critic_networks = list(critic_networks)
         self._target_pairs = list(target_pairs)
+        self._clip = optimizers.each_to_norm(gradient_clipping)
         self._actor_optimizer = optimizers.OptimizerAdapter(
-            actor_optimizer, trainable_variables([actor_network])
+            actor_optimizer, trainable_variables([actor_network]), self._clip
         )
         self._critic_optimizer = optimizers.OptimizerAdapter(
-            critic_optimizer, trainable_variables(critic_networks)
+            critic_optimizer, trainable_variables(critic_networks), self._clip
         )
         self._td_errors_loss_fn = td_errors_loss_fn or common.element_wise_huber_loss
         self._gamma = gamma
         self._reward_scale_factor = reward_scale_factor
-        self._gradient_clipping = gradient_clipping
         self._update_target = self._get_target_updater(
             target_update_tau, target_update_period
         )
@@ -401,15 +401,12 @@ class ActorCriticAgent(tf_agent.TFAgent):
           The loss before the update, after the checks that it and its gradients are
           finite; and the details.
         """
-        with tf.GradientTape() as tape:
-            loss, details = compute_loss()
-        trained = trainable_variables(networks)
-        gradients = optimizers.clip_gradient_norms(
-            tape.gradient(loss, trained), self._gradient_clipping
+        return self._gradient_step(
+            compute_loss,
+            trainable_variables(networks),
+            optimizer,
+            [v for n in networks for v in n.non_trainable_variables],
         )
-        untrained = [v for n in networks for v in n.non_trainable_variables]
-        checked = self._apply(loss, gradients, trained, optimizer, untrained)
-        return checked, details
 
     def _write_summaries(self, loss: tf.Tensor, parts: dict[str, tf.Tensor]) -> None:
         """Writes the losses, and in debug mode histograms of errors and losses."""

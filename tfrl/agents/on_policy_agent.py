@@ -28,6 +28,7 @@ from tfrl.agents.on_policy import construction
 from tfrl.agents.on_policy import training_data as data_lib
 from tfrl.agents.on_policy.training_data import TrainingData
 from tfrl.agents.ppo import ppo_policy, ppo_utils
+from tfrl.compilation import replicas
 from tfrl.distributions import recorded
 from tfrl.networks import network as network_lib
 from tfrl.policies import greedy_policy
@@ -177,13 +178,14 @@ class OnPolicyAgent(tf_agent.TFAgent):
         self._loss_weights = loss_weights
         self._num_epochs = num_epochs
         self._normalize_advantages = normalize_advantages
-        self._gradient_clipping = gradient_clipping
         self._compute_in_train = compute_value_and_advantage_in_train
         self._update_normalizers_in_train = update_normalizers_in_train
         self._aggregate_losses_across_replicas = aggregate_losses_across_replicas
         if loss_weights.entropy:
             construction.check_has_entropy(policies.sample, loss_weights.entropy)
-        self._optimizer = optimizers.OptimizerAdapter(optimizer, self._trained())
+        self._optimizer = optimizers.OptimizerAdapter(
+            optimizer, self._trained(), optimizers.all_to_norm(gradient_clipping)
+        )
         self._as_collected = data_converter.AsTrajectory(self.collect_data_context)
         self._as_training_data = data_converter.AsTrajectory(self.data_context)
 
@@ -394,15 +396,13 @@ class OnPolicyAgent(tf_agent.TFAgent):
         return loss_info
 
     def _update_once(self, data: TrainingData) -> tf_agent.LossInfo:
-        with tf.GradientTape() as tape:
-            loss_info = self._total_loss(data, training=True)
-        trained = self._trained()
-        gradients = tape.gradient(loss_info.loss, trained)
-        if self._gradient_clipping is not None:
-            gradients, _ = tf.clip_by_global_norm(gradients, self._gradient_clipping)
-        checked = self._apply(loss_info.loss, gradients, trained, self._optimizer)
+        checked, parts = self._gradient_step(
+            lambda: self._total_loss(data, training=True),
+            self._trained(),
+            self._optimizer,
+        )
         self._count(checked)
-        return loss_info._replace(loss=checked)
+        return tf_agent.LossInfo(checked, parts)
 
     def _after_epochs(self, data: TrainingData) -> None:
         """Adapts what the algorithm adapts after the updates; nothing by default."""

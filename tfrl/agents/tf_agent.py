@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import tensorflow as tf
@@ -118,6 +118,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         self._debug_summaries = debug_summaries
         self._summarize_grads_and_vars = summarize_grads_and_vars
         self._enable_summaries = enable_summaries
+        self._jit_compile_losses = False
         self._collect_data_context = data_converter.DataContext(
             self._time_step_spec, self._action_spec, collect_policy.info_spec
         )
@@ -349,6 +350,51 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         """The number of updates so far."""
         return self._train_step_counter
 
+    @property
+    def jit_compile_losses(self) -> bool:
+        """Whether XLA compiles each loss and its gradients, but not their application.
+
+        Set it before `train` is traced, and call `train` in a `tf.function`, which
+        keeps what was compiled. The parts of a compiled loss are not written as
+        summaries, since XLA has none.
+        """
+        return self._jit_compile_losses
+
+    @jit_compile_losses.setter
+    def jit_compile_losses(self, jit_compile_losses: bool) -> None:
+        self._jit_compile_losses = jit_compile_losses
+
+    def _gradient_step(
+        self,
+        compute_loss: Callable[[], tuple[tf.Tensor, Any]],
+        trained: Sequence[Any],
+        optimizer: optimizers.OptimizerAdapter,
+        untrained: Sequence[Any] = (),
+    ) -> tuple[tf.Tensor, Any]:
+        """Computes a loss and its gradients, and applies them by `_apply`.
+
+        Args:
+          compute_loss: A function that returns the scalar loss, and a nest of details.
+          trained: The variables to update.
+          optimizer: The optimizer that updates them.
+          untrained: See `_apply`.
+
+        Returns:
+          The loss before the update, after the checks that it and its gradients are
+          finite; and the details.
+        """
+        trained = list(trained)
+
+        def differentiate() -> tuple[tf.Tensor, Any, list[Any]]:
+            with tf.GradientTape() as tape:
+                loss, details = compute_loss()
+            return loss, details, tape.gradient(loss, trained)
+
+        if self._jit_compile_losses:
+            differentiate = _compiled(differentiate)
+        loss, details, gradients = differentiate()
+        return self._apply(loss, gradients, trained, optimizer, untrained), details
+
     def _apply(
         self,
         loss: tf.Tensor,
@@ -357,10 +403,12 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         optimizer: optimizers.OptimizerAdapter,
         untrained: Sequence[Any] = (),
     ) -> tf.Tensor:
-        """Applies one optimizer's gradients, if the loss and they are finite.
+        """Clips one optimizer's gradients and applies them, if they are finite.
 
-        An agent with several optimizers calls this once for each, and then `_count`.
-        Under XLA, which has no assertions, the gradients are applied in any case.
+        In the replicas of a `tf.distribute` strategy, the gradients of all are added up
+        first, so that every replica does the same. An agent with several optimizers
+        calls this once for each, and then `_count`. Under XLA, which has no assertions,
+        the gradients are applied in any case.
 
         Args:
           loss: The scalar that was minimised.
@@ -376,6 +424,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
           tf.errors.InvalidArgumentError: The loss or the sum of the gradients' squares
             is not finite; nothing was changed.
         """
+        reduced_loss, gradients = optimizer.reduced(loss, gradients)
         if self.summarize_grads_and_vars:
             pairs = list(zip(gradients, trained, strict=True))
             summaries.add_variables_summaries(
@@ -386,7 +435,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
             optimizer.apply(gradients)
             return loss
         name = type(self).__name__
-        with tf.control_dependencies([check_finite(loss, name)]):
+        with tf.control_dependencies([check_finite(reduced_loss, name)]):
             size = check_finite_gradients(gradients, name)
         with tf.control_dependencies([size]):
             optimizer.apply(gradients)
@@ -443,3 +492,13 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         """
         found = variables.tracked_variables(self)
         return [v for v in found if v is not self._train_step_counter]
+
+
+def _compiled(function: Callable[[], Any]) -> Any:
+    """Returns a function that is compiled by XLA, without its summaries."""
+
+    def without_summaries() -> Any:
+        with tf.summary.record_if(False):
+            return function()
+
+    return tf.function(without_summaries, autograph=False, jit_compile=True)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tfrl.compilation import replicas
 from tfrl.utils import seeds
 
 
@@ -39,6 +40,7 @@ def sample(distribution: Any, seed: tf.Tensor) -> tf.Tensor:
     if normal is not None:
         return squash(normal.draw(seed)[0], distribution)
     # TFP takes stateless seeds as int32.
+    seed = replicas.seed_of_replica(seed)
     return distribution.sample(seed=tf.cast(seed, tf.int32))
 
 
@@ -69,6 +71,7 @@ def sample_and_log_prob(
     if normal is None:
         from tfrl.distributions import reparameterized_sampling
 
+        seed = replicas.seed_of_replica(seed)
         value = reparameterized_sampling.sample(
             distribution, reparam=True, seed=tf.cast(seed, tf.int32)
         )

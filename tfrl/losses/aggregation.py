@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -65,17 +66,22 @@ def aggregate_losses(
     )
 
 
-def masked_mean(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+def masked_mean(
+    values: tf.Tensor,
+    mask: tf.Tensor,
+    reduce_sum: Callable[[tf.Tensor], tf.Tensor] = tf.reduce_sum,
+) -> tf.Tensor:
     """Returns the mean of the values where `mask` is true, a float32 scalar.
 
     Args:
       values: A tensor of floats.
       mask: Booleans of the same shape. Where it is false, a value does not count, even
         if it is not finite. Without any true one, the result is 0.
+      reduce_sum: See `standardize`.
     """
     kept = tf.where(mask, tf.cast(values, tf.float32), 0.0)
-    count = tf.reduce_sum(tf.cast(mask, tf.float32))
-    return tf.math.divide_no_nan(tf.reduce_sum(kept), count)
+    count = reduce_sum(tf.cast(mask, tf.float32))
+    return tf.math.divide_no_nan(reduce_sum(kept), count)
 
 
 def _is_empty(losses: Any) -> bool:

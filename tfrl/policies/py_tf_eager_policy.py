@@ -189,8 +189,11 @@ class SavedModelPyTFEagerPolicy(PyTFEagerPolicyBase):
             use_tf_function=use_tf_function,
             batch_time_steps=batch_time_steps,
         )
+        metadata = getattr(policy, "metadata", None)
         self._checkpoint = tf.train.Checkpoint(
-            model_variables=policy.model_variables, train_step=policy.train_step
+            model_variables=policy.model_variables,
+            train_step=policy.train_step,
+            **({"metadata": metadata} if metadata else {}),
         )
         self._train_step_from_last_restored_checkpoint_path: int | None = None
 
@@ -211,7 +214,7 @@ class SavedModelPyTFEagerPolicy(PyTFEagerPolicyBase):
         return self._policy.model_variables
 
     def update_from_checkpoint(self, checkpoint_path: str) -> None:
-        """Sets the variables from a checkpoint.
+        """Sets the variables, and the metadata, from a checkpoint.
 
         Args:
           checkpoint_path: The path given to `PolicySaver.save_checkpoint` or to

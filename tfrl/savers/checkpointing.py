@@ -120,7 +120,9 @@ class Checkpointer:
             was saved.
         """
         self.check_finite()
-        return self._manager.save(checkpoint_number=int(global_step))
+        # By way of a tensor, because int() refuses the variables of several replicas.
+        number = int(tf.convert_to_tensor(global_step))
+        return self._manager.save(checkpoint_number=number)
 
     def _not_finite(self) -> dict[str, Any]:
         """Returns the trained variables that are not finite now, by key."""

@@ -6,15 +6,19 @@ optimizer and makes checkpoints hold its slot variables.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import functools
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from tfrl.compilation import internals, variable_substitution
+from tfrl.compilation import internals, replicas, variable_substitution
 from tfrl.utils import number_checks
 from tfrl.utils import variables as variables_lib
+
+# Takes gradients, or None, for all variables, and returns them clipped.
+Clip = Callable[[Sequence[Any]], list[Any]]
 
 
 class OptimizerAdapter(tf.Module):
@@ -27,15 +31,26 @@ class OptimizerAdapter(tf.Module):
     them with TensorFlow's fused kernel, which gives the same numbers in less time.
     A Keras optimizer already bound to other variables is cloned, since it can update
     only one list of variables.
+
+    In the replicas of a `tf.distribute` strategy, `reduced` sums the gradients up and
+    clips the sums, and `apply` applies them in every replica. Keras and TensorFlow 1
+    would clip first, and so move too far.
     """
 
-    def __init__(self, optimizer: Any, trainable_variables: Iterable[Any]) -> None:
+    def __init__(
+        self,
+        optimizer: Any,
+        trainable_variables: Iterable[Any],
+        clip: Clip | None = None,
+    ) -> None:
         """Creates the optimizer's variables.
 
         Args:
           optimizer: The optimizer; None for an agent that never trains, for example an
             agent that is restored only to act.
           trainable_variables: The variables that the optimizer updates.
+          clip: A function that clips the gradients, such as `each_to_norm(10.0)`; None
+            leaves them as they are.
 
         Raises:
           TypeError: If `optimizer` is not one of these.
@@ -43,6 +58,7 @@ class OptimizerAdapter(tf.Module):
             or not finite.
         """
         super().__init__(name="optimizer")
+        self._clip = clip
         self._variables = list(trainable_variables)
         if not self._variables:
             raise ValueError(
@@ -88,8 +104,23 @@ class OptimizerAdapter(tf.Module):
             return None
         return tf.cast(optimizer.learning_rate, tf.float32)
 
+    def reduced(
+        self, loss: tf.Tensor, gradients: Sequence[Any]
+    ) -> tuple[tf.Tensor, list[Any]]:
+        """Returns the loss and the gradients of all replicas, the latter clipped.
+
+        Args:
+          loss: The loss of this replica's examples, divided by the number of replicas.
+          gradients: The gradients of `loss`, or None.
+        """
+        loss, *sums = replicas.sum_over_replicas([loss, *gradients])
+        return loss, sums if self._clip is None else self._clip(sums)
+
     def apply(self, gradients: Sequence[tf.Tensor | None]) -> None:
         """Applies one gradient to each variable; None leaves a variable unchanged.
+
+        Args:
+          gradients: The gradients, as `reduced` returned them.
 
         Raises:
           ValueError: If every gradient is None, or there is no optimizer.
@@ -105,6 +136,10 @@ class OptimizerAdapter(tf.Module):
                 f"{[v.name for v in self._variables]}; the loss does not depend on "
                 "them."
             )
+        if replicas.are_several():
+            # The optimizers add up the gradients of the replicas, which are equal now.
+            number = tf.distribute.get_strategy().num_replicas_in_sync
+            pairs = [(gradient / number, variable) for gradient, variable in pairs]
         self._apply(pairs)
 
     def _apply_keras(self, pairs: list[tuple[tf.Tensor, Any]]) -> None:
@@ -213,11 +248,28 @@ def clip_gradient_norms(
     return [g if g is None else tf.clip_by_norm(g, max_norm) for g in gradients]
 
 
+def each_to_norm(max_norm: float | None) -> Clip | None:
+    """Returns a function that clips each gradient to norm `max_norm`; None for None."""
+    if max_norm is None:
+        return None
+    return functools.partial(clip_gradient_norms, max_norm=max_norm)
+
+
+def all_to_norm(max_norm: float | None) -> Clip | None:
+    """Returns a function that clips the norm of all gradients together; None for None.
+
+    Gradients that are not finite become NaN.
+    """
+    if max_norm is None:
+        return None
+    return lambda gradients: tf.clip_by_global_norm(gradients, max_norm)[0]
+
+
 def _check_learning_rate(optimizer: keras.optimizers.Optimizer) -> None:
     rate = internals.learning_rate(optimizer)
     if isinstance(rate, keras.Variable):
         with tf.init_scope():
-            rate = float(rate.value)
+            rate = float(tf.convert_to_tensor(rate.value))
     number_checks.check_number(
         "learning_rate",
         rate,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrl.compilation import context, variable_substitution
+from tfrl.compilation import context, replicas, variable_substitution
 
 # Named, because the default is several times slower under XLA on a CPU.
 ALGORITHM = "philox"
@@ -97,6 +97,8 @@ def uniform(
     minval: tf.types.experimental.TensorLike = 0,
     maxval: tf.types.experimental.TensorLike = None,
     dtype: tf.DType = tf.float32,
+    *,
+    per_example: bool = True,
 ) -> tf.Tensor:
     """Returns uniform numbers in `[minval, maxval)`, a pure function of `seed`.
 
@@ -112,7 +114,17 @@ def uniform(
       minval: The lower bound, included.
       maxval: The upper bound, excluded; required for integers.
       dtype: A float or integer dtype.
+      per_example: Whether the first dimension of `shape` are the examples of a batch.
+        If several replicas share the batch, each then gets the numbers of its own
+        examples; otherwise all get the same numbers.
     """
+    if per_example and replicas.are_several():
+        return replicas.of_whole_batch(
+            lambda whole: uniform(
+                seed, whole, minval, maxval, dtype, per_example=False
+            ),
+            shape,
+        )
     random = _random_of(seed)
     if dtype.is_integer:
         return _integers(shape, minval, maxval, dtype, random)

@@ -165,10 +165,11 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
         )
         self._cloning_network = network
         self._optimizer = optimizers.OptimizerAdapter(
-            optimizer, actor_critic.trainable_variables([network])
+            optimizer,
+            actor_critic.trainable_variables([network]),
+            optimizers.each_to_norm(gradient_clipping),
         )
         self._loss_fn = loss_fn or self._default_loss
-        self._gradient_clipping = gradient_clipping
         self._as_trajectory = data_converter.AsTrajectory(
             self.data_context, num_outer_dims=num_outer_dims
         )
@@ -231,18 +232,14 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
     def _train(
         self, experience: Any, weights: tf.Tensor | None = None
     ) -> tf_agent.LossInfo:
-        with tf.GradientTape() as tape:
-            loss_info = self._loss(experience, weights, training=True)
-        trained = actor_critic.trainable_variables([self._cloning_network])
-        gradients = optimizers.clip_gradient_norms(
-            tape.gradient(loss_info.loss, trained), self._gradient_clipping
-        )
-        untrained = self._cloning_network.non_trainable_variables
-        checked = self._apply(
-            loss_info.loss, gradients, trained, self._optimizer, untrained
+        checked, extra = self._gradient_step(
+            lambda: self._loss(experience, weights, training=True),
+            actor_critic.trainable_variables([self._cloning_network]),
+            self._optimizer,
+            self._cloning_network.non_trainable_variables,
         )
         self._count(checked)
-        return loss_info._replace(loss=checked)
+        return tf_agent.LossInfo(checked, extra)
 
     def _loss(
         self,

@@ -463,7 +463,9 @@ class _Multiplier(tf.Module):
 
     def update(self, excess: tf.Tensor) -> None:
         """Takes a step down `-value * excess`; keeps the logarithm in its bounds."""
-        self._optimizer.apply([-self.value() * excess])
+        loss = -self.value() * excess
+        _, gradients = self._optimizer.reduced(loss, [loss])
+        self._optimizer.apply(gradients)
         if self._bounds is not None:
             self._log.assign(tf.clip_by_value(self._log, *self._bounds))
 

@@ -208,12 +208,13 @@ class DqnAgent(q_network_agent.QNetworkAgent):
             reward_normalizer=reward_normalizer,
         )
         self._optimizer = optimizers.OptimizerAdapter(
-            optimizer, self._q_network.trainable_variables
+            optimizer,
+            self._q_network.trainable_variables,
+            optimizers.each_to_norm(gradient_clipping),
         )
         self._td_errors_loss_fn = td_errors_loss_fn or common.element_wise_huber_loss
         self._gamma = gamma
         self._reward_scale_factor = reward_scale_factor
-        self._gradient_clipping = gradient_clipping
         self._update_target = self._get_target_updater(
             target_update_tau, target_update_period
         )
@@ -268,8 +269,8 @@ class DqnAgent(q_network_agent.QNetworkAgent):
     def _train(
         self, experience: Any, weights: tf.Tensor | None = None
     ) -> tf_agent.LossInfo:
-        with tf.GradientTape() as tape:
-            loss_info = self._loss(
+        def compute_loss() -> tuple[tf.Tensor, Any]:
+            return self._loss(
                 experience,
                 td_errors_loss_fn=self._td_errors_loss_fn,
                 gamma=self._gamma,
@@ -277,21 +278,17 @@ class DqnAgent(q_network_agent.QNetworkAgent):
                 weights=weights,
                 training=True,
             )
-        trained = self._q_network.trainable_variables
-        gradients = optimizers.clip_gradient_norms(
-            tape.gradient(loss_info.loss, trained), self._gradient_clipping
-        )
-        checked = self._apply(
-            loss_info.loss,
-            gradients,
-            trained,
+
+        checked, extra = self._gradient_step(
+            compute_loss,
+            self._q_network.trainable_variables,
             self._optimizer,
-            untrained=self._q_network.non_trainable_variables,
+            self._q_network.non_trainable_variables,
         )
         self._count(checked)
         with tf.control_dependencies([checked]):
             self._update_target()
-        return loss_info._replace(loss=checked)
+        return tf_agent.LossInfo(checked, extra)
 
     # TF-Agents' order of arguments; the base class calls this method by keyword.
     def _loss(  # type: ignore[override]

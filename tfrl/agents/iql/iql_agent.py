@@ -216,7 +216,9 @@ class IqlAgent(actor_critic.ActorCriticAgent):
         )
         self._value_network = value_network
         self._value_optimizer = optimizers.OptimizerAdapter(
-            value_optimizer, actor_critic.trainable_variables([value_network])
+            value_optimizer,
+            actor_critic.trainable_variables([value_network]),
+            self._clip,
         )
         self._expectile = expectile
         self._inverse_temperature = inverse_temperature

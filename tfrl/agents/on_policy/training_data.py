@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfrl import losses
+from tfrl.compilation import replicas
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 
@@ -63,5 +64,5 @@ def masked(values: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
 def normalized(advantages: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
     """Normalizes the advantages of valid steps, unless there is only one."""
     mask = tf.cast(valid, tf.float32)
-    standardized = losses.standardize(advantages, mask)
-    return tf.where(tf.reduce_sum(mask) > 1, standardized, advantages)
+    standardized = losses.standardize(advantages, mask, replicas.reduce_sum)
+    return tf.where(replicas.reduce_sum(mask) > 1, standardized, advantages)

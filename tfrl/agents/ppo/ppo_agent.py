@@ -26,6 +26,7 @@ from tfrl.agents import on_policy_agent, tf_agent
 from tfrl.agents.on_policy import advantages as advantages_lib
 from tfrl.agents.on_policy import construction, training_data
 from tfrl.agents.ppo import ppo_utils
+from tfrl.compilation import replicas
 from tfrl.utils import number_checks, schedules
 from tfrl.utils.reward_normalizer import RewardNormalizer
 
@@ -350,12 +351,16 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
         """
         if self._adaptive_kl_beta is None:
             return tf.constant(0.0)
-        mean_kl = self._mean(self._kl_divergence(dist_params, distribution), weights)
-        penalty = self._adaptive_kl_beta * mean_kl
+        kl = self._kl_divergence(dist_params, distribution)
+        penalty = self._adaptive_kl_beta * self._mean(kl, weights)
         if self._kl_cutoff > 0:
-            penalty += losses.kl_cutoff_penalty(
-                mean_kl, self._kl_cutoff, self._kl_cutoff_coef
+            # Not linear: each replica has a penalty on the mean of its own steps.
+            cutoff_penalty = losses.kl_cutoff_penalty(
+                tf.reduce_mean(tf.math.multiply_no_nan(kl, weights)),
+                self._kl_cutoff,
+                self._kl_cutoff_coef,
             )
+            penalty += tf.nn.scale_regularization_loss(cutoff_penalty)
         return penalty
 
     def update_adaptive_kl_beta(self, kl_divergence: tf.Tensor) -> None:
@@ -378,7 +383,8 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
     def _after_epochs(self, data: training_data.TrainingData) -> None:
         if self._adaptive_kl_beta is not None:
             kl = self._kl_divergence(data.dist_params, self._distribution(data))
-            self.update_adaptive_kl_beta(losses.masked_mean(kl, data.valid))
+            mean_kl = losses.masked_mean(kl, data.valid, replicas.reduce_sum)
+            self.update_adaptive_kl_beta(mean_kl)
 
     def _measure(
         self, data: training_data.TrainingData, distribution: Any

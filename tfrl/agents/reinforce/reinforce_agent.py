@@ -161,9 +161,10 @@ class ReinforceAgent(tf_agent.TFAgent):
         self._advantage_fn = advantage_fn
         self._gamma = gamma
         self._normalize_returns = normalize_returns
-        self._gradient_clipping = gradient_clipping
         self._entropy_regularization = entropy_regularization
-        self._optimizer = optimizers.OptimizerAdapter(optimizer, self._trained())
+        self._optimizer = optimizers.OptimizerAdapter(
+            optimizer, self._trained(), optimizers.each_to_norm(gradient_clipping)
+        )
         self._as_trajectory = data_converter.AsTrajectory(self.data_context)
 
     @property
@@ -191,15 +192,13 @@ class ReinforceAgent(tf_agent.TFAgent):
     def _train(
         self, experience: Any, weights: tf.Tensor | None = None
     ) -> tf_agent.LossInfo:
-        with tf.GradientTape() as tape:
-            loss_info = self._loss(experience, weights=weights, training=True)
-        trained = self._trained()
-        gradients = optimizers.clip_gradient_norms(
-            tape.gradient(loss_info.loss, trained), self._gradient_clipping
+        checked, extra = self._gradient_step(
+            lambda: self._loss(experience, weights=weights, training=True),
+            self._trained(),
+            self._optimizer,
         )
-        checked = self._apply(loss_info.loss, gradients, trained, self._optimizer)
         self._count(checked)
-        return loss_info._replace(loss=checked)
+        return tf_agent.LossInfo(checked, extra)
 
     def _loss(
         self,

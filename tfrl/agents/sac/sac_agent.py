@@ -284,7 +284,9 @@ class SacAgent(soft_actor_critic.SoftActorCriticAgent):
         if self._num_min is None:
             smallest = tf.reduce_min(values, axis=0)
         else:
-            noise = seeds_lib.uniform(subset_seed, [self._num_critics])
+            noise = seeds_lib.uniform(
+                subset_seed, [self._num_critics], per_example=False
+            )
             smallest = losses.minimum_of_subset(values, noise, self._num_min)
         return losses.soft_value(smallest, log_prob, self._alpha())
 

@@ -96,7 +96,9 @@ class SoftActorCriticAgent(actor_critic.ActorCriticAgent):
         self._alpha_optimizer = (
             None
             if alpha_optimizer is None
-            else optimizers.OptimizerAdapter(alpha_optimizer, [self._log_alpha])
+            else optimizers.OptimizerAdapter(
+                alpha_optimizer, [self._log_alpha], self._clip
+            )
         )
         self._target_entropy = target_entropy
         self._use_log_alpha = use_log_alpha
@@ -277,15 +279,17 @@ class SoftActorCriticAgent(actor_critic.ActorCriticAgent):
         seed: tf.Tensor,
     ) -> tf.Tensor:
         """Updates the temperature once, unless it is fixed; returns its loss."""
-        with tf.GradientTape() as tape:
-            loss = self._alpha_part(transitions, weights, seed, training=True)
         if self._alpha_optimizer is None:
-            return loss
-        trained = [self._log_alpha]
-        gradients = optimizers.clip_gradient_norms(
-            tape.gradient(loss, trained), self._gradient_clipping
+            return self._alpha_part(transitions, weights, seed, training=True)
+        loss, _ = self._gradient_step(
+            lambda: (
+                self._alpha_part(transitions, weights, seed, training=True),
+                None,
+            ),
+            [self._log_alpha],
+            self._alpha_optimizer,
         )
-        return self._apply(loss, gradients, trained, self._alpha_optimizer)
+        return loss
 
     def _loss_info(
         self,

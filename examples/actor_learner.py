@@ -1,0 +1,151 @@
+"""Trains SAC with an Actor, a Learner and a replay server, as TF-Agents' examples do.
+
+    python -m examples.actor_learner
+    python -m examples.actor_learner --env=MountainCarContinuous-v0 --seed=3
+
+An actor steps the environment and writes what it sees to a replay server, a process of
+its own. A learner trains on samples of it. Triggers save policies, log the speed and
+have the server save its contents. Agent and settings are those of train_sac.py, which
+does the same in one compiled program and is faster; start from here if actors and
+learner are to be processes of their own.
+
+To resume a run, run the same command again; the environment then begins a new episode.
+Watch it with `tensorboard --logdir=logs`.
+"""
+
+from __future__ import annotations
+
+from examples import cli, train_sac
+from tfrl import (
+    agents,
+    environments,
+    policies,
+    replay_buffers,
+    replay_service,
+    specs,
+    train,
+)
+
+
+def main() -> None:
+    """Builds actor, learner and replay, and lets actor and learner take turns."""
+    config = cli.read_config(train_sac.CONFIG, replay="service")
+    cli.prepare("actor_learner", config)
+    directory = cli.make_directory("actor_learner", config)
+    environment = make_environment(config.env, config.seed)
+    on_tensors = environments.TFPyEnvironment(environment)
+    cli.check_continuous_actions(config.env, on_tensors.action_spec(), "SAC")
+    agent = train_sac.make_agent(config, on_tensors)
+    train_step = agent.train_step_counter
+
+    replay_buffer = make_replay_buffer(config, agent, directory)
+    replay_observer = replay_buffers.ReverbAddTrajectoryObserver(
+        replay_buffer.py_client, "experience", sequence_length=config.n_step_update + 1
+    )
+
+    learner = train.Learner(
+        directory.path,
+        train_step,
+        agent,
+        lambda: replay_buffer.as_dataset(sample_batch_size=config.batch_size),
+        triggers=[
+            train.triggers.PolicySavedModelTrigger(
+                directory.path / train.learner.POLICY_SAVED_MODEL_DIR,
+                agent,
+                train_step,
+                interval=config.checkpoint_interval,
+            ),
+            train.triggers.ReverbCheckpointTrigger(
+                train_step, config.checkpoint_interval, replay_buffer.py_client
+            ),
+            train.triggers.StepPerSecondLogTrigger(train_step, config.log_interval),
+        ],
+        checkpoint_interval=config.checkpoint_interval,
+        summary_interval=config.log_interval,
+    )
+
+    if not replay_buffer.num_frames():
+        train.Actor(
+            environment,
+            policies.RandomPyPolicy(
+                environment.time_step_spec(), environment.action_spec()
+            ),
+            train_step,
+            steps_per_run=config.initial_collect_steps,
+            observers=[replay_observer],
+        ).run()
+    collector = train.Actor(
+        environment,
+        policies.PyTFEagerPolicy(agent.collect_policy, use_tf_function=True),
+        train_step,
+        steps_per_run=config.collect_steps_per_iteration,
+        observers=[replay_observer],
+        metrics=train.actor.collect_metrics(buffer_size=10),
+        summary_dir=directory.path / train.learner.TRAIN_DIR,
+        summary_interval=config.log_interval,
+    )
+    evaluator = train.Actor(
+        make_environment(config.env, config.seed + 1),
+        policies.PyTFEagerPolicy(agent.policy, use_tf_function=True),
+        train_step,
+        episodes_per_run=config.num_eval_episodes,
+        metrics=train.actor.eval_metrics(buffer_size=config.num_eval_episodes),
+        summary_dir=directory.path / "eval",
+        summary_interval=config.eval_interval,
+    )
+
+    def evaluate() -> None:
+        evaluator.run()
+        average_return, _ = (metric.result() for metric in evaluator.metrics)
+        print(f"{train_step.numpy():,} updates: mean return {average_return:.1f}")
+
+    evaluate_if_due = train.interval_trigger.IntervalTrigger(
+        config.eval_interval, evaluate, start=int(train_step)
+    )
+    last_step = config.num_iterations * config.train_steps_per_iteration
+    while int(train_step) < last_step:
+        collector.run()
+        learner.run(config.train_steps_per_iteration)
+        evaluate_if_due(int(train_step))
+    for trigger in [evaluate_if_due, *learner.triggers]:
+        trigger(int(train_step), force_trigger=True)
+    print(f"Outputs: {directory.path}")
+
+
+def make_environment(name: str, seed: int) -> environments.PyEnvironment:
+    """Makes an environment on arrays, as actors step them."""
+    environment = environments.suite_gym.load(name)
+    environment.seed(seed)
+    return environment
+
+
+def make_replay_buffer(
+    config: cli.Config, agent: agents.SacAgent, directory: train.RunDirectory
+) -> replay_buffers.ReverbReplayBuffer:
+    """Starts a server with one table, which samples uniformly."""
+    num_steps = config.n_step_update + 1
+    table = replay_service.Table(
+        "experience",
+        sampler=replay_service.selectors.Uniform(),
+        remover=replay_service.selectors.Fifo(),
+        max_size=config.replay_capacity,
+        rate_limiter=replay_service.rate_limiters.MinSize(config.batch_size),
+        signature=specs.tensor_spec.add_outer_dim(agent.collect_data_spec, num_steps),
+    )
+    server = replay_service.Server(
+        [table],
+        checkpointer=replay_service.checkpointers.DefaultCheckpointer(
+            directory.path / train.learner.REPLAY_BUFFER_CHECKPOINT_DIR
+        ),
+        seed=config.seed,
+    )
+    return replay_buffers.ReverbReplayBuffer(
+        agent.collect_data_spec,
+        table.name,
+        sequence_length=num_steps,
+        local_server=server,
+    )
+
+
+if __name__ == "__main__":
+    cli.start(main)

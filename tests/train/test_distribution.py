@@ -1,0 +1,88 @@
+"""Learners under a `tf.distribute` strategy of two replicas; see `scripts/replicas.py`.
+
+Plain gradient descent and clipping are on: both show a gradient that is scaled or
+clipped at the wrong place, which Adam would hide.
+"""
+
+import json
+import pathlib
+import re
+
+import pytest
+
+SCRIPT = pathlib.Path(__file__).parent / "scripts" / "replicas.py"
+TRAINED = pytest.mark.parametrize("case", ["dqn", "ppo", "sac", "compiled", "v1"])
+
+
+@pytest.fixture(scope="module")
+def results(run):
+    ended = run(str(SCRIPT))
+    assert ended.code == 0, ended.errors[-3000:]
+    return json.loads(ended.output.splitlines()[-1])
+
+
+@TRAINED
+def test_two_replicas_learn_what_one_device_learns(results, case):
+    result = results[case]
+    assert result["difference"] < 1e-5
+    assert result["moved"] > 0.01
+    assert result["train_steps"] == [5, 5]
+
+
+@TRAINED
+def test_the_replicas_stay_equal(results, case):
+    assert results[case]["between_replicas"] == 0
+
+
+@TRAINED
+def test_losses_are_added_up_and_examples_put_together(results, case):
+    alone, shared = results[case]["losses"]
+    assert shared == pytest.approx(alone, rel=1e-4)
+    assert results[case]["td_errors"] < 1e-4
+
+
+@TRAINED
+def test_each_replica_is_traced_once(results, case):
+    assert results[case]["traces"] == 2
+
+
+def test_parts_from_outside_of_the_scope_are_refused_by_name(results):
+    refusals = results["refusals"]
+    for part, name in (
+        ("agent", "agent 'DqnAgent'"),
+        ("optimizer", r"optimizer 'sgd_?\d*'"),
+        ("train_step", "train_step"),
+    ):
+        assert re.match(
+            f"strategy: the {name} has the variable .* made outside of the strategy's",
+            refusals[part],
+        ), refusals[part]
+
+
+def test_an_optimizer_that_clips_is_refused(results):
+    assert re.match(
+        r"optimizer 'sgd_?\d*': got clipnorm=1\.0 with several replicas",
+        results["refusals"]["clipping"],
+    )
+
+
+def test_a_checkpoint_of_replicas_is_one_of_a_device(results):
+    # As far from one that was trained on one device as the replicas are.
+    assert results["restored"] == results["dqn"]["difference"]
+
+
+def test_a_policy_from_the_scope_acts_outside_of_it(results):
+    assert results["action"] == [2]
+
+
+def test_the_examples_of_a_batch_get_the_numbers_of_one_device(results):
+    examples, shared, _ = results["numbers"]["alone"]
+    for drawn in results["numbers"]["shared"]:  # Of a static and a dynamic shape.
+        first, second = drawn[0]
+        assert first + second == examples
+        assert drawn[1] == [shared, shared]
+
+
+def test_seeds_of_replicas_differ(results):
+    for _, _, seeds in results["numbers"]["shared"]:
+        assert len({*map(tuple, seeds), (1, 2)}) == 3

@@ -1,0 +1,133 @@
+"""What a learner needs of `tf.distribute`: data for replicas, and sums of results."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfrl.agents import tf_agent
+from tfrl.utils import common, variables
+
+# Settings of Keras's optimizers that are wrong, or fail, in a replica.
+_REFUSED = (
+    "clipnorm",
+    "clipvalue",
+    "global_clipnorm",
+    "gradient_accumulation_steps",
+)
+
+
+def check_parts(
+    strategy: tf.distribute.Strategy, agent: tf_agent.TFAgent, train_step: tf.Variable
+) -> None:
+    """Checks that an agent can be trained by several replicas.
+
+    Args:
+      strategy: The strategy.
+      agent: The agent.
+      train_step: The counter of train steps.
+
+    Raises:
+      ValueError: A part was not made in the strategy's scope, or an optimizer clips or
+        accumulates gradients.
+    """
+    if strategy.num_replicas_in_sync == 1:
+        return
+    optimizers = _optimizers(agent)
+    for optimizer in optimizers:
+        _check_settings(optimizer)
+    of_optimizers = {
+        id(v): f"optimizer {optimizer.name!r}"
+        for optimizer in optimizers
+        for v in variables.as_tf_variables(optimizer.variables)
+    }
+    for variable in variables.as_tf_variables(agent.variables()):
+        where = of_optimizers.get(id(variable), f"agent {agent.name!r}")
+        _check_scope(strategy, variable, where)
+    _check_scope(strategy, train_step, "train_step")
+
+
+def _optimizers(agent: tf_agent.TFAgent) -> list[keras.optimizers.Optimizer]:
+    parts = tf.train.TrackableView(agent).descendants()
+    return [part for part in parts if isinstance(part, keras.optimizers.Optimizer)]
+
+
+def _check_settings(optimizer: keras.optimizers.Optimizer) -> None:
+    for name in _REFUSED:
+        value = getattr(optimizer, name, None)
+        if value:
+            raise ValueError(
+                f"optimizer {optimizer.name!r}: got {name}={value} with several "
+                "replicas, of which each would do so with its own part of the "
+                "gradients, expected None; give the agent gradient_clipping, or a "
+                "larger batch."
+            )
+
+
+def _check_scope(
+    strategy: tf.distribute.Strategy, variable: tf.Variable, where: str
+) -> None:
+    if not strategy.extended.variable_created_in_scope(variable):
+        raise ValueError(
+            f"strategy: the {where} has the variable {variable.name!r}, which was made "
+            "outside of the strategy's scope, expected all to be made in it; make the "
+            "networks, the optimizers, the agent and the train step in `with "
+            "strategy.scope():`."
+        )
+
+
+def iterator(
+    strategy: tf.distribute.Strategy,
+    dataset_fn: Callable[[], tf.data.Dataset],
+    options: tf.distribute.InputOptions | None = None,
+) -> Any:
+    """Returns an iterator of the dataset, whose elements go to the replicas in turn."""
+    if strategy.num_replicas_in_sync == 1:
+        return iter(dataset_fn())
+    return iter(
+        strategy.distribute_datasets_from_function(lambda _: dataset_fn(), options)
+    )
+
+
+def reduced(
+    strategy: tf.distribute.Strategy,
+    nest: Any,
+    reduce_op: tf.distribute.ReduceOp = tf.distribute.ReduceOp.SUM,
+) -> Any:
+    """Reduces the results of the replicas to one; with one replica, does nothing.
+
+    Args:
+      strategy: The strategy.
+      nest: A nest of scalars, or of tensors `[B, ...]` of a replica's examples.
+      reduce_op: How scalars are reduced.
+
+    Returns:
+      The reduced scalars, and the examples of all replicas one after the other.
+    """
+    if strategy.num_replicas_in_sync == 1:
+        return nest
+
+    def reduce(value: Any) -> tf.Tensor:
+        if strategy.experimental_local_results(value)[0].shape.rank:
+            return strategy.gather(value, axis=0)
+        return strategy.reduce(reduce_op, value, axis=None)
+
+    return tf.nest.map_structure(reduce, nest)
+
+
+@contextlib.contextmanager
+def summaries(
+    writer: tf.summary.SummaryWriter, train_step: tf.Variable, interval: int
+) -> Iterator[None]:
+    """Writes the summaries of every `interval`-th train step in this context."""
+    is_due = interval and (lambda: tf.equal(train_step % interval, 0))
+    with (
+        writer.as_default(),
+        common.soft_device_placement(),
+        tf.summary.record_if(is_due or False),
+    ):
+        yield

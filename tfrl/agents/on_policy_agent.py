@@ -28,7 +28,6 @@ from tfrl.agents.on_policy import construction
 from tfrl.agents.on_policy import training_data as data_lib
 from tfrl.agents.on_policy.training_data import TrainingData
 from tfrl.agents.ppo import ppo_policy, ppo_utils
-from tfrl.compilation import replicas
 from tfrl.distributions import recorded
 from tfrl.networks import network as network_lib
 from tfrl.policies import greedy_policy

@@ -158,10 +158,10 @@ class PPOPolicy(actor_policy.ActorPolicy):
     def _distribution(
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor
     ) -> policy_step.PolicyStep:
-        states = dict(policy_state or {})
+        states: Any = policy_state or {}
         step = super()._distribution(time_step, states.get(ACTOR_STATE, ()))
         new_states = {ACTOR_STATE: step.state}
-        info = {}
+        info: dict[str, Any] = {}
         if self._collect:
             info["dist_params"] = ppo_utils.get_distribution_params(step.action)
         if self._emits_value or VALUE_STATE in self._policy_state_spec:

@@ -27,7 +27,7 @@ class OnPolicyLoop(loop.Loop):
     environment with the current policy, which are `[B, T]` frames. The agent's
     `preprocess_sequence` adds what it learns from, such as advantages. Then come
     `num_epochs` epochs. In each of them, every frame is in exactly one minibatch, and
-    the frames are shuffled anew by a seeded permutation. The statistics of the agent's
+    a new seeded permutation shuffles the frames. The statistics of the agent's
     normalizers change after the epochs, so that training sees the observations as the
     policy saw them.
 

@@ -24,9 +24,10 @@ BATCH_SIZE, NUM_STEPS = 2, 6
 class Numbered(py_environment.PyEnvironment):
     """Observations are the member's number and a clock; episodes take five steps."""
 
-    def __init__(self, number):
+    def __init__(self, number, fails_at=None):
         super().__init__()
         self._number = number
+        self._fails_at = fails_at
         self._clock = -1
         self.actions = []
 
@@ -45,6 +46,9 @@ class Numbered(py_environment.PyEnvironment):
 
     def _step(self, action):
         self.actions.append(float(action))
+        if self._clock == self._fails_at:
+            self._fails_at = None
+            raise RuntimeError("the cable is loose")
         observation = self._observe()
         if self._clock % 6 == 5:
             return ts.termination(observation, 1.0)
@@ -74,14 +78,18 @@ class Extra(NamedTuple):
 class Recorder(tf_agent.TFAgent):
     """Records what it is given, as the arrays of `events`."""
 
-    def __init__(self, environment, counts=False, kl_step=0.0):
+    def __init__(self, environment, counts=False, kl_step=0.0, records=True):
         specs = environment.time_step_spec(), environment.action_spec()
         policy = Five(*specs, counts=counts)
         super().__init__(*specs, policy, policy, None)
         self.events = []
         self._kl_step = kl_step
+        self._records = records
 
     def _record(self, name, frames, state=()):
+        if not self._records:  # A compiled program cannot.
+            return tf.constant(0, tf.int64)
+
         def remember(*leaves):
             columns = len(tf.nest.flatten(self.collect_data_spec))
             frames = tf.nest.pack_sequence_as(self.collect_data_spec, leaves[:columns])
@@ -97,7 +105,7 @@ class Recorder(tf_agent.TFAgent):
 
     def _train(self, experience, weights=None, policy_state=()):
         recorded = self._record("minibatch", experience, policy_state)
-        with tf.control_dependencies([recorded]):
+        with tf.control_dependencies([recorded, experience.reward]):
             count = self.train_step_counter.assign_add(1)
         loss = tf.cast(count, tf.float32)
         return tf_agent.LossInfo(loss, Extra(self._kl_step * loss))
@@ -114,13 +122,14 @@ class Recorder(tf_agent.TFAgent):
         return [event[1] for event in self.events if event[0] == name]
 
 
-def make_loop(counts=False, kl_step=0.0, **kwargs):
+def make_loop(counts=False, kl_step=0.0, records=True, fails_at=None, **kwargs):
     environment = tf_py_environment.TFPyEnvironment(
         batched_py_environment.BatchedPyEnvironment(
-            [Numbered(number) for number in range(BATCH_SIZE)], multithreading=False
+            [Numbered(number, fails_at) for number in range(BATCH_SIZE)],
+            multithreading=False,
         )
     )
-    agent = Recorder(environment, counts, kl_step)
+    agent = Recorder(environment, counts, kl_step, records)
     settings = {"collect_steps_per_iteration": NUM_STEPS, "seed": 3, **kwargs}
     return train.OnPolicyLoop(environment, agent, **settings)
 
@@ -254,6 +263,18 @@ def test_a_minibatch_beyond_the_target_kl_is_the_iterations_last():
     assert info.loss == 2.5
     # Every later iteration ends after one update.
     assert loop.run(2).train_steps == 6
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_a_rollout_in_which_the_environment_raises_is_not_trained_on(jit_compile):
+    loop = make_loop(
+        records=False, fails_at=15, minibatch_size=4, jit_compile=jit_compile
+    )
+    with pytest.raises(RuntimeError, match="the cable is loose"):
+        loop.run(5)
+    # The third rollout fails.
+    assert loop.info().train_steps == 2 * 3
+    assert loop.run(1).train_steps == 3 * 3
 
 
 @pytest.mark.parametrize(

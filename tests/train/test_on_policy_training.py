@@ -93,7 +93,9 @@ def held(loop, *environments):
     for environment in environments:
         parts += variables.tracked_variables(environment)
     # The carries of compensated sums are what their rounding leaves.
-    return [np.array(v) for v in parts if "carry" not in v.name]
+    return [
+        v.numpy() for v in variables.as_tf_variables(parts) if "carry" not in v.name
+    ]
 
 
 def assert_close(ours, theirs, rtol=1e-4, atol=1e-5):

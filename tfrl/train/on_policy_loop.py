@@ -27,7 +27,7 @@ class OnPolicyLoop(loop.Loop):
     environment with the current policy, which are `[B, T]` frames. The agent's
     `preprocess_sequence` adds what it learns from, such as advantages. Then come
     `num_epochs` epochs. In each of them, every frame is in exactly one minibatch, and
-    the frames are shuffled anew by a seeded permutation. The statistics of the agent's
+    a new seeded permutation shuffles the frames. The statistics of the agent's
     normalizers change after the epochs, so that training sees the observations as the
     policy saw them.
 
@@ -160,7 +160,15 @@ class OnPolicyLoop(loop.Loop):
         time_step, policy_state, frames, seed = self._collect_on_host(
             time_step, policy_state
         )
-        return time_step, policy_state, self._learn_on_device(frames, start, seed)
+
+        def learn() -> tf.Tensor:
+            return self._learn_on_device(frames, start, seed)
+
+        if not (self._jit_compile and self.calls_python):
+            return time_step, policy_state, learn()
+        # The steps after an exception are made up.
+        loss = tf.cond(self._has_failed(), lambda: tf.constant(0.0), learn)
+        return time_step, policy_state, loss
 
     def _environment_action(self, action: Any) -> Any:
         return tf.nest.map_structure(

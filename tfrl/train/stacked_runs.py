@@ -284,8 +284,8 @@ def _check_loop(made: Any) -> native_environment.NativeEnvironment:
     if not getattr(made, "supports_sweep", False):
         raise TypeError(
             f"make_loop: got a loop of type {type(made).__name__}, expected an "
-            "OffPolicyLoop or another one whose supports_sweep is True; run loops of "
-            "other kinds one after another."
+            "OffPolicyLoop, an OnPolicyLoop or another one whose supports_sweep is "
+            "True; run loops of other kinds one after another."
         )
     if made.samples_from_dataset:
         raise ValueError(

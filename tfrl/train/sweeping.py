@@ -50,10 +50,10 @@ def sweep(
 
     Args:
       make_loop: `make_loop(seed, **hyperparameters)` returns a loop whose
-        `supports_sweep` is True, such as an `OffPolicyLoop`, on a native environment.
-        It is called once for each run. Numbers that differ between runs must be stored
-        in variables. Weights and learning rates are; for another number of an agent,
-        such as `gamma`, give the agent `tf.Variable(gamma)`.
+        `supports_sweep` is True, such as an `OffPolicyLoop` or an `OnPolicyLoop`, on a
+        native environment. It is called once for each run. Numbers that differ between
+        runs must be stored in variables. Weights and learning rates are; for another
+        number of an agent, such as `gamma`, give the agent `tf.Variable(gamma)`.
       seeds: A seed for each run.
       hyperparameters: For each name, a number for each run.
       num_iterations: The number of iterations of each run.

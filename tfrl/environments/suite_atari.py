@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import math
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -126,7 +127,9 @@ def load(
       ValueError: If there is no such game.
     """
     extras.require("suite_atari", "pip install 'tfrl[atari]'", *_MODULES)
-    import ale_py
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        # A worker process has the names from its parent, and ale-py registers them too.
+        import ale_py
 
     gymnasium.register_envs(ale_py)
     # Its environments do so as well, but only after printing a greeting.
@@ -285,7 +288,9 @@ def _stickiness(environment_name: str) -> float:
 
 
 def _clip_rewards(env: gymnasium.Env) -> gymnasium.Env:
-    return gymnasium.wrappers.TransformReward(env, np.sign)
+    return gymnasium.wrappers.TransformReward(
+        env, lambda reward: float(np.sign(float(reward)))
+    )
 
 
 def _registered(environment_name: str) -> tuple[str, dict[str, Any]]:

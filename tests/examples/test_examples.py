@@ -509,6 +509,43 @@ def test_train_sac_names_the_agent_to_take_instead(run, arguments, message, tmp_
     assert message in errors
 
 
+@pytest.mark.parametrize(
+    ("arguments", "updates"),
+    [
+        (("--config.normalize_observations",), "16"),
+        (("--env=Pendulum-v1", "--config.normalize_rewards"), "16"),
+        (("--config=configs/a2c.py", "--config.collect_steps_per_iteration=8"), "4"),
+    ],
+)
+def test_train_ppo_writes_its_outputs(run, arguments, updates, tmp_path):
+    arguments = (
+        *arguments,
+        f"--logdir={tmp_path / 'run'}",
+        "--config.jit_compile=False",
+        "--config.num_envs=2",
+        "--num_iterations=4",
+        "--config.eval_interval=4",
+        "--config.num_eval_episodes=1",
+        "--config.log_interval=4",
+        "--config.fc_layer_params=(4,)",
+    )
+    if "--config=configs/a2c.py" not in arguments:
+        arguments += (
+            "--config.collect_steps_per_iteration=8",
+            "--config.num_epochs=2",
+            "--config.minibatch_size=8",
+        )
+    code, _, errors = run("train_ppo", *arguments)
+    assert code == 0, errors
+    assert rows(tmp_path / "run")[-1]["train_steps"] == updates
+
+
+def test_train_ppo_names_its_agents(run, tmp_path):
+    code, _, errors = run("train_ppo", "--config.agent=sac", f"--logdir={tmp_path}")
+    assert code == 2
+    assert "agent: got 'sac', expected one of 'ppo', 'a2c'" in errors
+
+
 def test_train_td3_resumes_and_writes_all_its_outputs(run, tmp_path):
     arguments = (
         f"--logdir={tmp_path / 'run'}",

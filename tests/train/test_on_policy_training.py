@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tfrl import train
 from tfrl.agents import PPOClipAgent
-from tfrl.environments import native, suite_gym, tf_py_environment
+from tfrl.environments import native
 from tfrl.networks import (
     ActorDistributionNetwork,
     ActorDistributionRnnNetwork,
@@ -253,23 +253,3 @@ def test_ppo_learns_cart_pole():
         jit_compile=True,
     )
     assert loop.run(400).average_return > 450
-
-
-def test_a_compiled_loop_calls_gymnasiums_continuous_environments():
-    environments = [
-        tf_py_environment.TFPyEnvironment(suite_gym.load("Pendulum-v1"))
-        for _ in range(2)
-    ]
-    for environment in environments:
-        environment.seed(3)
-    small = {"minibatch_size": 8, "num_epochs": 2}
-    plain, compiled = (
-        make_loop(environment=environment, jit_compile=jit_compile, **small)
-        for environment, jit_compile in zip(environments, (False, True), strict=True)
-    )
-    ours, theirs = plain.run(2), compiled.run(2)
-    np.testing.assert_allclose(ours.loss, theirs.loss, rtol=1e-4)
-    assert_close(held(plain), held(compiled))
-    # The spec's bounds are -2 and 2, and the policy's deviation is about 1.
-    drawn = plain.draw_for_log().action
-    assert drawn.shape == [8, 1, 1]

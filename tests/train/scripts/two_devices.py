@@ -76,10 +76,14 @@ def dqn_loop(device, **kwargs):
     return off_policy_loop(device, environment, agent, **kwargs)
 
 
-def continuous_loop(name, device, **kwargs):
+def gymnasium_pendulum():
     environment = suite_gym.load("Pendulum-v1")
     environment.seed(3)
-    environment = tf_py_environment.TFPyEnvironment(environment)
+    return tf_py_environment.TFPyEnvironment(environment)
+
+
+def continuous_loop(name, device, **kwargs):
+    environment = gymnasium_pendulum()
     with train.device_scope(device):
         agent = every_agent.KINDS[name].make(
             environment.time_step_spec(), environment.action_spec()
@@ -152,7 +156,7 @@ def reinforce_loop(device, jit_compile):
 
 
 def ppo_loop(device, jit_compile):
-    environment = gymnasium_cart_pole()
+    environment = gymnasium_pendulum()
     specs = environment.time_step_spec(), environment.action_spec()
     with train.device_scope(device):
         agent = PPOClipAgent(
@@ -167,8 +171,9 @@ def ppo_loop(device, jit_compile):
             num_epochs=1,
             compute_value_and_advantage_in_train=False,
             update_normalizers_in_train=False,
+            normalize_observations=False,
+            normalize_rewards=False,
             seed=2,
-            **normalizers(environment),
         )
     return train.OnPolicyLoop(
         environment,

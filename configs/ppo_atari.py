@@ -1,9 +1,9 @@
 """PPO on an Atari game, for 10,000,000 steps of four frames.
 
-It needs `pip install 'tfrl[envpool]'`, or `pip install 'tfrl[atari]'`, whose emulator is
-slower. While it learns, a lost life ends an episode and rewards become their signs;
-evaluations play whole games for all their points. The settings are those that rl-zoo3
-publishes, but actor and critic share no layers.
+It needs `pip install 'tfrl[envpool]'`, or `'tfrl[atari]'`, whose emulator is slower.
+While it learns, a lost life ends an episode and rewards become their signs; evaluations
+play whole games for all their points. The settings are those that rl-zoo3 publishes,
+but actor and critic share no layers.
 """
 
 from ml_collections import ConfigDict

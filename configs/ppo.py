@@ -22,7 +22,10 @@ def get_config() -> ConfigDict:
     config.minibatch_size = 256  # Frames in an update; 0 takes a whole rollout.
     config.target_kl = 0.0  # KL divergence that ends a rollout's updates; 0: none.
 
+    # Each convolution has a number of filters, a kernel size and a stride.
+    config.conv_layer_params = ()  # For images; none for other observations.
     config.fc_layer_params = (64, 64)  # Units of the hidden layers of each network.
+    config.activation = "tanh"  # Of the hidden layers, such as relu.
     config.normalize_observations = False  # By their running mean and variance.
     config.normalize_rewards = False  # By the running deviation of their returns.
     config.learning_rate = 1e-3  # Of Adam.

@@ -173,15 +173,31 @@ def _logdir(algorithm: str, config: Config) -> pathlib.Path:
 
 
 def make_environment(
-    name: str, num_envs: int, seed: int, num_action_bins: int = 0
+    name: str,
+    num_envs: int,
+    seed: int,
+    num_action_bins: int = 0,
+    *,
+    is_training: bool = False,
 ) -> tfrl.environments.TFPyEnvironment:
     """Makes one Gymnasium environment, or `num_envs` of them stepped together.
 
     With `num_action_bins` an action is the number of one of so many evenly spaced
-    values of the environment's continuous action.
+    values of the environment's continuous action. Atari games have the usual
+    preprocessing; with `is_training`, a lost life ends an episode, and rewards become
+    their signs.
     """
     environment: tfrl.environments.PyEnvironment
-    if num_envs == 1:
+    if tfrl.environments.suite_atari.is_game(name):
+        environment = tfrl.environments.suite_atari.load_batch(
+            name,
+            num_envs,
+            noop_max=30,
+            fire_on_reset=True,
+            terminal_on_life_loss=is_training,
+            clip_rewards=is_training,
+        )
+    elif num_envs == 1:
         environment = tfrl.environments.suite_gym.load(name)
     else:
         environment = tfrl.environments.vector_py_environment.load(name, num_envs)
@@ -211,11 +227,23 @@ def make_video_environment(
     name: str, num_action_bins: int = 0
 ) -> tfrl.environments.TFPyEnvironment | None:
     """Makes an environment to film; None if it cannot be rendered as pictures."""
+    if tfrl.environments.suite_atari.is_game(name):
+        return make_environment(name, 1, 1)
     spec = tfrl.environments.suite_gym.find_spec(name)
     kwargs = {**spec.kwargs, **tfrl.environments.suite_gym.make_kwargs(spec)}
     if kwargs.get("render_mode") != "rgb_array":
         return None
     return make_environment(name, 1, 1, num_action_bins)
+
+
+def refuse_games(name: str) -> None:
+    """Raises a ValueError for an Atari game, which needs convolutions."""
+    if tfrl.environments.suite_atari.is_game(name):
+        raise ValueError(
+            f"env: got {name!r}, an Atari game, but the networks of this configuration "
+            "have dense layers alone; train PPO: python -m examples.train_ppo "
+            f"--config=configs/ppo_atari.py --env={name}"
+        )
 
 
 def check_discrete_actions(name: str, action_spec: Any, algorithm: str = "DQN") -> None:

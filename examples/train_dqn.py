@@ -47,6 +47,7 @@ def make_environment(
     config: cli.Config, num_envs: int, seed: int
 ) -> environments.TFPyEnvironment:
     """Makes the environment, with continuous actions in `num_action_bins` bins."""
+    cli.refuse_games(config.env)
     bins = config.num_action_bins
     environment = cli.make_environment(config.env, num_envs, seed, bins)
     cli.check_discrete_actions(config.env, environment.action_spec())

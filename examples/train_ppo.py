@@ -4,6 +4,7 @@
     python -m examples.train_ppo --seed=3 --config.learning_rate=3e-4
     python -m examples.train_ppo --config=configs/ppo_pendulum.py
     python -m examples.train_ppo --config=configs/ppo_mujoco.py --env=Hopper-v5
+    python -m examples.train_ppo --config=configs/ppo_atari.py --env=ALE/Breakout-v5
     python -m examples.train_ppo --config=configs/a2c.py
 
 Both choose discrete and continuous actions. The settings are in configs/ppo.py. To
@@ -30,7 +31,11 @@ def main() -> None:
         names = ", ".join(map(repr, ALGORITHMS))
         raise ValueError(f"agent: got {config.agent!r}, expected one of {names}.")
     cli.prepare(config.agent, config)
-    environment = cli.make_environment(config.env, config.num_envs, config.seed)
+    if not config.conv_layer_params:
+        cli.refuse_games(config.env)
+    environment = cli.make_environment(
+        config.env, config.num_envs, config.seed, is_training=True
+    )
     with train.device_scope(config.device):
         agent = make_agent(config, environment)
         agent.initialize()
@@ -50,6 +55,8 @@ def make_agent(
         specs[0].observation,
         specs[1],
         fc_layer_params=tuple(config.fc_layer_params),
+        conv_layer_params=tuple(config.conv_layer_params) or None,
+        activation_fn=keras.activations.get(config.activation),
         seed=config.seed,
     )
     reward_normalizer = None

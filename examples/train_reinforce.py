@@ -20,6 +20,7 @@ def main() -> None:
     """Builds the agent, the buffer and the loop, and runs it."""
     config = cli.read_config(CONFIG)
     cli.prepare("reinforce", config)
+    cli.refuse_games(config.env)
     environment = cli.make_environment(config.env, config.num_envs, config.seed)
     with train.device_scope(config.device):
         agent = make_agent(config, environment)

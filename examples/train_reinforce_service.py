@@ -22,6 +22,7 @@ def main() -> None:
     if config.num_envs != 1:
         # The queue does not record which environment an episode is from.
         raise ValueError(f"num_envs: got {config.num_envs}, expected 1 with a queue.")
+    cli.refuse_games(config.env)
     environment = cli.make_environment(config.env, config.num_envs, config.seed)
     with train.device_scope(config.device):
         agent = train_reinforce.make_agent(config, environment)

@@ -320,7 +320,7 @@ def test_rewards_are_clipped_by_both_emulators():
         assert {float(step.reward[0]) for step in steps} == {0.0, 1.0}
 
 
-def test_sticky_actions_are_those_of_the_name(monkeypatch):
+def test_sticky_actions_are_those_of_the_name():
     pytest.importorskip("envpool")
     for name, probability in (
         ("ALE/Pong-v5", 0.25),
@@ -333,7 +333,7 @@ def test_sticky_actions_are_those_of_the_name(monkeypatch):
         assert environment.spec.id == "Pong-v5"
 
 
-def test_without_envpool_several_games_run_in_processes(monkeypatch):
+def test_without_envpool_several_games_run_in_processes(monkeypatch, capfd):
     monkeypatch.setitem(sys.modules, "envpool", None)
     with suite_atari.load_batch("ALE/Pong-v5", 2, max_episode_steps=3) as environment:
         assert isinstance(environment, parallel_py_environment.ParallelPyEnvironment)
@@ -341,6 +341,7 @@ def test_without_envpool_several_games_run_in_processes(monkeypatch):
         assert environment.reset().observation.shape == (2, 84, 84, 4)
         types = [environment.step(np.zeros(2, int)).step_type[1] for _ in range(4)]
         assert types == [1, 1, 2, 0]
+    assert "WARN" not in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

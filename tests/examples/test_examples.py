@@ -402,7 +402,8 @@ def test_train_reinforce_runs(module, env, run, tmp_path):
             ["--config.num_action_bins=5"],
             "num_action_bins for 'CartPole-v1': env: got the action spec",
         ),
-        ("train_dqn", ["--env=ALE/Pong-v5"], "tfrl.environments.suite_atari"),
+        ("train_dqn", ["--env=ALE/Pong-v5"], "train_ppo --config=configs/ppo_atari.py"),
+        ("train_ppo", ["--env=ALE/Pong-v5"], "train_ppo --config=configs/ppo_atari.py"),
         ("train_dqn", ["--logdir=/proc/nowhere"], "cannot be written"),
         ("train_dqn", ["--num_iterations=0"], "num_iterations: expected an integer of"),
         ("train_dqn", ["--config.replay_capacity=1"], "num_steps"),
@@ -618,6 +619,27 @@ def test_the_replay_of_a_run_is_recorded(trained, run, tmp_path):
     assert sum(int(frame.step_type != 2) for frame in frames) == steps
     episodes = sum(int(frame.next_step_type == 2) for frame in frames)
     assert f"{len(frames):,} frames, {episodes} whole episodes" in output
+
+
+@pytest.mark.slow
+def test_ppo_plays_an_atari_game(run, tmp_path):
+    code, output, errors = run(
+        "train_ppo",
+        f"--logdir={tmp_path}",
+        "--config=configs/ppo_atari.py",
+        "--num_iterations=2",
+        "--config.num_envs=2",
+        "--config.collect_steps_per_iteration=8",
+        "--config.minibatch_size=8",
+        "--config.num_eval_episodes=1",
+    )
+    assert code == 0, errors
+    assert "Finished 2 iterations" in output
+    with imageio.get_reader(tmp_path / "agent.mp4") as reader:
+        height, width, _ = reader.get_data(0).shape
+    assert (height, width) >= (210, 160)
+    # A game of Pong is lost by 21 points, whatever the rewards in training are.
+    assert -21 <= float(rows(tmp_path)[-1]["evaluation_return"]) <= 21
 
 
 @pytest.mark.parametrize("agent", ["iql", pytest.param("cql", marks=pytest.mark.slow)])

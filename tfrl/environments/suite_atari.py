@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import math
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -126,7 +127,9 @@ def load(
       ValueError: If there is no such game.
     """
     extras.require("suite_atari", "pip install 'tfrl[atari]'", *_MODULES)
-    import ale_py
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        # A worker process has the names from its parent, and ale-py registers them too.
+        import ale_py
 
     gymnasium.register_envs(ale_py)
     # Its environments do so as well, but only after printing a greeting.
@@ -185,7 +188,9 @@ def load_batch(
     - After a lost life the stack keeps the frames before it, rather than four times
       the newest.
 
-    And the state of its members cannot be saved, so a resumed run begins new episodes.
+    With `terminal_on_life_loss`, EnvPool's `reset` in mid-episode goes on with the same
+    game, unless a seed was given. And the state of its members cannot be saved, so a
+    resumed run begins new episodes.
 
     Args:
       environment_name: A name such as "ALE/Pong-v5" (sticky actions with probability
@@ -285,7 +290,9 @@ def _stickiness(environment_name: str) -> float:
 
 
 def _clip_rewards(env: gymnasium.Env) -> gymnasium.Env:
-    return gymnasium.wrappers.TransformReward(env, np.sign)
+    return gymnasium.wrappers.TransformReward(
+        env, lambda reward: float(np.sign(float(reward)))
+    )
 
 
 def _registered(environment_name: str) -> tuple[str, dict[str, Any]]:

@@ -20,16 +20,16 @@ from tfrl.environments.gymnasium import envpool_vector_env
 
 _EXTRA = "pip install 'tfrl[envpool]'"
 
-# Options of EnvPool that something else sets, and what that is.
-_SET_ELSEWHERE = {
-    "batch_size": "num_envs: all members step together",
-    "env_seed": "seed(...) of the environment",
-    "gym_reset_return_info": "nothing: a reset always returns it",
-    "max_episode_steps": "the argument of load of this name",
-    "max_num_players": "nothing: only tasks of one player are loaded",
-    "num_envs": "the argument of load of this name",
-    "render_mode": "nothing: it is 'rgb_array'",
-    "seed": "seed(...) of the environment",
+# Options of EnvPool that are not for users, and what to do instead.
+_REMEDIES = {
+    "batch_size": "leave it out, because all members step together",
+    "env_seed": "call seed(...) of the environment",
+    "gym_reset_return_info": "leave it out, because a reset always returns it",
+    "max_episode_steps": "give load the argument max_episode_steps",
+    "max_num_players": "leave it out, because only tasks of one player are loaded",
+    "num_envs": "give load the argument num_envs",
+    "render_mode": "leave it out for 'rgb_array'",
+    "seed": "call seed(...) of the environment",
 }
 
 
@@ -110,7 +110,14 @@ def _make_spec(name: str, num_envs: int, options: Mapping[str, Any]) -> Any:
         with envpool_vector_env.quiet():
             pool_spec = envpool.make_spec(name, num_envs=num_envs, **options)
     except TypeError as error:
-        raise _option_error(name, options) from error
+        known = set(envpool.make_spec(name).config._fields) - _REMEDIES.keys()
+        unknown = sorted(options.keys() - known)
+        if not unknown:
+            raise
+        raise ValueError(
+            f"envpool_kwargs: got {', '.join(unknown)}, expected options of {name}; "
+            f"choose from {', '.join(sorted(known))}."
+        ) from error
     players = pool_spec.config.max_num_players
     if players != 1:
         raise ValueError(
@@ -139,11 +146,11 @@ def _check_task(name: str) -> None:
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
-    for option, setter in _SET_ELSEWHERE.items():
-        if option in options:
+    for option in options:
+        if option in _REMEDIES:
             raise ValueError(
-                f"envpool_kwargs: got {option!r}, which is set by {setter}; leave it "
-                "out of envpool_kwargs."
+                f"envpool_kwargs: got {option!r}, expected options of the task; "
+                f"{_REMEDIES[option]}."
             )
     # The process would die of it.
     if options.get("noop_max", 1) < 1:
@@ -151,13 +158,3 @@ def _check_options(options: Mapping[str, Any]) -> None:
             f"envpool_kwargs: got noop_max={options['noop_max']}, expected at least 1, "
             "because EnvPool begins every game with a no-op; leave it out for 30."
         )
-
-
-def _option_error(name: str, options: Mapping[str, Any]) -> ValueError:
-    import envpool
-
-    known = set(envpool.make_spec(name).config._fields) - _SET_ELSEWHERE.keys()
-    return ValueError(
-        f"envpool_kwargs: got {', '.join(sorted(options.keys() - known))}, expected "
-        f"options of {name}; choose from {', '.join(sorted(known))}."
-    )

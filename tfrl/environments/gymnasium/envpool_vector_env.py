@@ -219,7 +219,7 @@ def _as_space(space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
         return gymnasium.spaces.Box(low, high, dtype=np.float32)
     if _is_planes(space):
         low, high = np.moveaxis(low, 0, -1), np.moveaxis(high, 0, -1)
-    return gymnasium.spaces.Box(low, high, dtype=space.dtype)  # type: ignore[arg-type]
+    return gymnasium.spaces.Box(low, high, dtype=space.dtype)
 
 
 def _is_planes(space: gymnasium.Space[Any]) -> bool:

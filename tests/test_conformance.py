@@ -535,6 +535,8 @@ SUITES = dict(
 SLOW = (
     "agent-CqlSacAgent",
     "agent-DdpgAgent-recurrent",
+    "agent-PPOClipAgent-recurrent",
+    "agent-PPOKLPenaltyAgent",
     "agent-SacAgent-ensemble",
     "network-CriticNetwork-nested",
 )

@@ -47,6 +47,7 @@ def test_the_page_on_tf_agents_lists_every_refused_override():
     classes = (
         tfrl.agents.TFAgent,
         tfrl.agents.DqnAgent,
+        tfrl.agents.PPOAgent,
         tfrl.policies.tf_policy.TFPolicy,
         tfrl.policies.py_policy.PyPolicy,
         tfrl.environments.py_environment.PyEnvironment,

@@ -65,13 +65,20 @@ class Parts:
         projection = networks.StateDependentNoiseProjectionNetwork
         return self.distributions(continuous_projection_net=projection)
 
-    def recurrent_squashed(self):
+    def recurrent_distributions(self, **kwargs):
         network = networks.ActorDistributionRnnNetwork
-        return self._make(network, *self.specs, lstm_size=(5,), **TANH_NORMAL)
+        return self._make(network, *self.specs, lstm_size=(5,), **kwargs)
+
+    def recurrent_squashed(self):
+        return self.recurrent_distributions(**TANH_NORMAL)
 
     def value(self):
         network = networks.ValueNetwork
         return self._make(network, self.specs[0], fc_layer_params=self.layers, seed=3)
+
+    def recurrent_value(self):
+        network = networks.ValueRnnNetwork
+        return self._make(network, self.specs[0], lstm_size=(4,), seed=3)
 
     def critic(self):
         network = networks.CriticNetwork
@@ -165,6 +172,16 @@ def _always(**arguments):
     return lambda parts: arguments
 
 
+def _actor_critic(**arguments):
+    return lambda p: {
+        "actor_net": p.distributions(),
+        "value_net": p.value(),
+        "normalize_observations": False,
+        "num_epochs": 1,
+        **arguments,
+    }
+
+
 _RETURNS = "it learns from whole episodes' returns, not from values of single steps"
 _NO_VALUES = "it predicts actions and no values"
 _NOTHING = "train only counts"
@@ -187,6 +204,63 @@ KINDS = {
         1,
         CHOICE,
         lambda p: {"value_network": p.value()},
+        without_td_error=_RETURNS,
+    ),
+    "A2CAgent": Kind(
+        agents.A2CAgent,
+        lambda p: [],
+        1,
+        CHOICE,
+        lambda p: {"actor_net": p.distributions(), "value_net": p.value()},
+        without_td_error=_RETURNS,
+    ),
+    "PPOAgent": Kind(
+        agents.PPOAgent,
+        lambda p: [],
+        1,
+        FORCE,
+        _actor_critic(),
+        without_td_error=_RETURNS,
+    ),
+    "PPOClipAgent": Kind(
+        agents.PPOClipAgent,
+        lambda p: [],
+        1,
+        CHOICE,
+        _actor_critic(
+            importance_ratio_clipping=0.2,
+            use_gae=True,
+            use_td_lambda_return=True,
+            compute_value_and_advantage_in_train=False,
+            update_normalizers_in_train=False,
+        ),
+        without_td_error=_RETURNS,
+    ),
+    "PPOClipAgent-recurrent": Kind(
+        agents.PPOClipAgent,
+        lambda p: [],
+        1,
+        CHOICE,
+        lambda p: {
+            **_actor_critic()(p),
+            "actor_net": p.recurrent_distributions(),
+            "value_net": p.recurrent_value(),
+        },
+        without_td_error=_RETURNS,
+    ),
+    "PPOKLPenaltyAgent": Kind(
+        agents.PPOKLPenaltyAgent,
+        lambda p: [],
+        0,
+        CHOICE,
+        # The optimizer comes after required arguments.
+        lambda p: {
+            **_actor_critic()(p),
+            "optimizer": keras.optimizers.Adam(1e-2),
+            "initial_adaptive_kl_beta": 1.0,
+            "adaptive_kl_target": 0.01,
+            "adaptive_kl_tolerance": 0.3,
+        },
         without_td_error=_RETURNS,
     ),
     "DdpgAgent": Kind(

@@ -34,7 +34,7 @@ LEARNING = [
 WITH_TD_ERROR = [name for name in LEARNING if not KINDS[name].without_td_error]
 # The collecting policies of the other agents are of the same classes; DDPG's depends on
 # the noise of the calls before as well, not on the seed alone.
-COLLECTING = ["DqnAgent", "Td3Agent", "SacAgent", "DiscreteSacAgent"]
+COLLECTING = ["DqnAgent", "PPOAgent", "Td3Agent", "SacAgent", "DiscreteSacAgent"]
 BATCH_SIZE = 4
 SEED = np.array([5, 6])
 RNG = np.random.default_rng(0)

@@ -105,3 +105,16 @@ def test_another_number_of_environments_is_refused():
 def test_numbers_out_of_range_are_refused(wrong):
     with pytest.raises(ValueError, match=f"{next(iter(wrong))}: expected"):
         RewardNormalizer(**wrong)
+
+
+def test_rewards_themselves_may_come_in_batches_of_any_size():
+    normalizer = RewardNormalizer(batch_size=None, gamma=0.0)
+    for rewards in ([1.0, 3.0], [[5.0, 7.0, 9.0]]):
+        normalizer.update(tf.constant(rewards), tf.zeros_like(rewards, tf.bool))
+    expected = 2.0 / np.std([1.0, 3.0, 5.0, 7.0, 9.0])
+    np.testing.assert_allclose(normalizer.normalize(tf.constant(2.0)), expected, 1e-5)
+
+
+def test_returns_need_the_number_of_environments():
+    with pytest.raises(ValueError, match=r"batch_size: got None with gamma=0\.9"):
+        RewardNormalizer(batch_size=None, gamma=0.9)

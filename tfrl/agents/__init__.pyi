@@ -1,5 +1,5 @@
+from . import a2c as a2c
 from . import actor_critic as actor_critic
-from . import advantages as advantages
 from . import behavioral_cloning as behavioral_cloning
 from . import cql as cql
 from . import data_converter as data_converter
@@ -8,6 +8,7 @@ from . import discrete_sac as discrete_sac
 from . import dqn as dqn
 from . import iql as iql
 from . import normalization as normalization
+from . import on_policy as on_policy
 from . import on_policy_agent as on_policy_agent
 from . import ppo as ppo
 from . import random as random
@@ -16,6 +17,7 @@ from . import sac as sac
 from . import td3 as td3
 from . import tf_agent as tf_agent
 from . import tqc as tqc
+from .a2c import A2CAgent as A2CAgent
 from .behavioral_cloning import BehavioralCloningAgent as BehavioralCloningAgent
 from .cql import CqlSacAgent as CqlSacAgent
 from .ddpg import DdpgAgent as DdpgAgent
@@ -25,6 +27,7 @@ from .dqn import DqnAgent as DqnAgent
 from .iql import IqlAgent as IqlAgent
 from .ppo import PPOAgent as PPOAgent
 from .ppo import PPOClipAgent as PPOClipAgent
+from .ppo import PPOKLPenaltyAgent as PPOKLPenaltyAgent
 from .random import FixedPolicyAgent as FixedPolicyAgent
 from .random import RandomAgent as RandomAgent
 from .reinforce import ReinforceAgent as ReinforceAgent

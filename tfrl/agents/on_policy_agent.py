@@ -12,15 +12,22 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import advantages as advantages_lib
-from tfrl.agents import checks, data_converter, normalization, tf_agent
+from tfrl.agents import (
+    checks,
+    data_converter,
+    normalization,
+    tf_agent,
+)
+from tfrl.agents.on_policy import advantages as advantages_lib
+from tfrl.agents.on_policy import construction
+from tfrl.agents.on_policy import training_data as data_lib
+from tfrl.agents.on_policy.training_data import TrainingData
 from tfrl.agents.ppo import ppo_policy, ppo_utils
-from tfrl.compilation import replicas
 from tfrl.distributions import recorded
 from tfrl.networks import network as network_lib
 from tfrl.policies import greedy_policy
@@ -31,56 +38,15 @@ from tfrl.trajectories import trajectory
 from tfrl.utils import (
     actions,
     nest_utils,
-    number_checks,
     optimizers,
     summaries,
     variables,
 )
-from tfrl.utils.reward_normalizer import RewardNormalizer
-from tfrl.utils.tensor_normalizer import StreamingTensorNormalizer
 
 if TYPE_CHECKING:
     from tfrl.typing import types
+    from tfrl.utils.reward_normalizer import RewardNormalizer
     from tfrl.utils.tensor_normalizer import TensorNormalizer
-
-
-class LossWeights(NamedTuple):
-    """The weights of the parts of the loss besides the policy's."""
-
-    value: float = 0.5
-    entropy: float = 0.0
-    policy_l2: float = 0.0
-    value_l2: float = 0.0
-    shared_l2: float = 0.0
-
-
-class TrainingData(NamedTuple):
-    """The steps that one call of `train` learns from.
-
-    Attributes:
-      time_steps: The time steps, `[B, T, ...]`.
-      actions: The nest of actions, `[B, T, ...]`.
-      returns: `[B, T]`.
-      advantages: Normalized advantages, 0 where a step is not valid, `[B, T]`.
-      old_values: The values when the returns were computed, `[B, T]`.
-      old_log_probs: The log-probabilities of the actions when they were taken, 0 where
-        a step is not valid, `[B, T]`.
-      dist_params: The parameters of the distributions that the actions were drawn from.
-      valid: Whether a frame is a step of an environment, bool `[B, T]`.
-      weights: The weight of each step, 0 where it is not valid, `[B, T]`.
-      policy_state: The collect policy's state before the first step, `[B, ...]`.
-    """
-
-    time_steps: ts.TimeStep
-    actions: Any
-    returns: tf.Tensor
-    advantages: tf.Tensor
-    old_values: tf.Tensor
-    old_log_probs: tf.Tensor
-    dist_params: Any
-    valid: tf.Tensor
-    weights: tf.Tensor
-    policy_state: Any
 
 
 class OnPolicyAgent(tf_agent.TFAgent):
@@ -102,10 +68,10 @@ class OnPolicyAgent(tf_agent.TFAgent):
         *,
         greedy_eval: bool,
         advantage_estimator: advantages_lib.AdvantageEstimator,
-        loss_weights: LossWeights,
+        loss_weights: construction.LossWeights,
         num_epochs: int,
         normalize_advantages: bool,
-        observation_normalizer: TensorNormalizer | bool | None,
+        observation_normalizer: TensorNormalizer | None,
         reward_normalizer: RewardNormalizer | None,
         gradient_clipping: float | None,
         compute_value_and_advantage_in_train: bool,
@@ -135,7 +101,7 @@ class OnPolicyAgent(tf_agent.TFAgent):
           num_epochs: The number of updates in one call of `train`.
           normalize_advantages: Whether to normalize the advantages of one call of
             `train` to mean 0 and standard deviation 1.
-          observation_normalizer: See `PPOAgent`; True makes one.
+          observation_normalizer: See `PPOAgent`.
           reward_normalizer: See `PPOAgent`.
           gradient_clipping: The largest norm of all gradients together.
           compute_value_and_advantage_in_train: See `PPOAgent`.
@@ -156,38 +122,27 @@ class OnPolicyAgent(tf_agent.TFAgent):
         algorithm = type(self).__name__
         time_step_spec = checks.as_time_step_spec(time_step_spec, algorithm)
         action_spec = tensor_spec.from_spec(action_spec)
-        _check_networks(actor_net=actor_net, value_net=value_net)
-        _check_numbers(advantage_estimator, loss_weights, num_epochs)
+        construction.check_networks(actor_net=actor_net, value_net=value_net)
+        construction.check_numbers(advantage_estimator, loss_weights, num_epochs)
         checks.check_gradient_clipping(gradient_clipping)
         observation_spec = policy_utils.network_observation_spec(
             time_step_spec.observation, observation_and_action_constraint_splitter
         )
-        if observation_normalizer is True:
-            observation_normalizer = _streaming_normalizer(observation_spec)
         actor_net, value_net = (
             network_lib.as_network(network, observation_spec)
             for network in normalization.normalized_networks(
                 observation_normalizer, observation_spec, actor_net, value_net
             )
         )
-        parts: dict[str, Any] = {
-            "time_step_spec": time_step_spec,
-            "action_spec": action_spec,
-            "actor_network": actor_net,
-            "value_network": value_net,
-            "observation_and_action_constraint_splitter": (
-                observation_and_action_constraint_splitter
-            ),
-            "seed": seed,
-        }
-        # Values are computed for whole sequences, in `preprocess_sequence` or `train`,
-        # not with each action. The collected actions stay unclipped, because the
-        # recorded distributions are those of unclipped actions.
-        collect_policy = ppo_policy.PPOPolicy(
-            **parts, clip=False, compute_value_and_advantage_in_train=True
+        policies = construction.make_policies(
+            time_step_spec,
+            action_spec,
+            actor_net,
+            value_net,
+            observation_and_action_constraint_splitter,
+            seed,
         )
-        sampling_policy = ppo_policy.PPOPolicy(**parts, collect=False)
-        collected = collect_policy.trajectory_spec
+        collected = policies.collect.trajectory_spec
         training_info = {
             **collected.policy_info,
             **dict.fromkeys(
@@ -198,10 +153,10 @@ class OnPolicyAgent(tf_agent.TFAgent):
         super().__init__(
             time_step_spec,
             action_spec,
-            greedy_policy.GreedyPolicy(sampling_policy)
+            greedy_policy.GreedyPolicy(policies.sample)
             if greedy_eval
-            else sampling_policy,
-            collect_policy,
+            else policies.sample,
+            policies.collect,
             train_sequence_length=None,
             training_data_spec=None
             if compute_value_and_advantage_in_train
@@ -213,8 +168,7 @@ class OnPolicyAgent(tf_agent.TFAgent):
             observation_normalizer=observation_normalizer,
             reward_normalizer=reward_normalizer,
         )
-        self._sampling_policy = sampling_policy
-        self._train_policy = ppo_policy.PPOPolicy(**parts, collect=False, training=True)
+        self._sampling_policy, self._train_policy = policies.sample, policies.train
         self._actor_net, self._value_net = actor_net, value_net
         self._set_untracked(
             "_distribution_spec", self._actor_net.create_variables(observation_spec)
@@ -227,7 +181,7 @@ class OnPolicyAgent(tf_agent.TFAgent):
         self._update_normalizers_in_train = update_normalizers_in_train
         self._aggregate_losses_across_replicas = aggregate_losses_across_replicas
         if loss_weights.entropy:
-            self._check_has_entropy()
+            construction.check_has_entropy(policies.sample, loss_weights.entropy)
         self._optimizer = optimizers.OptimizerAdapter(
             optimizer, self._trained(), optimizers.all_to_norm(gradient_clipping)
         )
@@ -291,11 +245,10 @@ class OnPolicyAgent(tf_agent.TFAgent):
         if experience is None:
             return numbers
         data = self._prepare(self._normalizers.normalize_rewards(experience))
-        return {**numbers, **self._measure(data)}
+        return {**numbers, **self._measure(data, self._distribution(data))}
 
-    def _measure(self, data: TrainingData) -> dict[str, tf.Tensor]:
+    def _measure(self, data: TrainingData, distribution: Any) -> dict[str, tf.Tensor]:
         """Returns the policy's mean entropy and how much the critic explains."""
-        distribution = self._distribution(data)
         numbers = {
             "explained_variance": losses.explained_variance(
                 data.old_values, data.returns, data.valid
@@ -348,14 +301,12 @@ class OnPolicyAgent(tf_agent.TFAgent):
         values, _ = self.collect_policy.apply_value_network(
             frames.observation,
             frames.step_type,
-            _state_of(policy_state, ppo_policy.VALUE_STATE),
+            data_lib.state_of(policy_state, ppo_policy.VALUE_STATE),
         )
         values = tf.stop_gradient(values)
-        continues = advantages_lib.continues(frames)
+        _, _, next_time_steps = trajectory.to_transition(frames)
+        returns, advantages = self.compute_return_and_advantage(next_time_steps, values)
         frames = tf.nest.map_structure(lambda leaf: leaf[:, :-1], frames)
-        returns, advantages = self._advantage_estimator.estimate(
-            frames.reward, frames.discount, values, continues
-        )
         info = {
             **frames.policy_info,
             "value_prediction": values[:, :-1],
@@ -363,6 +314,24 @@ class OnPolicyAgent(tf_agent.TFAgent):
             "advantage": advantages,
         }
         return frames._replace(policy_info=info)
+
+    def compute_return_and_advantage(
+        self, next_time_steps: ts.TimeStep, value_preds: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the returns and the advantages of steps, each `[B, T]`.
+
+        Args:
+          next_time_steps: The time steps that the steps reach, `[B, T]`, with
+            normalized rewards.
+          value_preds: The values of the observations before the first step and after
+            each step, `[B, T + 1]`.
+        """
+        return self._advantage_estimator.estimate(
+            next_time_steps.reward,
+            next_time_steps.discount,
+            value_preds,
+            next_time_steps.is_mid(),
+        )
 
     def _prepare(
         self, experience: Any, weights: tf.Tensor | None = None, policy_state: Any = ()
@@ -378,7 +347,7 @@ class OnPolicyAgent(tf_agent.TFAgent):
         info = frames.policy_info
         advantages = info["advantage"]
         if self._normalize_advantages:
-            advantages = _normalized(advantages, valid)
+            advantages = data_lib.normalized(advantages, valid)
         counts = tf.cast(valid, tf.float32)
         if weights is not None:
             counts *= losses.expand_weights(weights, counts)
@@ -386,12 +355,12 @@ class OnPolicyAgent(tf_agent.TFAgent):
             self._distribution_spec, info["dist_params"]
         )
         return TrainingData(
-            time_steps=_time_steps(frames),
+            time_steps=data_lib.time_steps_of(frames),
             actions=frames.action,
-            returns=_masked(info["return"], valid),
-            advantages=_masked(advantages, valid),
-            old_values=_masked(info["value_prediction"], valid),
-            old_log_probs=_masked(self._log_probs(old, frames.action), valid),
+            returns=data_lib.masked(info["return"], valid),
+            advantages=data_lib.masked(advantages, valid),
+            old_values=data_lib.masked(info["value_prediction"], valid),
+            old_log_probs=data_lib.masked(self._log_probs(old, frames.action), valid),
             dist_params=info["dist_params"],
             valid=valid,
             weights=counts,
@@ -458,6 +427,16 @@ class OnPolicyAgent(tf_agent.TFAgent):
                 {**loss_info.extra._asdict(), "total_loss": loss_info.loss},
                 step=self.train_step_counter,
             )
+        if self.debug_summaries:
+            summaries.summarize_histogram_dict(
+                {
+                    "advantages": data.advantages,
+                    "returns": data.returns,
+                    "value_preds": data.old_values,
+                    "action_log_prob_sample": data.old_log_probs,
+                },
+                self.train_step_counter,
+            )
         return loss_info
 
     @abc.abstractmethod
@@ -502,32 +481,21 @@ class OnPolicyAgent(tf_agent.TFAgent):
 
     def l2_regularization_loss(self) -> tf.Tensor:
         """Returns the sums of the squares of kernels, times their coefficients."""
-        own_actor, own_critic, shared = self._kernels()
+        kernels = construction.kernels(self._actor_net, self._value_net)
         total = tf.constant(0.0)
-        for coefficient, kernels in (
-            (self._loss_weights.policy_l2, own_actor),
-            (self._loss_weights.value_l2, own_critic),
-            (self._loss_weights.shared_l2, shared),
+        for coefficient, of_network in zip(
+            (
+                self._loss_weights.policy_l2,
+                self._loss_weights.value_l2,
+                self._loss_weights.shared_l2,
+            ),
+            kernels,
+            strict=True,
         ):
-            if coefficient:
-                squares = [tf.reduce_sum(tf.square(kernel)) for kernel in kernels]
-                if squares:
-                    total += coefficient * tf.nn.scale_regularization_loss(squares)
+            if coefficient and of_network:
+                squares = [tf.reduce_sum(tf.square(kernel)) for kernel in of_network]
+                total += coefficient * tf.nn.scale_regularization_loss(squares)
         return total
-
-    def _kernels(self) -> tuple[list[Any], list[Any], list[Any]]:
-        """Returns the kernels of the actor alone, the critic alone, and of both."""
-        of_actor, of_critic = (
-            [v for v in network.trainable_variables if "kernel" in v.name]
-            for network in (self._actor_net, self._value_net)
-        )
-        shared = variables.extract_shared_variables(of_actor, of_critic)
-        is_shared = {id(v) for v in shared}
-        return (
-            [v for v in of_actor if id(v) not in is_shared],
-            [v for v in of_critic if id(v) not in is_shared],
-            shared,
-        )
 
     def _mean(self, per_step: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         """Returns the weighted sum divided by the number of all frames, a scalar."""
@@ -540,17 +508,14 @@ class OnPolicyAgent(tf_agent.TFAgent):
     def _distribution(self, data: TrainingData, training: bool = False) -> Any:
         """Returns the current policy's distributions, batch shape `[B, T]`."""
         policy = self._train_policy if training else self._sampling_policy
-        state = _state_of(data.policy_state, ppo_policy.ACTOR_STATE)
-        if tf.nest.flatten(state):
-            state = {ppo_policy.ACTOR_STATE: state}
-        return policy.distribution(data.time_steps, state).action
+        return policy.distribution(data.time_steps, data.policy_state).action
 
     def _values(self, data: TrainingData, training: bool = False) -> tf.Tensor:
         """Returns the critic's values, `[B, T]`."""
         values, _ = self.collect_policy.apply_value_network(
             data.time_steps.observation,
             data.time_steps.step_type,
-            _state_of(data.policy_state, ppo_policy.VALUE_STATE),
+            data_lib.state_of(data.policy_state, ppo_policy.VALUE_STATE),
             training=training,
         )
         return values
@@ -561,23 +526,10 @@ class OnPolicyAgent(tf_agent.TFAgent):
 
     def _entropy(self, distribution: Any) -> tf.Tensor | None:
         """Returns the entropy, float32 `[B, T]`; None without a closed form."""
-        if not _has_entropy(distribution):
+        if not construction.has_entropy(distribution):
             return None
         entropy = actions.entropy(distribution, self.action_spec, outer_rank=2)
         return tf.cast(entropy, tf.float32)
-
-    def _check_has_entropy(self) -> None:
-        """Raises an error if the entropy bonus would leave out an action."""
-        observation = tensor_spec.zero_spec_nest(self.time_step_spec, outer_dims=[1])
-        step = self._sampling_policy.distribution(observation)
-        if not _has_entropy(step.action):
-            raise ValueError(
-                f"entropy_regularization: got {self._loss_weights.entropy}, but a "
-                f"distribution of actor_net {self._actor_net.name!r} has no entropy in "
-                "closed form, as those squashed to bounds by tanh; give 0, or a "
-                "network with other distributions, such as the normal ones of an "
-                "ActorDistributionNetwork."
-            )
 
     def _trained(self) -> list[Any]:
         networks = (self._actor_net, self._value_net)
@@ -589,79 +541,3 @@ class OnPolicyAgent(tf_agent.TFAgent):
         networks = (self._actor_net, self._value_net)
         weights = [v for network in networks for v in network.variables]
         return variables.as_tf_variables([*weights, *self._optimizer.variables()])
-
-
-def _time_steps(frames: trajectory.Trajectory) -> ts.TimeStep:
-    return ts.TimeStep(
-        step_type=frames.step_type,
-        reward=frames.reward,
-        discount=frames.discount,
-        observation=frames.observation,
-    )
-
-
-def _state_of(policy_state: Any, name: str) -> Any:
-    return policy_state.get(name, ()) if policy_state else ()
-
-
-def _masked(values: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
-    """Returns numbers without gradient, 0 where not valid."""
-    return tf.stop_gradient(tf.where(valid, values, 0.0))
-
-
-def _normalized(advantages: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
-    """Normalizes the advantages of valid steps, unless there is only one."""
-    mask = tf.cast(valid, tf.float32)
-    standardized = losses.standardize(advantages, mask, replicas.reduce_sum)
-    return tf.where(replicas.reduce_sum(mask) > 1, standardized, advantages)
-
-
-def _has_entropy(distributions: Any) -> bool:
-    for distribution in tf.nest.flatten(distributions):
-        try:
-            distribution.entropy()
-        except NotImplementedError:
-            return False
-    return True
-
-
-def _streaming_normalizer(observation_spec: Any) -> StreamingTensorNormalizer:
-    return StreamingTensorNormalizer(observation_spec, scope="normalize_observations")
-
-
-def _check_networks(**networks: Any) -> None:
-    for name, network in networks.items():
-        if network is None:
-            raise TypeError(
-                f"{name}: got None, expected a network; make both networks with "
-                "agents.ppo.ppo_networks.create_networks(observation_spec, "
-                "action_spec)."
-            )
-
-
-def _check_numbers(
-    advantage_estimator: advantages_lib.AdvantageEstimator,
-    loss_weights: LossWeights,
-    num_epochs: int,
-) -> None:
-    for name, value in (
-        ("discount_factor", advantage_estimator.discount_factor),
-        ("lambda_value", advantage_estimator.lambda_),
-    ):
-        number_checks.check_number(
-            name, value, 0.0, 1.0, remedy="0.99 and 0.95 are usual"
-        )
-    names = {
-        "value_pred_loss_coef": loss_weights.value,
-        "entropy_regularization": loss_weights.entropy,
-        "policy_l2_reg": loss_weights.policy_l2,
-        "value_function_l2_reg": loss_weights.value_l2,
-        "shared_vars_l2_reg": loss_weights.shared_l2,
-    }
-    for name, value in names.items():
-        number_checks.check_number(
-            name, value, 0.0, remedy="it is the weight of a part of the loss"
-        )
-    number_checks.check_integer(
-        "num_epochs", num_epochs, 1, remedy="it is the number of updates a call"
-    )

@@ -29,6 +29,7 @@ class CategoricalProjectionNetwork(network.DistributionNetwork):
         name: str | None = "CategoricalProjectionNetwork",
         *,
         seed: int | None = None,
+        kernel_initializer: Any = None,
     ):
         """Makes the layer that computes the logits.
 
@@ -38,6 +39,8 @@ class CategoricalProjectionNetwork(network.DistributionNetwork):
           logits_init_output_factor: The scale of the `VarianceScaling` of the kernel.
           name: The network's name.
           seed: Seeds the kernel; None follows `tf.random.set_seed`.
+          kernel_initializer: The initialiser of the kernel, in place of the
+            `VarianceScaling`.
 
         Raises:
           ValueError: If `sample_spec` is another kind of spec.
@@ -52,8 +55,10 @@ class CategoricalProjectionNetwork(network.DistributionNetwork):
         )
         self._projection_layer = keras.layers.Dense(
             int(np.prod(self._output_shape)),
-            kernel_initializer=keras.initializers.VarianceScaling(
-                scale=logits_init_output_factor, seed=seeding.SeedStream(seed)()
+            kernel_initializer=seeding.clone_initializer(
+                kernel_initializer
+                or keras.initializers.VarianceScaling(logits_init_output_factor),
+                seeding.SeedStream(seed)(),
             ),
             name="logits",
         )

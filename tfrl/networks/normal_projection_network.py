@@ -46,6 +46,8 @@ class NormalProjectionNetwork(network.DistributionNetwork):
         seed: int | None = None,
         seed_stream_class: Any = None,
         name: str | None = "NormalProjectionNetwork",
+        *,
+        kernel_initializer: Any = None,
     ):
         """Makes the layers that compute the means and standard deviations.
 
@@ -67,6 +69,8 @@ class NormalProjectionNetwork(network.DistributionNetwork):
           seed_stream_class: A class like `tfp.util.SeedStream` that draws the kernels'
             seeds; by default this package's `SeedStream`.
           name: The network's name.
+          kernel_initializer: The initialiser of the kernels, in place of the
+            `VarianceScaling`.
 
         Raises:
           ValueError: If `sample_spec` is not one spec of floats.
@@ -82,14 +86,16 @@ class NormalProjectionNetwork(network.DistributionNetwork):
         self._mean_transform = None if scale_distribution else mean_transform
         self._std_transform = std_transform
         num_actions = int(np.prod(sample_spec.shape))
-        seeds = _seed_stream(seed, seed_stream_class)
+        seeds = seeding.stream_of(seed_stream_class, seed, "normal_projection_network")
 
         def dense(name: str, bias: float) -> keras.layers.Layer:
             return keras.layers.Dense(
                 num_actions,
                 activation=activation_fn,
-                kernel_initializer=keras.initializers.VarianceScaling(
-                    scale=init_means_output_factor, seed=seeds()
+                kernel_initializer=seeding.clone_initializer(
+                    kernel_initializer
+                    or keras.initializers.VarianceScaling(init_means_output_factor),
+                    seeds(),
                 ),
                 bias_initializer=keras.initializers.Constant(bias),
                 name=name,
@@ -175,19 +181,6 @@ def check_inputs(
             f"{spec.dtype.name}: Inputs to {type(projection).__name__} must match the "
             "sample_spec.dtype; cast the action spec or the encoding."
         )
-
-
-def _seed_stream(seed: int | None, seed_stream_class: Any) -> Callable[[], int]:
-    if seed_stream_class is None:
-        return seeding.SeedStream(seed)
-    stream = seed_stream_class(seed=seed, salt="normal_projection_network")
-    own = seeding.SeedStream(seed)
-
-    def draw() -> int:
-        drawn = stream()
-        return own() if drawn is None else int(drawn) % (2**31 - 1)
-
-    return draw
 
 
 def normal_distribution_spec(

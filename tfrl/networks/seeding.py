@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -41,6 +42,26 @@ class SeedStream:
         """Returns the next seed, in `[0, 2**31)`."""
         (child,) = self._sequence.spawn(1)
         return int(child.generate_state(1)[0]) >> 1
+
+
+def stream_of(seed_stream_class: Any, seed: int | None, salt: str) -> Callable[[], int]:
+    """Returns a function that draws seeds by a class like `tfp.util.SeedStream`.
+
+    Args:
+      seed_stream_class: The class; None is `SeedStream`.
+      seed: The seed that determines the drawn ones.
+      salt: Makes the seeds differ from those of another salt, if the class is given.
+    """
+    own = SeedStream(seed)
+    if seed_stream_class is None:
+        return own
+    stream = seed_stream_class(seed=seed, salt=salt)
+
+    def draw() -> int:
+        drawn = stream()
+        return own() if drawn is None else int(drawn) % (2**31 - 1)
+
+    return draw
 
 
 def clone_initializer(initializer: Any, seed: int | None = None) -> Any:

@@ -35,6 +35,7 @@ class ValueNetwork(network.Network):
         name: str | None = "ValueNetwork",
         *,
         seed: int | None = None,
+        value_kernel_initializer: Any = None,
     ):
         """Creates the network; see `EncodingNetwork` for further arguments.
 
@@ -52,6 +53,8 @@ class ValueNetwork(network.Network):
           dtype: The dtype of the encoder. The value is float32.
           name: The network's name.
           seed: Seeds the initialisers and dropout; None follows `tf.random.set_seed`.
+          value_kernel_initializer: The initialiser of the last layer's kernel; by
+            default uniform in [-0.03, 0.03].
         """
         super().__init__(input_tensor_spec=input_tensor_spec, name=name)
         seeds = seeding.SeedStream(seed)
@@ -70,8 +73,10 @@ class ValueNetwork(network.Network):
         )
         self._value_layer = keras.layers.Dense(
             1,
-            kernel_initializer=keras.initializers.RandomUniform(
-                -0.03, 0.03, seed=seeds()
+            kernel_initializer=seeding.clone_initializer(
+                value_kernel_initializer
+                or keras.initializers.RandomUniform(-0.03, 0.03),
+                seeds(),
             ),
             dtype="float32",
             name="value",

@@ -26,8 +26,8 @@ class AgentConformance(Conformance):
     The checks of one object of the suite share an agent, so `run_all` makes two in all;
     pytest runs each check with an object of its own. The experience consists of whole
     episodes with random observations and actions, or of MID frames for agents that
-    train on a fixed number of steps. Override `make_experience` for agents that need
-    other experience.
+    train on a fixed number of steps. The policies' info is that of the collect policy.
+    Override `make_experience` for agents that need other experience.
 
     Attributes:
       batch_size: The batch size `B` of the experience.
@@ -57,6 +57,7 @@ class AgentConformance(Conformance):
         length = agent.train_sequence_length
         num_steps = self.num_steps if length is None else length
         flat = sample_inputs(agent.training_data_spec, batch_size * num_steps, seed)
+        flat = _with_policy_info(agent, flat)
         experience = tf.nest.map_structure(
             lambda t: tf.reshape(t, [batch_size, num_steps, *t.shape[1:]]), flat
         )
@@ -269,6 +270,24 @@ class AgentConformance(Conformance):
             next_step_type=tf.constant(next_step_type),
             discount=tf.constant(discount),
         )
+
+
+def _with_policy_info(
+    agent: tf_agent.TFAgent, frames: trajectory.Trajectory
+) -> trajectory.Trajectory:
+    """Returns frames `[N, ...]` with the info that the collect policy would give.
+
+    Info of `training_data_spec` that the collect policy does not give stays as it is.
+    """
+    policy = agent.collect_policy
+    if not tf.nest.flatten(policy.info_spec):
+        return frames
+    size = len(frames.step_type)
+    time_step = ts.restart(frames.observation, batch_size=size)
+    info = policy.action(time_step, policy.get_initial_state(size), seed=0).info
+    if isinstance(info, dict):
+        info = {**frames.policy_info, **info}
+    return frames._replace(policy_info=info)
 
 
 def _values(agent: tf_agent.TFAgent) -> list[np.ndarray]:

@@ -1,8 +1,14 @@
+from . import ppo_actor_network as ppo_actor_network
 from . import ppo_agent as ppo_agent
 from . import ppo_clip_agent as ppo_clip_agent
+from . import ppo_kl_penalty_agent as ppo_kl_penalty_agent
+from . import ppo_networks as ppo_networks
 from . import ppo_policy as ppo_policy
 from . import ppo_utils as ppo_utils
+from .ppo_actor_network import PPOActorNetwork as PPOActorNetwork
 from .ppo_agent import PPOAgent as PPOAgent
 from .ppo_agent import PPOLossInfo as PPOLossInfo
 from .ppo_clip_agent import PPOClipAgent as PPOClipAgent
+from .ppo_kl_penalty_agent import PPOKLPenaltyAgent as PPOKLPenaltyAgent
+from .ppo_networks import create_networks as create_networks
 from .ppo_policy import PPOPolicy as PPOPolicy

@@ -15,13 +15,16 @@ advantage estimation" (2016, arXiv:1506.02438), or discounted returns minus valu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import advantages as advantages_lib
 from tfrl.agents import on_policy_agent, tf_agent
+from tfrl.agents.on_policy import advantages as advantages_lib
+from tfrl.agents.on_policy import construction, training_data
 from tfrl.agents.ppo import ppo_utils
 from tfrl.compilation import replicas
 from tfrl.utils import number_checks, schedules
@@ -74,6 +77,13 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
     The defaults are TF-Agents', which do not clip; an `importance_ratio_clipping` of
     0.2 is usual.
     """
+
+    _refused_overrides: ClassVar[Mapping[str, str]] = {
+        "compute_advantages": "override compute_return_and_advantage",
+        "get_loss": "override _losses(data, training)",
+        "adaptive_kl_loss": "override kl_penalty_loss(dist_params, distribution, ...)",
+        "kl_cutoff_loss": "override kl_penalty_loss(dist_params, distribution, ...)",
+    }
 
     _loss_info_type = PPOLossInfo
 
@@ -149,7 +159,7 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
           use_gae: Whether to use generalized advantage estimation; if not, advantages
             are discounted returns minus values.
           use_td_lambda_return: Whether the critic learns TD(lambda) returns, instead of
-            discounted returns; needs `use_gae`.
+            discounted returns; without `use_gae` it learns discounted returns.
           normalize_rewards: Whether to divide rewards by their running standard
             deviation. A `reward_normalizer` takes the place of this normalizer.
           reward_norm_clipping: The largest normalized reward; 0 does not clip.
@@ -199,7 +209,7 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
         del check_numerics
         _check_ranges(
             importance_ratio_clipping=importance_ratio_clipping,
-            value_clipping=value_clipping or 0.0,
+            value_clipping=0.0 if value_clipping is None else value_clipping,
             log_prob_clipping=log_prob_clipping,
             kl_cutoff_factor=kl_cutoff_factor,
             kl_cutoff_coef=kl_cutoff_coef,
@@ -208,16 +218,19 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
             adaptive_kl_tolerance=adaptive_kl_tolerance,
         )
         if use_td_lambda_return and not use_gae:
-            raise ValueError(
-                "use_td_lambda_return: got True with use_gae=False, expected both, "
-                "since these returns are advantages plus values; give use_gae=True, or "
-                "use_td_lambda_return=False for discounted returns."
+            warnings.warn(
+                "use_td_lambda_return: got True with use_gae=False, so the critic "
+                "learns discounted returns; give use_gae=True for TD(lambda) returns.",
+                stacklevel=2,
+            )
+        if observation_normalizer is None and normalize_observations:
+            observation_normalizer = construction.streaming_normalizer(
+                time_step_spec, observation_and_action_constraint_splitter
             )
         if reward_normalizer is None and normalize_rewards:
             reward_normalizer = RewardNormalizer(
                 batch_size=None, gamma=0.0, clip_value=reward_norm_clipping
             )
-        self._log_prob_clipping = log_prob_clipping
         super().__init__(
             time_step_spec,
             action_spec,
@@ -228,7 +241,7 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
             advantage_estimator=advantages_lib.AdvantageEstimator(
                 discount_factor, lambda_value, use_gae, use_td_lambda_return
             ),
-            loss_weights=on_policy_agent.LossWeights(
+            loss_weights=construction.LossWeights(
                 value_pred_loss_coef,
                 entropy_regularization,
                 policy_l2_reg,
@@ -237,11 +250,7 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
             ),
             num_epochs=num_epochs,
             normalize_advantages=normalize_advantages,
-            observation_normalizer=(
-                normalize_observations
-                if observation_normalizer is None
-                else observation_normalizer
-            ),
+            observation_normalizer=observation_normalizer,
             reward_normalizer=reward_normalizer,
             gradient_clipping=gradient_clipping,
             compute_value_and_advantage_in_train=compute_value_and_advantage_in_train,
@@ -264,6 +273,7 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
         self._value_clipping = _range(
             "value_clipping", value_clipping, self.train_step_counter
         )
+        self._log_prob_clipping = log_prob_clipping
         self._kl_cutoff = kl_cutoff_factor * adaptive_kl_target
         self._kl_cutoff_coef = kl_cutoff_coef
         self._kl_target = adaptive_kl_target
@@ -283,7 +293,7 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
         return self._adaptive_kl_beta
 
     def _losses(
-        self, data: on_policy_agent.TrainingData, training: bool
+        self, data: training_data.TrainingData, training: bool
     ) -> tf_agent.LossInfo:
         distribution = self._distribution(data, training)
         log_ratio = self._log_ratio(distribution, data)
@@ -353,36 +363,40 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
             penalty += tf.nn.scale_regularization_loss(cutoff_penalty)
         return penalty
 
-    def update_adaptive_kl_beta(self, mean_kl: tf.Tensor) -> None:
-        """Adapts the weight of the penalty to the mean KL divergence after an update.
+    def update_adaptive_kl_beta(self, kl_divergence: tf.Tensor) -> None:
+        """Adapts the weight of the penalty to the KL divergence after an update.
 
         Args:
-          mean_kl: The mean KL divergence of the old and the new policy, `[]`.
+          kl_divergence: The KL divergences of the old and the new policy, or their
+            mean.
         """
         if self._adaptive_kl_beta is not None:
             self._adaptive_kl_beta.assign(
                 losses.adapted_kl_beta(
-                    self._adaptive_kl_beta, mean_kl, self._kl_target, self._kl_tolerance
+                    self._adaptive_kl_beta,
+                    tf.reduce_mean(kl_divergence),
+                    self._kl_target,
+                    self._kl_tolerance,
                 )
             )
 
-    def _after_epochs(self, data: on_policy_agent.TrainingData) -> None:
+    def _after_epochs(self, data: training_data.TrainingData) -> None:
         if self._adaptive_kl_beta is not None:
             kl = self._kl_divergence(data.dist_params, self._distribution(data))
             mean_kl = losses.masked_mean(kl, data.valid, replicas.reduce_sum)
             self.update_adaptive_kl_beta(mean_kl)
 
-    def _measure(self, data: on_policy_agent.TrainingData) -> dict[str, tf.Tensor]:
-        numbers = super()._measure(data)
-        numbers |= self._measures_of_ratio(
-            self._log_ratio(self._distribution(data), data), data
-        )
+    def _measure(
+        self, data: training_data.TrainingData, distribution: Any
+    ) -> dict[str, tf.Tensor]:
+        numbers = super()._measure(data, distribution)
+        numbers |= self._measures_of_ratio(self._log_ratio(distribution, data), data)
         if self._adaptive_kl_beta is not None:
             numbers["adaptive_kl_beta"] = self._adaptive_kl_beta.read_value()
         return numbers
 
     def _measures_of_ratio(
-        self, log_ratio: tf.Tensor, data: on_policy_agent.TrainingData
+        self, log_ratio: tf.Tensor, data: training_data.TrainingData
     ) -> dict[str, tf.Tensor]:
         clip_range = _current(self._importance_ratio_clipping)
         return {
@@ -393,7 +407,7 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
         }
 
     def _log_ratio(
-        self, distribution: Any, data: on_policy_agent.TrainingData
+        self, distribution: Any, data: training_data.TrainingData
     ) -> tf.Tensor:
         """Returns the logarithms of the importance ratios, 0 where not valid."""
         log_probs = self._log_probs(distribution, data.actions)

@@ -158,20 +158,21 @@ class PPOPolicy(actor_policy.ActorPolicy):
     def _distribution(
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor
     ) -> policy_step.PolicyStep:
-        states = dict(policy_state) if policy_state else {}
+        states = dict(policy_state or {})
         step = super()._distribution(time_step, states.get(ACTOR_STATE, ()))
-        states, info = {ACTOR_STATE: step.state}, ()
+        new_states = {ACTOR_STATE: step.state}
+        info = {}
         if self._collect:
-            info = {"dist_params": ppo_utils.get_distribution_params(step.action)}
+            info["dist_params"] = ppo_utils.get_distribution_params(step.action)
         if self._emits_value or VALUE_STATE in self._policy_state_spec:
-            value, states[VALUE_STATE] = self.apply_value_network(
+            value, new_states[VALUE_STATE] = self.apply_value_network(
                 time_step.observation,
                 time_step.step_type,
-                policy_state.get(VALUE_STATE, ()) if policy_state else (),
+                states.get(VALUE_STATE, ()),
             )
-        if self._emits_value:
-            info["value_prediction"] = value
-        return step._replace(state=_without_empty(states) or (), info=info)
+            if self._emits_value:
+                info["value_prediction"] = value
+        return step._replace(state=_without_empty(new_states) or (), info=info or ())
 
     def _is_pure_tensorflow(self) -> bool:
         return (

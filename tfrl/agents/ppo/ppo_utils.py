@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -21,8 +21,8 @@ def get_distribution_params(distributions: Any) -> Any:
       categorical distribution are its masked logits.
     """
     return tf.nest.map_structure(
-        lambda distribution: distribution_utils.parameters_to_dict(
-            distribution_utils.get_parameters(distribution), tensors_only=True
+        lambda distribution: _leaves(
+            distribution_utils.get_parameters(distribution), tf.is_tensor
         ),
         distributions,
     )
@@ -35,12 +35,30 @@ def get_distribution_params_spec(distribution_spec: Any) -> Any:
       distribution_spec: What an actor network's `create_variables` returns, a nest of
         `DistributionSpecV2`s.
     """
+    # A bounded spec, as that of squashed actions, is an argument, not that of a tensor.
     return tf.nest.map_structure(
-        lambda spec: distribution_utils.parameters_to_dict(
-            spec.parameters, tensors_only=True
-        ),
+        lambda spec: _leaves(spec.parameters, lambda x: type(x) is tf.TensorSpec),
         distribution_spec,
     )
+
+
+def _leaves(
+    params: distribution_utils.Params, is_wanted: Callable[[Any], bool]
+) -> dict[str, Any]:
+    """Returns the wanted arguments in nested dictionaries, none of which is empty."""
+
+    def selected(entries: dict[str, Any]) -> dict[str, Any]:
+        inner = {
+            name: selected(entry) if isinstance(entry, dict) else entry
+            for name, entry in entries.items()
+        }
+        return {
+            name: entry
+            for name, entry in inner.items()
+            if (entry if isinstance(entry, dict) else is_wanted(entry))
+        }
+
+    return selected(distribution_utils.parameters_to_dict(params))
 
 
 def distribution_from_spec(distribution_spec: Any, params: Any) -> Any:
@@ -57,7 +75,6 @@ def distribution_from_spec(distribution_spec: Any, params: Any) -> Any:
         ),
         distribution_spec,
         params,
-        check_types=False,
     )
 
 

@@ -48,39 +48,32 @@ class AdvantageEstimator(NamedTuple):
             `[B, T]`.
         """
         values = tf.transpose(values)
-        arguments: dict[str, Any] = {
-            "v_tm1": values[:-1],
-            "r_t": tf.transpose(reward),
-            "discount_t": self.discount_factor * tf.transpose(discount),
-            "v_t": values[1:],
-            "continues_t": tf.transpose(continues),
-        }
-        whole = losses.generalized_advantage_estimation(**arguments, lambda_=1.0)
-        advantages = whole
-        if self.use_gae:
-            advantages = losses.generalized_advantage_estimation(
-                **arguments, lambda_=self.lambda_
+
+        def advantages_of(lambda_: Any) -> tf.Tensor:
+            return losses.generalized_advantage_estimation(
+                v_tm1=values[:-1],
+                r_t=tf.transpose(tf.cast(reward, values.dtype)),
+                discount_t=self.discount_factor * tf.transpose(discount),
+                v_t=values[1:],
+                lambda_=lambda_,
+                continues_t=tf.transpose(continues),
             )
-        of_return = advantages if self.use_td_lambda_return else whole
-        returns = tf.stop_gradient(values[:-1]) + of_return
+
+        advantages = advantages_of(self.lambda_ if self.use_gae else 1.0)
+        over_value = advantages
+        if self.use_gae and not self.use_td_lambda_return:
+            over_value = advantages_of(1.0)
+        returns = tf.stop_gradient(values[:-1]) + over_value
         return tf.transpose(returns), tf.transpose(advantages)
 
 
-def continues(frames: trajectory.Trajectory) -> tf.Tensor:
-    """Returns whether each frame's episode goes on in the next frame, bool `[B, T]`.
-
-    Args:
-      frames: `T + 1` frames, `[B, T + 1, ...]`.
-    """
-    ends = frames.is_last() | frames.is_boundary()
-    return episodes.follows(frames) & ~ends[:, :-1]
-
-
 def marked(frames: trajectory.Trajectory) -> trajectory.Trajectory:
-    """Gives frames at cuts step types that agents and networks understand.
+    """Gives frames at cuts the step types that say what agents may learn from them.
 
-    A frame whose next observation is in no frame, and counts, becomes a boundary, which
-    losses mask. The frame after a cut becomes FIRST, so that recurrent networks forget.
+    No frame holds the observation that the last frame before a cut reached: its
+    `next_step_type` becomes LAST, and unless it is a termination, where the observation
+    does not count, it becomes a boundary, which losses mask. The frame after a cut
+    becomes FIRST, so that recurrent networks forget.
 
     Args:
       frames: `[B, T, ...]`.
@@ -89,4 +82,7 @@ def marked(frames: trajectory.Trajectory) -> trajectory.Trajectory:
     starts = tf.pad(cut[:, :-1], [[0, 0], [1, 0]])
     step_type = tf.where(starts, ts.StepType.FIRST, frames.step_type)
     unusable = cut & (frames.discount > 0)
-    return frames._replace(step_type=tf.where(unusable, ts.StepType.LAST, step_type))
+    return frames._replace(
+        step_type=tf.where(unusable, ts.StepType.LAST, step_type),
+        next_step_type=tf.where(cut, ts.StepType.LAST, frames.next_step_type),
+    )

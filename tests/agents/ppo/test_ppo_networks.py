@@ -1,0 +1,70 @@
+"""The initialisation of the networks that are made for PPO."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfrl.agents.ppo import ppo_actor_network, ppo_networks
+from tfrl.specs import tensor_spec
+
+OBSERVATION = tf.TensorSpec([4], tf.float32)
+CHOICE = tensor_spec.BoundedTensorSpec([], tf.int64, 0, 2)
+FORCE = tensor_spec.BoundedTensorSpec([3], tf.float32, -2, 2)
+
+
+def kernels(network):
+    network.create_variables()
+    return [v.numpy() for v in network.trainable_variables if v.name == "kernel"]
+
+
+def check_orthogonal(kernel, gain):
+    small = (
+        kernel.T @ kernel if kernel.shape[0] > kernel.shape[1] else kernel @ kernel.T
+    )
+    np.testing.assert_allclose(small, gain**2 * np.eye(len(small)), atol=1e-5)
+
+
+@pytest.mark.parametrize("action_spec", [CHOICE, FORCE], ids=["choice", "force"])
+def test_kernels_are_orthogonal(action_spec):
+    actor, critic = ppo_networks.create_networks(OBSERVATION, action_spec, seed=1)
+    for network, last in ((actor, 0.01), (critic, 1.0)):
+        gains = [2**0.5, 2**0.5, last]
+        for kernel, gain in zip(kernels(network), gains, strict=True):
+            check_orthogonal(kernel, gain)
+    assert not np.allclose(kernels(actor)[0], kernels(critic)[0])
+    assert [k.shape for k in kernels(critic)] == [(4, 64), (64, 64), (64, 1)]
+
+
+def test_normal_actions_have_means_near_0_and_deviations_of_1():
+    actor, _ = ppo_networks.create_networks(OBSERVATION, FORCE, seed=1)
+    distribution, _ = actor(tf.constant([[1.0, -2, 30, 4]]))
+    np.testing.assert_allclose(distribution.stddev(), np.ones([1, 3]))
+    assert np.abs(distribution.mean()).max() < 0.1
+
+
+def test_images_are_convolved():
+    image = tensor_spec.BoundedTensorSpec([8, 8, 1], tf.uint8, 0, 255)
+    actor, critic = ppo_networks.create_networks(
+        image, CHOICE, (16,), conv_layer_params=[(4, 3, 2)], seed=1
+    )
+    frames = tf.cast(tf.fill([2, 8, 8, 1], 255), tf.uint8)
+    assert actor(frames)[0].logits.shape == (2, 3)
+    # Bright pixels are ones, so the activations stay small.
+    assert np.abs(critic(frames)[0]).max() < 10
+
+
+def test_the_sequential_actor_gives_actions_of_batches_and_sequences():
+    made = ppo_actor_network.PPOActorNetwork()
+    network, same = (made.create_sequential_actor_net((8,), FORCE, 3) for _ in "ab")
+    network.create_variables(OBSERVATION)
+    same.create_variables(OBSERVATION)
+    inputs = np.random.default_rng(0).normal(size=[5, 2, 4]).astype(np.float32)
+    whole, _ = network(tf.constant(inputs))
+    assert whole.batch_shape == (5, 2)
+    step, _ = same(tf.constant(inputs[:, 1]))
+    np.testing.assert_allclose(whole.mean()[:, 1], step.mean(), rtol=1e-5)
+    np.testing.assert_allclose(step.stddev(), np.full([5, 3], 0.35), rtol=1e-5)
+    assert np.abs(whole.mean()).max() <= 2
+    check_orthogonal(kernels(network)[0], 1.0)
+    assert isinstance(network.layers[0], keras.layers.Dense)

@@ -1,0 +1,3 @@
+from . import advantages as advantages
+from . import construction as construction
+from . import training_data as training_data

@@ -1,0 +1,68 @@
+"""The steps that one call of `train` of an on-policy agent learns from."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfrl import losses
+from tfrl.compilation import replicas
+from tfrl.trajectories import time_step as ts
+from tfrl.trajectories import trajectory
+
+
+class TrainingData(NamedTuple):
+    """The steps that one call of `train` learns from.
+
+    Attributes:
+      time_steps: The time steps, `[B, T, ...]`.
+      actions: The nest of actions, `[B, T, ...]`.
+      returns: `[B, T]`.
+      advantages: Normalized advantages, 0 where a step is not valid, `[B, T]`.
+      old_values: The values when the returns were computed, `[B, T]`.
+      old_log_probs: The log-probabilities of the actions when they were taken, 0 where
+        a step is not valid, `[B, T]`.
+      dist_params: The parameters of the distributions that the actions were drawn from.
+      valid: Whether a frame is a step of an environment, bool `[B, T]`.
+      weights: The weight of each step, 0 where it is not valid, `[B, T]`.
+      policy_state: The collect policy's state before the first step, `[B, ...]`.
+    """
+
+    time_steps: ts.TimeStep
+    actions: Any
+    returns: tf.Tensor
+    advantages: tf.Tensor
+    old_values: tf.Tensor
+    old_log_probs: tf.Tensor
+    dist_params: Any
+    valid: tf.Tensor
+    weights: tf.Tensor
+    policy_state: Any
+
+
+def time_steps_of(frames: trajectory.Trajectory) -> ts.TimeStep:
+    """Returns the time steps of frames, whose rewards and discounts do not count."""
+    return ts.TimeStep(
+        step_type=frames.step_type,
+        reward=frames.reward,
+        discount=frames.discount,
+        observation=frames.observation,
+    )
+
+
+def state_of(policy_state: Any, name: str) -> Any:
+    """Returns a network's entry of a `PPOPolicy`'s state, `()` if there is none."""
+    return policy_state.get(name, ()) if policy_state else ()
+
+
+def masked(values: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
+    """Returns numbers without gradient, 0 where not valid."""
+    return tf.stop_gradient(tf.where(valid, values, 0.0))
+
+
+def normalized(advantages: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
+    """Normalizes the advantages of valid steps, unless there is only one."""
+    mask = tf.cast(valid, tf.float32)
+    standardized = losses.standardize(advantages, mask, replicas.reduce_sum)
+    return tf.where(replicas.reduce_sum(mask) > 1, standardized, advantages)

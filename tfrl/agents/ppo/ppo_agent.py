@@ -170,7 +170,7 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
             penalty on the KL divergence; 0 is without one.
           kl_cutoff_coef: The weight of this penalty.
           initial_adaptive_kl_beta: The first weight of the adaptive penalty on the KL
-            divergence; 0 is without any penalty, also without that of the cutoff.
+            divergence; 0 is without this penalty.
           adaptive_kl_target: The divergence to which the weight is adapted.
           adaptive_kl_tolerance: The tolerance of the target, a share of it.
           gradient_clipping: The largest norm of all gradients together.
@@ -349,11 +349,14 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
           distribution: The nest of the current ones, batch shape `[B, T]`.
           weights: Float32 `[B, T]`.
         """
-        if self._adaptive_kl_beta is None:
-            return tf.constant(0.0)
+        penalty = tf.constant(0.0)
+        has_cutoff = self._kl_cutoff > 0 and self._kl_cutoff_coef > 0
+        if self._adaptive_kl_beta is None and not has_cutoff:
+            return penalty
         kl = self._kl_divergence(dist_params, distribution)
-        penalty = self._adaptive_kl_beta * self._mean(kl, weights)
-        if self._kl_cutoff > 0:
+        if self._adaptive_kl_beta is not None:
+            penalty += self._adaptive_kl_beta * self._mean(kl, weights)
+        if has_cutoff:
             # Not linear: each replica has a penalty on the mean of its own steps.
             cutoff_penalty = losses.kl_cutoff_penalty(
                 tf.reduce_mean(tf.math.multiply_no_nan(kl, weights)),

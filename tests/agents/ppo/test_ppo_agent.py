@@ -675,7 +675,7 @@ def test_wrong_arguments_are_refused(arguments, error, message):
 
 
 def test_networks_of_actions_and_of_many_values_are_refused():
-    with pytest.raises(ValueError, match="expected distributions of actions"):
+    with pytest.raises(ValueError, match="expects distributions of actions"):
         make(FORCE, actor_net=networks.ActorNetwork(OBSERVATION, FORCE))
     with pytest.raises(ValueError, match="value_network emits multiple values"):
         make(value_net=keras.layers.Dense(2))

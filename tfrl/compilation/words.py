@@ -178,7 +178,7 @@ class _Leaf:
         outer_rank = words.shape.rank - 1
         per_element = self._carrier.size // _WORD_BYTES
         if per_element > 1:
-            inner = [self.words // per_element, per_element]
+            inner = [*self.spec.shape, per_element]
             words = _reshape_inner(words, outer_rank, inner)
         value = words
         if self._carrier != tf.float32:

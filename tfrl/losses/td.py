@@ -89,7 +89,8 @@ def action_value(q: Any, a: Any) -> tf.Tensor:
     # There are few actions: a product takes a third of the operations of a batched
     # gather and its gradient.
     chosen = tf.one_hot(a, q.shape[rank], dtype=q.dtype)
-    chosen = chosen[(..., *[tf.newaxis] * (q.shape.rank - rank - 1))]
+    for _ in range(q.shape.rank - rank - 1):
+        chosen = chosen[..., tf.newaxis]
     return tf.reduce_sum(masked(q, chosen), axis=rank)
 
 

@@ -58,10 +58,12 @@ def draw_number() -> int:
 def next_seed(generator: tf.random.Generator) -> tf.Tensor:
     """Draws the next stateless seed, int64 `[2]`, and advances the generator."""
     if variable_substitution.active() is None:
-        return generator.uniform_full_int([2], dtype=tf.int64)
-    # The generator's own steps, in tensors: its state is the counter and the key.
-    state = generator.state.read_value()
-    generator.state.assign(tf.add(state, [2 * _COUNTS_A_NUMBER, 0, 0]))
+        state = generator.skip(2)
+    else:
+        # The generator's own step, in tensors.
+        state = generator.state.read_value()
+        generator.state.assign(tf.add(state, [2 * _COUNTS_A_NUMBER, 0, 0]))
+    # The state is the counter and the key.
     state = tf.bitcast(state, tf.uint64)
     return tf.raw_ops.StatelessRandomUniformFullIntV2(
         shape=[2], dtype=tf.int64, key=state[2:], counter=state[:2], alg=_PHILOX

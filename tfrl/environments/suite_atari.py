@@ -188,9 +188,7 @@ def load_batch(
     - After a lost life the stack keeps the frames before it, rather than four times
       the newest.
 
-    With `terminal_on_life_loss`, EnvPool's `reset` in mid-episode goes on with the same
-    game, unless a seed was given. And the state of its members cannot be saved, so a
-    resumed run begins new episodes.
+    And the state of its members cannot be saved, so a resumed run begins new episodes.
 
     Args:
       environment_name: A name such as "ALE/Pong-v5" (sticky actions with probability

@@ -535,6 +535,7 @@ SUITES = dict(
 SLOW = (
     "agent-CqlSacAgent",
     "agent-DdpgAgent-recurrent",
+    "agent-PPOAgent",
     "agent-PPOClipAgent-recurrent",
     "agent-PPOKLPenaltyAgent",
     "agent-SacAgent-ensemble",

@@ -214,6 +214,25 @@ def as_continuous_action_spec(
     return action_spec
 
 
+def check_gives_distributions(
+    actor_network: Any, algorithm: str, hint: str = ""
+) -> None:
+    """Raises a ValueError if the actor's outputs are actions, not distributions.
+
+    Args:
+      actor_network: A built `Network`.
+      algorithm: The algorithm's name, for the error.
+      hint: What else to say of the network to use.
+    """
+    for output in tf.nest.flatten(actor_network.create_variables()):
+        if isinstance(output, tf.TensorSpec):
+            raise ValueError(
+                f"actor_network {actor_network.name!r}: {algorithm} expects "
+                f"distributions of actions, got {output}; use an "
+                f"ActorDistributionNetwork{hint}."
+            )
+
+
 def check_not_recurrent(
     networks: Sequence[Any],
     algorithm: str,

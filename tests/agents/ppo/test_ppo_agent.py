@@ -593,6 +593,27 @@ def test_masked_actions_are_never_taken():
     assert is_valid(many[0], agent.policy.action(steps[0]).action)
 
 
+def test_networks_may_split_off_the_mask_themselves():
+    def split(network, passthrough_mask):
+        return networks.MaskSplitterNetwork(
+            lambda o: (o["x"], o["mask"]), network, passthrough_mask, MASKED
+        )
+
+    agent = make(
+        observation_spec=MASKED,
+        actor_net=split(actor(CHOICE), passthrough_mask=True),
+        value_net=split(value(), passthrough_mask=False),
+        importance_ratio_clipping=1e-5,
+        **MINIBATCHES,
+    )
+    observation = observations(40, np.random.default_rng(2))
+    step = agent.collect_policy.action(ts.restart(observation, 40), seed=1)
+    assert is_valid(observation, step.action)
+    frames, _ = collect(agent, *["fm"] * 40)
+    data = agent.preprocess_sequence(frames)
+    assert agent.loss(data).extra.clip_fraction == 0
+
+
 def is_valid(observation, action):
     chosen = action.numpy()[:, np.newaxis]
     return np.take_along_axis(observation["mask"].numpy(), chosen, 1).all()
@@ -654,7 +675,7 @@ def test_wrong_arguments_are_refused(arguments, error, message):
 
 
 def test_networks_of_actions_and_of_many_values_are_refused():
-    with pytest.raises(ValueError, match="expected distributions of actions"):
+    with pytest.raises(ValueError, match="expects distributions of actions"):
         make(FORCE, actor_net=networks.ActorNetwork(OBSERVATION, FORCE))
     with pytest.raises(ValueError, match="value_network emits multiple values"):
         make(value_net=keras.layers.Dense(2))

@@ -23,7 +23,7 @@ import tensorflow as tf
 
 from tfrl import losses
 from tfrl.agents import checks, normalization, target_networks
-from tfrl.agents.sac import construction, soft_actor_critic
+from tfrl.agents.sac import soft_actor_critic
 from tfrl.networks import network as network_lib
 from tfrl.networks import utils as network_utils
 from tfrl.policies import actor_policy, greedy_policy
@@ -154,7 +154,7 @@ class DiscreteSacAgent(soft_actor_critic.SoftActorCriticAgent):
             actor_network, time_step_spec.observation
         )
         actor_network.create_variables(time_step_spec.observation)
-        construction.check_gives_distributions(actor_network)
+        checks.check_gives_distributions(actor_network, "discrete SAC")
         sampling_policy = actor_policy.ActorPolicy(
             time_step_spec, action_spec, actor_network, seed=seed
         )

@@ -27,7 +27,6 @@ from tfrl.agents import (
     target_networks,
     tf_agent,
 )
-from tfrl.agents.sac import construction
 from tfrl.distributions import recorded
 from tfrl.networks import network as network_lib
 from tfrl.policies import actor_policy, greedy_policy
@@ -179,7 +178,7 @@ class IqlAgent(actor_critic.ActorCriticAgent):
         )
         actor_network = network_lib.as_network(actor_network, observation_spec)
         actor_network.create_variables(observation_spec)
-        construction.check_gives_distributions(actor_network, "IQL")
+        checks.check_gives_distributions(actor_network, "IQL")
         value_network = network_lib.as_network(value_network, observation_spec)
         nest_utils.assert_value_spec(
             value_network.create_variables(observation_spec), "value_network"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from tfrl.agents import checks
 from tfrl.agents.ppo import ppo_utils
 from tfrl.networks import network as network_lib
 from tfrl.networks import normalized_network
@@ -85,7 +86,7 @@ class PPOPolicy(actor_policy.ActorPolicy):
                 value_network, observation_normalizer, observation_spec
             )
         distribution_spec = actor_network.create_variables(observation_spec)
-        check_gives_distributions(actor_network)
+        checks.check_gives_distributions(actor_network, "PPOPolicy")
         nest_utils.assert_value_spec(
             value_network.create_variables(observation_spec), "value_network"
         )
@@ -158,10 +159,10 @@ class PPOPolicy(actor_policy.ActorPolicy):
     def _distribution(
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor
     ) -> policy_step.PolicyStep:
-        states = dict(policy_state or {})
+        states: Any = policy_state or {}
         step = super()._distribution(time_step, states.get(ACTOR_STATE, ()))
         new_states = {ACTOR_STATE: step.state}
-        info = {}
+        info: dict[str, Any] = {}
         if self._collect:
             info["dist_params"] = ppo_utils.get_distribution_params(step.action)
         if self._emits_value or VALUE_STATE in self._policy_state_spec:
@@ -182,16 +183,6 @@ class PPOPolicy(actor_policy.ActorPolicy):
             and traced_action.has_known_layers(self._actor_network)
             and traced_action.has_known_layers(self._value_network)
         )
-
-
-def check_gives_distributions(actor_network: network_lib.Network) -> None:
-    """Raises a ValueError if the network's outputs are actions, not distributions."""
-    for output in tf.nest.flatten(actor_network.create_variables()):
-        if isinstance(output, tf.TensorSpec):
-            raise ValueError(
-                f"actor_net {actor_network.name!r}: expected distributions of actions, "
-                f"got {output}; use an ActorDistributionNetwork."
-            )
 
 
 def _without_empty(states: dict[str, Any]) -> dict[str, Any]:

@@ -118,15 +118,3 @@ def check_num_min(num_min: int | None, num_critics: int) -> None:
                 f"num_min: expected at most {num_critics}, the number of critics, got "
                 f"{num_min}; make a CriticEnsembleNetwork of more critics."
             )
-
-
-def check_gives_distributions(actor_network: Any, algorithm: str = "SAC") -> None:
-    """Raises a ValueError if the actor's outputs are actions, not distributions."""
-    for output in tf.nest.flatten(actor_network.create_variables()):
-        if isinstance(output, tf.TensorSpec):
-            raise ValueError(
-                f"actor_network {actor_network.name!r}: {algorithm} expects "
-                f"distributions of actions, got {output}; use an "
-                "ActorDistributionNetwork, with "
-                "continuous_projection_net=TanhNormalProjectionNetwork."
-            )

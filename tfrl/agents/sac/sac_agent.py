@@ -192,7 +192,11 @@ class SacAgent(soft_actor_critic.SoftActorCriticAgent):
             network_lib.as_network(actor_network, time_step_spec.observation),
         )
         actor_network.create_variables(time_step_spec.observation)
-        construction.check_gives_distributions(actor_network)
+        checks.check_gives_distributions(
+            actor_network,
+            "SAC",
+            ", with continuous_projection_net=TanhNormalProjectionNetwork",
+        )
         specs = {"time_step_spec": time_step_spec, "action_spec": action_spec}
         seeded = {} if seed is None else {"seed": seed}
         sampling_policy = actor_policy_ctor(

@@ -7,13 +7,16 @@ import tensorflow as tf
 
 from tfrl import train
 from tfrl.agents import PPOClipAgent
-from tfrl.environments import native
+from tfrl.agents.ppo import ppo_networks
+from tfrl.environments import PyEnvironment, TFPyEnvironment, native
 from tfrl.networks import (
     ActorDistributionNetwork,
     ActorDistributionRnnNetwork,
     ValueNetwork,
     ValueRnnNetwork,
 )
+from tfrl.specs import array_spec
+from tfrl.trajectories import time_step as ts
 from tfrl.utils import variables
 from tfrl.utils.reward_normalizer import RewardNormalizer
 from tfrl.utils.tensor_normalizer import StreamingTensorNormalizer
@@ -239,6 +242,82 @@ def test_an_agent_that_does_all_in_train_is_given_the_whole_rollout():
 def test_an_agent_that_trains_in_another_way_is_an_error(agent, loop, text):
     with pytest.raises(ValueError, match=text):
         make_loop(agent=agent, **loop)
+
+
+class MostlyInvalid(PyEnvironment):
+    """Two of twelve actions are valid at each step; another one raises.
+
+    The smaller of the two gives 1. Episodes end after ten steps.
+    """
+
+    batched, batch_size = True, 8
+
+    def __init__(self):
+        super().__init__()
+        self._random = np.random.default_rng(0)
+        self._steps = 0
+
+    def observation_spec(self):
+        return {
+            "x": array_spec.ArraySpec([12], np.float32),
+            "mask": array_spec.BoundedArraySpec([12], np.int32, 0, 1),
+        }
+
+    def action_spec(self):
+        return array_spec.BoundedArraySpec([], np.int32, 0, 11)
+
+    def _observe(self):
+        order = self._random.random([self.batch_size, 12]).argsort(axis=1)
+        self._mask = (order < 2).astype(np.int32)
+        return {"x": self._mask.astype(np.float32), "mask": self._mask}
+
+    def _reset(self):
+        self._steps = 0
+        return ts.restart(self._observe(), batch_size=self.batch_size)
+
+    def _step(self, action):
+        if not np.take_along_axis(self._mask, action[:, None], axis=1).all():
+            raise AssertionError(f"got invalid actions among {action}")
+        reward = (action == self._mask.argmax(axis=1)).astype(np.float32)
+        self._steps += 1
+        ends = self._steps == 10
+        return ts.TimeStep(
+            np.full(8, ts.StepType.LAST if ends else ts.StepType.MID, np.int32),
+            reward,
+            np.full(8, not ends, np.float32),
+            self._observe(),
+        )
+
+
+def test_an_agent_with_a_mask_never_takes_an_invalid_action():
+    environment = TFPyEnvironment(MostlyInvalid())
+    specs = environment.observation_spec()["x"], environment.action_spec()
+    agent = PPOClipAgent(
+        environment.time_step_spec(),
+        environment.action_spec(),
+        keras.optimizers.Adam(1e-2),
+        *ppo_networks.create_networks(*specs, (32,), seed=0),
+        importance_ratio_clipping=0.2,
+        entropy_regularization=0.01,
+        use_gae=True,
+        use_td_lambda_return=True,
+        num_epochs=1,
+        compute_value_and_advantage_in_train=False,
+        update_normalizers_in_train=False,
+        observation_and_action_constraint_splitter=lambda o: (o["x"], o["mask"]),
+    )
+    loop = train.OnPolicyLoop(
+        environment,
+        agent,
+        collect_steps_per_iteration=22,
+        num_epochs=4,
+        minibatch_size=44,
+        seed=0,
+    )
+    # Chance gives 5 of 10.
+    assert loop.run(25).average_return > 7
+    # The entropy is that of two actions.
+    assert agent.diagnose(loop.draw_for_log())["entropy"] < np.log(2)
 
 
 @pytest.mark.slow  # 400 rollouts; compiled, since a plain loop takes ten times as long.

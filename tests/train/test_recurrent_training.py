@@ -4,7 +4,8 @@ import keras
 import numpy as np
 import pytest
 
-from tfrl.agents import DqnAgent, ReinforceAgent
+from tfrl.agents import DqnAgent, PPOClipAgent, ReinforceAgent
+from tfrl.agents.ppo import ppo_networks
 from tfrl.environments import PyEnvironment, TFPyEnvironment
 from tfrl.eval import Evaluator
 from tfrl.networks import (
@@ -15,7 +16,7 @@ from tfrl.networks import (
 )
 from tfrl.replay_buffers import TFUniformReplayBuffer
 from tfrl.specs import array_spec
-from tfrl.train import EpisodicLoop, OffPolicyLoop
+from tfrl.train import EpisodicLoop, OffPolicyLoop, OnPolicyLoop
 from tfrl.trajectories import time_step as ts
 
 BATCH = 16
@@ -176,6 +177,59 @@ def test_recurrent_reinforce_remembers_the_cue():
         loop.run(12)
     assert loop.trace_count() == 1
     assert success(agent.policy, length=3) >= 0.95
+
+
+def trained_ppo(recurrent, length, iterations, seed=0):
+    env = TFPyEnvironment(TMaze(length, seed))
+    specs = env.observation_spec(), env.action_spec()
+    networks = (
+        (
+            ActorDistributionRnnNetwork(*specs, **SMALL, seed=seed),
+            ValueRnnNetwork(specs[0], **SMALL, seed=seed + 1),
+        )
+        if recurrent
+        else ppo_networks.create_networks(*specs, (32,), seed=seed)
+    )
+    agent = PPOClipAgent(
+        env.time_step_spec(),
+        env.action_spec(),
+        keras.optimizers.Adam(1e-2),
+        *networks,
+        importance_ratio_clipping=0.2,
+        discount_factor=0.95,
+        use_gae=True,
+        use_td_lambda_return=True,
+        normalize_observations=False,
+        normalize_rewards=False,
+        gradient_clipping=0.5,
+        num_epochs=1,
+        compute_value_and_advantage_in_train=False,
+        update_normalizers_in_train=False,
+        seed=seed,
+    )
+    steps = 5 * (length + 2)
+    loop = OnPolicyLoop(
+        env,
+        agent,
+        collect_steps_per_iteration=steps,
+        num_epochs=4,
+        minibatch_size=BATCH // 2 * steps,
+        seed=seed,
+    )
+    for _ in range(2):
+        loop.run(iterations // 2)
+    assert loop.trace_count() == 1
+    return agent
+
+
+def test_recurrent_ppo_remembers_the_cue():
+    agent = trained_ppo(recurrent=True, length=3, iterations=20)
+    assert success(agent.policy, length=3) >= 0.95
+
+
+def test_feed_forward_ppo_cannot():
+    agent = trained_ppo(recurrent=False, length=3, iterations=20)
+    assert 0.35 < success(agent.policy, length=3) < 0.65
 
 
 @pytest.mark.parametrize("length", [None, 1])

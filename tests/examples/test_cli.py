@@ -11,7 +11,6 @@ import pytest
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 CONFIGS = {
-    "actor_learner": "sac",
     "play": None,
     "sweep_dqn": "sweep_dqn",
     "train_dqn": "dqn",
@@ -62,7 +61,7 @@ def test_help_lists_every_flag_and_field_with_default_and_meaning(module):
         config = get_config(CONFIGS[module])
         expected |= {f"--config.{name}={value}" for name, value in config.items()}
         expected |= {"--num_iterations", f"--config=configs/{CONFIGS[module]}.py"}
-    if module.startswith("train_") or module == "actor_learner":
+    if module.startswith("train_"):
         expected |= {"--replay", "--overwrite"}
     if module == "play":
         expected |= {"--policy", "--num_episodes=20", "--max_steps=100000"}

@@ -14,8 +14,9 @@ def run_loop(
     algorithm: str,
 ) -> None:
     """Trains to the end; evaluates, logs and saves during training."""
+    bins = config.get("num_action_bins", 0)
     # All episodes of an evaluation run side by side, from different starts.
-    environment = cli.make_environment(config.env, config.num_eval_episodes, 0)
+    environment = cli.make_environment(config.env, config.num_eval_episodes, 0, bins)
     evaluator = evaluation.Evaluator(
         environment, loop.agent.policy, config.num_eval_episodes, seed=config.seed
     )
@@ -32,7 +33,7 @@ def run_loop(
         eval_interval=config.eval_interval,
         log_interval=config.log_interval,
         checkpoint_interval=config.checkpoint_interval,
-        video_environment=cli.make_video_environment(config.env),
+        video_environment=cli.make_video_environment(config.env, bins),
         title=f"{algorithm} on {config.env}, seed {config.seed}",
     )
     cli.report(run.run(), directory)

@@ -13,9 +13,8 @@ train_dqn_service.py does the same training with replay in a server.
 
 from __future__ import annotations
 
-from examples import cli
+from examples import cli, runs
 from tfrl import agents, environments, networks, replay_buffers, train, utils
-from tfrl import eval as evaluation
 
 CONFIG = cli.define_config("dqn")
 
@@ -40,7 +39,7 @@ def main() -> None:
         seed=config.seed,
         jit_compile="auto" if config.jit_compile else False,
     )
-    run_loop(config, loop, cli.make_directory("dqn", config))
+    runs.run_loop(config, loop, cli.make_directory("dqn", config), "DQN")
 
 
 def make_environment(
@@ -131,38 +130,6 @@ def make_replay_buffer(
         importance_exponent=importance_exponent,
         step=agent.train_step_counter,
     )
-
-
-def run_loop(
-    config: cli.Config,
-    loop: train.OffPolicyLoop,
-    directory: train.RunDirectory,
-) -> None:
-    """Trains to the end; evaluates, logs and saves during training."""
-    # All episodes of an evaluation run side by side, from different starts.
-    environment = make_environment(config, config.num_eval_episodes, 0)
-    evaluator = evaluation.Evaluator(
-        environment, loop.agent.policy, config.num_eval_episodes, seed=config.seed
-    )
-
-    def evaluate_policy(iteration: int) -> evaluation.EvaluationResult:
-        environment.seed(10_000_000 + 1_000 * iteration)
-        return evaluator.run()
-
-    run = train.Run(
-        loop,
-        directory,
-        num_iterations=config.num_iterations,
-        evaluate=evaluate_policy,
-        eval_interval=config.eval_interval,
-        log_interval=config.log_interval,
-        checkpoint_interval=config.checkpoint_interval,
-        video_environment=cli.make_video_environment(
-            config.env, config.num_action_bins
-        ),
-        title=f"DQN on {config.env}, seed {config.seed}",
-    )
-    cli.report(run.run(), directory)
 
 
 if __name__ == "__main__":

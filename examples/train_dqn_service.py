@@ -10,7 +10,7 @@ the same command again; this also resumes a run that an earlier version started 
 
 from __future__ import annotations
 
-from examples import cli, train_dqn
+from examples import cli, runs, train_dqn
 from tfrl import agents, environments, replay_buffers, replay_service, specs, train
 
 
@@ -33,7 +33,7 @@ def main() -> None:
         sample_batch_size=config.batch_size,
         seed=config.seed,
     )
-    train_dqn.run_loop(config, loop, directory)
+    runs.run_loop(config, loop, directory, "DQN")
 
 
 def make_replay_buffer(

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import tensorflow as tf
 
-from tfrl.agents import on_policy_agent, tf_agent
+from tfrl.agents import tf_agent
 from tfrl.compilation import variable_substitution
 from tfrl.environments import tf_environment
 from tfrl.specs import tensor_spec
@@ -107,9 +107,8 @@ class OnPolicyLoop(loop.Loop):
         self._num_epochs = num_epochs
         self._minibatch_size = minibatch_size
         self._target_kl = target_kl
-        self._agent_updates_normalizers = (
-            isinstance(agent, on_policy_agent.OnPolicyAgent)
-            and agent.update_normalizers_in_train
+        self._agent_updates_normalizers = getattr(
+            agent, "update_normalizers_in_train", False
         )
         self._is_recurrent = bool(
             tf.nest.flatten(agent.collect_policy.policy_state_spec)

@@ -17,7 +17,8 @@ def sample(distribution: Any, seed: tf.Tensor) -> tf.Tensor:
     A categorical distribution needs one uniform number for each sample, which is looked
     up among the cumulative probabilities (Devroye, "Non-Uniform Random Variate
     Generation", 1986, section III.2). A `Normal` or `MultivariateNormalDiag`, also if
-    squashed to a spec, is reparameterized: `loc + scale * seeds.normal(...)`. The
+    squashed to a spec, and an `Independent` of a `Normal` whose last dimension is the
+    event, is reparameterized: `loc + scale * seeds.normal(...)`. The
     samples do not depend on whether XLA compiles the graph, except for rounding and if
     a number falls on the edge between two values. All other distributions use TFP's own
     sampling, whose samples may differ with XLA.
@@ -122,6 +123,13 @@ def _normal_of(distribution: Any) -> _DiagonalNormal | None:
     if type(distribution) is tfp.distributions.Normal:
         loc, scale = map(tf.convert_to_tensor, (distribution.loc, distribution.scale))
         return _DiagonalNormal(loc, scale, is_vector=False)
+    if type(distribution) is tfp.distributions.Independent:
+        inner = distribution.distribution
+        num_dims = tf.get_static_value(distribution.reinterpreted_batch_ndims)
+        if type(inner) is not tfp.distributions.Normal or num_dims != 1:
+            return None
+        loc, scale = map(tf.convert_to_tensor, (inner.loc, inner.scale))
+        return _DiagonalNormal(loc, scale, is_vector=True)
     if type(distribution) in (
         tfp.distributions.MultivariateNormalDiag,
         state_dependent_normal.StateDependentNormal,

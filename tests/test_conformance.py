@@ -296,7 +296,7 @@ def network_parts():
         [
             networks.CriticMultiplexer(),
             networks.LayerNormMLP([5, 4]),
-            networks.DiscreteValuedHead(-1.0, 1.0, 5),
+            networks.DuellingMLP(5, [4]),
         ],
         input_spec=(OBSERVATION, FORCE_SPEC),
     )

@@ -34,7 +34,10 @@ LAYERS = {
     "CategoricalHead": (lambda: networks.CategoricalHead([2, 3]), X),
     "ClipToSpec": (lambda: networks.ClipToSpec(SPEC), X),
     "ClippedGaussian": (lambda: networks.ClippedGaussian(0.1, seed=1), X),
-    "CriticMultiplexer": (lambda: networks.CriticMultiplexer(dense(), tf.abs), (X, X)),
+    "CriticMultiplexer": (
+        lambda: networks.CriticMultiplexer(dense(), tf.nn.relu),
+        (X, X),
+    ),
     "DeepAtariTorso": (networks.DeepAtariTorso, FRAMES),
     "DiscreteFilteredQNetwork": (
         lambda: networks.DiscreteFilteredQNetwork(dense(), dense(), 0.5),
@@ -60,7 +63,7 @@ LAYERS = {
         ),
         X,
     ),
-    "Multihead": (lambda: networks.Multihead([dense(), tf.abs]), X),
+    "Multihead": (lambda: networks.Multihead([dense(), tf.nn.relu]), X),
     "MultivariateGaussianMixture": (
         lambda: networks.MultivariateGaussianMixture(2, 2, init_scale=0.1),
         X,

@@ -1,5 +1,7 @@
 """What all adders do when an episode is cut, ended early, or the server is away."""
 
+import subprocess
+import sys
 import threading
 
 import dm_env
@@ -193,12 +195,33 @@ def test_without_a_server_an_episode_does_not_start():
         adder.add_first(dm_env.restart(np.float32(0)))
 
 
-def test_a_server_that_stops_raises_and_an_actor_can_go_on_later():
+def test_without_its_server_an_actor_gets_an_error_and_can_go_on_later():
     server = reverb.Server([reverb.Table.queue("priority_table", 100)])
-    adder = adders.NStepTransitionAdder(server.localhost_client(), 1, 0.5)
-    episodes.add_episode(adder, episodes.time_steps(REWARDS), until=1)
+    port = server.port
+    client = reverb.Client(f"localhost:{port}", timeout=0.3)
+    adder = adders.NStepTransitionAdder(client, 1, 0.5)
+    adder.add_first(dm_env.restart(np.float32(0)))
     server.stop()
+    adder.add(
+        np.int32(0), dm_env.transition(np.float32(1), np.float32(1), np.float32(1))
+    )
     with pytest.raises(reverb.ReplayUnavailable):
         adder.end_episode()
     with pytest.raises(ValueError, match="no episode is running"):
         adder.add(0, dm_env.termination(1.0, np.float32(1)))
+
+    second = reverb.Server([reverb.Table.queue("priority_table", 100)], port=port)
+    adder.reset()  # Sends what the first server has not confirmed.
+    episodes.add_episode(adder, episodes.time_steps(REWARDS[:2], first=7))
+    items = second.localhost_client().sample("priority_table", 3, emit_timesteps=False)
+    assert [item.data[0] for item in items] == [0, 7, 8]
+    second.stop()
+
+
+def test_actors_need_no_tensorflow():
+    code = (
+        "import sys; from tfrl.adders import reverb;"
+        "reverb.NStepTransitionAdder; print('tensorflow' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.stdout == "False\n", run.stderr

@@ -103,6 +103,25 @@ def test_nests_and_vector_rewards(client, drain):
     assert last[2:] == [11, [11, 11, 11], [2, 20], 0, [[2, 2], [2, 2]], 2]
 
 
+def test_an_environment_can_use_its_arrays_again(client, drain):
+    adder = adders.NStepTransitionAdder(client, n_step=2, discount=0.5)
+    reward, observation = np.zeros(1, np.float32), np.zeros(1, np.float32)
+
+    def steps():
+        for t, step in enumerate(episodes.time_steps(REWARDS[:3])):
+            reward[:] = 2**t
+            observation[:] = t
+            yield step._replace(reward=reward, observation=observation)
+
+    episodes.add_episode(adder, steps())
+    assert [(s, r) for s, _, r, _, _ in values(drain())] == [
+        ([0], [2]),
+        ([0], [2 + 4 / 2]),
+        ([1], [4 + 8 / 2]),
+        ([2], [8]),
+    ]
+
+
 def test_a_nest_of_rewards_can_have_a_nest_of_discounts(client, drain):
     adder = adders.NStepTransitionAdder(
         client, n_step=2, discount={"food": 0.5, "speed": 0.25}

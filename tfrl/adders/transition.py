@@ -101,8 +101,8 @@ class NStepTransitionAdder(reverb_adder.ReverbAdder):
         """Starts a row, with the return of the transition that leads to it."""
         if not is_first:
             assert self._last_step is not None
-            self._rewards.append(self._last_step["reward"])
-            self._discounts.append(self._last_step["discount"])
+            self._rewards.append(_copied(self._last_step["reward"]))
+            self._discounts.append(_copied(self._last_step["discount"]))
             more = self._return_of(len(self._rewards))
         super()._append_observation(observation, is_first, **more)
 
@@ -127,7 +127,10 @@ class NStepTransitionAdder(reverb_adder.ReverbAdder):
         start = -1 - past - num_steps
 
         def at(index: int, field: str) -> Any:
-            return tree.map_structure(lambda column: column[index], history[field])
+            columns = history[field]
+            if not tree.is_nested(columns):  # Much faster, and the usual case.
+                return columns[index]
+            return tree.map_structure(lambda column: column[index], columns)
 
         self._create_item(
             steps.NStepTransition(
@@ -148,6 +151,13 @@ class NStepTransitionAdder(reverb_adder.ReverbAdder):
             self._discount,
         )
         return {"n_step_return": total, "total_discount": discount}
+
+
+def _copied(nest: Any) -> Any:
+    """Returns a nest whose arrays an environment cannot change any more."""
+    if isinstance(nest, float | np.generic):
+        return nest
+    return tree.map_structure(np.array, nest)
 
 
 def _return_spec(reward: Any, discount: Any) -> Any:

@@ -96,7 +96,9 @@ def test_specs_of_dm_env_and_of_tensors_are_converted_to_each_other():
         "speed": specs.Array((2,), np.float32, "speed"),
     }
     tensors = tensor_spec.from_spec(ours)
-    assert tensors["action"] == specs.BoundedTensorSpec((), "int64", 0, 2)
+    assert tensors["action"] == specs.BoundedTensorSpec(
+        (), "int64", 0, 2, name="action"
+    )
     assert tensors["position"].minimum.tolist() == [-1, -2]
-    assert tensors["speed"] == specs.TensorSpec((2,), "float32")
+    assert tensors["speed"] == specs.TensorSpec((2,), "float32", "speed")
     assert to_dm_env_spec(tensor_spec.to_array_spec(tensors)) == ours

@@ -8,8 +8,8 @@ from tfrl.environments import HistoryWrapper, py_to_dm_wrapper, test_envs
 
 
 def test_frames_are_stacked_behind_zeros_the_newest_last():
-    environment = wrappers.FrameStackingWrapper(Scripted([0.0] * 4), num_frames=3)
-    environment._environment._observations = [np.float64(10 + i) for i in range(5)]
+    inner = Scripted([0.0] * 4, observations=[np.float64(10 + i) for i in range(5)])
+    environment = wrappers.FrameStackingWrapper(inner, num_frames=3)
     stacks = [t.observation.tolist() for t in play(environment, 6)]
     assert stacks == [
         [0, 0, 10],

@@ -212,7 +212,7 @@ class PolicyActor(_AddingActor):
             first = ts.restart(observation, reward_spec=spec.reward)
             return first._replace(observation=_cast(observation, spec.observation))
         return ts.TimeStep(
-            step_type=ts.StepType(int(last.step_type)),
+            step_type=np.asarray(last.step_type, np.int32),
             reward=_cast(last.reward, spec.reward),
             discount=_cast(last.discount, spec.discount),
             observation=_cast(observation, spec.observation),

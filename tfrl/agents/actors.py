@@ -180,8 +180,8 @@ class PolicyActor(_AddingActor):
                 f"policy: got {policy!r} of type {type(policy).__name__}, expected a "
                 "TFPolicy or a PyPolicy; give a network to FeedForwardActor."
             )
-        self._policy = policy
-        self._state = policy.get_initial_state()
+        self._policy: py_policy.PyPolicy = policy
+        self._state = self._policy.get_initial_state()
         self._timestep: Any = None
 
     def select_action(self, observation: types.NestedArray) -> types.NestedArray:

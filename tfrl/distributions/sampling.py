@@ -17,7 +17,8 @@ def sample(distribution: Any, seed: tf.Tensor) -> tf.Tensor:
     A categorical distribution needs one uniform number for each sample, which is looked
     up among the cumulative probabilities (Devroye, "Non-Uniform Random Variate
     Generation", 1986, section III.2). A `Normal` or `MultivariateNormalDiag`, also if
-    squashed to a spec, is reparameterized: `loc + scale * seeds.normal(...)`. The
+    squashed to a spec, and an `Independent` of a `Normal` whose last dimension is the
+    event, is reparameterized: `loc + scale * seeds.normal(...)`. The
     samples do not depend on whether XLA compiles the graph, except for rounding and if
     a number falls on the edge between two values. All other distributions use TFP's own
     sampling, whose samples may differ with XLA.
@@ -28,7 +29,7 @@ def sample(distribution: Any, seed: tf.Tensor) -> tf.Tensor:
     """
     import tensorflow_probability as tfp
 
-    from tfrl.distributions import masked, shifted_categorical
+    from tfrl.distributions import discrete_valued, masked, shifted_categorical
 
     kind, dtype = type(distribution), distribution.dtype
     if kind in (tfp.distributions.Categorical, masked.MaskedCategorical):
@@ -36,6 +37,9 @@ def sample(distribution: Any, seed: tf.Tensor) -> tf.Tensor:
     if kind is shifted_categorical.ShiftedCategorical:
         index = _categorical(distribution.logits_parameter(), seed, dtype)
         return index + tf.cast(distribution.shift, dtype)
+    if kind is discrete_valued.DiscreteValuedDistribution:
+        logits = distribution.logits_parameter()
+        return distribution.at(_categorical(logits, seed, tf.int32))
     normal = _normal_of(distribution)
     if normal is not None:
         return squash(normal.draw(seed)[0], distribution)
@@ -119,6 +123,13 @@ def _normal_of(distribution: Any) -> _DiagonalNormal | None:
     if type(distribution) is tfp.distributions.Normal:
         loc, scale = map(tf.convert_to_tensor, (distribution.loc, distribution.scale))
         return _DiagonalNormal(loc, scale, is_vector=False)
+    if type(distribution) is tfp.distributions.Independent:
+        inner = distribution.distribution
+        num_dims = tf.get_static_value(distribution.reinterpreted_batch_ndims)
+        if type(inner) is not tfp.distributions.Normal or num_dims != 1:
+            return None
+        loc, scale = map(tf.convert_to_tensor, (inner.loc, inner.scale))
+        return _DiagonalNormal(loc, scale, is_vector=True)
     if type(distribution) in (
         tfp.distributions.MultivariateNormalDiag,
         state_dependent_normal.StateDependentNormal,

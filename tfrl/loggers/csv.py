@@ -10,8 +10,8 @@ import warnings
 from collections.abc import Iterable
 from typing import Any, TextIO
 
-from tfrl.loggers import base, throttle
-from tfrl.system import paths
+from tfrl.loggers import base
+from tfrl.system import paths, throttle
 
 
 class CSVLogger:
@@ -93,6 +93,7 @@ class CSVLogger:
         """Appends one row, if `time_delta` seconds have passed since the last."""
         if not self._throttle.is_due():
             return
+        self._throttle.restart()
         rows = io.StringIO()
         if not self._fields:
             self._fields = self._arrange(values)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tfrl.loggers import base, throttle
+from tfrl.loggers import base
+from tfrl.system import throttle
 
 
 class _Filter:
@@ -79,6 +80,7 @@ class TimeFilter(_Filter):
         """Writes `values` if `time_delta` seconds have passed since the last write."""
         if self._throttle.is_due():
             self._to.write(values)
+            self._throttle.restart()
 
 
 class StepFilter(_Filter):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tfrl.loggers import base, throttle
+from tfrl.loggers import base
+from tfrl.system import throttle
 
 
 class TerminalLogger:
@@ -42,6 +43,7 @@ class TerminalLogger:
         """Prints `values` if `time_delta` seconds have passed since the last line."""
         if self._throttle.is_due():
             self._print(f"{self._label}{self._serialize(values)}")
+            self._throttle.restart()
 
     def close(self) -> None:
         """Does nothing."""

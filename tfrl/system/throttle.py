@@ -6,13 +6,13 @@ import time
 
 
 class Throttle:
-    """Says when `time_delta` seconds have passed since it last said so."""
+    """Says whether `time_delta` seconds have passed since the last `restart`."""
 
     def __init__(self, time_delta: float) -> None:
-        """Creates a throttle whose first answer is yes.
+        """Creates a throttle that says yes until its first `restart`.
 
         Args:
-          time_delta: The least number of seconds between two positive answers.
+          time_delta: The seconds between two events, at least.
 
         Raises:
           ValueError: If `time_delta` is negative.
@@ -23,12 +23,12 @@ class Throttle:
                 "to let everything through."
             )
         self._time_delta = time_delta
-        self._last_time = float("-inf")
+        self._started = float("-inf")
 
     def is_due(self) -> bool:
-        """Whether the time has passed; if so, the time starts again."""
-        now = time.monotonic()
-        if now - self._last_time < self._time_delta:
-            return False
-        self._last_time = now
-        return True
+        """Whether the time has passed."""
+        return time.monotonic() - self._started >= self._time_delta
+
+    def restart(self) -> None:
+        """Lets the time start again; to be called at the event."""
+        self._started = time.monotonic()

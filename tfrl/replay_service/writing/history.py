@@ -153,13 +153,17 @@ class ColumnHistory:
           TypeError: If `key` is of another type.
         """
         column = self._column
-        # Fast path for the last few steps.
+        # Fast paths for the last few steps, and for a single one.
         if type(key) is slice and key.stop is None and key.step is None:
             back = key.start
             if type(back) is int and -column.keep <= back < 0:
                 start = column.buffers.end + back
                 if start >= column.first_contiguous_step:
                     return TrajectoryColumn(column, start, -back)
+        elif type(key) is int and key < 0:
+            step = column.buffers.end + key
+            if column.is_available(step):
+                return TrajectoryColumn(column, step, 1, True)
         return self._cut(key)
 
     def __repr__(self) -> str:

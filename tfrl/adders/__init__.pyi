@@ -1,0 +1,40 @@
+from . import base as base
+from . import early_adder as early_adder
+from . import episode as episode
+from . import experience as experience
+from . import n_step as n_step
+from . import priorities as priorities
+from . import reverb as reverb
+from . import reverb_adder as reverb_adder
+from . import sequence as sequence
+from . import steps as steps
+from . import structured as structured
+from . import transition as transition
+from . import wrappers as wrappers
+from .base import Adder as Adder
+from .early_adder import EarlyAdder as EarlyAdder
+from .episode import EpisodeAdder as EpisodeAdder
+from .episode import PaddedEpisodeAdder as PaddedEpisodeAdder
+from .experience import n_step_from_trajectory as n_step_from_trajectory
+from .experience import to_experience as to_experience
+from .priorities import DEFAULT_PRIORITY_TABLE as DEFAULT_PRIORITY_TABLE
+from .priorities import PriorityFn as PriorityFn
+from .priorities import PriorityFnInput as PriorityFnInput
+from .priorities import calculate_priorities as calculate_priorities
+from .reverb_adder import ReverbAdder as ReverbAdder
+from .sequence import EndBehavior as EndBehavior
+from .sequence import SequenceAdder as SequenceAdder
+from .steps import NStepTransition as NStepTransition
+from .steps import Step as Step
+from .steps import Trajectory as Trajectory
+from .steps import final_step_like as final_step_like
+from .steps import zeros_like as zeros_like
+from .structured import StructuredAdder as StructuredAdder
+from .structured import (
+    create_n_step_transition_config as create_n_step_transition_config,
+)
+from .structured import create_sequence_config as create_sequence_config
+from .structured import create_step_spec as create_step_spec
+from .transition import NStepTransitionAdder as NStepTransitionAdder
+from .wrappers import ForkingAdder as ForkingAdder
+from .wrappers import IgnoreExtrasAdder as IgnoreExtrasAdder

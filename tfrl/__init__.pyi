@@ -1,9 +1,11 @@
 from . import adders as adders
 from . import agents as agents
 from . import compilation as compilation
+from . import core as core
 from . import datasets as datasets
 from . import distributions as distributions
 from . import drivers as drivers
+from . import environment_loop as environment_loop
 from . import environments as environments
 from . import eval as eval
 from . import experimental as experimental
@@ -22,3 +24,6 @@ from . import train as train
 from . import trajectories as trajectories
 from . import typing as typing
 from . import utils as utils
+from . import wrappers as wrappers
+from .environment_loop import EnvironmentLoop as EnvironmentLoop
+from .specs import make_environment_spec as make_environment_spec

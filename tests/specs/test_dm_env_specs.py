@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 from dm_env import specs as dm_specs
 
+from tfrl import specs
+from tfrl.specs import tensor_spec
 from tfrl.specs.array_spec import ArraySpec, BoundedArraySpec
 from tfrl.specs.dm_env_specs import from_dm_env_spec, to_dm_env_spec
 
@@ -79,3 +81,24 @@ def test_other_things_are_named():
         from_dm_env_spec({"a": 3})
     with pytest.raises(ValueError, match=r"spec: got Array\(.*expected ArraySpecs"):
         to_dm_env_spec([dm_specs.Array((), np.int32)])
+
+
+def test_dm_envs_classes_are_here_too():
+    assert specs.Array is dm_specs.Array
+    assert specs.BoundedArray is dm_specs.BoundedArray
+    assert specs.DiscreteArray is dm_specs.DiscreteArray
+
+
+def test_specs_of_dm_env_and_of_tensors_are_converted_to_each_other():
+    ours = {
+        "action": specs.DiscreteArray(3, np.int64, "action"),
+        "position": specs.BoundedArray((2,), np.float32, [-1, -2], 1.0, "position"),
+        "speed": specs.Array((2,), np.float32, "speed"),
+    }
+    tensors = tensor_spec.from_spec(ours)
+    assert tensors["action"] == specs.BoundedTensorSpec(
+        (), "int64", 0, 2, name="action"
+    )
+    assert tensors["position"].minimum.tolist() == [-1, -2]
+    assert tensors["speed"] == specs.TensorSpec((2,), "float32", "speed")
+    assert to_dm_env_spec(tensor_spec.to_array_spec(tensors)) == ours

@@ -1,10 +1,13 @@
 import collections
 
 import dm_env
+import gymnasium
 import numpy as np
 import pytest
 
-from tfrl.specs import EnvironmentSpec, make_environment_spec
+import tfrl
+from tfrl.environments import suite_gym, tf_py_environment
+from tfrl.specs import EnvironmentSpec, make_environment_spec, tensor_spec
 from tfrl.specs.array_spec import ArraySpec, BoundedArraySpec
 
 
@@ -55,3 +58,22 @@ def test_our_environments_give_their_time_step_spec():
 def test_other_objects_are_named_with_what_they_lack():
     with pytest.raises(TypeError, match=r"of type int without observation_spec, act"):
         make_environment_spec(3)
+
+
+@pytest.mark.parametrize("name", ["CartPole-v1", "Pendulum-v1", "Blackjack-v1"])
+def test_gymnasiums_environments_have_the_specs_that_suite_gym_gives_them(name):
+    spec = make_environment_spec(gymnasium.make(name))
+    environment = suite_gym.load(name)
+    assert spec == make_environment_spec(environment)
+    assert spec.observations == environment.observation_spec()
+
+
+def test_environments_of_tensors_have_tensor_specs_without_the_batch():
+    environment = suite_gym.load("CartPole-v1")
+    tensors = make_environment_spec(tf_py_environment.TFPyEnvironment(environment))
+    arrays = make_environment_spec(environment)
+    assert tensors == EnvironmentSpec(*map(tensor_spec.from_spec, arrays))
+
+
+def test_the_function_is_also_at_the_top():
+    assert tfrl.make_environment_spec is make_environment_spec

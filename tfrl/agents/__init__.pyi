@@ -1,5 +1,6 @@
 from . import a2c as a2c
 from . import actor_critic as actor_critic
+from . import actors as actors
 from . import behavioral_cloning as behavioral_cloning
 from . import cql as cql
 from . import data_converter as data_converter
@@ -18,6 +19,8 @@ from . import td3 as td3
 from . import tf_agent as tf_agent
 from . import tqc as tqc
 from .a2c import A2CAgent as A2CAgent
+from .actors import FeedForwardActor as FeedForwardActor
+from .actors import PolicyActor as PolicyActor
 from .behavioral_cloning import BehavioralCloningAgent as BehavioralCloningAgent
 from .cql import CqlSacAgent as CqlSacAgent
 from .ddpg import DdpgAgent as DdpgAgent

@@ -7,6 +7,9 @@ from . import tensor_spec as tensor_spec
 from .array_spec import ArraySpec as ArraySpec
 from .array_spec import BoundedArraySpec as BoundedArraySpec
 from .distribution_spec import DistributionSpec as DistributionSpec
+from .dm_env_specs import Array as Array
+from .dm_env_specs import BoundedArray as BoundedArray
+from .dm_env_specs import DiscreteArray as DiscreteArray
 from .environment_spec import EnvironmentSpec as EnvironmentSpec
 from .environment_spec import make_environment_spec as make_environment_spec
 from .tensor_spec import BoundedTensorSpec as BoundedTensorSpec

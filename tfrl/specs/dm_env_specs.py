@@ -1,7 +1,12 @@
-"""Converts specs of dm_env to array specs, and array specs to specs of dm_env.
+"""The specs of dm_env, and their conversion to and from array specs.
 
-The time steps of both libraries have the same fields; only the classes of their specs
-differ.
+`Array`, `BoundedArray` and `DiscreteArray` are dm_env's own classes, for code that was
+written for dm_env or Acme. The time steps of both libraries have the same fields; only
+the classes of their specs differ.
+
+>>> from tfrl import specs
+>>> specs.dm_env_specs.from_dm_env_spec(specs.DiscreteArray(3, name="action"))
+BoundedArraySpec(shape=(), dtype=dtype('int32'), name='action', minimum=0, maximum=2)
 """
 
 from __future__ import annotations
@@ -13,6 +18,10 @@ import tree
 from dm_env import specs as dm_specs
 
 from tfrl.specs import array_spec
+
+Array = dm_specs.Array
+BoundedArray = dm_specs.BoundedArray
+DiscreteArray = dm_specs.DiscreteArray
 
 
 def from_dm_env_spec(spec: Any) -> Any:

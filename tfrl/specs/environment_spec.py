@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tfrl.specs import dm_env_specs
+import numpy as np
+
+from tfrl.specs import array_spec, dm_env_specs
 
 
 class EnvironmentSpec(NamedTuple):
@@ -17,13 +19,19 @@ class EnvironmentSpec(NamedTuple):
 
 
 def make_environment_spec(environment: Any) -> EnvironmentSpec:
-    """Returns the specs of an environment of tfrl or dm_env.
+    """Returns the specs of an environment of tfrl, dm_env or Gymnasium.
 
-    Specs of dm_env are converted to array specs. The specs of a `TFEnvironment` are
-    tensor specs.
+    They are array specs: dm_env's are converted, Gymnasium's are made from its spaces,
+    with a float32 reward and discount as `suite_gym` has them. Only the specs of a
+    `TFEnvironment` are tensor specs. Neither has a batch dimension.
+
+    >>> import gymnasium
+    >>> spec = make_environment_spec(gymnasium.make("CartPole-v1"))
+    >>> spec.observations.shape, int(spec.actions.num_values), spec.discounts.maximum
+    ((4,), 2, array(1., dtype=float32))
 
     Raises:
-      TypeError: If the environment has neither tfrl's nor dm_env's methods for specs.
+      TypeError: If the environment is of another kind.
     """
     if hasattr(environment, "time_step_spec"):
         step = environment.time_step_spec()
@@ -35,15 +43,33 @@ def make_environment_spec(environment: Any) -> EnvironmentSpec:
         )
     methods = ("observation_spec", "action_spec", "reward_spec", "discount_spec")
     missing = [name for name in methods if not hasattr(environment, name)]
-    if missing:
-        raise TypeError(
-            f"environment: got {environment!r} of type {type(environment).__name__} "
-            f"without {', '.join(missing)}, expected a PyEnvironment, a TFEnvironment "
-            "or a dm_env.Environment; load one with suite_gym.load."
+    if not missing:
+        return EnvironmentSpec(
+            *(
+                dm_env_specs.from_dm_env_spec(getattr(environment, name)())
+                for name in methods
+            )
         )
+    # Only here, so that environments of other kinds need no import of Gymnasium.
+    import gymnasium
+
+    if isinstance(environment, gymnasium.Env):
+        return _from_spaces(environment)
+    raise TypeError(
+        f"environment: got {environment!r} of type {type(environment).__name__} "
+        f"without {', '.join(missing)}, expected a PyEnvironment, a TFEnvironment, a "
+        "dm_env.Environment or a single gymnasium.Env; load one with suite_gym.load."
+    )
+
+
+def _from_spaces(environment: Any) -> EnvironmentSpec:
+    from tfrl.specs import gym_spaces
+
     return EnvironmentSpec(
-        *(
-            dm_env_specs.from_dm_env_spec(getattr(environment, name)())
-            for name in methods
-        )
+        observations=gym_spaces.spec_from_gym_space(
+            environment.observation_space, name="observation"
+        ),
+        actions=gym_spaces.spec_from_gym_space(environment.action_space, name="action"),
+        rewards=array_spec.ArraySpec((), np.float32, "reward"),
+        discounts=array_spec.BoundedArraySpec((), np.float32, 0.0, 1.0, "discount"),
     )

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from tfrl.specs import array_spec, bounds
+from tfrl.specs import array_spec, bounds, dm_env_specs
 from tfrl.specs.bounded_tensor_spec import BoundedTensorSpec
 from tfrl.specs.spec_proto import (
     from_packed_proto,
@@ -74,7 +74,8 @@ def is_continuous(spec: Any) -> bool:
 def from_spec(spec: Any) -> Any:
     """Returns the nest of tensor specs for a nest of array specs, keeping bounds.
 
-    Tensor specs, and any other `tf.TypeSpec`, stay as they are.
+    Specs of dm_env are array specs too. Tensor specs, and any other `tf.TypeSpec`, stay
+    as they are.
 
     Raises:
       ValueError: If something in the nest is not a spec.
@@ -85,7 +86,7 @@ def from_spec(spec: Any) -> Any:
             return leaf
         if is_bounded(leaf):
             return BoundedTensorSpec.from_spec(leaf)
-        if isinstance(leaf, array_spec.ArraySpec):
+        if isinstance(leaf, array_spec.ArraySpec | dm_env_specs.Array):
             return TensorSpec(leaf.shape, leaf.dtype, leaf.name)
         raise ValueError(
             f"spec: got {leaf!r} of type {type(leaf).__name__} in the nest, expected "

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import pathlib
 from typing import Any
 
-import imageio.v2 as imageio
 import numpy as np
 import tensorflow as tf
 
 from tfrl.environments import tf_environment
+from tfrl.utils import mp4
 
 
 def record_video(
@@ -46,28 +45,23 @@ def record_video(
             "environment: expected batch size 1 to record, got "
             f"{environment.batch_size}; load a single one with suite_gym.load."
         )
-    path = pathlib.Path(path)
-    temporary = path.with_name(f".{path.name}.tmp{path.suffix}")
     returns: list[float] = []
     frames = 0
-    # The encoder needs even widths and heights; most environments have them.
-    writer: Any
-    with imageio.get_writer(temporary, fps=fps, macro_block_size=2) as writer:
+    with mp4.writer(path, fps) as add_frame:
         for _ in range(num_episodes):
             time_step = environment.reset()
             state = policy.get_initial_state(1)
-            writer.append_data(_render(environment))
+            add_frame(_render(environment))
             episode_return = 0.0
             while not time_step.is_last() and frames < max_frames:
                 step = policy.action(
                     time_step, state, tf.constant([seed, frames], tf.int64)
                 )
                 time_step, state = environment.step(step.action), step.state
-                writer.append_data(_render(environment))
+                add_frame(_render(environment))
                 episode_return += float(time_step.reward[0])
                 frames += 1
             returns.append(episode_return)
-    temporary.replace(path)
     return returns
 
 

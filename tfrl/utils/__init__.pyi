@@ -2,9 +2,11 @@ from . import actions as actions
 from . import batched_observer_unbatching as batched_observer_unbatching
 from . import common as common
 from . import composite as composite
+from . import counting as counting
 from . import eager_utils as eager_utils
 from . import example_encoding as example_encoding
 from . import example_encoding_dataset as example_encoding_dataset
+from . import mp4 as mp4
 from . import nest_utils as nest_utils
 from . import numpy_storage as numpy_storage
 from . import object_identity as object_identity

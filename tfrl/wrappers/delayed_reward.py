@@ -1,0 +1,71 @@
+"""`DelayedRewardWrapper`: the sum of several rewards, every few steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import dm_env
+import numpy as np
+import tree
+
+from tfrl.wrappers import base
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
+
+class DelayedRewardWrapper(base.EpisodeWrapper):
+    """Gives the rewards of several steps at once, and 0 at the steps between.
+
+    The return of an episode stays the same. Which step earned a reward is harder to
+    learn.
+    """
+
+    def __init__(
+        self,
+        environment: dm_env.Environment,
+        accumulation_period: int | None = 1,
+    ):
+        """Wraps `environment`.
+
+        Args:
+          environment: The environment.
+          accumulation_period: The number of steps whose rewards are given at once; at
+            the end of an episode also those of fewer. None for only at the end.
+
+        Raises:
+          ValueError: If `accumulation_period` is not positive.
+        """
+        super().__init__(environment)
+        if accumulation_period is not None and accumulation_period < 1:
+            raise ValueError(
+                f"accumulation_period: got {accumulation_period}, expected 1 or more; "
+                "pass None to give the rewards at the end of an episode."
+            )
+        self._period = accumulation_period
+        self._num_steps = 0
+        self._reward = self._zero()
+
+    def _reset(self) -> dm_env.TimeStep:
+        self._num_steps = 0
+        self._reward = self._zero()
+        return self._environment.reset()
+
+    def _step(self, action: types.NestedArray) -> dm_env.TimeStep:
+        timestep = self._environment.step(action)
+        self._num_steps += 1
+        self._reward = base.cast(
+            tree.map_structure(np.add, self._reward, timestep.reward),
+            self._environment.reward_spec(),
+        )
+        reward = self._zero()
+        if timestep.last() or self._num_steps == self._period:
+            reward, self._reward = self._reward, reward
+            self._num_steps = 0
+        return timestep._replace(reward=reward)
+
+    def _zero(self) -> types.NestedArray:
+        return tree.map_structure(
+            lambda spec: np.zeros(spec.shape, spec.dtype),
+            self._environment.reward_spec(),
+        )

@@ -1,0 +1,35 @@
+"""`ExpandScalarObservationShapesWrapper`: scalar observations as vectors of one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tree
+
+from tfrl.specs import dm_env_specs
+from tfrl.wrappers import base
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
+
+class ExpandScalarObservationShapesWrapper(base.ObservationWrapper):
+    """Gives scalars in the observations the shape `[1]`, so that they have an axis.
+
+    Stacking frames along the last axis, such as those of
+    `ObservationActionRewardWrapper`, needs one.
+    """
+
+    def observation_spec(self) -> Any:
+        """The specs of the observations, of rank 1 or more; expanded ones unbounded."""
+
+        def expand(spec: Any) -> Any:
+            if spec.shape:
+                return spec
+            return dm_env_specs.Array((1,), spec.dtype, spec.name)
+
+        return tree.map_structure(expand, self._environment.observation_spec())
+
+    def _observation(self, observation: types.NestedArray) -> types.NestedArray:
+        return tree.map_structure(np.atleast_1d, observation)

@@ -86,6 +86,16 @@ class Parts:
             network, self.specs, joint_fc_layer_params=self.layers, seed=1
         )
 
+    def distributional_critic(self):
+        return networks.Sequential(
+            [
+                networks.CriticMultiplexer(),
+                networks.LayerNormMLP(self.layers, activate_final=True),
+                networks.DiscreteValuedHead(vmin=-3.0, vmax=3.0, num_atoms=7),
+            ],
+            seed=self.seed + 1,
+        )
+
     def recurrent_critic(self):
         return self._make(
             networks.CriticRnnNetwork,
@@ -276,6 +286,13 @@ KINDS = {
         2,
         FORCE,
         _always(target_update_tau=0.5),
+    ),
+    "D4pgAgent": Kind(
+        agents.D4pgAgent,
+        lambda p: [p.actor(), p.distributional_critic()],
+        2,
+        FORCE,
+        _always(n_step_update=1, target_update_tau=0.5, target_update_period=1),
     ),
     "Td3Agent": Kind(
         agents.Td3Agent,

@@ -3,12 +3,14 @@ from . import actor_critic as actor_critic
 from . import actors as actors
 from . import behavioral_cloning as behavioral_cloning
 from . import cql as cql
+from . import d4pg as d4pg
 from . import data_converter as data_converter
 from . import ddpg as ddpg
 from . import discrete_sac as discrete_sac
 from . import dqn as dqn
 from . import iql as iql
 from . import normalization as normalization
+from . import observation_embedding as observation_embedding
 from . import on_policy as on_policy
 from . import on_policy_agent as on_policy_agent
 from . import ppo as ppo
@@ -23,6 +25,7 @@ from .actors import FeedForwardActor as FeedForwardActor
 from .actors import PolicyActor as PolicyActor
 from .behavioral_cloning import BehavioralCloningAgent as BehavioralCloningAgent
 from .cql import CqlSacAgent as CqlSacAgent
+from .d4pg import D4pgAgent as D4pgAgent
 from .ddpg import DdpgAgent as DdpgAgent
 from .discrete_sac import DiscreteSacAgent as DiscreteSacAgent
 from .dqn import DdqnAgent as DdqnAgent

@@ -85,6 +85,9 @@ _MOVES = {
     ("tfrl.utils", "tfrl.system"): {
         "quiet": "quiet",
     },
+    ("tfrl.utils.nests", "tfrl.savers"): {
+        "serialization": "serialization",
+    },
     ("tfrl.utils", "tfrl.specs"): {
         "spec_files": "files",
     },

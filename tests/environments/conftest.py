@@ -5,8 +5,8 @@ import pytest
 import tree
 
 from tfrl.environments import py_environment
+from tfrl.savers import serialization
 from tfrl.specs import array_spec
-from tfrl.utils.nests import serialization
 
 
 @pytest.fixture

@@ -25,11 +25,24 @@ def lines(path):
     return path.read_text().splitlines()
 
 
-def test_first_write_fixes_the_columns_in_its_order(path):
-    write(
-        path, {"step": 0, "loss": 1.5}, {"loss": 2.5, "new": 7, "step": 1}, {"step": 2}
-    )
-    assert lines(path) == ["step,loss", "0,1.5", "1,2.5", "2,"]
+def test_columns_are_sorted_and_a_missing_key_leaves_its_place_empty(path):
+    write(path, {"step": 0, "loss": 1.5}, {"loss": 2.5, "step": 1}, {"step": 2})
+    assert lines(path) == ["loss,step", "1.5,0", "2.5,1", ",2"]
+
+
+def test_columns_may_keep_the_order_of_the_first_write(path):
+    logger = CSVLogger(path, sort_columns=False)
+    logger.write({"step": 0, "loss": 1.5})
+    logger.write({"loss": 2.5, "step": 1})
+    assert lines(path) == ["step,loss", "0,1.5", "1,2.5"]
+
+
+def test_a_further_key_gets_a_column_that_is_empty_in_the_earlier_rows(path):
+    write(path, {"step": 0}, {"step": 1, "b": 7, "a": 8}, {"step": 2, "a": 9})
+    assert lines(path) == ["step,a,b", "0,,", "1,8,7", "2,9,"]
+    write(path, {"step": 3, "c": 5})
+    assert lines(path) == ["step,a,b,c", "0,,,", "1,8,7,", "2,9,,", "3,,,5"]
+    assert [p.name for p in path.parent.iterdir()] == ["metrics.csv"]
 
 
 def test_rows_are_in_the_file_at_once(path):
@@ -47,7 +60,7 @@ def test_tensors_and_numpy_scalars_become_plain_numbers(path):
 def test_a_restart_continues_under_the_old_header(path):
     write(path, {"step": 0, "loss": 1.0})
     write(path, {"loss": 2.0, "step": 1})
-    assert lines(path) == ["step,loss", "0,1.0", "1,2.0"]
+    assert lines(path) == ["loss,step", "1.0,0", "2.0,1"]
 
 
 @pytest.mark.parametrize("cut", range(1, 8))
@@ -55,26 +68,74 @@ def test_a_cut_last_line_is_removed_at_the_restart(path, cut):
     write(path, {"step": 0, "loss": 1.0}, {"step": 12, "loss": 2.5})
     path.write_bytes(path.read_bytes()[:-cut])
     write(path, {"step": 13, "loss": 3.0})
-    assert lines(path) == ["step,loss", "0,1.0", "13,3.0"]
+    assert lines(path) == ["loss,step", "1.0,0", "3.0,13"]
 
 
 def test_a_cut_header_is_written_anew(path):
     path.parent.mkdir()
     path.write_text("step,lo")
     write(path, {"step": 0, "loss": 1.0})
-    assert lines(path) == ["step,loss", "0,1.0"]
+    assert lines(path) == ["loss,step", "1.0,0"]
 
 
 def test_a_directory_gets_a_file_named_after_the_label(tmp_path):
-    logger = CSVLogger(tmp_path, label="train")
+    logger = CSVLogger(tmp_path, label="train", add_uid=False)
     logger.write({"step": 0})
     assert lines(tmp_path / "logs" / "train" / "logs.csv") == ["step", "0"]
-    assert CSVLogger(logdir=tmp_path, label="train").file_path == logger.file_path
 
 
-def test_exactly_one_place_is_expected():
-    with pytest.raises(ValueError, match=r"directory_or_file: got None.*exactly one"):
-        CSVLogger(label="train")
+def test_the_file_in_a_directory_is_below_the_identifier_of_the_run(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("TFRL_ID", "run7")
+    logger = CSVLogger(logdir=tmp_path, label="train")
+    assert logger.file_path == str(tmp_path / "run7" / "logs" / "train" / "logs.csv")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert CSVLogger(label="train").file_path == str(
+        tmp_path / "home" / "tfrl" / "run7" / "logs" / "train" / "logs.csv"
+    )
+
+
+def test_at_most_one_place_is_expected(tmp_path):
+    with pytest.raises(ValueError, match=r"directory_or_file: got .* at most one"):
+        CSVLogger(tmp_path, logdir=tmp_path)
+
+
+def test_an_open_file_is_appended_to_and_stays_open(path):
+    path.parent.mkdir()
+    with path.open("a") as file:
+        logger = CSVLogger(file)
+        assert logger.file_path == str(path)
+        logger.write({"b": 1, "a": 2})
+        with pytest.warns(RuntimeWarning, match=r"got the further keys \['c'\]"):
+            logger.write({"a": 3, "c": 4})
+        logger.close()
+        assert not file.closed
+    assert lines(path) == ["a,b", "2,1", "3,"]
+
+
+def test_a_file_open_for_writing_is_refused(path):
+    path.parent.mkdir()
+    with path.open("w") as file, pytest.raises(ValueError, match="mode 'w', expected"):
+        CSVLogger(file)
+
+
+def test_rows_within_the_time_delta_are_dropped(path, monkeypatch):
+    logger = CSVLogger(path, time_delta=5)
+    for second in (1000, 1004, 1005):
+        monkeypatch.setattr("time.monotonic", lambda now=second: now)
+        logger.write({"t": second})
+    assert lines(path) == ["t", "1000", "1005"]
+
+
+def test_rows_are_handed_over_after_flush_every_writes(path):
+    logger = CSVLogger(path, flush_every=2)
+    logger.write({"t": 0})
+    assert lines(path) == []
+    logger.write({"t": 1})
+    assert lines(path) == ["t", "0", "1"]
+    with pytest.raises(ValueError, match="flush_every: got 0"):
+        CSVLogger(path, flush_every=0)
 
 
 def test_rows_after_the_checkpoint_are_dropped(path):
@@ -90,7 +151,7 @@ def test_dropping_rows_removes_a_cut_line_too(path):
     with path.open("a") as file:
         file.write("1")
     assert drop_rows_after(path, "step", 10) == 0
-    assert lines(path) == ["step,loss", "10,0.5"]
+    assert lines(path) == ["loss,step", "0.5,10"]
 
 
 def test_dropping_rows_without_a_file_or_header_does_nothing(path):

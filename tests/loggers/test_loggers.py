@@ -28,7 +28,7 @@ def test_terminal_prints_label_titles_and_three_digits():
     printed = []
     logger = loggers.TerminalLogger("training_run", print_fn=printed.append)
     logger.write({"env_steps": 12, "loss": 0.12345, "done": tf.constant(2.0)})
-    assert printed == ["[Training Run] Env Steps = 12 | Loss = 0.123 | Done = 2.000"]
+    assert printed == ["[Training Run] Done = 2.000 | Env Steps = 12 | Loss = 0.123"]
 
 
 def test_terminal_prints_the_first_write_and_then_every_time_delta(clock):
@@ -72,12 +72,41 @@ def test_key_filter_wants_exactly_one_list(memory, keys):
         loggers.KeyFilter(memory, **keys)
 
 
-def test_gated_filter_asks_its_gate(memory):
-    gate = iter([True, False, True])
-    logger = loggers.GatedFilter(memory, lambda: next(gate))
-    for i in range(3):
+def passed(memory, logger, num_writes):
+    """The numbers of the writes that reach `memory`."""
+    for i in range(num_writes):
         logger.write({"i": i})
-    assert memory.data == [{"i": 0}, {"i": 2}]
+    return [values["i"] for values in memory.data]
+
+
+def test_gated_filter_asks_its_gate_about_the_number_of_the_write(memory):
+    logger = loggers.GatedFilter(memory, lambda number: number in (0, 2))
+    assert passed(memory, logger, 4) == [0, 2]
+
+
+def test_a_periodic_gate_passes_the_first_of_every_interval(memory):
+    logger = loggers.GatedFilter.periodic(memory, interval=3)
+    assert passed(memory, logger, 8) == [0, 3, 6]
+
+
+def test_a_logarithmic_gate_passes_the_multiples_of_the_magnitude(memory):
+    logger = loggers.GatedFilter.logarithmic(memory, n=10)
+    expected = [*range(10), *range(10, 100, 10), *range(100, 1000, 100), 1000]
+    assert passed(memory, logger, 1999) == expected
+
+
+def test_step_filter_passes_the_first_write_and_then_every_step_delta(memory):
+    logger = loggers.StepFilter(memory, 100, steps_key="step")
+    for step in (7, 50, tf.constant(106), np.int64(107), 206, 450):
+        logger.write({"step": step})
+    assert [values["step"] for values in memory.data] == [7, 107, 450]
+
+
+def test_step_filter_wants_a_step_and_no_negative_difference(memory):
+    with pytest.raises(ValueError, match=r"got the keys \['loss'\].*'steps'"):
+        loggers.StepFilter(memory, 10).write({"loss": 1.0})
+    with pytest.raises(ValueError, match="step_delta: got -1"):
+        loggers.StepFilter(memory, -1)
 
 
 def test_dispatcher_writes_to_all_and_closing_reaches_through_filters():
@@ -94,6 +123,81 @@ def test_dispatcher_writes_to_all_and_closing_reaches_through_filters():
     assert first.data == second.data == [{"a": 1}]
     assert first.closed
     assert second.closed
+
+
+def test_dispatcher_serializes_once_for_all(memory):
+    logger = loggers.Dispatcher([memory, memory], lambda values: {"n": len(values)})
+    logger.write({"a": 1, "b": 2})
+    assert memory.data == [{"n": 2}, {"n": 2}]
+
+
+def test_constants_are_added_and_may_be_replaced(memory):
+    logger = loggers.ConstantLogger({"level": "maze", "seed": 1}, memory)
+    logger.write({"seed": 2, "loss": 0.5})
+    assert memory.data == [{"level": "maze", "seed": 2, "loss": 0.5}]
+
+
+def test_a_silent_logger_takes_anything():
+    logger = loggers.NoOpLogger()
+    logger.write({"a": object()})
+    logger.close()
+
+
+KINDS = {
+    "python": (0.5, 3, True, "text", None),
+    "numpy": (
+        np.float32(0.5),
+        np.int64(3),
+        np.bool_(True),
+        np.str_("text"),
+        None,
+    ),
+    "arrays": (
+        np.array([0.5]),
+        np.array(3, np.uint8),
+        np.array(True),
+        np.array("text"),
+        None,
+    ),
+    "tensors": (
+        tf.constant(0.5),
+        tf.constant([3]),
+        tf.constant(True),
+        tf.constant("text"),
+        None,
+    ),
+    "variables": (
+        tf.Variable(0.5),
+        tf.Variable(3, dtype=tf.int64),
+        tf.Variable(True),
+        tf.Variable("text"),
+        None,
+    ),
+    "bfloat16": (tf.constant(0.5, tf.bfloat16), 3, True, "text", None),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_of_every_kind_are_printed_kept_and_written(kind, memory, tmp_path):
+    printed = []
+    table = loggers.CSVLogger(tmp_path / "table.csv")
+    logger = loggers.Dispatcher(
+        [loggers.TerminalLogger(print_fn=printed.append), memory, table]
+    )
+    values = dict(zip("abcde", KINDS[kind], strict=True))
+    logger.write(values)
+    assert printed == ["A = 0.500 | B = 3 | C = True | D = text | E = None"]
+    assert memory.data == [{"a": 0.5, "b": 3, "c": True, "d": "text", "e": None}]
+    lines = (tmp_path / "table.csv").read_text().splitlines()
+    assert lines == ["a,b,c,d,e", "0.5,3,True,text,"]
+
+
+def test_tensors_in_a_nest_become_arrays():
+    nest = {"x": tf.zeros([2]), "y": [tf.Variable(3), "text", None]}
+    found = loggers.to_numpy(nest)
+    np.testing.assert_array_equal(found["x"], np.zeros(2))
+    assert found["y"] == [3, "text", None]
+    assert not tf.is_tensor(found["y"][0])
 
 
 def test_memory_keeps_copies_as_plain_numbers(memory):

@@ -25,8 +25,8 @@ from tfrl.environments import (
 )
 from tfrl.networks import actor_distribution_network, q_network
 from tfrl.replay_buffers import tf_uniform_replay_buffer
+from tfrl.savers import serialization
 from tfrl.train import episodic_loop, off_policy_loop
-from tfrl.utils.nests import serialization
 
 SEED = 5
 

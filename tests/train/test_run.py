@@ -403,7 +403,7 @@ def test_loggers_get_the_rows_of_the_metrics_without_the_empty_ones(whole):
 
 def test_a_filter_may_stand_before_a_logger(whole):
     assert whole.lines[:2] == [
-        "[Cartpole] Iteration = 0 | Evaluation Return = 0.000",
+        "[Cartpole] Evaluation Return = 0.000 | Iteration = 0",
         "[Cartpole] Iteration = 5",
     ]
 

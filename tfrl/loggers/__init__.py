@@ -1,4 +1,4 @@
-"""Loggers, which write values to the terminal, CSV files, TensorBoard or memory.
+"""Loggers, which write values to the terminal, files, TensorBoard, W&B or memory.
 
 A logger has `write(values)` and `close()`. Filters and dispatchers are loggers too, so
 they compose: `Dispatcher([CSVLogger(path), TimeFilter(TerminalLogger(), 5)])`.

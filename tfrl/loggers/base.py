@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
-# Numbers by name; NumPy scalars, scalar tensors and text are allowed too.
+import tree
+
+# Numbers by name; arrays, tensors, text and None are allowed too.
 Values = Mapping[str, Any]
+# Acme's name of `Values`.
+LoggingData = Values
 
 
 @runtime_checkable
@@ -23,8 +27,45 @@ class Logger(Protocol):
         """Releases the logger's resources; do not write to it afterwards."""
 
 
+class NoOpLogger:
+    """Records nothing, for parts of a program that should be silent."""
+
+    def write(self, values: Values) -> None:
+        """Does nothing."""
+
+    def close(self) -> None:
+        """Does nothing."""
+
+
+def step_of(values: Values, steps_key: str) -> Any:
+    """Returns the step among `values`, a Python number.
+
+    Raises:
+      ValueError: If `steps_key` is not among the keys.
+    """
+    if steps_key not in values:
+        raise ValueError(
+            f"values: got the keys {list(values)}, but the step is expected under "
+            f"{steps_key!r} (steps_key); write it with the other values."
+        )
+    return to_plain(values[steps_key])
+
+
 def to_plain(value: Any) -> Any:
-    """Turns scalar tensors and NumPy scalars into Python numbers."""
-    if hasattr(value, "numpy"):
-        value = value.numpy()
-    return value.item() if getattr(value, "size", None) == 1 else value
+    """Turns tensors and arrays of one element into Python's numbers and text.
+
+    Longer ones become NumPy arrays; other values are returned as they are.
+    """
+    value = _to_array(value)
+    if getattr(value, "size", None) == 1:
+        value = value.item()
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def to_numpy(values: Any) -> Any:
+    """Turns the tensors and variables in a nest into NumPy arrays."""
+    return tree.map_structure(_to_array, values)
+
+
+def _to_array(value: Any) -> Any:
+    return value.numpy() if hasattr(value, "numpy") else value

@@ -6,76 +6,138 @@ import csv
 import io
 import os
 import pathlib
+import warnings
+from collections.abc import Iterable
+from typing import Any, TextIO
 
 from tfrl.loggers import base
+from tfrl.system import paths, throttle
 
 
 class CSVLogger:
     """Appends a row to a file for each write.
 
-    The keys of the first write become the columns, in their order. A later write leaves
-    a column empty if it lacks the key, and drops keys that have no column. If the file
-    exists already, rows are appended under its header. Rows are handed to the operating
-    system immediately, so a killed process loses at most the row being written, whose
-    remains are removed when the file is opened again.
+    The keys of the first write become the columns, sorted. A later write leaves a
+    column empty if it lacks the key. For further keys, columns are added at the right,
+    empty in the earlier rows; this rewrites the file. If the file exists already, rows
+    are appended under its header. Rows are handed to the operating system immediately,
+    so a killed process loses at most the row being written, whose remains are removed
+    when the file is opened again.
     """
 
     def __init__(
         self,
-        directory_or_file: str | os.PathLike[str] | None = None,
+        directory_or_file: str | os.PathLike[str] | TextIO | None = None,
         label: str = "",
+        time_delta: float = 0.0,
+        add_uid: bool = True,
+        flush_every: int = 1,
         *,
         logdir: str | os.PathLike[str] | None = None,
+        sort_columns: bool = True,
     ) -> None:
         """Opens the file, making the directories above it.
 
         Args:
-          directory_or_file: A path that ends in `.csv`, or a directory for
-            `logs/<label>/logs.csv`.
+          directory_or_file: A path that ends in `.csv`; or a directory for
+            `<unique_id>/logs/<label>/logs.csv`; or a text file open for appending,
+            which `close` leaves open, and whose further keys are dropped with a
+            warning. None stands for the directory `~/tfrl`.
           label: The name of that directory in `logs`.
+          time_delta: The least number of seconds between two rows; writes in between
+            are dropped.
+          add_uid: Whether a directory's file is below `system.paths.unique_id()`, so
+            that each run has its own file.
+          flush_every: The number of rows after which they are handed to the operating
+            system.
           logdir: An older name of `directory_or_file`.
+          sort_columns: Whether columns are sorted; if not, they keep the order of the
+            first write.
 
         Raises:
-          ValueError: Unless exactly one of `directory_or_file` and `logdir` is given,
-            or if the file exists and is not a CSV file of text.
+          ValueError: If both `directory_or_file` and `logdir` are given, a number is
+            out of range, an open file is not open for appending, or the file exists
+            and is not a CSV file of text.
         """
-        if (directory_or_file is None) == (logdir is None):
+        if directory_or_file is not None and logdir is not None:
             raise ValueError(
                 f"directory_or_file: got {directory_or_file!r} and logdir={logdir!r}, "
-                "expected exactly one of them; pass the path of the file."
+                "expected at most one of them; pass the path of the file."
             )
-        path = pathlib.Path(directory_or_file or logdir or "")
-        if path.suffix != ".csv":
-            path = path / "logs" / label / "logs.csv"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._path = path
+        if flush_every < 1:
+            raise ValueError(
+                f"flush_every: got {flush_every}, expected a number of rows of 1 or "
+                "more; pass 1 to lose no row if the process is killed."
+            )
+        self._throttle = throttle.Throttle(time_delta)
+        self._flush_every = flush_every
+        self._num_rows = 0
+        self._arrange = sorted if sort_columns else list
         self._fields: list[str] = []
-        if path.exists():
-            self._fields = next(iter(read_rows(path)), [])
-            _drop_cut_line(path)
-        self._file = path.open("a", encoding="utf-8", newline="")
+        self._path: pathlib.Path | None = None
+        place = directory_or_file or logdir or paths.DEFAULT_DIRECTORY
+        if isinstance(place, str | os.PathLike):
+            self._path = _file_path(place, label, add_uid)
+            self._file = self._open(self._path)
+        else:
+            self._file = _for_appending(place)
 
     @property
     def file_path(self) -> str:
-        """The path of the file."""
+        """The path of the file; of an open file, its name."""
+        if self._path is None:
+            return str(getattr(self._file, "name", ""))
         return str(self._path)
 
     def write(self, values: base.Values) -> None:
-        """Appends one row."""
+        """Appends one row, if `time_delta` seconds have passed since the last."""
+        if not self._throttle.is_due():
+            return
+        self._throttle.restart()
         rows = io.StringIO()
         if not self._fields:
-            self._fields = list(values)
-            csv.writer(rows).writerow(self._fields)
+            self._fields = self._arrange(values)
+            if self._path is not None or not self._file.tell():
+                csv.writer(rows).writerow(self._fields)
+        elif not values.keys() <= set(self._fields):
+            self._add_columns(self._arrange(values.keys() - set(self._fields)))
         csv.writer(rows).writerow(
             [base.to_plain(values.get(field, "")) for field in self._fields]
         )
         # Whole lines in one write, so that only the last can be cut off.
         self._file.write(rows.getvalue())
+        self._num_rows += 1
+        if self._num_rows % self._flush_every == 0:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hands the rows written to the operating system."""
         self._file.flush()
 
     def close(self) -> None:
-        """Closes the file."""
+        """Closes the file, unless it was given open."""
+        self.flush()
+        if self._path is not None:
+            self._file.close()
+
+    def _open(self, path: pathlib.Path) -> TextIO:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            self._fields = next(iter(read_rows(path)), [])
+            _drop_cut_line(path)
+        return path.open("a", encoding="utf-8", newline="")
+
+    def _add_columns(self, new: list[str]) -> None:
+        """Adds columns at the right, in the file as well."""
+        if self._path is None:
+            _warn_of_dropped(new)
+            return
         self._file.close()
+        header, *rows = read_rows(self._path)
+        _replace_rows(
+            self._path, [header + new, *(row + [""] * len(new) for row in rows)]
+        )
+        self._file = self._open(self._path)
 
 
 def drop_rows_after(path: str | os.PathLike[str], column: str, last: float) -> int:
@@ -104,12 +166,7 @@ def drop_rows_after(path: str | os.PathLike[str], column: str, last: float) -> i
         )
     index = header.index(column)
     kept = [row for row in rows if _number(row, index) <= last]
-    replacement = path.with_name(path.name + ".new")
-    with replacement.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([header, *kept])
-        file.flush()
-        os.fsync(file.fileno())
-    replacement.replace(path)
+    _replace_rows(path, [header, *kept])
     return len(rows) - len(kept)
 
 
@@ -128,6 +185,47 @@ def read_rows(path: str | os.PathLike[str]) -> list[list[str]]:
             f"{path}: cannot be read ({error}), expected a CSV file of text in UTF-8; "
             "restore it, or remove it to go on without its rows."
         ) from None
+
+
+def _file_path(
+    place: str | os.PathLike[str], label: str, add_uid: bool
+) -> pathlib.Path:
+    path = pathlib.Path(place)
+    if path.suffix == ".csv":
+        return path.expanduser()
+    directory = paths.process_path(path, "logs", label, add_uid=add_uid)
+    return pathlib.Path(directory, "logs.csv")
+
+
+def _for_appending(file: TextIO) -> TextIO:
+    """Returns an open file, if it is open for appending."""
+    mode = getattr(file, "mode", "a")
+    if not mode.startswith("a"):
+        raise ValueError(
+            f"directory_or_file: got a file that is open with mode {mode!r}, expected "
+            "one that is open for appending; open it with mode 'a', or pass its path."
+        )
+    return file
+
+
+def _warn_of_dropped(keys: Iterable[Any]) -> None:
+    warnings.warn(
+        f"values: got the further keys {list(keys)}, which are dropped, because the "
+        "columns of an open file stay those of the first write; give the CSVLogger the "
+        "path of the file.",
+        RuntimeWarning,
+        stacklevel=4,
+    )
+
+
+def _replace_rows(path: pathlib.Path, rows: Iterable[Iterable[Any]]) -> None:
+    """Replaces a file as a whole by one with these rows."""
+    replacement = path.with_name(path.name + ".new")
+    with replacement.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(rows)
+        file.flush()
+        os.fsync(file.fileno())
+    replacement.replace(path)
 
 
 def _drop_cut_line(path: pathlib.Path) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 
 from tfrl.loggers import base
+from tfrl.system import throttle
 
 
 class _Filter:
@@ -74,37 +74,91 @@ class TimeFilter(_Filter):
           ValueError: If `time_delta` is negative.
         """
         super().__init__(to)
-        if time_delta < 0:
-            raise ValueError(
-                f"time_delta: got {time_delta}, expected seconds of 0 or more; pass 0 "
-                "to let everything through."
-            )
-        self._time_delta = time_delta
-        self._last_time = float("-inf")
+        self._throttle = throttle.Throttle(time_delta)
 
     def write(self, values: base.Values) -> None:
         """Writes `values` if `time_delta` seconds have passed since the last write."""
-        now = time.monotonic()
-        if now - self._last_time >= self._time_delta:
+        if self._throttle.is_due():
             self._to.write(values)
-            self._last_time = now
+            self._throttle.restart()
+
+
+class StepFilter(_Filter):
+    """Drops writes within `step_delta` steps of the last write that was passed on."""
+
+    def __init__(
+        self, to: base.Logger, step_delta: float, steps_key: str = "steps"
+    ) -> None:
+        """Creates a filter; the first write passes.
+
+        Args:
+          to: The logger to write to.
+          step_delta: The least difference between the steps of two writes.
+          steps_key: The key under which the values hold the step.
+
+        Raises:
+          ValueError: If `step_delta` is negative.
+        """
+        super().__init__(to)
+        if step_delta < 0:
+            raise ValueError(
+                f"step_delta: got {step_delta}, expected steps of 0 or more; pass 0 to "
+                "let everything through."
+            )
+        self._step_delta = step_delta
+        self._steps_key = steps_key
+        self._last_step = float("-inf")
+
+    def write(self, values: base.Values) -> None:
+        """Writes `values` if `step_delta` steps have passed since the last write.
+
+        Raises:
+          ValueError: If `steps_key` is not among the keys.
+        """
+        step = base.step_of(values, self._steps_key)
+        if step - self._last_step >= self._step_delta:
+            self._to.write(values)
+            self._last_step = step
 
 
 class GatedFilter(_Filter):
-    """Passes on writes for which `gating_fn()` is true."""
+    """Passes on writes that a function of their number chooses."""
 
-    def __init__(self, to: base.Logger, gating_fn: Callable[[], bool]) -> None:
+    def __init__(self, to: base.Logger, gating_fn: Callable[[int], bool]) -> None:
         """Creates the filter.
 
         Args:
           to: The logger to write to.
-          gating_fn: Called at each write; a write for which it returns False is
-            dropped.
+          gating_fn: Called at each write with the number of earlier writes; a write for
+            which it returns False is dropped.
         """
         super().__init__(to)
         self._gating_fn = gating_fn
+        self._num_writes = 0
+
+    @classmethod
+    def periodic(cls, to: base.Logger, interval: int = 10) -> GatedFilter:
+        """Returns a filter that passes the first of every `interval` writes."""
+        return cls(to, lambda number: number % interval == 0)
+
+    @classmethod
+    def logarithmic(cls, to: base.Logger, n: int = 10) -> GatedFilter:
+        """Returns a filter that passes writes ever more rarely.
+
+        With `n` of 10 it passes the writes 0, 1, 2, ..., 9, 10, 20, ..., 90, 100, 200
+        and so on.
+        """
+
+        def is_multiple_of_magnitude(number: int) -> bool:
+            magnitude = 1
+            while magnitude * n <= number:
+                magnitude *= n
+            return number % magnitude == 0
+
+        return cls(to, is_multiple_of_magnitude)
 
     def write(self, values: base.Values) -> None:
-        """Writes `values` if `gating_fn()` is true."""
-        if self._gating_fn():
+        """Writes `values` if `gating_fn` is true for this write."""
+        if self._gating_fn(self._num_writes):
             self._to.write(values)
+        self._num_writes += 1

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
 from tfrl.loggers import base
+from tfrl.system import throttle
 
 
 class TerminalLogger:
-    """Prints `[Label] Name = 1.000 | Other Name = 2` for each write.
+    """Prints `[Label] Name = 1.000 | Other Name = 2` for each write, sorted by key.
 
     The first write is always printed; a later write is dropped if it comes within
     `time_delta` seconds of the last printed one.
@@ -30,27 +30,31 @@ class TerminalLogger:
           print_fn: A function that is called with each line.
           serialize_fn: A function that turns values into text; None takes `serialize`.
           time_delta: The least number of seconds between two lines.
+
+        Raises:
+          ValueError: If `time_delta` is negative.
         """
-        self._label = f"[{label.replace('_', ' ').title()}] " if label else ""
+        self._label = f"[{_title(label)}] " if label else ""
         self._print = print_fn
         self._serialize = serialize_fn or serialize
-        self._time_delta = time_delta
-        self._last_time = float("-inf")
+        self._throttle = throttle.Throttle(time_delta)
 
     def write(self, values: base.Values) -> None:
         """Prints `values` if `time_delta` seconds have passed since the last line."""
-        now = time.monotonic()
-        if now - self._last_time >= self._time_delta:
+        if self._throttle.is_due():
             self._print(f"{self._label}{self._serialize(values)}")
-            self._last_time = now
+            self._throttle.restart()
 
     def close(self) -> None:
         """Does nothing."""
 
 
 def serialize(values: base.Values) -> str:
-    """Returns `Name = value` for each entry, in the order given, in one line."""
-    return " | ".join(f"{_title(k)} = {_format(v)}" for k, v in values.items())
+    """Returns `Name = value` for each entry, sorted by key, in one line.
+
+    Floating-point numbers have three decimals.
+    """
+    return " | ".join(f"{_title(k)} = {_format(v)}" for k, v in sorted(values.items()))
 
 
 def _title(key: str) -> str:

@@ -40,20 +40,17 @@ class TFSummaryLogger:
         Raises:
           ValueError: If `steps_key` is not among the keys.
         """
-        if self._steps_key is not None and self._steps_key not in values:
-            raise ValueError(
-                f"values: got the keys {list(values)}, but the step is expected under "
-                f"{self._steps_key!r} (steps_key); write it with the other values."
-            )
+        step = self._writes
+        if self._steps_key is not None:
+            step = int(base.step_of(values, self._steps_key))
         plain = {key: base.to_plain(value) for key, value in values.items()}
-        step = self._writes if self._steps_key is None else plain[self._steps_key]
         # One summary of all values takes a fraction of the time of one for each.
         summary = summary_pb2.Summary()
         for key, value in plain.items():
             if key != self._steps_key and isinstance(value, numbers.Real):
                 scalar = scalar_summary.scalar_pb(f"{self._prefix}{key}", float(value))
                 summary.value.extend(scalar.value)
-        self._write_summary(summary, int(step))
+        self._write_summary(summary, step)
         self._writes += 1
 
     def write_hyperparameters(self, values: Mapping[str, Any]) -> None:

@@ -16,9 +16,9 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.replay_buffers import py_uniform_replay_buffer
+from tfrl.savers import serialization
 from tfrl.specs import array_spec
 from tfrl.trajectories import trajectory
-from tfrl.utils.nests import serialization
 
 if TYPE_CHECKING:
     from tfrl.typing import types

@@ -1,15 +1,27 @@
-"""Saves checkpoints, and restores them to resume an interrupted run.
+"""Saves checkpoints, restores them, and saves networks as programs of their own.
+
+`Checkpointer` saves a dictionary of objects every few minutes, as Acme's does.
+`checkpointing.Checkpointer`, which it uses, saves when it is told to, as that of
+TF-Agents does (`utils.common.Checkpointer`).
 
 >>> import tempfile
 >>> import tensorflow as tf
->>> from tfrl.savers import checkpointing
+>>> from tfrl import savers
 >>> weights = tf.Variable([1.0, 2.0])
 >>> directory = tempfile.mkdtemp()
->>> _ = checkpointing.Checkpointer(directory, weights=weights).save(0)
+>>> savers.checkpointing.Checkpointer(directory, weights=weights).save(0)[-6:]
+'ckpt-0'
 >>> weights.assign([0.0, 0.0]).numpy().tolist()
 [0.0, 0.0]
->>> checkpointing.Checkpointer(directory, weights=weights).checkpoint_exists
+>>> savers.checkpointing.Checkpointer(directory, weights=weights).checkpoint_exists
 True
 >>> weights.numpy().tolist()
 [1.0, 2.0]
+>>> checkpointer = savers.Checkpointer({"weights": weights}, directory=directory)
+>>> [checkpointer.save() for _ in range(3)]
+[True, False, False]
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -8,6 +8,11 @@ import re
 NAME = "ckpt"
 
 
+def number_of(path: str) -> int:
+    """Returns the N of a prefix `directory/ckpt-N`."""
+    return int(path.rpartition("-")[2])
+
+
 def newest_first(directory: str | os.PathLike[str]) -> list[str]:
     """Returns the prefixes `directory/ckpt-N` that have any file, newest first."""
     numbers = set()

@@ -33,13 +33,20 @@ class Checkpointer:
     """Saves objects to `ckpt_dir`; restores the latest good checkpoint when created."""
 
     def __init__(
-        self, ckpt_dir: str | os.PathLike, max_to_keep: int = 20, **objects: Any
+        self,
+        ckpt_dir: str | os.PathLike,
+        max_to_keep: int = 20,
+        *,
+        keep_checkpoint_every_n_hours: float | None = None,
+        **objects: Any,
     ) -> None:
         """Restores the latest good checkpoint, if there is one.
 
         Args:
           ckpt_dir: The directory, created if missing.
           max_to_keep: How many of the newest checkpoints are kept.
+          keep_checkpoint_every_n_hours: The hours after which a further checkpoint is
+            kept for good; None keeps only the newest.
           **objects: The objects to save, by name: networks, optimizers, agents,
             buffers, variables, metrics, or anything else that TensorFlow can track.
             The trainable variables, and all variables of agents, Keras layers and
@@ -58,6 +65,7 @@ class Checkpointer:
             self._checkpoint,
             self._directory,
             max_to_keep,
+            keep_checkpoint_every_n_hours=keep_checkpoint_every_n_hours,
             checkpoint_name=checkpoint_names.NAME,
         )
         self._unchecked = frozenset(self._not_finite())
@@ -74,6 +82,11 @@ class Checkpointer:
     def restored_path(self) -> str | None:
         """The path of the checkpoint that was restored last, or None."""
         return self._restored_path
+
+    @property
+    def directory(self) -> str:
+        """The directory of the checkpoints."""
+        return self._directory
 
     @property
     def manager(self) -> tf.train.CheckpointManager:

@@ -10,6 +10,7 @@ import numpy as np
 import tree
 
 from tfrl.environments import py_environment
+from tfrl.savers import serialization
 from tfrl.specs import array_spec
 from tfrl.testing.conformance import (
     Conformance,
@@ -20,7 +21,6 @@ from tfrl.testing.conformance import (
     fail,
 )
 from tfrl.trajectories import time_step as ts
-from tfrl.utils.nests import serialization
 
 _FIRST, _LAST = int(ts.StepType.FIRST), int(ts.StepType.LAST)
 

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.environments import tf_environment
-from tfrl.utils.nests import serialization
+from tfrl.savers import serialization
 
 
 class Position(tf.train.experimental.PythonState):

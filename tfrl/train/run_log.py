@@ -79,12 +79,16 @@ class RunLog:
         self._known_steps = self._loop.info().environment_steps
         self._interval = (0, 0.0)
         with (
-            contextlib.closing(csv.CSVLogger(self._directory.metrics_csv)) as table,
+            contextlib.closing(self._metrics()) as table,
             contextlib.closing(self._tensorboard()) as tensorboard,
         ):
             self._table = table
             self._others = [_Tagged(tensorboard), *self._loggers]
             yield
+
+    def _metrics(self) -> csv.CSVLogger:
+        """Opens metrics.csv, whose columns have the order of `_row`."""
+        return csv.CSVLogger(self._directory.metrics_csv, sort_columns=False)
 
     def _tensorboard(self) -> tf_summary.TFSummaryLogger:
         """Opens TensorBoard's files and writes the configuration."""

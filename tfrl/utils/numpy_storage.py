@@ -8,9 +8,9 @@ import numpy as np
 import tensorflow as tf
 import tree
 
+from tfrl.savers import serialization
 from tfrl.specs import array_spec
 from tfrl.utils import tracking
-from tfrl.utils.nests import serialization
 
 
 class NumpyState(tf.train.experimental.PythonState):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from tfrl.savers import checkpointer, snapshotter
+from tfrl.system import paths
 from tfrl.utils import common, nest_utils
 
 
@@ -119,3 +122,62 @@ def _unbatched_spec(output: Any) -> tf.TensorSpec | None:
     if not tf.is_tensor(output):
         return None
     return tf.TensorSpec(output.shape[1:], output.dtype)
+
+
+class Checkpointer:
+    """Saves checkpoints of some objects and snapshots of others.
+
+    It is a `savers.Checkpointer` and a `savers.Snapshotter` with one `save`.
+    """
+
+    def __init__(
+        self,
+        objects_to_save: Mapping[str, Any],
+        objects_to_snapshot: Mapping[str, Any] | None = None,
+        *,
+        directory: str | os.PathLike[str] = paths.DEFAULT_DIRECTORY,
+        add_uid: bool = True,
+        snapshot_time_delta_minutes: float = 30.0,
+        **kwargs: Any,
+    ) -> None:
+        """Restores the newest checkpoint, if there is one.
+
+        Args:
+          objects_to_save: The objects in the checkpoints, by name.
+          objects_to_snapshot: The networks to save as SavedModels, by name.
+          directory: The directory of both.
+          add_uid: Whether `system.paths.unique_id()` is part of the directory.
+          snapshot_time_delta_minutes: The least number of minutes between two
+            snapshots.
+          **kwargs: Further arguments of `savers.Checkpointer`, such as
+            `time_delta_minutes`.
+
+        Raises:
+          CheckpointError: If there are checkpoints, but none can be used, or their
+            variables have other shapes or dtypes.
+        """
+        self.checkpointer = checkpointer.Checkpointer(
+            objects_to_save, directory=directory, add_uid=add_uid, **kwargs
+        )
+        self.snapshotter = snapshotter.Snapshotter(
+            objects_to_snapshot or {},
+            directory=directory,
+            add_uid=add_uid,
+            time_delta_minutes=snapshot_time_delta_minutes,
+        )
+
+    def save(self, force: bool = False) -> bool:
+        """Saves a checkpoint and snapshots, each if it is time.
+
+        Args:
+          force: Whether to save in any case.
+
+        Returns:
+          Whether anything was saved.
+
+        Raises:
+          CheckpointError: If variables that training changes are not finite; nothing
+            was saved.
+        """
+        saved_checkpoint = self.checkpointer.save(force)
+        return self.snapshotter.save(force) or saved_checkpoint

@@ -12,11 +12,11 @@ import numpy as np
 from tfrl.environments import py_environment, state_adapters
 from tfrl.environments.boundary import time_step_checker
 from tfrl.environments.gymnasium import observations, results, rewards
+from tfrl.savers import serialization
 from tfrl.specs import array_spec
 from tfrl.specs.gym_spaces import spec_from_gym_space
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import number_checks
-from tfrl.utils.nests import serialization
 
 
 class GymnasiumWrapper(py_environment.PyEnvironment):

@@ -8,8 +8,8 @@ import numpy as np
 
 from tfrl.environments import py_environment
 from tfrl.environments.wrappers import base
+from tfrl.savers import serialization
 from tfrl.utils import numpy_storage
-from tfrl.utils.nests import serialization
 
 
 class NumpyStateWrapper(base.PyEnvironmentBaseWrapper):

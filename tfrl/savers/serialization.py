@@ -5,7 +5,7 @@ as JSON in UTF-8, and the other arrays are the leaves. Nothing is pickled: readi
 from a file that somebody else wrote cannot run code.
 
 >>> import numpy as np
->>> from tfrl.utils.nests import serialization
+>>> from tfrl.savers import serialization
 >>> data = serialization.to_bytes({"place": np.arange(3), "seeds": (7, None)})
 >>> serialization.from_bytes(data)
 {'place': array([0, 1, 2]), 'seeds': (7, None)}

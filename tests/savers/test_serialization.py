@@ -7,8 +7,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tfrl.savers import serialization
 from tfrl.trajectories import time_step as ts
-from tfrl.utils.nests import serialization
 
 Place = collections.namedtuple("Place", ["x", "y"])
 VALUES = {

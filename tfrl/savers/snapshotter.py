@@ -1,0 +1,207 @@
+"""Saves networks as SavedModels that run without the code that made them."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import keras
+import tensorflow as tf
+import tensorflow_probability as tfp
+
+from tfrl.savers import checkpoint_files, unbuilt
+from tfrl.system import paths, throttle
+
+_NINETY_DAYS = int(datetime.timedelta(days=90).total_seconds())
+
+
+class Snapshotter:
+    """Saves networks as SavedModels, at most every `time_delta_minutes`.
+
+    `tf.saved_model.load(os.path.join(snapshotter.directory, name))` returns a callable
+    with `variables` and `trainable_variables`, in any program that has TensorFlow:
+
+    - `loaded(inputs)` returns what the network returns for a batch of inputs. A network
+      of `tfrl.networks` without a state returns its output alone; one with a state is
+      called as `loaded(inputs, state)` and returns `(output, state)`, and
+      `loaded.initial_state(batch_size)` returns its first state.
+    - In place of a distribution is a dictionary of tensors: the distribution's
+      parameters by name, and its `mean`, `mode` and `stddev` where it has them.
+    """
+
+    def __init__(
+        self,
+        objects_to_save: Mapping[str, Any],
+        *,
+        directory: str | os.PathLike[str] = paths.DEFAULT_DIRECTORY,
+        time_delta_minutes: float = 30.0,
+        add_uid: bool = True,
+        snapshot_ttl_seconds: int = _NINETY_DAYS,
+    ) -> None:
+        """Creates the directory; `save` writes the snapshots.
+
+        Args:
+          objects_to_save: Networks and Keras layers by name. They need variables, which
+            `tfrl.utils.tf2_utils.create_variables` makes; a layer without variables is
+            saved once it has them. Networks have the input spec that they were given;
+            other layers have inputs `[B, ...]` of the shape with which they were built,
+            in their compute dtype.
+          directory: The directory above `<unique_id>/snapshots/<name>`.
+          time_delta_minutes: The least number of minutes between two snapshots.
+          add_uid: Whether `system.paths.unique_id()` is part of the directory.
+          snapshot_ttl_seconds: Accepted because Acme has it, where it has no effect
+            either: nothing is deleted by age.
+
+        Raises:
+          ValueError: If `time_delta_minutes` is negative.
+          TypeError: If an object is not a Keras layer.
+        """
+        del snapshot_ttl_seconds
+        for name, layer in objects_to_save.items():
+            if not isinstance(layer, keras.Layer):
+                raise TypeError(
+                    f"objects_to_save: {name!r} is a {type(layer).__name__}, expected "
+                    "a Keras layer or network; put it into tfrl.networks.Sequential."
+                )
+        self._throttle = throttle.Throttle(60 * time_delta_minutes)
+        self._layers = dict(objects_to_save)
+        self._snapshots: dict[str, _Snapshot] = {}
+        self.directory = paths.process_path(directory, "snapshots", add_uid=add_uid)
+
+    def save(self, force: bool = False) -> bool:
+        """Saves snapshots if `time_delta_minutes` have passed since the last.
+
+        The first call saves always. A snapshot replaces the one before it when it is
+        complete.
+
+        Args:
+          force: Whether to save in any case.
+
+        Returns:
+          Whether a snapshot was saved.
+
+        Raises:
+          ValueError: If the shape of a layer's inputs is not known.
+        """
+        if not (force or self._throttle.is_due()):
+            return False
+        missing = unbuilt.warn_of(self._layers)
+        built = [name for name in self._layers if name not in missing]
+        for name in built:
+            if name not in self._snapshots:
+                self._snapshots[name] = _make_snapshot(name, self._layers[name])
+            _save_whole(self._snapshots[name], os.path.join(self.directory, name))
+        if built:
+            self._throttle.restart()
+        return bool(built)
+
+
+class _Snapshot(tf.Module):
+    """What a SavedModel holds of a network: functions on tensors and the variables."""
+
+    # In place of the properties of `tf.Module`, which SavedModels leave out.
+    variables: Any = ()
+    trainable_variables: Any = ()
+
+    def __init__(self, call: Callable[..., Any]) -> None:
+        """Creates a snapshot without variables.
+
+        Args:
+          call: A function, not a layer: this object would track a layer, and a
+            SavedModel would hold its variables twice.
+        """
+        super().__init__()
+        self._call = call
+
+    @tf.function(autograph=False)
+    def __call__(self, *inputs: Any) -> Any:
+        return tf.nest.map_structure(_as_tensors, self._call(*inputs))
+
+
+def _make_snapshot(name: str, layer: Any) -> _Snapshot:
+    """Traces a layer or network with the specs of its inputs."""
+    state_spec = getattr(layer, "state_spec", None)
+    signature = [_input_signature(name, layer)]
+    if state_spec is None:
+        snapshot = _Snapshot(lambda inputs: layer(inputs))
+    elif tf.nest.flatten(state_spec):
+        snapshot = _Snapshot(lambda inputs, state: layer(inputs, network_state=state))
+        signature.append(_batched(state_spec))
+        snapshot.initial_state = tf.function(
+            layer.get_initial_state, autograph=False, input_signature=[_SCALAR]
+        )
+    else:
+        snapshot = _Snapshot(lambda inputs: layer(inputs)[0])
+    snapshot.__call__.get_concrete_function(*signature)
+    variables = [variable for _, variable in checkpoint_files.named_variables(layer)]
+    snapshot.variables = [_tf_variable(v) for v in variables]
+    snapshot.trainable_variables = [_tf_variable(v) for v in variables if v.trainable]
+    return snapshot
+
+
+_SCALAR = tf.TensorSpec((), tf.int32)
+
+
+def _tf_variable(variable: Any) -> tf.Variable:
+    return variable.value if isinstance(variable, keras.Variable) else variable
+
+
+def _input_signature(name: str, layer: Any) -> Any:
+    """Returns the nest of specs of a layer's inputs, `[None, ...]`."""
+    spec = getattr(layer, "input_tensor_spec", None)
+    if spec is not None:
+        return _batched(spec)
+    shape = (layer.get_build_config() or {}).get("input_shape")
+    if shape is None:
+        raise ValueError(
+            f"objects_to_save: the shape of the inputs of {name!r} is not known, "
+            "expected a layer built with one input; put the layer into "
+            "tfrl.networks.Sequential([layer], input_spec=...)."
+        )
+    return _specs(shape, layer.compute_dtype)
+
+
+def _specs(shape: Any, dtype: str) -> Any:
+    """Returns the spec of a shape, with any batch size, or the nest of such specs."""
+    if isinstance(shape, dict):
+        return {key: _specs(value, dtype) for key, value in shape.items()}
+    if all(size is None or isinstance(size, int) for size in shape):
+        return tf.TensorSpec([None, *shape[1:]], dtype)
+    return type(shape)(_specs(item, dtype) for item in shape)
+
+
+def _batched(specs: Any) -> Any:
+    return tf.nest.map_structure(
+        lambda spec: tf.TensorSpec([None, *spec.shape], spec.dtype), specs
+    )
+
+
+def _as_tensors(output: Any) -> Any:
+    """Returns a tensor itself, and a distribution as a dictionary of tensors."""
+    if not isinstance(output, tfp.distributions.Distribution):
+        return output
+    tensors = {
+        name: _as_tensors(value)
+        for name, value in output.parameters.items()
+        if tf.is_tensor(value) or isinstance(value, tfp.distributions.Distribution)
+    }
+    for name in ("mean", "mode", "stddev"):
+        with contextlib.suppress(NotImplementedError):
+            tensors[name] = getattr(output, name)()
+    return tensors
+
+
+def _save_whole(snapshot: _Snapshot, path: str) -> None:
+    """Writes a SavedModel beside `path`, and then puts it in its place."""
+    new, old = f"{path}.new", f"{path}.old"
+    shutil.rmtree(new, ignore_errors=True)
+    tf.saved_model.save(snapshot, new)
+    shutil.rmtree(old, ignore_errors=True)
+    with contextlib.suppress(FileNotFoundError):
+        os.rename(path, old)
+    os.rename(new, path)
+    shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,45 @@
+"""Directories for the outputs of a run, under an identifier of the run.
+
+>>> import os
+>>> from tfrl.system import paths
+>>> path = paths.process_path("/tmp/tfrl", "logs", "actor")
+>>> os.path.relpath(path, "/tmp/tfrl") == f"{paths.unique_id()}/logs/actor"
+True
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+
+# Where loggers and savers write if they are given no directory.
+DEFAULT_DIRECTORY = "~/tfrl"
+
+_ID_VARIABLE = "TFRL_ID"
+_PROCESS_ID = str(uuid.uuid4())
+
+
+def process_path(
+    path: str | os.PathLike[str], *subpaths: str, add_uid: bool = True
+) -> str:
+    """Makes the directory `path/<unique_id>/<subpaths>` and returns its path.
+
+    Args:
+      path: The directory above; a leading `~` is the user's home.
+      *subpaths: Directories below the identifier; empty ones are left out.
+      add_uid: Whether `unique_id()` is part of the path.
+    """
+    parts = [unique_id(), *subpaths] if add_uid else list(subpaths)
+    directory = os.path.join(os.path.expanduser(path), *filter(None, parts))
+    os.makedirs(directory, exist_ok=True)
+    return directory
+
+
+def unique_id() -> str:
+    """Returns the identifier of this run.
+
+    The environment variable `TFRL_ID` sets it. A program that resumes needs the
+    identifier it had before, and the processes of one run need the same one. Without
+    the variable each process has a random identifier.
+    """
+    return os.environ.get(_ID_VARIABLE) or _PROCESS_ID

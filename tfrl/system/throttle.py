@@ -1,0 +1,34 @@
+"""Limits how often something happens."""
+
+from __future__ import annotations
+
+import time
+
+
+class Throttle:
+    """Says whether `time_delta` seconds have passed since the last `restart`."""
+
+    def __init__(self, time_delta: float) -> None:
+        """Creates a throttle that says yes until its first `restart`.
+
+        Args:
+          time_delta: The seconds between two events, at least.
+
+        Raises:
+          ValueError: If `time_delta` is negative.
+        """
+        if time_delta < 0:
+            raise ValueError(
+                f"time_delta: got {time_delta}, expected seconds of 0 or more; pass 0 "
+                "to let everything through."
+            )
+        self._time_delta = time_delta
+        self._started = float("-inf")
+
+    def is_due(self) -> bool:
+        """Whether the time has passed."""
+        return time.monotonic() - self._started >= self._time_delta
+
+    def restart(self) -> None:
+        """Lets the time start again; to be called at the event."""
+        self._started = time.monotonic()

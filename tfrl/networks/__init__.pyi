@@ -5,14 +5,19 @@ from . import actor_rnn_network as actor_rnn_network
 from . import categorical_projection_network as categorical_projection_network
 from . import categorical_q_network as categorical_q_network
 from . import checks as checks
+from . import continuous as continuous
 from . import critic_ensemble_network as critic_ensemble_network
 from . import critic_network as critic_network
 from . import critic_rnn_network as critic_rnn_network
+from . import distributional as distributional
+from . import distributions as distributions
 from . import encoding_network as encoding_network
 from . import expand_dims_layer as expand_dims_layer
+from . import initializers as initializers
 from . import layer_utils as layer_utils
 from . import lstm_encoding_network as lstm_encoding_network
 from . import mask_splitter_network as mask_splitter_network
+from . import multiplexers as multiplexers
 from . import nest_map as nest_map
 from . import network as network
 from . import normal_projection_network as normal_projection_network
@@ -20,6 +25,7 @@ from . import normalized_network as normalized_network
 from . import preprocessing as preprocessing
 from . import q_network as q_network
 from . import q_rnn_network as q_rnn_network
+from . import recorded_layer as recorded_layer
 from . import recurrence as recurrence
 from . import seeding as seeding
 from . import sequential as sequential
@@ -27,6 +33,7 @@ from . import signatures as signatures
 from . import (
     state_dependent_noise_projection_network as state_dependent_noise_projection_network,  # noqa: E501
 )
+from . import stochastic as stochastic
 from . import test_utils as test_utils
 from . import utils as utils
 from . import value_network as value_network
@@ -43,16 +50,25 @@ from .categorical_projection_network import (
     CategoricalProjectionNetwork as CategoricalProjectionNetwork,
 )
 from .categorical_q_network import CategoricalQNetwork as CategoricalQNetwork
+from .continuous import LayerNormMLP as LayerNormMLP
 from .critic_ensemble_network import (
     CriticEnsembleNetwork as CriticEnsembleNetwork,
 )
 from .critic_network import CriticNetwork as CriticNetwork
 from .critic_rnn_network import CriticRnnNetwork as CriticRnnNetwork
+from .distributional import DiscreteValuedHead as DiscreteValuedHead
+from .distributional import (
+    MultivariateNormalDiagHead as MultivariateNormalDiagHead,
+)
+from .distributions import (
+    DiscreteValuedDistribution as DiscreteValuedDistribution,
+)
 from .encoding_network import EncodingNetwork as EncodingNetwork
 from .expand_dims_layer import ExpandDims as ExpandDims
 from .lstm_encoding_network import LSTMEncodingNetwork as LSTMEncodingNetwork
 from .lstm_encoding_network import LstmEncodingNetwork as LstmEncodingNetwork
 from .mask_splitter_network import MaskSplitterNetwork as MaskSplitterNetwork
+from .multiplexers import CriticMultiplexer as CriticMultiplexer
 from .nest_map import NestFlatten as NestFlatten
 from .nest_map import NestMap as NestMap
 from .network import DistributionNetwork as DistributionNetwork
@@ -65,9 +81,13 @@ from .normalized_network import NormalizedNetwork as NormalizedNetwork
 from .preprocessing import default_preprocessing as default_preprocessing
 from .q_network import QNetwork as QNetwork
 from .q_rnn_network import QRnnNetwork as QRnnNetwork
+from .sequential import DeepRNN as DeepRNN
 from .sequential import Sequential as Sequential
 from .state_dependent_noise_projection_network import (
     StateDependentNoiseProjectionNetwork as StateDependentNoiseProjectionNetwork,
 )
+from .stochastic import StochasticMeanHead as StochasticMeanHead
+from .stochastic import StochasticModeHead as StochasticModeHead
+from .stochastic import StochasticSamplingHead as StochasticSamplingHead
 from .value_network import ValueNetwork as ValueNetwork
 from .value_rnn_network import ValueRnnNetwork as ValueRnnNetwork

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,7 @@ class Sequential(network.Network):
 
     def __init__(
         self,
-        layers: SequenceOf[keras.layers.Layer],
+        layers: SequenceOf[keras.layers.Layer | Callable[[Any], Any]],
         input_spec: types.NestedTensorSpec | None = None,
         name: str | None = None,
         *,
@@ -41,8 +42,8 @@ class Sequential(network.Network):
         """Wraps the layers.
 
         Args:
-          layers: Keras layers and Networks. A plain function goes into a
-            `keras.layers.Lambda`.
+          layers: Keras layers, Networks, and functions such as `tf.nn.relu`. A layer or
+            function may return a distribution or take one.
           input_spec: The nest of specs of the observations; by default that of the
             first layer, if it is a Network.
           name: The network's name.
@@ -51,7 +52,7 @@ class Sequential(network.Network):
 
         Raises:
           ValueError: If there are no layers.
-          TypeError: If an entry of `layers` is not a Keras layer.
+          TypeError: If an entry of `layers` is neither a Keras layer nor a function.
           NotImplementedError: If a recurrent layer cannot be wrapped in `RNNWrapper`.
         """
         if not layers:
@@ -60,14 +61,14 @@ class Sequential(network.Network):
                 "one Keras layer or Network; add one."
             )
         for i, layer in enumerate(layers):
-            if not isinstance(layer, keras.layers.Layer):
+            if isinstance(layer, type) or not callable(layer):
                 raise TypeError(
                     f"layers[{i}]: got {layer!r}, expected all layers to be instances "
-                    "of keras Layer; wrap a function in keras.layers.Lambda."
+                    "of keras Layer, or functions; create the layer."
                 )
         layers = [
             recurrence.as_recurrent(layer) if recurrence.is_recurrent(layer) else layer
-            for layer in layers
+            for layer in map(utils.as_layer, layers)
         ]
         state_specs = [network.get_state_spec(layer) for layer in layers]
         self._set_untracked("_layer_state_specs", state_specs)
@@ -161,6 +162,10 @@ class Sequential(network.Network):
         return inputs, tuple(next_states)
 
 
+# Acme's name for a stack with recurrent layers.
+DeepRNN = Sequential
+
+
 def _list_as_tuple(state: Any) -> Any:
     return tuple(state) if isinstance(state, list) else state
 
@@ -182,7 +187,7 @@ def _apply_layer(layer: keras.layers.Layer, inputs: Any, training: Any) -> Any:
     """
     extra = _num_extra_dims(layer, inputs)
     if extra <= 0:
-        return layer(inputs, training=training)
+        return utils.call_layer(layer, inputs, training)
     squash = utils.BatchSquash(1 + extra)
     outputs = layer(tf.nest.map_structure(squash.flatten, inputs), training=training)
     return tf.nest.map_structure(squash.unflatten, outputs)

@@ -1,5 +1,6 @@
 from . import aggregation as aggregation
 from . import discounting as discounting
+from . import distributional as distributional
 from . import dpg as dpg
 from . import huber as huber
 from . import mpo as mpo
@@ -17,6 +18,10 @@ from .aggregation import masked_mean as masked_mean
 from .discounting import discounted_future_sum as discounted_future_sum
 from .discounting import discounted_future_sum_masked as discounted_future_sum_masked
 from .discounting import shift_values as shift_values
+from .distributional import categorical as categorical
+from .distributional import categorical_target as categorical_target
+from .distributional import l2_project as l2_project
+from .distributional import multiaxis_categorical as multiaxis_categorical
 from .dpg import clipped_double_q as clipped_double_q
 from .dpg import deterministic_policy_gradient as deterministic_policy_gradient
 from .dpg import smoothed_action as smoothed_action

@@ -11,7 +11,11 @@ from tfrl.losses.shapes import check_same_shape
 
 
 def deterministic_policy_gradient(
-    q: Any, action: Any, dqda: Any, dqda_clipping: float | None = None
+    q: Any,
+    action: Any,
+    dqda: Any,
+    dqda_clipping: float | None = None,
+    clip_norm: bool = False,
 ) -> tf.Tensor:
     """Returns `-q`, with the gradient `-clip(dqda) da` along the actions alone.
 
@@ -26,17 +30,27 @@ def deterministic_policy_gradient(
       dqda: The gradients of `q` with respect to the actions, like `action`.
       dqda_clipping: The largest size of each number of the gradients; None does not
         clip.
+      clip_norm: Whether `dqda_clipping` is the largest L2 norm of each action tensor's
+        gradient instead.
     """
     loss = -tf.stop_gradient(tf.convert_to_tensor(q))
     for a, gradient in zip(tf.nest.flatten(action), tf.nest.flatten(dqda), strict=True):
         check_same_shape(action=a, dqda=gradient)
+        inner = list(range(loss.shape.rank, a.shape.rank))
         if dqda_clipping is not None:
-            gradient = tf.clip_by_value(gradient, -dqda_clipping, dqda_clipping)
+            gradient = _clipped(gradient, dqda_clipping, inner if clip_norm else None)
         # The value is 0, the gradient is that of the policy.
         step = tf.stop_gradient(gradient) * (a - tf.stop_gradient(a))
-        inner = list(range(loss.shape.rank, step.shape.rank))
         loss -= tf.cast(tf.reduce_sum(step, axis=inner), loss.dtype)
     return loss
+
+
+def _clipped(gradient: Any, limit: float, axes: list[int] | None) -> tf.Tensor:
+    """Clips each number, or with axes the L2 norm over them."""
+    if axes is None:
+        return tf.clip_by_value(gradient, -limit, limit)
+    norm = tf.sqrt(tf.reduce_sum(tf.square(gradient), axis=axes, keepdims=True))
+    return gradient * tf.math.divide_no_nan(limit, tf.maximum(norm, limit))
 
 
 def clipped_double_q(values: Sequence[Any]) -> tf.Tensor:

@@ -2,12 +2,14 @@ from . import a2c as a2c
 from . import actor_critic as actor_critic
 from . import behavioral_cloning as behavioral_cloning
 from . import cql as cql
+from . import d4pg as d4pg
 from . import data_converter as data_converter
 from . import ddpg as ddpg
 from . import discrete_sac as discrete_sac
 from . import dqn as dqn
 from . import iql as iql
 from . import normalization as normalization
+from . import observation_embedding as observation_embedding
 from . import on_policy as on_policy
 from . import on_policy_agent as on_policy_agent
 from . import ppo as ppo
@@ -20,6 +22,7 @@ from . import tqc as tqc
 from .a2c import A2CAgent as A2CAgent
 from .behavioral_cloning import BehavioralCloningAgent as BehavioralCloningAgent
 from .cql import CqlSacAgent as CqlSacAgent
+from .d4pg import D4pgAgent as D4pgAgent
 from .ddpg import DdpgAgent as DdpgAgent
 from .discrete_sac import DiscreteSacAgent as DiscreteSacAgent
 from .dqn import DdqnAgent as DdqnAgent

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import tensorflow as tf
 
+from tfrl.losses.masking import masked
 from tfrl.losses.shapes import check_same_shape
 
 
@@ -70,7 +71,8 @@ def categorical_target(r_t: Any, d_t: Any, q_t: DiscreteValued) -> tf.Tensor:
 
     Args:
       r_t: Rewards, `[...]`.
-      d_t: Discounts like `r_t`, 0 where the next state is terminal.
+      d_t: Discounts like `r_t`, 0 where the next state is terminal. Where the discount
+        is 0, the logits do not count, even if they are not finite.
       q_t: The distribution of the values of the next states, with `logits` `[..., N]`.
         All leading dimensions broadcast.
 
@@ -79,8 +81,11 @@ def categorical_target(r_t: Any, d_t: Any, q_t: DiscreteValued) -> tf.Tensor:
     """
     r_t, d_t = tf.convert_to_tensor(r_t), tf.convert_to_tensor(d_t)
     values = tf.convert_to_tensor(q_t.values)
-    z_t = r_t[..., tf.newaxis] + d_t[..., tf.newaxis] * values
-    return tf.stop_gradient(l2_project(z_t, tf.nn.softmax(q_t.logits), values))
+    d_t = d_t[..., tf.newaxis]
+    z_t = r_t[..., tf.newaxis] + d_t * values
+    # The atoms are all the same where the discount is 0.
+    logits = masked(q_t.logits, tf.not_equal(d_t, 0))
+    return tf.stop_gradient(l2_project(z_t, tf.nn.softmax(logits), values))
 
 
 def categorical(

@@ -45,6 +45,49 @@ def deterministic_policy_gradient(
     return loss
 
 
+def dpg(
+    q_max: Any,
+    a_max: tf.Tensor,
+    tape: tf.GradientTape,
+    dqda_clipping: float | None = None,
+    clip_norm: bool = False,
+) -> tf.Tensor:
+    """Returns `|clip(dq/da)|^2 / 2`, with the gradient of the policy, as Acme has it.
+
+    The gradient is that of `deterministic_policy_gradient`, whose value says more.
+
+    Args:
+      q_max: The critic's values of the actions, `[B]`.
+      a_max: The actor's actions, `[B, A]`, which `tape` watches.
+      tape: The tape under which `q_max` was computed; it is used once.
+      dqda_clipping: See `deterministic_policy_gradient`.
+      clip_norm: See there.
+
+    Returns:
+      The losses, `[B]`.
+
+    Raises:
+      ValueError: The values do not depend on the actions, or `dqda_clipping` is not
+        positive.
+    """
+    if dqda_clipping is not None and dqda_clipping <= 0:
+        raise ValueError(
+            f"dqda_clipping: got {dqda_clipping}, expected a positive number; None "
+            "does not clip."
+        )
+    dqda = tape.gradient(q_max, a_max)
+    if dqda is None:
+        raise ValueError(
+            "q_max: got values that do not depend on a_max, expected the critic's "
+            "values of these actions; watch a_max, and compute q_max under the tape."
+        )
+    if dqda_clipping is not None:
+        dqda = _clipped(dqda, dqda_clipping, [-1] if clip_norm else None)
+    surrogate = deterministic_policy_gradient(q_max, a_max, dqda)
+    half_square = tf.stop_gradient(0.5 * tf.reduce_sum(tf.square(dqda), axis=-1))
+    return half_square + surrogate - tf.stop_gradient(surrogate)
+
+
 def _clipped(gradient: Any, limit: float, axes: list[int] | None) -> tf.Tensor:
     """Clips each number, or with axes the L2 norm over them."""
     if axes is None:

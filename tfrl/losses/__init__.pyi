@@ -2,11 +2,9 @@ from . import aggregation as aggregation
 from . import deterministic as deterministic
 from . import discounting as discounting
 from . import distributional as distributional
-from . import dpg as dpg
-from . import huber as huber
+from . import elementwise as elementwise
 from . import mpo as mpo
 from . import mpo_module as mpo_module
-from . import elementwise as elementwise
 from . import offline as offline
 from . import ppo as ppo
 from . import quantile_regression as quantile_regression
@@ -32,11 +30,9 @@ from .distributional import categorical as categorical
 from .distributional import categorical_target as categorical_target
 from .distributional import l2_project as l2_project
 from .distributional import multiaxis_categorical as multiaxis_categorical
-from .dpg import clipped_double_q as clipped_double_q
-from .dpg import deterministic_policy_gradient as deterministic_policy_gradient
-from .dpg import smoothed_action as smoothed_action
-from .huber import huber_loss as huber_loss
-from .huber import squared_loss as squared_loss
+from .elementwise import huber as huber
+from .elementwise import huber_loss as huber_loss
+from .elementwise import squared_loss as squared_loss
 from .mpo import dual_of as dual_of
 from .mpo import kl_dual_loss as kl_dual_loss
 from .mpo import kl_of_means as kl_of_means
@@ -51,9 +47,6 @@ from .mpo_module import MPO as MPO
 from .mpo_module import KLConstraint as KLConstraint
 from .mpo_module import MPOTerms as MPOTerms
 from .mpo_module import MultiObjectiveMPO as MultiObjectiveMPO
-from .elementwise import huber as huber
-from .elementwise import huber_loss as huber_loss
-from .elementwise import squared_loss as squared_loss
 from .offline import advantage_weighted_loss as advantage_weighted_loss
 from .offline import conservative_penalty as conservative_penalty
 from .offline import expectile_loss as expectile_loss

@@ -77,6 +77,79 @@ def test_bounds_that_do_not_fit_are_an_error(bounds):
         distributional.DiscreteValuedHead(0.0, 1.0, 1)
 
 
+def test_categorical_head_has_the_shape_of_its_actions():
+    head = distributional.CategoricalHead(4)
+    distribution = head(EMBEDDINGS)
+    kernel, _ = head.get_weights()
+    np.testing.assert_allclose(
+        distribution.logits, EMBEDDINGS @ kernel, rtol=1e-4, atol=1e-5
+    )
+    assert distributional.CategoricalHead([3, 4])(EMBEDDINGS).batch_shape == [4, 3]
+
+
+def softplus(x):
+    return np.log1p(np.exp(x))
+
+
+def weights_of_mixture(head):
+    """Returns the head's weights, after making them large enough to see."""
+    rng = np.random.default_rng(1)
+    head(EMBEDDINGS)
+    head.set_weights([rng.normal(size=w.shape) for w in head.get_weights()])
+    return head.get_weights()
+
+
+def normal_density(x, loc, scale):
+    return np.exp(-0.5 * np.square((x - loc) / scale)) / (scale * np.sqrt(2 * np.pi))
+
+
+def test_univariate_mixtures_are_products_over_dimensions():
+    head = distributional.UnivariateGaussianMixture(2, 3, init_scale=0.5)
+    logits, loc, scale = (
+        (EMBEDDINGS @ kernel + bias).reshape(4, 2, 3)
+        for kernel, bias in np.array(weights_of_mixture(head), object).reshape(3, 2)
+    )
+    weights = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    x = np.array([0.3, -1.0])[:, np.newaxis]
+    scale = softplus(scale) * 0.5 / np.log(2) + 1e-4
+    density = (weights * normal_density(x, loc, scale)).sum(-1).prod(-1)
+    distribution = head(EMBEDDINGS)
+    assert distribution.event_shape == [2]
+    np.testing.assert_allclose(distribution.prob(x[:, 0]), density, rtol=1e-3)
+    np.testing.assert_allclose(
+        distribution.mean(), (weights * loc).sum(-1), rtol=1e-4, atol=1e-4
+    )
+
+
+def test_multivariate_mixtures_share_their_components():
+    head = distributional.MultivariateGaussianMixture(2, 3)
+    flat = [
+        EMBEDDINGS @ kernel + bias
+        for kernel, bias in np.array(weights_of_mixture(head), object).reshape(3, 2)
+    ]
+    weights = np.exp(flat[0]) / np.exp(flat[0]).sum(-1, keepdims=True)
+    loc, scale = flat[1].reshape(4, 3, 2), softplus(flat[2].reshape(4, 3, 2)) + 1e-4
+    x = np.array([0.3, -1.0])
+    density = (weights * normal_density(x, loc, scale).prod(-1)).sum(-1)
+    np.testing.assert_allclose(head(EMBEDDINGS).prob(x), density, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        distributional.UnivariateGaussianMixture,
+        distributional.MultivariateGaussianMixture,
+    ],
+)
+def test_mixtures_start_at_init_scale_and_can_be_without_noise(kind):
+    head = kind(2, init_scale=0.3)
+    np.testing.assert_allclose(head(EMBEDDINGS).stddev(), 0.3, atol=0.02)
+    quiet = head(EMBEDDINGS, low_noise_policy=True)
+    samples = quiet.sample(seed=0)
+    np.testing.assert_allclose(samples, quiet.mean(), atol=0.05)
+    assert head(tf.zeros([2, 7, 5])).batch_shape == [2, 7]
+
+
 @pytest.fixture(scope="module")
 def critic():
     return sequential.Sequential(

@@ -45,7 +45,13 @@ def copies(initializer: Any, num: int) -> list[Any]:
     """Returns copies of an initialiser for `num` layers.
 
     The copies of a seeded initialiser have seeds of their own, which its seed
-    determines.
+    determines. Those of others have none, so that `seeding.seed_layer` seeds them.
     """
+    if isinstance(initializer, str | dict):
+        initializer = keras.initializers.get(initializer)
     seeds = seeding.SeedStream(0)
-    return [seeding.clone_initializer(initializer, seeds()) for _ in range(num)]
+    is_seeded = seeding.is_seeded(initializer)
+    return [
+        seeding.clone_initializer(initializer, seeds() if is_seeded else None)
+        for _ in range(num)
+    ]

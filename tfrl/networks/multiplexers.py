@@ -23,6 +23,8 @@ class CriticMultiplexer(recorded_layer.RecordedLayer):
     package is called, or with two arguments, `multiplexer(observation, action)`.
     """
 
+    takes_one_outer_dim = True
+
     def __init__(
         self,
         critic_network: Any = None,

@@ -1,4 +1,4 @@
-"""RecordedLayer: a Keras layer that records its constructor's arguments."""
+"""Base classes of layers made of others, and of layers that draw random numbers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import inspect
 from typing import Any, Self
 
 import keras
+import tensorflow as tf
 
 from tfrl.utils import tracking
 
@@ -19,6 +20,9 @@ class RecordedLayer(keras.layers.Layer, tracking.Untracked):
     its name. Initialisers must not be attributes: `seeding.seed_layer` seeds those, and
     a copy would repeat the numbers.
     """
+
+    # Whether inputs are [B, ...]; `Sequential` then folds the time of [B, T, ...].
+    takes_one_outer_dim = False
 
     _arguments: dict[str, Any]
 
@@ -42,6 +46,33 @@ class RecordedLayer(keras.layers.Layer, tracking.Untracked):
     def from_config(cls, config: dict[str, Any]) -> Self:
         """Creates a layer from the result of `get_config`, without weights."""
         return cls(**{name: _revived(value) for name, value in config.items()})
+
+
+class RandomLayer(RecordedLayer):
+    """Base class of layers that draw random numbers.
+
+    A layer has no argument for a seed, and a random operation with a hidden state would
+    draw other numbers in a compiled graph than in a plain one. So a layer draws its
+    seeds from a `keras.random.SeedGenerator`, whose state is a variable that each call
+    advances, and its numbers are functions of a seed (`tfrl.utils.seeds`). They are
+    the same in plain and compiled graphs, and go on after a restored checkpoint.
+    """
+
+    def __init__(self, seed: int | None = None, **kwargs: Any):
+        """Creates the layer.
+
+        Args:
+          seed: The seed of the numbers; None draws one, or leaves it to the seed of
+            the network that holds the layer, such as `Sequential`.
+          **kwargs: Passed to `keras.layers.Layer`.
+        """
+        super().__init__(**kwargs)
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed)
+
+    def next_seed(self) -> tf.Tensor:
+        """Returns the next stateless seed, int64 `[2]`."""
+        return tf.cast(self.seed_generator.next(), tf.int64)
 
 
 def _bind(cls: type, args: Any, kwargs: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -132,6 +132,11 @@ def as_layer(module: Any) -> Any:
     if module is None or isinstance(module, keras.layers.Layer):
         return module
     return keras.layers.Lambda(module)
+
+
+def field(nest: Any, name: str) -> Any:
+    """Returns a field of a dictionary or namedtuple of observations."""
+    return nest[name] if isinstance(nest, Mapping) else getattr(nest, name)
 
 
 def call_layer(layer: Any, inputs: Any, training: Any = False) -> Any:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrl.specs import tensor_spec
 from tfrl.utils import common, nest_utils
 
 
@@ -55,7 +54,7 @@ def batch_to_sequence(data: Any) -> Any:
 
 def tile_tensor(tensor: tf.Tensor, multiple: int) -> tf.Tensor:
     """Returns `multiple` copies of a tensor along a new first dimension."""
-    return tf.repeat(tensor[tf.newaxis], multiple, axis=0)
+    return tf.repeat(tf.expand_dims(tensor, axis=0), multiple, axis=0)
 
 
 def tile_nested(inputs: Any, multiple: int) -> Any:
@@ -92,17 +91,18 @@ def create_variables(network: Any, input_spec: Any) -> Any:
 
     Args:
       network: A `Network` or a Keras layer.
-      input_spec: The specs of the inputs without a batch dimension: a list with one
-        entry, or two for a critic, `[observation_spec, action_spec]`; or a single spec.
+      input_spec: The specs of the inputs without a batch dimension, of tensors, arrays
+        or dm_env: a list with one nest of specs, or with two for a critic,
+        `[observation_spec, action_spec]`; or a single nest that is not a list.
 
     Returns:
       The nest of specs of the outputs without a batch dimension. It holds None for an
       output that is not a tensor, such as a distribution.
     """
-    specs = [
-        tensor_spec.from_spec(spec)
-        for spec in (input_spec if isinstance(input_spec, list) else [input_spec])
-    ]
+    specs = tf.nest.map_structure(
+        lambda spec: tf.TensorSpec(spec.shape, spec.dtype),
+        input_spec if isinstance(input_spec, list) else [input_spec],
+    )
     if hasattr(network, "create_variables"):
         outputs = network.create_variables(
             specs[0] if len(specs) == 1 else tuple(specs)

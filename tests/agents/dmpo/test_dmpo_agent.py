@@ -109,7 +109,7 @@ def test_the_critics_target_is_the_mixture_over_the_drawn_actions():
 def test_actions_are_weighted_by_the_means_of_their_distributions():
     agent = make_agent()
     transitions = agent._transitions(FRAMES)
-    evaluation, _ = agent._evaluate(transitions)
+    evaluation = agent._evaluate(transitions)
     values = agent._action_values(evaluation)
     sums = FRAMES.observation[:, 1] + np.clip(2 * evaluation.actions, -2, 2)
     probs = special.softmax(2 * sums * ATOMS / 4, axis=-1)

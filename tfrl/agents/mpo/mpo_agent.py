@@ -64,11 +64,13 @@ class Evaluation(NamedTuple):
     """Actions at the next steps, drawn from the target policy, and their values.
 
     Attributes:
+      time_step: The next steps, with the embeddings of the target network.
       policy: The target policy's `Normal` `[B, D]`, in units of the actions' bounds.
       actions: The actions in these units, `[N, B, D]`, not clipped.
       outputs: The target critic's outputs for the clipped actions, `[N * B]`.
     """
 
+    time_step: ts.TimeStep
     policy: Any
     actions: tf.Tensor
     outputs: Any
@@ -247,8 +249,8 @@ class MpoAgent(actor_critic.ActorCriticAgent):
         rate = self._dual_optimizer.learning_rate()
         values |= {} if rate is None else {"dual_learning_rate": rate}
         if experience is not None:
-            evaluation, observations = self._evaluate(self._transitions(experience))
-            _, terms = self._policy_losses(evaluation, observations, training=False)
+            evaluation = self._evaluate(self._transitions(experience))
+            _, terms = self._policy_losses(evaluation, training=False)
             values |= self._policy_loss.statistics(terms)
         return values
 
@@ -263,14 +265,14 @@ class MpoAgent(actor_critic.ActorCriticAgent):
         self, experience: Any, weights: tf.Tensor | None = None
     ) -> tf_agent.LossInfo:
         transitions = self._transitions(experience)
-        evaluation, reached = self._evaluate(transitions)
+        evaluation = self._evaluate(transitions)
 
         def critic_part() -> tuple[tf.Tensor, actor_critic.CriticLoss]:
             critic = self._critic_loss(transitions, evaluation, weights, training=True)
             return critic.loss, critic
 
         def policy_part() -> tuple[tf.Tensor, losses.MPOTerms]:
-            loss, terms = self._policy_losses(evaluation, reached, training=True)
+            loss, terms = self._policy_losses(evaluation, training=True)
             return self._policy_mean(loss, transitions, weights), terms
 
         critic_loss, critic = self._minimize(
@@ -298,9 +300,9 @@ class MpoAgent(actor_critic.ActorCriticAgent):
         training: bool = False,
     ) -> tf_agent.LossInfo:
         transitions = self._transitions(experience)
-        evaluation, reached = self._evaluate(transitions)
+        evaluation = self._evaluate(transitions)
         critic = self._critic_loss(transitions, evaluation, weights, training)
-        policy_loss, terms = self._policy_losses(evaluation, reached, training)
+        policy_loss, terms = self._policy_losses(evaluation, training)
         return self._loss_info(
             self._policy_mean(policy_loss, transitions, weights),
             self._dual_mean(terms, transitions, weights),
@@ -320,10 +322,8 @@ class MpoAgent(actor_critic.ActorCriticAgent):
         self._write_summaries(loss, info._asdict())
         return tf_agent.LossInfo(loss, info)
 
-    def _evaluate(
-        self, transitions: actor_critic.Transitions
-    ) -> tuple[Evaluation, ts.TimeStep]:
-        """Returns actions at the next steps, and these steps with their embeddings.
+    def _evaluate(self, transitions: actor_critic.Transitions) -> Evaluation:
+        """Draws actions at the next steps, and evaluates them.
 
         Each step is embedded once, and the critic sees all `N * B` actions together.
         """
@@ -346,7 +346,7 @@ class MpoAgent(actor_critic.ActorCriticAgent):
                 tf.reshape(drawn, [-1, self._units.num_dimensions])
             ),
         )
-        return Evaluation(policy, drawn, outputs), reached
+        return Evaluation(reached, policy, drawn, outputs)
 
     def _repeated(self, tensor: tf.Tensor) -> tf.Tensor:
         """Returns `N` copies of `[B, ...]`, one after the other."""
@@ -376,11 +376,13 @@ class MpoAgent(actor_critic.ActorCriticAgent):
         )
 
     def _policy_losses(
-        self, evaluation: Evaluation, reached: ts.TimeStep, training: bool
+        self, evaluation: Evaluation, training: bool
     ) -> tuple[tf.Tensor, losses.MPOTerms]:
-        """Returns the policy's loss `[B]` at embedded steps, and what duals need."""
+        """Returns the policy's loss `[B]`, and what the dual variables' depends on."""
         distributions, _ = self._actor_network(
-            reached.observation, step_type=reached.step_type, training=training
+            evaluation.time_step.observation,
+            step_type=evaluation.time_step.step_type,
+            training=training,
         )
         return self._policy_loss.policy_loss(
             self._units.normal(distributions),

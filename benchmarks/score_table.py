@@ -16,7 +16,8 @@ DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
 _HEAD = """# Scores
 
 Returns of greedy episodes of the final weights: of 1,000 episodes on the environments
-that are written in TensorFlow, of 50 on the others. IQM is the interquartile mean over
+that are written in TensorFlow, of 20 on those of dm_control, whose episodes have 1,000
+steps, of 50 on the others. IQM is the interquartile mean over
 the seeds, with its 95 % bootstrap interval (Agarwal et al., "Deep reinforcement
 learning at the edge of the statistical precipice", 2021). The settings were chosen on
 other seeds, or are published ones; only discrete SAC's were chosen on seeds 0 to 2. A

@@ -137,6 +137,8 @@ ENTRIES = (
     Entry("SAC", "train_sac", "configs/sac.py", 5, -157, _ZOO),
     Entry("TD3", "train_td3", "configs/td3.py", 5, -152, _ZOO),
     Entry("DDPG", "train_td3", "configs/td3.py", 5, -152, _ZOO, _DDPG),
+    Entry("D4PG", "train_d4pg", "configs/d4pg.py", 5),
+    Entry("D4PG", "train_d4pg", "configs/d4pg_cartpole.py", 5),
     Entry("DMPO", "train_dmpo", "configs/dmpo.py", 5),
     Entry("MPO", "train_dmpo", "configs/mpo.py", 5),
     Entry("SAC", "train_sac", "configs/sac_mountain_car.py", 5, 94.7, _ZOO),
@@ -234,8 +236,12 @@ def score(run: Run) -> dict[str, str]:
         episodes = 1000
         environment = environments.native.load(name, episodes, seed=123_456)
     else:
-        episodes = 50
-        pyenv = environments.vector_py_environment.load(name, episodes)
+        if environments.suite_dm_control.is_task(name):
+            episodes = 20
+            pyenv = environments.suite_dm_control.load_batch(name, episodes)
+        else:
+            episodes = 50
+            pyenv = environments.vector_py_environment.load(name, episodes)
         pyenv.seed(123_456)
         environment = environments.TFPyEnvironment(pyenv)
     policy = tf.saved_model.load(str(run.folder / "final_policy"))

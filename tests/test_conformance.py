@@ -495,6 +495,7 @@ def reinforce_without_baseline():
 def agent_parts():
     arguments = {
         "DdpgAgent": {"n_step_update": 3},
+        "D4pgAgent": {"n_step_update": 5},
         "Td3Agent": {"actor_update_period": 2},
     }
     kinds = every_agent.KINDS

@@ -296,6 +296,13 @@ KINDS = {
         FORCE,
         _always(target_update_tau=0.5),
     ),
+    "D4pgAgent": Kind(
+        agents.D4pgAgent,
+        lambda p: [p.actor(), p.distributional_critic()],
+        2,
+        FORCE,
+        _always(n_step_update=1, target_update_tau=0.5, target_update_period=1),
+    ),
     "Td3Agent": Kind(
         agents.Td3Agent,
         lambda p: [p.actor(), p.critic()],

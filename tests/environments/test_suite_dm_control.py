@@ -43,6 +43,17 @@ def test_specs_are_float32():
     )
 
 
+def test_a_batch_by_its_name():
+    environment = suite_dm_control.load_batch("dm_control/ball_in_cup-catch", 2)
+    assert environment.batch_size == 2
+    assert environment.reset().observation["position"].shape == (2, 4)
+    single = suite_dm_control.load_batch("dm_control/cartpole-balance", 1)
+    assert not single.batched
+    assert not suite_dm_control.is_task("Pendulum-v1")
+    with pytest.raises(ValueError, match="got 'cartpole', expected a name such as"):
+        suite_dm_control.load_batch("cartpole", 1)
+
+
 def test_numbers_are_dm_controls():
     from dm_control import suite
 

@@ -569,6 +569,26 @@ def test_train_td3_resumes_and_writes_all_its_outputs(run, tmp_path):
     assert (tmp_path / "run" / "agent.mp4").exists()
 
 
+@pytest.mark.skipif(
+    sys.version_info >= (3, 13), reason="labmaze has no wheel for Python 3.13"
+)
+def test_train_d4pg_on_dm_control(run, tmp_path):
+    code, _, errors = run(
+        "train_d4pg",
+        "--config=configs/d4pg_cartpole.py",
+        "--num_iterations=10",
+        "--config.initial_collect_steps=20",
+        "--config.jit_compile=False",
+        "--config.eval_interval=100",
+        "--config.num_eval_episodes=1",
+        "--config.batch_size=8",
+        f"--logdir={tmp_path / 'run'}",
+    )
+    assert code == 0, errors
+    last = rows(tmp_path / "run")[-1]
+    assert (last["iteration"], last["train_steps"]) == ("10", "10")
+
+
 @pytest.mark.parametrize("config", ["dmpo", "mpo"])
 def test_train_dmpo_writes_its_outputs(run, tmp_path, config):
     code, _, errors = run(

@@ -32,6 +32,8 @@ SETTINGS = {
         },
         TFPrioritizedReplayBuffer,
     ),
+    # With a distribution as the critic's output, and returns over several steps.
+    "D4pgAgent": Setting({"n_step_update": 3}, TFPrioritizedReplayBuffer),
     # With random numbers in the losses and delayed updates.
     "Td3Agent": Setting(
         {

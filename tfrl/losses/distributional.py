@@ -54,14 +54,13 @@ def l2_project(z_p: Any, p: Any, z_q: Any) -> tf.Tensor:
     nothing = tf.zeros_like(z_q[..., :1])
     slope_above = tf.concat([1 / steps, nothing], axis=-1)
     slope_below = tf.concat([nothing, 1 / steps], axis=-1)
-    # [..., M, N]: the new atoms are innermost, so that sums over M are of whole rows.
-    distance = z_p[..., tf.newaxis] - z_q[..., tf.newaxis, :]
+    distance = z_p[..., tf.newaxis, :] - z_q[..., tf.newaxis]  # [..., N, M]
     fall = tf.maximum(
-        distance * slope_above[..., tf.newaxis, :],
-        -distance * slope_below[..., tf.newaxis, :],
+        distance * slope_above[..., tf.newaxis],
+        -distance * slope_below[..., tf.newaxis],
     )
-    share = tf.nn.relu(1 - fall)
-    return tf.reduce_sum(share * p[..., tf.newaxis], axis=-2)
+    # XLA compiles a product to faster code than a sum over the last axis.
+    return tf.linalg.matvec(tf.nn.relu(1 - fall), p)
 
 
 def categorical_target(r_t: Any, d_t: Any, q_t: DiscreteValued) -> tf.Tensor:

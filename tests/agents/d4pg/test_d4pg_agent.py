@@ -216,3 +216,47 @@ def test_networks_that_do_not_fit_are_refused():
             actor_network=networks.ActorRnnNetwork(OBSERVATION, ACTION, lstm_size=(3,)),
             target_actor_network=None,
         )
+
+
+def test_the_best_action_of_a_bandit_is_found():
+    """The reward 1 - (a_0 - 1)^2 - (a_1 + 2)^2, and no next step."""
+    agent = agents.D4pgAgent(
+        TIME_STEP,
+        ACTION,
+        linear([0.0, 0.0]),
+        networks.Sequential(
+            [
+                networks.CriticMultiplexer(),
+                networks.LayerNormMLP([32], activate_final=True),
+                networks.DiscreteValuedHead(-40.0, 1.0, 21),
+            ],
+            seed=0,
+        ),
+        keras.optimizers.Adam(0.03),
+        keras.optimizers.Adam(0.03),
+        n_step_update=1,
+        seed=0,
+    )
+    agent.initialize()
+
+    @tf.function(autograph=False)
+    def train():
+        def update(i):
+            a = tf.random.stateless_uniform([64, 2], [0, i], -5.0, 5.0)
+            reward = 1 - tf.reduce_sum((a - tf.constant([1.0, -2.0])) ** 2, axis=-1)
+            steps, ones = tf.ones([64], tf.int32), tf.ones([64])
+            observation = ones[:, tf.newaxis]
+            agent.train(
+                trajectory.Transition(
+                    ts.TimeStep(steps, 0 * ones, ones, observation),
+                    policy_step.PolicyStep(a),
+                    ts.TimeStep(2 * steps, reward, 0 * ones, observation),
+                )
+            )
+            return i + 1
+
+        tf.while_loop(lambda i: i < 600, update, [tf.constant(0)])
+
+    train()
+    best = agent.policy.action(ts.restart(tf.ones([1, 1]), batch_size=1)).action[0]
+    np.testing.assert_allclose(best, [1, -2], atol=0.3)

@@ -55,10 +55,11 @@ def load_batch(environment_name: str, num_envs: int) -> py_environment.PyEnviron
             f"environment_name: got {environment_name!r}, expected a name such as "
             "dm_control/cartpole-balance; write it so."
         )
+    domain, task = match.groups()
     if num_envs == 1:
-        return load(*match.groups())
+        return load(domain, task)
     return batched_py_environment.BatchedPyEnvironment(
-        [load(*match.groups()) for _ in range(num_envs)], multithreading=False
+        [load(domain, task) for _ in range(num_envs)], multithreading=False
     )
 
 

@@ -292,6 +292,31 @@ def network_parts():
         ],
         input_spec={"a": OBSERVATION, "b": OBSERVATION},
     )
+    parts["Sequential-Acme"] = lambda: sequential(
+        [
+            networks.CriticMultiplexer(),
+            networks.LayerNormMLP([5, 4]),
+            networks.DuellingMLP(5, [4]),
+        ],
+        input_spec=(OBSERVATION, FORCE_SPEC),
+    )
+    parts["R2D2AtariNetwork"] = lambda: networks.R2D2AtariNetwork(
+        3,
+        keras.layers.LSTMCell(4),
+        {
+            "observation": NESTED_OBSERVATION["image"],
+            "action": ACTION,
+            "reward": tf.TensorSpec([]),
+        },
+    )
+    parts["MaskedSequential"] = lambda: networks.MaskedSequential(
+        [keras.layers.Dense(3)],
+        {
+            "observation": OBSERVATION,
+            "legal_actions": tf.TensorSpec([3], tf.bool),
+            "terminal": tf.TensorSpec([], tf.bool),
+        },
+    )
     parts["MaskSplitterNetwork"] = lambda: networks.MaskSplitterNetwork(
         lambda observation: observation,
         networks.QNetwork(OBSERVATION, ACTION, **small),

@@ -45,6 +45,12 @@ def test_best_value_zero_does_not_let_illegal_actions_in():
     np.testing.assert_array_equal(distribution.probs, [[0, 1, 0]])
 
 
+def test_a_row_without_a_legal_action_is_an_error():
+    is_legal = tf.constant([[True, True, True], [False, False, False]])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="no action of a row"):
+        tf.function(legal_actions.epsilon_greedy)(VALUES, 0.1, is_legal)
+
+
 def test_epsilon_may_change():
     epsilon = tf.Variable(1.0)
     layer = legal_actions.EpsilonGreedy(epsilon, threshold=-1e8)

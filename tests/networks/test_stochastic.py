@@ -4,6 +4,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_probability as tfp
 
+from tfrl.distributions import sampling
 from tfrl.networks import distributional, rescaling, sequential, stochastic
 from tfrl.specs import array_spec
 
@@ -30,6 +31,19 @@ def test_samples_are_of_the_distribution_and_seeded():
     assert not np.array_equal(first, second)
     again = stochastic.StochasticSamplingHead(seed=1)(normal)
     np.testing.assert_array_equal(first, again)
+
+
+def test_independent_normals_are_sampled_like_a_normal_vector():
+    loc, scale = tf.constant([[1.0, -2.0]]), tf.constant([[0.5, 2.0]])
+    independent = tfp.distributions.Independent(tfp.distributions.Normal(loc, scale), 1)
+    vector = tfp.distributions.MultivariateNormalDiag(loc, scale)
+    samples, expected = (
+        stochastic.StochasticSamplingHead(seed=1)(d) for d in (independent, vector)
+    )
+    np.testing.assert_allclose(samples, expected, rtol=1e-6)
+    seed = tf.constant([1, 2], tf.int64)
+    value, log_prob = sampling.sample_and_log_prob(independent, seed)
+    np.testing.assert_allclose(log_prob, vector.log_prob(value), rtol=1e-5)
 
 
 def test_samples_are_the_same_in_plain_and_compiled_graphs():

@@ -146,8 +146,7 @@ class MultivariateNormalDiagHead(recorded_layer.RecordedLayer):
         if self._tanh_mean:
             mean = tf.tanh(mean)
         if self._scale_layer is None:
-            scale = tf.fill(tf.shape(mean), tf.constant(self._init_scale, mean.dtype))
-            scale = tf.ensure_shape(scale, mean.shape)
+            scale = self._init_scale * tf.ones_like(mean)
         else:
             scale = tf.nn.softplus(self._scale_layer(inputs))
             scale *= self._init_scale / math.log(2)
@@ -218,7 +217,7 @@ class _GaussianMixture(recorded_layer.RecordedLayer):
         """Returns flat logits, means and standard deviations, `[..., n]` each."""
         logits, loc, scale = (layer(inputs) for layer in self._layers_of_parameters)
         if is_low_noise:
-            return logits, loc, tf.fill(tf.shape(loc), tf.cast(_MIN_SCALE, loc.dtype))
+            return logits, loc, _MIN_SCALE * tf.ones_like(loc)
         return logits, loc, self._scale_factor * tf.nn.softplus(scale) + _MIN_SCALE
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfrl.compilation import context
 from tfrl.distributions import sampling
 from tfrl.networks import network, recorded_layer, sequential, utils
 from tfrl.utils import schedules
@@ -87,8 +88,16 @@ def epsilon_greedy(
     Args:
       action_values: Floats `[..., num_actions]`.
       epsilon: A number in [0, 1], or a scalar tensor.
-      is_legal: Bools `[..., num_actions]`, in each row at least one True.
+      is_legal: Bools `[..., num_actions]`.
+
+    Raises:
+      tf.errors.InvalidArgumentError: If no action of a row is legal, except under XLA,
+        where the probabilities of the row are NaN.
     """
+    has_legal = tf.reduce_all(tf.reduce_any(is_legal, axis=-1))
+    message = "is_legal: no action of a row is legal; expected one; mend the mask."
+    with tf.control_dependencies([context.assert_true(has_legal, [message])]):
+        is_legal = tf.identity(is_legal)
     dtype = action_values.dtype
     values = tf.where(is_legal, action_values, dtype.min)
     is_greedy = is_legal & (values == tf.reduce_max(values, axis=-1, keepdims=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import keras
 import numpy as np
@@ -13,8 +13,29 @@ from tfrl.specs import tensor_spec
 from tfrl.utils import actions
 
 
+class _SpecLayer(recorded_layer.RecordedLayer):
+    """Base class: writes its spec into the configuration as numbers."""
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        spec = tensor_spec.from_spec(self._arguments["spec"])
+        numbers = {
+            "shape": spec.shape.as_list(),
+            "dtype": spec.dtype.name,
+            "minimum": spec.minimum.tolist(),
+            "maximum": spec.maximum.tolist(),
+        }
+        return {**super().get_config(), "spec": numbers}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """Creates a layer from the result of `get_config`."""
+        spec = tensor_spec.BoundedTensorSpec(**config["spec"])
+        return super().from_config({**config, "spec": spec})
+
+
 @keras.saving.register_keras_serializable("tfrl")
-class ClipToSpec(recorded_layer.RecordedLayer):
+class ClipToSpec(_SpecLayer):
     """Clips its inputs to the bounds of a spec."""
 
     def __init__(self, spec: Any, **kwargs: Any):
@@ -33,7 +54,7 @@ class ClipToSpec(recorded_layer.RecordedLayer):
 
 
 @keras.saving.register_keras_serializable("tfrl")
-class RescaleToSpec(recorded_layer.RecordedLayer):
+class RescaleToSpec(_SpecLayer):
     """Maps inputs in [-1, 1] linearly to the bounds of a spec."""
 
     def __init__(self, spec: Any, **kwargs: Any):
@@ -56,7 +77,7 @@ class RescaleToSpec(recorded_layer.RecordedLayer):
 
 
 @keras.saving.register_keras_serializable("tfrl")
-class TanhToSpec(stochastic.DistributionLayer):
+class TanhToSpec(_SpecLayer, stochastic.DistributionLayer):
     """Squashes tensors or distributions into the bounds of a spec by `tanh`.
 
     A `Normal` or `MultivariateNormalDiag` becomes a `SquashToSpecNormal`, whose mode is

@@ -78,7 +78,7 @@ class ExpQWeightedPolicy(recorded_layer.RandomLayer):
     """Samples actions of an actor and picks one by the critic's values.
 
     The probability of an action is proportional to `exp(Q(o, a) / beta)`. See Wang et
-    al., "Critic regularized regression", 2020, section 3.
+    al., "Critic regularized regression", 2020.
     """
 
     def __init__(

@@ -139,6 +139,8 @@ ENTRIES = (
     Entry("DDPG", "train_td3", "configs/td3.py", 5, -152, _ZOO, _DDPG),
     Entry("D4PG", "train_d4pg", "configs/d4pg.py", 5),
     Entry("D4PG", "train_d4pg", "configs/d4pg_cartpole.py", 5),
+    Entry("DMPO", "train_dmpo", "configs/dmpo.py", 5),
+    Entry("MPO", "train_dmpo", "configs/mpo.py", 5),
     Entry("SAC", "train_sac", "configs/sac_mountain_car.py", 5, 94.7, _ZOO),
     Entry("DDPG", "train_td3", "configs/td3_mountain_car.py", 5, 93.5, _ZOO_LONG),
     Entry("SAC", "train_sac", "configs/sac_mujoco.py", 1, flags=_HOPPER),

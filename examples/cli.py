@@ -51,6 +51,7 @@ _MINIMA = {
     "num_iterations": 1,
     "num_min": 0,
     "num_quantiles": 1,
+    "num_samples": 1,
     "replay_capacity": 1,
     "seed": 0,
     "target_update_period": 1,

@@ -97,7 +97,7 @@ def test_the_readme_has_the_interquartile_means_of_the_page():
 def test_an_unknown_name_is_an_error(capsys):
     with pytest.raises(SystemExit):
         scores.main(["--only=Sarsa"])
-    assert "expected one of A2C, BC, CQL, D4PG, DDPG, DQN" in capsys.readouterr().err
+    assert "expected one of A2C, BC, CQL, D4PG, DDPG, DMPO" in capsys.readouterr().err
 
 
 def test_the_page_says_how_the_recording_is_made():

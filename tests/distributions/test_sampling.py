@@ -198,6 +198,18 @@ def test_normal_samples_are_the_same_under_xla_and_for_unknown_shapes():
             np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
 
 
+def test_independent_normals_are_those_of_a_diagonal_covariance():
+    normal = tfp.distributions.Normal(LOC, SCALE)
+    vectors = sampling.sample_and_log_prob(
+        tfp.distributions.MultivariateNormalDiag(LOC, SCALE), SEED
+    )
+    independent = sampling.sample_and_log_prob(
+        tfp.distributions.Independent(normal, reinterpreted_batch_ndims=1), SEED
+    )
+    for one, other in zip(independent, vectors, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
 def test_other_distributions_are_tfp_s():
     beta = tfp.distributions.Beta([2.0, 3.0], [1.0, 1.0])
     value, log_density = sampling.sample_and_log_prob(beta, SEED)

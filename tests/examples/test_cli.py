@@ -73,7 +73,7 @@ def test_help_lists_every_flag_and_field_with_default_and_meaning(module):
     assert max(map(len, output.splitlines())) <= 88
 
 
-@pytest.mark.parametrize("name", ["d4pg", "sac", "td3"])
+@pytest.mark.parametrize("name", ["d4pg", "mpo", "sac", "td3"])
 def test_settings_for_other_environments_have_the_fields_of_the_main_file(name):
     fields = set(get_config(name))
     for path in (REPOSITORY / "configs").glob(f"*{name}*.py"):

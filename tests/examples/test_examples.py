@@ -589,6 +589,25 @@ def test_train_d4pg_on_dm_control(run, tmp_path):
     assert (last["iteration"], last["train_steps"]) == ("10", "10")
 
 
+@pytest.mark.parametrize("config", ["dmpo", "mpo"])
+def test_train_dmpo_writes_its_outputs(run, tmp_path, config):
+    code, _, errors = run(
+        "train_dmpo",
+        f"--config=configs/{config}.py",
+        "--num_iterations=10",
+        "--config.initial_collect_steps=20",
+        "--config.jit_compile=False",
+        "--config.fc_layer_params=(8,)",
+        "--config.eval_interval=100",
+        "--config.num_eval_episodes=1",
+        "--config.batch_size=8",
+        f"--logdir={tmp_path / 'run'}",
+    )
+    assert code == 0, errors
+    last = rows(tmp_path / "run")[-1]
+    assert (last["iteration"], last["train_steps"]) == ("10", "10")
+
+
 def test_train_td3_names_the_example_for_discrete_actions(run, tmp_path):
     code, _, errors = run("train_td3", "--env=CartPole-v1", f"--logdir={tmp_path}")
     assert code == 2

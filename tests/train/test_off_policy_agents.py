@@ -54,10 +54,13 @@ SETTINGS = {
         TFPrioritizedReplayBuffer,
     ),
     "TqcAgent": Setting({}, TFUniformReplayBuffer),
+    "MpoAgent": Setting({}, TFUniformReplayBuffer),
+    # With a distribution as the critic's output, and returns over several steps.
+    "DmpoAgent": Setting({"n_step_update": 3}, TFPrioritizedReplayBuffer),
     "DiscreteSacAgent": Setting({}, TFUniformReplayBuffer, "CartPole-v1"),
 }
 # The others have all that is special about these, too.
-SLOW = ("DdpgAgent", "SacAgent", "TqcAgent")
+SLOW = ("DdpgAgent", "SacAgent", "TqcAgent", "MpoAgent")
 DETERMINISTIC = ["DdpgAgent", "Td3Agent"]
 CONTINUOUS = [*DETERMINISTIC, "SacAgent-ensemble"]
 
@@ -225,7 +228,7 @@ def test_other_environments_compile(name, kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CONTINUOUS)
+@pytest.mark.parametrize("name", [*CONTINUOUS, "DmpoAgent"])
 def test_a_sweep_trains_each_run_as_if_it_were_alone(name):
     rates = {7: 1e-2, 8: 3e-3}
     result = train.sweep(

@@ -7,8 +7,10 @@ from . import d4pg as d4pg
 from . import data_converter as data_converter
 from . import ddpg as ddpg
 from . import discrete_sac as discrete_sac
+from . import dmpo as dmpo
 from . import dqn as dqn
 from . import iql as iql
+from . import mpo as mpo
 from . import normalization as normalization
 from . import observation_embedding as observation_embedding
 from . import on_policy as on_policy
@@ -28,9 +30,11 @@ from .cql import CqlSacAgent as CqlSacAgent
 from .d4pg import D4pgAgent as D4pgAgent
 from .ddpg import DdpgAgent as DdpgAgent
 from .discrete_sac import DiscreteSacAgent as DiscreteSacAgent
+from .dmpo import DmpoAgent as DmpoAgent
 from .dqn import DdqnAgent as DdqnAgent
 from .dqn import DqnAgent as DqnAgent
 from .iql import IqlAgent as IqlAgent
+from .mpo import MpoAgent as MpoAgent
 from .ppo import PPOAgent as PPOAgent
 from .ppo import PPOClipAgent as PPOClipAgent
 from .ppo import PPOKLPenaltyAgent as PPOKLPenaltyAgent

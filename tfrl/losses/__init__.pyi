@@ -6,8 +6,10 @@ from . import offline as offline
 from . import ppo as ppo
 from . import returns as returns
 from . import sac as sac
+from . import sequences as sequences
 from . import standardization as standardization
 from . import td as td
+from . import v_trace as v_trace
 from .aggregation import AggregatedLosses as AggregatedLosses
 from .aggregation import aggregate_losses as aggregate_losses
 from .aggregation import expand_weights as expand_weights
@@ -53,3 +55,5 @@ from .td import largest_error as largest_error
 from .td import q_learning as q_learning
 from .td import td_error as td_error
 from .td import td_target as td_target
+from .v_trace import VTraceReturns as VTraceReturns
+from .v_trace import vtrace as vtrace

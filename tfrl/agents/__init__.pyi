@@ -6,6 +6,7 @@ from . import data_converter as data_converter
 from . import ddpg as ddpg
 from . import discrete_sac as discrete_sac
 from . import dqn as dqn
+from . import impala as impala
 from . import iql as iql
 from . import normalization as normalization
 from . import on_policy as on_policy
@@ -24,6 +25,7 @@ from .ddpg import DdpgAgent as DdpgAgent
 from .discrete_sac import DiscreteSacAgent as DiscreteSacAgent
 from .dqn import DdqnAgent as DdqnAgent
 from .dqn import DqnAgent as DqnAgent
+from .impala import ImpalaAgent as ImpalaAgent
 from .iql import IqlAgent as IqlAgent
 from .ppo import PPOAgent as PPOAgent
 from .ppo import PPOClipAgent as PPOClipAgent

@@ -1,0 +1,3 @@
+from . import impala_agent as impala_agent
+from .impala_agent import ImpalaAgent as ImpalaAgent
+from .impala_agent import ImpalaLossInfo as ImpalaLossInfo

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_probability as tfp
 
 from tfrl.keras_layers import DynamicUnroll, InnerReshape, RNNWrapper
 from tfrl.networks import network, q_network, sequential
@@ -191,9 +192,32 @@ def test_no_layers_are_refused():
         Sequential([])
 
 
-def test_functions_are_refused():
-    with pytest.raises(TypeError, match=r"layers\[1\]: .*instances of keras Layer"):
-        Sequential([keras.layers.Dense(1), tf.nn.relu])
+def test_functions_are_applied_in_turn():
+    bias = 1.0
+    net = Sequential([tf.nn.relu, lambda x: x + bias, tf.square])
+    inputs = tf.constant([[-3.0, 2.0]])
+    np.testing.assert_array_equal(net(inputs)[0], [[1.0, 9.0]])
+    np.testing.assert_array_equal(net.copy()(inputs)[0], [[1.0, 9.0]])
+
+
+def test_distributions_pass_between_layers():
+    net = Sequential(
+        [
+            lambda x: tfp.distributions.Normal(x, tf.ones_like(x)),
+            lambda normal: tfp.distributions.LogNormal(normal.mean() + 1, normal.scale),
+            keras.layers.Lambda(lambda distribution: distribution.mean()),
+        ],
+        OBSERVATION,
+    )
+    # The mean of a log-normal distribution is exp(mu + sigma^2 / 2).
+    output = tf.function(lambda x: net(x)[0])(tf.constant([[0.0, 1.0]]))
+    np.testing.assert_allclose(output, np.exp([[1.5, 2.5]]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("layer", [keras.layers.Dense, "relu", None])
+def test_other_entries_are_refused(layer):
+    with pytest.raises(TypeError, match=r"layers\[1\]: .*keras Layer, or functions"):
+        Sequential([keras.layers.Dense(1), layer])
 
 
 def test_recurrent_layers_that_keep_their_state_are_refused():

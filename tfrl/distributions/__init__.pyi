@@ -1,3 +1,5 @@
+from . import approximate_mode as approximate_mode
+from . import discrete_valued as discrete_valued
 from . import gumbel_softmax as gumbel_softmax
 from . import masked as masked
 from . import recorded as recorded
@@ -7,6 +9,12 @@ from . import shifted_categorical as shifted_categorical
 from . import squash_to_spec as squash_to_spec
 from . import state_dependent_normal as state_dependent_normal
 from . import utils as utils
+from .approximate_mode import (
+    ApproximateModeDistribution as ApproximateModeDistribution,
+)
+from .discrete_valued import (
+    DiscreteValuedDistribution as DiscreteValuedDistribution,
+)
 from .gumbel_softmax import GumbelSoftmax as GumbelSoftmax
 from .masked import MaskedCategorical as MaskedCategorical
 from .shifted_categorical import ShiftedCategorical as ShiftedCategorical

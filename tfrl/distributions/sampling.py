@@ -28,7 +28,7 @@ def sample(distribution: Any, seed: tf.Tensor) -> tf.Tensor:
     """
     import tensorflow_probability as tfp
 
-    from tfrl.distributions import masked, shifted_categorical
+    from tfrl.distributions import discrete_valued, masked, shifted_categorical
 
     kind, dtype = type(distribution), distribution.dtype
     if kind in (tfp.distributions.Categorical, masked.MaskedCategorical):
@@ -36,6 +36,9 @@ def sample(distribution: Any, seed: tf.Tensor) -> tf.Tensor:
     if kind is shifted_categorical.ShiftedCategorical:
         index = _categorical(distribution.logits_parameter(), seed, dtype)
         return index + tf.cast(distribution.shift, dtype)
+    if kind is discrete_valued.DiscreteValuedDistribution:
+        logits = distribution.logits_parameter()
+        return distribution.at(_categorical(logits, seed, tf.int32))
     normal = _normal_of(distribution)
     if normal is not None:
         return squash(normal.draw(seed)[0], distribution)

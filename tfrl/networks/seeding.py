@@ -109,11 +109,12 @@ def reseed_layer(layer: keras.layers.Layer, seeds: SeedStream) -> None:
     for part in internals.flatten_layers(layer):
         if not part.built:
             for name, value in list(vars(part).items()):
-                if _is_seeded(value):
+                if is_seeded(value):
                     setattr(part, name, clone_initializer(value, seeds()))
 
 
-def _is_seeded(value: Any) -> bool:
+def is_seeded(value: Any) -> bool:
+    """Whether a value is a Keras initialiser with a seed."""
     return isinstance(value, keras.initializers.Initializer) and isinstance(
         value.get_config().get("seed"), int
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,7 @@ class Sequential(network.Network):
 
     def __init__(
         self,
-        layers: SequenceOf[keras.layers.Layer],
+        layers: SequenceOf[keras.layers.Layer | Callable[[Any], Any]],
         input_spec: types.NestedTensorSpec | None = None,
         name: str | None = None,
         *,
@@ -41,8 +42,8 @@ class Sequential(network.Network):
         """Wraps the layers.
 
         Args:
-          layers: Keras layers and Networks. A plain function goes into a
-            `keras.layers.Lambda`.
+          layers: Keras layers, Networks, and functions such as `tf.nn.relu`. A layer or
+            function may return a distribution or take one.
           input_spec: The nest of specs of the observations; by default that of the
             first layer, if it is a Network.
           name: The network's name.
@@ -51,7 +52,7 @@ class Sequential(network.Network):
 
         Raises:
           ValueError: If there are no layers.
-          TypeError: If an entry of `layers` is not a Keras layer.
+          TypeError: If an entry of `layers` is neither a Keras layer nor a function.
           NotImplementedError: If a recurrent layer cannot be wrapped in `RNNWrapper`.
         """
         if not layers:
@@ -60,20 +61,20 @@ class Sequential(network.Network):
                 "one Keras layer or Network; add one."
             )
         for i, layer in enumerate(layers):
-            if not isinstance(layer, keras.layers.Layer):
+            if isinstance(layer, type) or not callable(layer):
                 raise TypeError(
                     f"layers[{i}]: got {layer!r}, expected all layers to be instances "
-                    "of keras Layer; wrap a function in keras.layers.Lambda."
+                    "of keras Layer, or functions; create the layer."
                 )
-        layers = [
+        stack: list[Any] = [
             recurrence.as_recurrent(layer) if recurrence.is_recurrent(layer) else layer
-            for layer in layers
+            for layer in map(utils.as_layer, layers)
         ]
-        state_specs = [network.get_state_spec(layer) for layer in layers]
+        state_specs = [network.get_state_spec(layer) for layer in stack]
         self._set_untracked("_layer_state_specs", state_specs)
         self._has_state = [checks.has_entries(spec) for spec in state_specs]
-        if input_spec is None and isinstance(layers[0], network.Network):
-            input_spec = layers[0].input_tensor_spec
+        if input_spec is None and isinstance(stack[0], network.Network):
+            input_spec = stack[0].input_tensor_spec
         super().__init__(
             input_tensor_spec=input_spec,
             state_spec=tuple(
@@ -81,9 +82,9 @@ class Sequential(network.Network):
             ),
             name=name,
         )
-        self._sequential_layers = list(layers)
+        self._sequential_layers = stack
         seeds = seeding.SeedStream(seed)
-        for layer in layers:
+        for layer in stack:
             seeding.seed_layer(layer, seeds)
 
     @property
@@ -132,6 +133,7 @@ class Sequential(network.Network):
         training: bool = False,
     ) -> tuple[Any, Any]:
         """Returns the last layer's output and the tuple of new states."""
+        outer_rank = self._outer_rank(inputs, step_type)
         states = iter(network_state or [()] * len(self.state_spec))
         next_states = []
         for layer, spec, has_state in zip(
@@ -155,10 +157,20 @@ class Sequential(network.Network):
                     training=training,
                 )
             else:
-                inputs = _apply_layer(layer, inputs, training)
+                inputs = _apply_layer(layer, inputs, outer_rank, training)
             if has_state:
                 next_states.append(_list_as_tuple(state))
         return inputs, tuple(next_states)
+
+    def _outer_rank(self, inputs: Any, step_type: Any) -> int:
+        """Returns the number of outer dimensions: 2 for `[B, T, ...]`."""
+        if self.input_tensor_spec is not None:
+            return utils.outer_rank(inputs, self.input_tensor_spec)
+        return step_type.shape.rank if tf.is_tensor(step_type) else 1
+
+
+# Acme's name for a stack with recurrent layers.
+DeepRNN = Sequential
 
 
 def _list_as_tuple(state: Any) -> Any:
@@ -174,15 +186,21 @@ def _least_outer_dims(layer: keras.layers.Layer) -> int:
     return getattr(layer, "_least_outer_dims", 1)
 
 
-def _apply_layer(layer: keras.layers.Layer, inputs: Any, training: Any) -> Any:
+def _apply_layer(
+    layer: keras.layers.Layer, inputs: Any, outer_rank: int, training: Any
+) -> Any:
     """Applies a Keras layer or model.
 
     Layers accept any number of outer dimensions, but a model with declared inputs
-    accepts only one. For such a model a sequence `[B, T, ...]` is folded.
+    accepts only one, and so do layers that flatten their inputs. For these a sequence
+    `[B, T, ...]` is folded.
     """
-    extra = _num_extra_dims(layer, inputs)
+    if getattr(layer, "takes_one_outer_dim", False):
+        extra = outer_rank - 1
+    else:
+        extra = _num_extra_dims(layer, inputs)
     if extra <= 0:
-        return layer(inputs, training=training)
+        return utils.call_layer(layer, inputs, training)
     squash = utils.BatchSquash(1 + extra)
     outputs = layer(tf.nest.map_structure(squash.flatten, inputs), training=training)
     return tf.nest.map_structure(squash.unflatten, outputs)

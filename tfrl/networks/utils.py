@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -12,6 +13,7 @@ import tensorflow as tf
 
 from tfrl.keras_layers import permanent_variable_rate_dropout
 from tfrl.networks.seeding import SeedStream, clone_initializer
+from tfrl.utils.tf2_utils import flatten_inner
 
 __all__ = [
     "Activation",
@@ -109,18 +111,6 @@ def outer_rank(tensors: Any, specs: Any) -> int:
     return int(tensor.shape.rank - spec.shape.rank)
 
 
-def flatten_inner(tensor: tf.Tensor) -> tf.Tensor:
-    """Reshapes `[B, ...]` to `[B, n]`; returns `[B, n]` unchanged."""
-    if tensor.shape.rank == 2:
-        return tensor
-    if tensor.shape.rank == 1:
-        return tensor[:, tf.newaxis]
-    inner = tensor.shape[1:]
-    if inner.is_fully_defined():
-        return tf.reshape(tensor, [-1, math.prod(inner)])
-    return tf.reshape(tensor, [tf.shape(tensor)[0], -1])
-
-
 def dtype_name(dtype: Any) -> Any:
     """Returns the name of a `tf.DType`; returns other dtypes and policies unchanged."""
     return dtype.name if isinstance(dtype, tf.DType) else dtype
@@ -137,11 +127,33 @@ def head_dtype(dtype: Any) -> Any:
     return policy.variable_dtype if is_mixed else dtype
 
 
+def as_layer(module: Any) -> Any:
+    """Returns a Keras layer or None unchanged, and a function in a Keras `Lambda`."""
+    if module is None or isinstance(module, keras.layers.Layer):
+        return module
+    return keras.layers.Lambda(module)
+
+
+def field(nest: Any, name: str) -> Any:
+    """Returns a field of a dictionary or namedtuple of observations."""
+    return nest[name] if isinstance(nest, Mapping) else getattr(nest, name)
+
+
 def call_layer(layer: Any, inputs: Any, training: Any = False) -> Any:
     """Applies a stateless Keras layer or Network; returns the output alone."""
-    outputs = layer(inputs, training=training)
+    if any(map(is_distribution, tf.nest.flatten(inputs))):
+        # Keras takes only tensors by position.
+        name = next(iter(inspect.signature(layer.call).parameters))
+        outputs = layer(**{name: inputs}, training=training)
+    else:
+        outputs = layer(inputs, training=training)
     is_network = hasattr(layer, "state_spec") and hasattr(layer, "create_variables")
     return outputs[0] if is_network else outputs
+
+
+def is_distribution(value: Any) -> bool:
+    """Whether a leaf of a nest is a TFP distribution, not a tensor."""
+    return hasattr(value, "log_prob") and hasattr(value, "batch_shape")
 
 
 def check_single_floating_network_output(

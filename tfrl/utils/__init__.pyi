@@ -17,6 +17,7 @@ from . import seeds as seeds
 from . import summaries as summaries
 from . import tensor_normalizer as tensor_normalizer
 from . import test_utils as test_utils
+from . import tf2_utils as tf2_utils
 from . import timer as timer
 from . import tracking as tracking
 from . import value_ops as value_ops

@@ -1,0 +1,95 @@
+"""Base classes of layers made of others, and of layers that draw random numbers."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Self
+
+import keras
+import tensorflow as tf
+
+from tfrl.utils import tracking
+
+
+class RecordedLayer(keras.layers.Layer, tracking.Untracked):
+    """Base class of layers made of other layers; records its constructor's arguments.
+
+    The arguments are the layer's configuration, so that a subclass writes `__init__`,
+    `call` and nothing else, and can still be copied (for a target network, say) and
+    saved. An argument that is a layer or a list of layers must also be an attribute of
+    its name. Initialisers must not be attributes: `seeding.seed_layer` seeds those, and
+    a copy would repeat the numbers.
+    """
+
+    # Whether inputs are [B, ...]; `Sequential` then folds the time of [B, T, ...].
+    takes_one_outer_dim = False
+
+    _arguments: dict[str, Any]
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Creates the layer and records its arguments."""
+        layer = super().__new__(cls, *args, **kwargs)
+        layer._set_untracked("_arguments", _bind(cls, args, kwargs))
+        return layer
+
+    def build(self, *input_shapes: Any, **named_shapes: Any) -> None:
+        """Makes no variables, since the layers inside build themselves when called."""
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        return {**super().get_config(), **self._arguments}
+
+    def get_build_config(self) -> None:
+        """Returns None, so that a layer made from a configuration is not built."""
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """Creates a layer from the result of `get_config`, without weights."""
+        return cls(**{name: _revived(value) for name, value in config.items()})
+
+
+class RandomLayer(RecordedLayer):
+    """Base class of layers that draw random numbers.
+
+    A layer has no argument for a seed, and a random operation with a hidden state would
+    draw other numbers in a compiled graph than in a plain one. So a layer draws its
+    seeds from a `keras.random.SeedGenerator`, whose state is a variable that each call
+    advances, and its numbers are functions of a seed (`tfrl.utils.seeds`). They are
+    the same in plain and compiled graphs, and go on after a restored checkpoint.
+    """
+
+    def __init__(self, seed: int | None = None, **kwargs: Any):
+        """Creates the layer.
+
+        Args:
+          seed: The seed of the numbers; None draws one, or leaves it to the seed of
+            the network that holds the layer, such as `Sequential`.
+          **kwargs: Passed to `keras.layers.Layer`.
+        """
+        super().__init__(**kwargs)
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed)
+
+    def next_seed(self) -> tf.Tensor:
+        """Returns the next stateless seed, int64 `[2]`."""
+        return tf.cast(self.seed_generator.next(), tf.int64)
+
+
+def _bind(cls: type, args: Any, kwargs: Any) -> dict[str, Any]:
+    """Returns the arguments of a constructor call by name."""
+    signature = inspect.signature(cls.__init__)  # type: ignore[misc]
+    try:
+        arguments = dict(signature.bind(None, *args, **kwargs).arguments)
+    except TypeError:
+        # The arguments do not fit, so __init__ will raise the error.
+        return {}
+    del arguments["self"]
+    others = arguments.pop("kwargs", {})
+    return {**arguments, **others}
+
+
+def _revived(value: Any) -> Any:
+    """Returns an entry of a configuration with the Keras objects that it describes."""
+    if isinstance(value, dict) and "class_name" in value:
+        return keras.saving.deserialize_keras_object(value)
+    return [_revived(entry) for entry in value] if isinstance(value, list) else value

@@ -1,0 +1,121 @@
+"""Acme's helpers for nests of tensors and for the variables of networks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfrl.utils import common, nest_utils
+
+
+def add_batch_dim(nest: Any) -> Any:
+    """Returns the tensors or arrays of a nest with a first dimension of size 1."""
+    return tf.nest.map_structure(lambda leaf: tf.expand_dims(leaf, axis=0), nest)
+
+
+def squeeze_batch_dim(nest: Any) -> Any:
+    """Returns the tensors of a nest without their first dimension, of size 1."""
+    return tf.nest.map_structure(lambda leaf: tf.squeeze(leaf, axis=0), nest)
+
+
+def batch_concat(inputs: Any) -> tf.Tensor:
+    """Flattens each tensor of a nest to `[B, n]` and joins them to one `[B, sum of n]`.
+
+    The tensors come in the order of `tf.nest.flatten`: dictionaries are sorted by key.
+
+    Args:
+      inputs: A tensor or nest of tensors of one dtype, `[B, ...]`; `[B]` counts as
+        `[B, 1]`.
+    """
+    leaves = [flatten_inner(tf.convert_to_tensor(x)) for x in tf.nest.flatten(inputs)]
+    return leaves[0] if len(leaves) == 1 else tf.concat(leaves, axis=-1)
+
+
+def flatten_inner(tensor: tf.Tensor) -> tf.Tensor:
+    """Reshapes `[B, ...]` to `[B, n]`; returns `[B, n]` unchanged."""
+    if tensor.shape.rank == 2:
+        return tensor
+    if tensor.shape.rank == 1:
+        return tensor[:, tf.newaxis]
+    inner = tensor.shape[1:]
+    if inner.is_fully_defined():
+        return tf.reshape(tensor, [-1, math.prod(inner)])
+    return tf.reshape(tensor, [tf.shape(tensor)[0], -1])
+
+
+def batch_to_sequence(data: Any) -> Any:
+    """Swaps the first two dimensions of each tensor: `[B, T, ...]` to `[T, B, ...]`."""
+    return tf.nest.map_structure(common.transpose_batch_time, data)
+
+
+def tile_tensor(tensor: tf.Tensor, multiple: int) -> tf.Tensor:
+    """Returns `multiple` copies of a tensor along a new first dimension."""
+    return tf.repeat(tf.expand_dims(tensor, axis=0), multiple, axis=0)
+
+
+def tile_nested(inputs: Any, multiple: int) -> Any:
+    """Returns a nest with `multiple` copies of each tensor; see `tile_tensor`."""
+    return tf.nest.map_structure(lambda leaf: tile_tensor(leaf, multiple), inputs)
+
+
+def zeros_like(nest: Any) -> Any:
+    """Returns tensors of zeros like the specs, arrays or tensors of a nest."""
+    return tf.nest.map_structure(lambda leaf: tf.zeros(leaf.shape, leaf.dtype), nest)
+
+
+def to_numpy(nest: Any) -> Any:
+    """Returns the tensors of a nest as NumPy arrays."""
+    return tf.nest.map_structure(np.asarray, nest)
+
+
+def to_numpy_squeeze(nest: Any, axis: int = 0) -> Any:
+    """Returns the tensors of a nest as NumPy arrays without the dimension `axis`.
+
+    Raises:
+      ValueError: If the dimension of a tensor does not have size 1.
+    """
+    return tf.nest.map_structure(lambda x: np.squeeze(np.asarray(x), axis), nest)
+
+
+def stack_sequence_fields(sequence: Sequence[Any]) -> Any:
+    """Stacks a sequence of nests of arrays into one nest, along a new first axis."""
+    return nest_utils.stack_nested_arrays(sequence)
+
+
+def create_variables(network: Any, input_spec: Any) -> Any:
+    """Makes the variables of a network or Keras layer by applying it to zeros.
+
+    Args:
+      network: A `Network` or a Keras layer.
+      input_spec: The specs of the inputs without a batch dimension, of tensors, arrays
+        or dm_env: a list with one nest of specs, or with two for a critic,
+        `[observation_spec, action_spec]`; or a single nest that is not a list.
+
+    Returns:
+      The nest of specs of the outputs without a batch dimension. It holds None for an
+      output that is not a tensor, such as a distribution.
+    """
+    specs = tf.nest.map_structure(
+        lambda spec: tf.TensorSpec(spec.shape, spec.dtype),
+        input_spec if isinstance(input_spec, list) else [input_spec],
+    )
+    if hasattr(network, "create_variables"):
+        outputs = network.create_variables(
+            specs[0] if len(specs) == 1 else tuple(specs)
+        )
+        return tf.nest.map_structure(
+            lambda leaf: leaf if isinstance(leaf, tf.TensorSpec) else None, outputs
+        )
+    return tf.nest.map_structure(
+        _unbatched_spec, network(*(add_batch_dim(zeros_like(spec)) for spec in specs))
+    )
+
+
+def _unbatched_spec(output: Any) -> tf.TensorSpec | None:
+    if not tf.is_tensor(output):
+        return None
+    return tf.TensorSpec(output.shape[1:], output.dtype)

@@ -16,8 +16,8 @@ def get_config() -> ConfigDict:
     config.device = ""  # Where to train, such as GPU:0.
     config.jit_compile = True  # Compile the loop by XLA, where possible.
 
-    config.num_iterations = 3_125  # Updates, each from 320 steps: 1,000,000 in all.
-    config.sequence_length = 20  # Steps of an environment in an update.
+    config.num_iterations = 12_500  # Updates, each from 80 steps: 1,000,000 in all.
+    config.sequence_length = 5  # Steps of an environment in an update.
     # Updates after which the policy that collects takes the new weights.
     config.collect_update_period = 4
     config.batch_size = 16  # Sequences in an update, with --num_actors.
@@ -26,7 +26,7 @@ def get_config() -> ConfigDict:
     config.fc_layer_params = (64, 64)  # Units of the hidden layers of each network.
     config.activation = "tanh"  # Of the hidden layers, such as relu.
     config.normalize_observations = False  # By their running mean and variance.
-    config.learning_rate = 1e-3  # Of Adam.
+    config.learning_rate = 7e-4  # Of Adam.
     config.anneal_learning_rate = True  # Whether it falls linearly to 0.
     config.gamma = 0.99  # Discount of a step.
     config.lambda_value = 1.0  # Of V-trace; 0 takes one-step targets.
@@ -35,8 +35,8 @@ def get_config() -> ConfigDict:
     config.max_abs_reward = 0.0  # Size to which rewards are clipped; 0: unlimited.
     config.gradient_clipping = 0.5  # Largest norm of all gradients together.
 
-    config.eval_interval = 125  # Iterations between evaluations.
+    config.eval_interval = 1_250  # Iterations between evaluations.
     config.num_eval_episodes = 10  # Episodes in an evaluation.
-    config.log_interval = 25  # Iterations between lines of the log.
-    config.checkpoint_interval = 500  # Iterations between checkpoints.
+    config.log_interval = 250  # Iterations between lines of the log.
+    config.checkpoint_interval = 2_500  # Iterations between checkpoints.
     return config

@@ -63,7 +63,7 @@ def train_with_actors(config: cli.Config) -> None:
         sequence_length=config.sequence_length + 1,
         stride_length=config.sequence_length,
         push_period=config.collect_update_period,
-        pull_period=config.sequence_length,
+        pull_period=config.collect_update_period * config.sequence_length,
     )
 
 

@@ -138,6 +138,8 @@ ENTRIES = (
     Entry("SAC", "train_sac", "configs/sac.py", 5, -157, _ZOO),
     Entry("TD3", "train_td3", "configs/td3.py", 5, -152, _ZOO),
     Entry("DDPG", "train_td3", "configs/td3.py", 5, -152, _ZOO, _DDPG),
+    Entry("DMPO", "train_dmpo", "configs/dmpo.py", 5),
+    Entry("MPO", "train_dmpo", "configs/mpo.py", 5),
     Entry("SAC", "train_sac", "configs/sac_mountain_car.py", 5, 94.7, _ZOO),
     Entry("DDPG", "train_td3", "configs/td3_mountain_car.py", 5, 93.5, _ZOO_LONG),
     Entry("SAC", "train_sac", "configs/sac_mujoco.py", 1, flags=_HOPPER),

@@ -70,17 +70,19 @@ def train_with_actors(
         sys.exit(130)
 
 
-def uniform_table(
-    config: cli.Config, samples_per_insert: float, min_size: int
-) -> Callable[[str, Any], replay_service.Table]:
-    """Returns a function that makes a table for uniform replay.
+def train_from_replay(
+    config: cli.Config,
+    algorithm: str,
+    make_agent: Callable[[environments.TFEnvironment], agents.TFAgent],
+) -> None:
+    """Trains an agent that learns from uniform replay; see `train_with_actors`.
 
-    Args:
-      config: The configuration, with `replay_capacity` and `batch_size`.
-      samples_per_insert: How often an item is sampled on average; actors and learner
-        wait for each other.
-      min_size: The number of items before the first sample.
+    Actors and learner wait for each other, so that there are as many updates for each
+    step as in one process.
     """
+    steps = config.collect_steps_per_iteration * config.num_envs
+    samples_per_insert = config.batch_size * config.train_steps_per_iteration / steps
+    min_size = config.initial_collect_steps
 
     def make_table(name: str, signature: Any) -> replay_service.Table:
         return replay_service.Table(
@@ -99,7 +101,16 @@ def uniform_table(
             signature=signature,
         )
 
-    return make_table
+    train_with_actors(
+        config,
+        algorithm,
+        make_agent,
+        make_table,
+        sequence_length=config.n_step_update + 1,
+        stride_length=1,
+        push_period=10,
+        pull_period=10,
+    )
 
 
 def make_triggers(

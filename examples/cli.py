@@ -41,6 +41,7 @@ _MINIMA = {
     "minibatch_size": 0,
     "n_step_update": 1,
     "num_action_bins": 0,
+    "num_atoms": 2,
     "num_cql_samples": 1,
     "num_critics": 1,
     "num_dropped_quantiles": 0,
@@ -50,6 +51,7 @@ _MINIMA = {
     "num_iterations": 1,
     "num_min": 0,
     "num_quantiles": 1,
+    "num_samples": 1,
     "replay_capacity": 1,
     "seed": 0,
     "target_update_period": 1,
@@ -182,6 +184,8 @@ def make_environment(
 ) -> tfrl.environments.TFPyEnvironment:
     """Makes one Gymnasium environment, or `num_envs` of them stepped together.
 
+    Tasks of dm_control have names such as dm_control/cartpole-balance.
+
     With `num_action_bins` an action is the number of one of so many evenly spaced
     values of the environment's continuous action. Atari games have the usual
     preprocessing; with `is_training`, a lost life ends an episode, and rewards become
@@ -197,6 +201,8 @@ def make_environment(
             terminal_on_life_loss=is_training,
             clip_rewards=is_training,
         )
+    elif tfrl.environments.suite_dm_control.is_task(name):
+        environment = tfrl.environments.suite_dm_control.load_batch(name, num_envs)
     elif num_envs == 1:
         environment = tfrl.environments.suite_gym.load(name)
     else:
@@ -229,6 +235,8 @@ def make_video_environment(
     """Makes an environment to film; None if it cannot be rendered as pictures."""
     if tfrl.environments.suite_atari.is_game(name):
         return make_environment(name, 1, 1)
+    if tfrl.environments.suite_dm_control.is_task(name):
+        return None
     spec = tfrl.environments.suite_gym.find_spec(name)
     kwargs = {**spec.kwargs, **tfrl.environments.suite_gym.make_kwargs(spec)}
     if kwargs.get("render_mode") != "rgb_array":

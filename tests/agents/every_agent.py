@@ -86,6 +86,24 @@ class Parts:
             network, self.specs, joint_fc_layer_params=self.layers, seed=1
         )
 
+    def normal(self):
+        """Normal distributions that a network predicts with their deviations."""
+        return self.distributions(
+            continuous_projection_net=functools.partial(
+                networks.NormalProjectionNetwork, state_dependent_std=True
+            )
+        )
+
+    def distributional_critic(self):
+        return networks.Sequential(
+            [
+                networks.CriticMultiplexer(),
+                networks.LayerNormMLP(self.layers, activate_final=True),
+                networks.DiscreteValuedHead(vmin=-3.0, vmax=3.0, num_atoms=7),
+            ],
+            seed=self.seed + 1,
+        )
+
     def recurrent_critic(self):
         return self._make(
             networks.CriticRnnNetwork,
@@ -187,6 +205,7 @@ _NO_VALUES = "it predicts actions and no values"
 _NOTHING = "train only counts"
 # Policies that are deterministic.
 _SAC = _always(greedy_eval=True, target_update_tau=0.5)
+_MPO = _always(target_update_tau=0.5, target_update_period=1, num_samples=3)
 
 KINDS = {
     "DqnAgent": Kind(agents.DqnAgent, lambda p: [p.q()], 1, CHOICE),
@@ -328,6 +347,16 @@ KINDS = {
     ),
     "DiscreteSacAgent": Kind(
         agents.DiscreteSacAgent, lambda p: [p.q(), p.distributions()], 3, CHOICE, _SAC
+    ),
+    "MpoAgent": Kind(
+        agents.MpoAgent, lambda p: [p.normal(), p.critic()], 3, FORCE, _MPO
+    ),
+    "DmpoAgent": Kind(
+        agents.DmpoAgent,
+        lambda p: [p.normal(), p.distributional_critic()],
+        3,
+        FORCE,
+        _MPO,
     ),
     "BehavioralCloningAgent": Kind(
         agents.BehavioralCloningAgent,

@@ -16,6 +16,7 @@ from tfrl import losses
 from tfrl.agents import (
     checks,
     data_converter,
+    observation_embedding,
     sequences,
     target_networks,
     tf_agent,
@@ -84,6 +85,9 @@ class ActorCriticAgent(tf_agent.TFAgent):
     `_train`.
     """
 
+    # Makes a function that clips gradients of `gradient_clipping`.
+    _clip_to = staticmethod(optimizers.each_to_norm)
+
     def __init__(
         self,
         time_step_spec: ts.TimeStep,
@@ -110,6 +114,7 @@ class ActorCriticAgent(tf_agent.TFAgent):
         seed: int | None,
         observation_normalizer: TensorNormalizer | None = None,
         reward_normalizer: RewardNormalizer | None = None,
+        embedding: observation_embedding.ObservationEmbedding | None = None,
     ) -> None:
         """Keeps the networks, and makes the optimizers' variables.
 
@@ -145,11 +150,17 @@ class ActorCriticAgent(tf_agent.TFAgent):
           seed: Seed of the random numbers in the losses; None draws it.
           observation_normalizer: See `TFAgent`.
           reward_normalizer: See `TFAgent`.
+          embedding: What the actor and the critics see of the observations; they see
+            the observations themselves if None. The critics' optimizer trains it.
         """
         checks.check_gamma(gamma)
         checks.check_scale_of_rewards(reward_scale_factor)
         checks.check_gradient_clipping(gradient_clipping)
         checks.check_target_update(target_update_tau, target_update_period)
+        if embedding is None:
+            embedding = observation_embedding.ObservationEmbedding(
+                None, time_step_spec.observation
+            )
         networks = [actor_network, *critic_networks]
         self._recurrent = any(tf.nest.flatten(n.state_spec) for n in networks)
         checks.check_n_step_update(n_step_update, self._recurrent)
@@ -170,13 +181,16 @@ class ActorCriticAgent(tf_agent.TFAgent):
         )
         self._actor_network = actor_network
         self._critic_networks = list(critic_networks)
-        self._target_pairs = list(target_pairs)
-        self._clip = optimizers.each_to_norm(gradient_clipping)
+        self._embedding = embedding
+        # All that the critics' loss trains.
+        self._critic_parts = [*critic_networks, *embedding.networks]
+        self._target_pairs = [*target_pairs, *embedding.target_pairs]
+        self._clip = self._clip_to(gradient_clipping)
         self._actor_optimizer = optimizers.OptimizerAdapter(
             actor_optimizer, trainable_variables([actor_network]), self._clip
         )
         self._critic_optimizer = optimizers.OptimizerAdapter(
-            critic_optimizer, trainable_variables(critic_networks), self._clip
+            critic_optimizer, trainable_variables(self._critic_parts), self._clip
         )
         self._td_errors_loss_fn = td_errors_loss_fn or common.element_wise_huber_loss
         self._gamma = gamma
@@ -247,7 +261,7 @@ class ActorCriticAgent(tf_agent.TFAgent):
     def _variables(self) -> list[tf.Variable]:
         networks = [
             self._actor_network,
-            *self._critic_networks,
+            *self._critic_parts,
             *(target for _, target in self._target_pairs),
         ]
         return variables.as_tf_variables(
@@ -300,14 +314,13 @@ class ActorCriticAgent(tf_agent.TFAgent):
 
     def _q_values(self, transitions: Transitions) -> tf.Tensor:
         """Returns the first critic's values of the actions taken, for the log."""
-        return self._values(
-            self._critic_networks[0], transitions.time_step, transitions.action
-        )
+        time_step = self._embedding.trained(transitions.time_step, training=False)
+        return self._values(self._critic_networks[0], time_step, transitions.action)
 
     def _values(
         self, critic: Any, time_step: ts.TimeStep, action: Any, training: bool = False
     ) -> tf.Tensor:
-        """Returns a critic's values, `[B]` or `[B, T]`."""
+        """Returns a critic's values of embedded time steps, `[B]` or `[B, T]`."""
         value, _ = critic(
             (time_step.observation, action),
             step_type=time_step.step_type,
@@ -338,11 +351,11 @@ class ActorCriticAgent(tf_agent.TFAgent):
           weights: See `TFAgent.train`.
           training: Whether the critics are applied as in training.
         """
-        td_losses, errors, regularization = [], [], []
+        td_losses, errors = [], []
+        time_step = self._embedding.trained(transitions.time_step, training)
+        regularization = self._embedding.losses
         for critic in self._critic_networks:
-            predictions = self._values(
-                critic, transitions.time_step, transitions.action, training
-            )
+            predictions = self._values(critic, time_step, transitions.action, training)
             # Read now, because the losses may include penalties on the activations.
             regularization += critic.losses
             td_loss, td_error = self._td_error(predictions, transitions, next_values)

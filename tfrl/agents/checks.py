@@ -233,6 +233,31 @@ def check_gives_distributions(
             )
 
 
+def check_gives_discrete_values(critic_network: Any) -> None:
+    """Raises a ValueError unless a critic's output is one distribution over atoms.
+
+    Args:
+      critic_network: A built `Network`.
+    """
+    from tfrl.distributions import discrete_valued
+    from tfrl.distributions import utils as distribution_utils
+
+    spec = critic_network.create_variables()
+    if not (
+        isinstance(spec, distribution_utils.DistributionSpecV2)
+        and issubclass(
+            spec.parameters.type_, discrete_valued.DiscreteValuedDistribution
+        )
+        and spec.batch_shape.rank == 0
+    ):
+        raise ValueError(
+            f"critic network {critic_network.name!r}: expected one "
+            "DiscreteValuedDistribution for each pair of observation and action, got "
+            f"{spec}; let the network end with a DiscreteValuedHead(vmin, vmax, "
+            "num_atoms)."
+        )
+
+
 def check_not_recurrent(
     networks: Sequence[Any],
     algorithm: str,

@@ -17,10 +17,10 @@ def sample(distribution: Any, seed: tf.Tensor) -> tf.Tensor:
     A categorical distribution needs one uniform number for each sample, which is looked
     up among the cumulative probabilities (Devroye, "Non-Uniform Random Variate
     Generation", 1986, section III.2). A `Normal` or `MultivariateNormalDiag`, also if
-    squashed to a spec, is reparameterized: `loc + scale * seeds.normal(...)`. The
-    samples do not depend on whether XLA compiles the graph, except for rounding and if
-    a number falls on the edge between two values. All other distributions use TFP's own
-    sampling, whose samples may differ with XLA.
+    squashed to a spec, and an `Independent` of a `Normal` are reparameterized: `loc +
+    scale * seeds.normal(...)`. The samples do not depend on whether XLA compiles the
+    graph, except for rounding and if a number falls on the edge between two values. All
+    other distributions use TFP's own sampling, whose samples may differ with XLA.
 
     Args:
       distribution: A TFP distribution.
@@ -119,6 +119,8 @@ def _normal_of(distribution: Any) -> _DiagonalNormal | None:
 
     if type(distribution) is squash_to_spec.SquashToSpecNormal:
         distribution = distribution.input_distribution
+    if type(distribution) is tfp.distributions.Independent:
+        return _vector_of(distribution)
     if type(distribution) is tfp.distributions.Normal:
         loc, scale = map(tf.convert_to_tensor, (distribution.loc, distribution.scale))
         return _DiagonalNormal(loc, scale, is_vector=False)
@@ -130,6 +132,17 @@ def _normal_of(distribution: Any) -> _DiagonalNormal | None:
             distribution.mean(), distribution.stddev(), is_vector=True
         )
     return None
+
+
+def _vector_of(distribution: Any) -> _DiagonalNormal | None:
+    """Returns the normal vectors of an `Independent`, None for any other events."""
+    import tensorflow_probability as tfp
+
+    inner = distribution.distribution
+    is_normal = type(inner) is tfp.distributions.Normal
+    if not is_normal or distribution.event_shape.rank != 1:
+        return None
+    return _DiagonalNormal(inner.loc, inner.scale, is_vector=True)
 
 
 def squash(x: tf.Tensor, distribution: Any) -> tf.Tensor:

@@ -8,21 +8,58 @@ therefore call `load` before it imports dm_control, or set `MUJOCO_GL=egl`.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tfrl.environments import dm_control_wrapper, extras, py_environment
+from tfrl.environments import (
+    batched_py_environment,
+    dm_control_wrapper,
+    extras,
+    py_environment,
+)
 from tfrl.environments.gymnasium import headless
 
 _EnvWrappers = Sequence[
     Callable[[py_environment.PyEnvironment], py_environment.PyEnvironment]
 ]
 
+_TASK_NAME = re.compile(r"dm_control/(\w+)-(\w+)")
+
 
 def is_available() -> bool:
     """Whether the extra is installed."""
     return extras.is_installed("dm_control")
+
+
+def is_task(environment_name: str) -> bool:
+    """Whether a name is that of a task, as `load_batch` takes it."""
+    return _TASK_NAME.fullmatch(environment_name) is not None
+
+
+def load_batch(environment_name: str, num_envs: int) -> py_environment.PyEnvironment:
+    """Makes a batch of a task, or with `num_envs=1` the task alone.
+
+    Args:
+      environment_name: The domain and the task, such as "dm_control/cartpole-balance".
+      num_envs: The number of members, which are stepped one after the other.
+
+    Raises:
+      ImportError: If the extra is not installed.
+      ValueError: If there is no such task, or `num_envs` is not positive.
+    """
+    match = _TASK_NAME.fullmatch(environment_name)
+    if match is None:
+        raise ValueError(
+            f"environment_name: got {environment_name!r}, expected a name such as "
+            "dm_control/cartpole-balance; write it so."
+        )
+    if num_envs == 1:
+        return load(*match.groups())
+    return batched_py_environment.BatchedPyEnvironment(
+        [load(*match.groups()) for _ in range(num_envs)], multithreading=False
+    )
 
 
 def load(

@@ -1,27 +1,54 @@
 from . import aggregation as aggregation
+from . import deterministic as deterministic
 from . import discounting as discounting
-from . import dpg as dpg
-from . import huber as huber
+from . import distributional as distributional
+from . import elementwise as elementwise
+from . import mpo as mpo
+from . import mpo_module as mpo_module
 from . import offline as offline
 from . import ppo as ppo
+from . import quantile_regression as quantile_regression
 from . import returns as returns
 from . import sac as sac
 from . import sequences as sequences
 from . import standardization as standardization
 from . import td as td
 from . import v_trace as v_trace
+from . import value_rescaling as value_rescaling
 from .aggregation import AggregatedLosses as AggregatedLosses
 from .aggregation import aggregate_losses as aggregate_losses
 from .aggregation import expand_weights as expand_weights
 from .aggregation import masked_mean as masked_mean
+from .deterministic import clipped_double_q as clipped_double_q
+from .deterministic import (
+    deterministic_policy_gradient as deterministic_policy_gradient,
+)
+from .deterministic import dpg as dpg
+from .deterministic import smoothed_action as smoothed_action
 from .discounting import discounted_future_sum as discounted_future_sum
 from .discounting import discounted_future_sum_masked as discounted_future_sum_masked
 from .discounting import shift_values as shift_values
-from .dpg import clipped_double_q as clipped_double_q
-from .dpg import deterministic_policy_gradient as deterministic_policy_gradient
-from .dpg import smoothed_action as smoothed_action
-from .huber import huber_loss as huber_loss
-from .huber import squared_loss as squared_loss
+from .distributional import categorical as categorical
+from .distributional import categorical_target as categorical_target
+from .distributional import l2_project as l2_project
+from .distributional import multiaxis_categorical as multiaxis_categorical
+from .elementwise import huber as huber
+from .elementwise import huber_loss as huber_loss
+from .elementwise import squared_loss as squared_loss
+from .mpo import dual_of as dual_of
+from .mpo import kl_dual_loss as kl_dual_loss
+from .mpo import kl_of_means as kl_of_means
+from .mpo import kl_of_stddevs as kl_of_stddevs
+from .mpo import kl_penalty as kl_penalty
+from .mpo import mpo_temperature_loss as mpo_temperature_loss
+from .mpo import mpo_weights as mpo_weights
+from .mpo import out_of_bounds_value as out_of_bounds_value
+from .mpo import weighted_cross_entropy as weighted_cross_entropy
+from .mpo import weights_kl as weights_kl
+from .mpo_module import MPO as MPO
+from .mpo_module import KLConstraint as KLConstraint
+from .mpo_module import MPOTerms as MPOTerms
+from .mpo_module import MultiObjectiveMPO as MultiObjectiveMPO
 from .offline import advantage_weighted_loss as advantage_weighted_loss
 from .offline import conservative_penalty as conservative_penalty
 from .offline import expectile_loss as expectile_loss
@@ -32,6 +59,8 @@ from .ppo import clipped_surrogate as clipped_surrogate
 from .ppo import clipped_value_loss as clipped_value_loss
 from .ppo import explained_variance as explained_variance
 from .ppo import kl_cutoff_penalty as kl_cutoff_penalty
+from .quantile_regression import quantile as quantile
+from .quantile_regression import quantile_huber_loss as quantile_huber_loss
 from .returns import discounted_return as discounted_return
 from .returns import discounted_returns as discounted_returns
 from .returns import (
@@ -42,7 +71,6 @@ from .returns import n_step_returns as n_step_returns
 from .sac import entropy_of as entropy_of
 from .sac import expected_soft_value as expected_soft_value
 from .sac import minimum_of_subset as minimum_of_subset
-from .sac import quantile_huber_loss as quantile_huber_loss
 from .sac import sac_actor_loss as sac_actor_loss
 from .sac import soft_value as soft_value
 from .sac import temperature_loss as temperature_loss
@@ -57,3 +85,6 @@ from .td import td_error as td_error
 from .td import td_target as td_target
 from .v_trace import VTraceReturns as VTraceReturns
 from .v_trace import vtrace as vtrace
+from .value_rescaling import signed_hyperbolic as signed_hyperbolic
+from .value_rescaling import signed_parabolic as signed_parabolic
+from .value_rescaling import transformed_n_step_loss as transformed_n_step_loss

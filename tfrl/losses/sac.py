@@ -4,7 +4,8 @@ Haarnoja et al., "Soft actor-critic algorithms and applications" (2018,
 arXiv:1812.05905); Christodoulou, "Soft actor-critic for discrete action settings"
 (2019, arXiv:1910.07207); Chen et al., "Randomized ensembled double Q-learning" (2021,
 arXiv:2101.05982); Kuznetsov et al., "Controlling overestimation bias with truncated
-mixture of continuous distributional quantile critics" (2020, arXiv:2005.04269).
+mixture of continuous distributional quantile critics" (2020, arXiv:2005.04269), whose
+loss is `quantile_huber_loss`.
 
 `alpha` is the temperature, the weight of the entropy. Losses are per example.
 """
@@ -122,54 +123,3 @@ def truncated_mixture(quantiles: Any, num_dropped: int) -> tf.Tensor:
     mixture = tf.concat(tf.unstack(quantiles, axis=0), axis=-1)
     # Compiled for a CPU, tf.sort takes half as long again.
     return -tf.math.top_k(-mixture, num_critics * (num_quantiles - num_dropped)).values
-
-
-def quantile_huber_loss(
-    predictions: Any, targets: Any, delta: float = 1.0
-) -> tf.Tensor:
-    """Returns the quantile Huber loss of each predicted quantile.
-
-        mean_j |tau_i - 1(u_ij < 0)| huber(u_ij) / delta
-
-    with `u_ij = target_j - prediction_i` and `tau_i = (i + 1/2) / N`. Dabney et al.,
-    "Distributional reinforcement learning with quantile regression" (2018), equation
-    10.
-
-    Args:
-      predictions: Quantiles `[..., N]`, of rising probability.
-      targets: Samples or quantiles `[..., M]`, whose leading dimensions broadcast to
-        those of the predictions; no gradient flows into them.
-      delta: Where the Huber loss becomes linear.
-
-    Returns:
-      The losses, `[..., N]`.
-    """
-    targets = tf.convert_to_tensor(targets)
-
-    @tf.custom_gradient
-    def of_predictions(predictions: tf.Tensor) -> tuple[tf.Tensor, Any]:
-        number = predictions.shape[-1]
-        levels = (
-            tf.range(number, dtype=predictions.dtype)[:, tf.newaxis] + 0.5
-        ) / number
-        errors = targets[..., tf.newaxis, :] - predictions[..., tf.newaxis]
-        clipped = tf.clip_by_value(errors, -delta, delta)
-        # The Huber loss is clipped * (errors - clipped / 2), and its slope clipped.
-        slopes = tf.where(errors < 0, 1 - levels, levels) * clipped / delta
-        loss = _mean_of_pairs(slopes * (errors - 0.5 * clipped), predictions)
-        slope = _mean_of_pairs(slopes, predictions)
-        return loss, lambda upstream: -upstream * slope
-
-    return of_predictions(tf.convert_to_tensor(predictions))
-
-
-def _mean_of_pairs(pairs: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
-    """Returns the means over the last axis, in the shape of `like`.
-
-    XLA adds up the last axis one number after the other, but a product with a vector
-    many at a time.
-    """
-    number = pairs.shape[-1]
-    rows = tf.reshape(pairs, [-1, number])
-    means = tf.linalg.matvec(rows, tf.fill([number], tf.cast(1 / number, pairs.dtype)))
-    return tf.reshape(means, tf.shape(like))

@@ -26,7 +26,7 @@ from tfrl.losses.discounting import (
     discounted_future_sum_masked,
     shift_values,
 )
-from tfrl.losses.huber import huber_loss, squared_loss
+from tfrl.losses.elementwise import huber_loss, squared_loss
 from tfrl.savers.checkpointing import Checkpointer
 from tfrl.specs.files import load_spec, save_spec
 from tfrl.utils import value_ops

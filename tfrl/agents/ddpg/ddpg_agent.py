@@ -20,12 +20,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
 
-from tfrl import losses
-from tfrl.agents import checks, normalization, target_networks
-from tfrl.agents.ddpg import deterministic_actor_agent
-from tfrl.policies import actor_policy, ou_noise_policy
+from tfrl.agents import checks
+from tfrl.agents.ddpg import policy_gradient_agent
+from tfrl.policies import ou_noise_policy
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -50,7 +48,7 @@ class DdpgInfo(NamedTuple):
     td_error: Any = ()
 
 
-class DdpgAgent(deterministic_actor_agent.DeterministicActorAgent):
+class DdpgAgent(policy_gradient_agent.PolicyGradientAgent):
     """A DDPG agent.
 
     `train` updates the critic first, so the actor learns from the new critic, and
@@ -89,6 +87,7 @@ class DdpgAgent(deterministic_actor_agent.DeterministicActorAgent):
         seed: int | None = None,
         observation_normalizer: TensorNormalizer | None = None,
         reward_normalizer: RewardNormalizer | None = None,
+        observation_network: types.Network | types.Layer | None = None,
     ) -> None:
         """Builds the target networks and the policies.
 
@@ -137,6 +136,10 @@ class DdpgAgent(deterministic_actor_agent.DeterministicActorAgent):
             observation spec. Loops update it; see `update_normalizers`.
           reward_normalizer: Normalizes the rewards that the losses see, before
             `reward_scale_factor`; such as a `RewardNormalizer`.
+          observation_network: A `Network` (or Keras layer) without state that maps
+            observations to what the actor and the critic take for observations, such
+            as a network of images. The critic's loss trains it; the actor is trained,
+            and acts, with the output of its target. None for no such network.
 
         Raises:
           ValueError: An action is discrete or has no bounds, a number is out of range,
@@ -145,49 +148,30 @@ class DdpgAgent(deterministic_actor_agent.DeterministicActorAgent):
         """
         time_step_spec = checks.as_time_step_spec(time_step_spec, "DDPG")
         action_spec = checks.as_continuous_action_spec(action_spec, "DDPG")
-        if dqda_clipping is not None:
-            number_checks.check_number(
-                "dqda_clipping", dqda_clipping, 0.0, remedy="None does not clip"
-            )
-        observation_spec = time_step_spec.observation
-        actor_network, target_actor_network = normalization.normalized_networks(
-            observation_normalizer,
-            observation_spec,
+        nets = policy_gradient_agent.make_networks(
+            time_step_spec,
+            action_spec,
             actor_network,
+            critic_network,
             target_actor_network,
-        )
-        critic_network, target_critic_network = normalization.normalized_critics(
+            target_critic_network,
+            observation_network,
             observation_normalizer,
-            (observation_spec, action_spec),
-            critic_network,
-            target_critic_network,
-        )
-        actor = target_networks.with_target(
-            actor_network, target_actor_network, "TargetActorNetwork", observation_spec
-        )
-        critic = target_networks.with_target(
-            critic_network,
-            target_critic_network,
-            "TargetCriticNetwork",
-            (observation_spec, action_spec),
         )
         super().__init__(
             time_step_spec,
             action_spec,
-            actor_policy.ActorPolicy(time_step_spec, action_spec, actor[0], seed=seed),
+            nets.policy(time_step_spec, action_spec, seed=seed),
             ou_noise_policy.OUNoisePolicy(
-                actor_policy.ActorPolicy(
-                    time_step_spec, action_spec, actor[0], clip=False
-                ),
+                nets.policy(time_step_spec, action_spec, clip=False),
                 ou_stddev=ou_stddev,
                 ou_damping=ou_damping,
                 seed=seed,
                 scaled_to_spec=noise_scaled_to_spec,
                 reset_at_episode_start=reset_noise_at_episode_start,
             ),
-            actor_network=actor[0],
-            critic_networks=[critic[0]],
-            target_pairs=[actor, critic],
+            networks=nets,
+            dqda_clipping=dqda_clipping,
             actor_optimizer=actor_optimizer,
             critic_optimizer=critic_optimizer,
             target_update_tau=target_update_tau,
@@ -205,29 +189,3 @@ class DdpgAgent(deterministic_actor_agent.DeterministicActorAgent):
             observation_normalizer=observation_normalizer,
             reward_normalizer=reward_normalizer,
         )
-        self._target_actor_network = actor[1]
-        self._target_critic_network = critic[1]
-        self._dqda_clipping = dqda_clipping
-
-    def _compute_next_values(self, next_time_step: ts.TimeStep) -> tf.Tensor:
-        actions, _ = self._target_actor_network(
-            next_time_step.observation, step_type=next_time_step.step_type
-        )
-        return self._values(self._target_critic_network, next_time_step, actions)
-
-    def _compute_actor_loss(
-        self, time_step: ts.TimeStep, training: bool
-    ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        actions, _ = self._actor_network(
-            time_step.observation, step_type=time_step.step_type, training=training
-        )
-        regularization = self._actor_network.losses
-        with tf.GradientTape() as tape:
-            tape.watch(actions)
-            values = self._values(self._critic_networks[0], time_step, actions)
-            # A recurrent critic's later values depend on earlier actions.
-            counted = tf.where(time_step.is_last(), 0.0, values)
-        loss = losses.deterministic_policy_gradient(
-            values, actions, tape.gradient(counted, actions), self._dqda_clipping
-        )
-        return loss, regularization

@@ -32,7 +32,10 @@ class DeterministicActorAgent(actor_critic.ActorCriticAgent):
 
     @abc.abstractmethod
     def _compute_next_values(self, next_time_step: ts.TimeStep) -> tf.Tensor:
-        """Returns the targets' values of the next steps, `[B]` or `[B, T]`."""
+        """Returns the targets' values of the next steps, `[B]` or `[B, T]`.
+
+        The time steps are embedded by the target; see `ObservationEmbedding`.
+        """
 
     @abc.abstractmethod
     def _compute_actor_loss(
@@ -40,7 +43,8 @@ class DeterministicActorAgent(actor_critic.ActorCriticAgent):
     ) -> tuple[tf.Tensor, list[tf.Tensor]]:
         """Returns the actor's loss of each example, and its regularisation losses.
 
-        The losses are `[B]` or `[B, T - 1]`; masked examples are removed later.
+        The losses are `[B]` or `[B, T - 1]`; masked examples are removed later. The
+        time steps are embedded by the target; see `ObservationEmbedding`.
         """
 
     def _train(
@@ -62,7 +66,7 @@ class DeterministicActorAgent(actor_critic.ActorCriticAgent):
             return checked
 
         checked, critic = self._minimize(
-            critic_loss, self._critic_networks, self._critic_optimizer
+            critic_loss, self._critic_parts, self._critic_optimizer
         )
         actor_checked = self._train_actor(update_actor)
         self._finish(checked, actor_checked)
@@ -134,7 +138,9 @@ class DeterministicActorAgent(actor_critic.ActorCriticAgent):
         weights: tf.Tensor | None,
         training: bool,
     ) -> actor_critic.CriticLoss:
-        next_values = self._compute_next_values(transitions.next_time_step)
+        next_values = self._compute_next_values(
+            self._embedding.target(transitions.next_time_step)
+        )
         return self._compute_critic_loss(
             transitions, self._at_next_steps(next_values), weights, training
         )
@@ -142,7 +148,9 @@ class DeterministicActorAgent(actor_critic.ActorCriticAgent):
     def _actor_loss(
         self, time_step: ts.TimeStep, weights: tf.Tensor | None, training: bool
     ) -> tf.Tensor:
-        loss, regularization = self._compute_actor_loss(time_step, training)
+        loss, regularization = self._compute_actor_loss(
+            self._embedding.target(time_step), training
+        )
         return losses.aggregate_losses(
             self._masked(loss, ~time_step.is_last()),
             weights,

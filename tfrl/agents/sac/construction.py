@@ -13,8 +13,12 @@ from tfrl.specs import tensor_spec
 from tfrl.utils import actions, nest_utils, number_checks
 
 
-def check_action_spec(action_spec: Any) -> Any:
+def check_action_spec(action_spec: Any, algorithm: str = "SAC") -> Any:
     """Returns the specs of bounded continuous actions as tensor specs.
+
+    Args:
+      action_spec: A nest of specs.
+      algorithm: The algorithm's name, for the error.
 
     Raises:
       ValueError: An action is discrete, has no bounds, or can have one value only.
@@ -23,15 +27,15 @@ def check_action_spec(action_spec: Any) -> Any:
         where = f"action_spec {path}".rstrip()
         if tensor_spec.is_discrete(tensor_spec.from_spec(spec)):
             raise ValueError(
-                f"{where}: SAC expects floats, got {spec}; train discrete actions with "
-                "agents.DiscreteSacAgent or agents.DqnAgent."
+                f"{where}: {algorithm} expects floats, got {spec}; train discrete "
+                "actions with agents.DiscreteSacAgent or agents.DqnAgent."
             )
-    action_spec = checks.as_continuous_action_spec(action_spec, "SAC")
+    action_spec = checks.as_continuous_action_spec(action_spec, algorithm)
     for path, spec in nest_utils.flatten_with_joined_paths(action_spec):
         if not np.all(spec.minimum < spec.maximum):
             raise ValueError(
-                f"action_spec {path}".rstrip() + ": SAC expects minima below the "
-                f"maxima, got {spec}; leave out the parts of an action that cannot "
+                f"action_spec {path}".rstrip() + f": {algorithm} expects minima below "
+                f"the maxima, got {spec}; leave out the parts of an action that cannot "
                 "change."
             )
     return action_spec

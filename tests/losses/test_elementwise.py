@@ -1,6 +1,7 @@
 """Elementwise losses."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from tfrl import losses
@@ -31,3 +32,11 @@ def test_huber_gradient_is_the_clipped_error():
 
 def test_squared_loss_has_no_half():
     np.testing.assert_allclose(losses.squared_loss(tf.constant([-3.0, 2.0])), [9, 4])
+
+
+def test_huber_as_acme_spells_it():
+    # 2^2 / 2 inside, and 3 (4 - 3 / 2) outside.
+    np.testing.assert_allclose(losses.huber([2.0, -4.0], 3.0), [2.0, 7.5])
+    np.testing.assert_allclose(losses.huber([2.0, -4.0], 0.0), [0.0, 0.0])
+    with pytest.raises(ValueError, match="quadratic_linear_boundary: got -1"):
+        losses.huber([2.0], -1.0)

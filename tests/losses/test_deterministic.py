@@ -34,6 +34,49 @@ def test_clipping_changes_the_gradient_and_not_the_loss():
     np.testing.assert_allclose(gradient, -(0.5 + 3 * 0.5))
 
 
+@pytest.mark.parametrize(
+    ("limit", "by_norm", "slopes"),
+    [(None, False, [3.0, -4.0]), (1.0, False, [1.0, -1.0]), (2.5, True, [1.5, -2.0])],
+)
+def test_dpg_by_a_tape(limit, by_norm, slopes):
+    """Q = 3 a_0 - 4 a_1, whose gradient has the norm 5."""
+    actions = tf.Variable([[1.0, 2.0]])
+    with tf.GradientTape() as outer:
+        a_max = tf.identity(actions)
+        with tf.GradientTape() as tape:
+            tape.watch(a_max)
+            q_max = tf.linalg.matvec(a_max, [3.0, -4.0])
+        loss = losses.dpg(q_max, a_max, tape, limit, by_norm)
+    np.testing.assert_allclose(loss, [0.5 * np.square(slopes).sum()], rtol=1e-6)
+    np.testing.assert_allclose(
+        outer.gradient(loss, actions), [np.negative(slopes)], rtol=1e-6
+    )
+
+
+def test_dpg_refuses_values_without_actions_and_no_clipping_at_all():
+    with tf.GradientTape() as tape:
+        a_max = tf.ones([1, 2])
+    with pytest.raises(ValueError, match="do not depend on a_max"):
+        losses.dpg(tf.ones([1]), a_max, tape)
+    with pytest.raises(ValueError, match="dqda_clipping: got 0"):
+        losses.dpg(tf.ones([1]), a_max, tape, dqda_clipping=0)
+
+
+def test_norms_are_those_of_each_action_of_each_example():
+    a, b = tf.Variable(tf.ones([2, 5, 3])), tf.Variable(tf.ones([2, 5]))
+    with tf.GradientTape() as tape:
+        loss = losses.deterministic_policy_gradient(
+            tf.ones([2, 5]),
+            [tf.identity(a), tf.identity(b)],
+            [tf.fill([2, 5, 3], 2.0), tf.fill([2, 5], 0.5)],
+            dqda_clipping=1.0,
+            clip_norm=True,
+        )
+    gradients = tape.gradient(loss, [a, b])
+    np.testing.assert_allclose(gradients[0], np.full([2, 5, 3], -(3**-0.5)), rtol=1e-6)
+    np.testing.assert_allclose(gradients[1], np.full([2, 5], -0.5), rtol=1e-6)
+
+
 def test_nests_of_actions_in_sequences():
     a, b = tf.Variable(tf.ones([2, 5, 3])), tf.Variable(tf.ones([2, 5]))
     with tf.GradientTape() as tape:

@@ -11,7 +11,11 @@ from tfrl.losses.shapes import check_same_shape
 
 
 def deterministic_policy_gradient(
-    q: Any, action: Any, dqda: Any, dqda_clipping: float | None = None
+    q: Any,
+    action: Any,
+    dqda: Any,
+    dqda_clipping: float | None = None,
+    clip_norm: bool = False,
 ) -> tf.Tensor:
     """Returns `-q`, with the gradient `-clip(dqda) da` along the actions alone.
 
@@ -26,17 +30,70 @@ def deterministic_policy_gradient(
       dqda: The gradients of `q` with respect to the actions, like `action`.
       dqda_clipping: The largest size of each number of the gradients; None does not
         clip.
+      clip_norm: Whether `dqda_clipping` is the largest L2 norm of each action tensor's
+        gradient instead.
     """
     loss = -tf.stop_gradient(tf.convert_to_tensor(q))
     for a, gradient in zip(tf.nest.flatten(action), tf.nest.flatten(dqda), strict=True):
         check_same_shape(action=a, dqda=gradient)
+        inner = list(range(loss.shape.rank, a.shape.rank))
         if dqda_clipping is not None:
-            gradient = tf.clip_by_value(gradient, -dqda_clipping, dqda_clipping)
+            gradient = _clipped(gradient, dqda_clipping, inner if clip_norm else None)
         # The value is 0, the gradient is that of the policy.
         step = tf.stop_gradient(gradient) * (a - tf.stop_gradient(a))
-        inner = list(range(loss.shape.rank, step.shape.rank))
         loss -= tf.cast(tf.reduce_sum(step, axis=inner), loss.dtype)
     return loss
+
+
+def dpg(
+    q_max: Any,
+    a_max: tf.Tensor,
+    tape: tf.GradientTape,
+    dqda_clipping: float | None = None,
+    clip_norm: bool = False,
+) -> tf.Tensor:
+    """Returns `|clip(dq/da)|^2 / 2`, with the gradient of the policy, as Acme has it.
+
+    The gradient is that of `deterministic_policy_gradient`, whose value says more.
+
+    Args:
+      q_max: The critic's values of the actions, `[B]`.
+      a_max: The actor's actions, `[B, A]`, which `tape` watches.
+      tape: The tape under which `q_max` was computed; it is used once.
+      dqda_clipping: See `deterministic_policy_gradient`.
+      clip_norm: See there.
+
+    Returns:
+      The losses, `[B]`.
+
+    Raises:
+      ValueError: The values do not depend on the actions, or `dqda_clipping` is not
+        positive.
+    """
+    if dqda_clipping is not None and dqda_clipping <= 0:
+        raise ValueError(
+            f"dqda_clipping: got {dqda_clipping}, expected a positive number; None "
+            "does not clip."
+        )
+    dqda = tape.gradient(q_max, a_max)
+    if dqda is None:
+        raise ValueError(
+            "q_max: got values that do not depend on a_max, expected the critic's "
+            "values of these actions; watch a_max, and compute q_max under the tape."
+        )
+    if dqda_clipping is not None:
+        dqda = _clipped(dqda, dqda_clipping, [-1] if clip_norm else None)
+    surrogate = deterministic_policy_gradient(q_max, a_max, dqda)
+    half_square = tf.stop_gradient(0.5 * tf.reduce_sum(tf.square(dqda), axis=-1))
+    return half_square + surrogate - tf.stop_gradient(surrogate)
+
+
+def _clipped(gradient: Any, limit: float, axes: list[int] | None) -> tf.Tensor:
+    """Clips each number, or with axes the L2 norm over them."""
+    if axes is None:
+        return tf.clip_by_value(gradient, -limit, limit)
+    norm = tf.sqrt(tf.reduce_sum(tf.square(gradient), axis=axes, keepdims=True))
+    return gradient * tf.math.divide_no_nan(limit, tf.maximum(norm, limit))
 
 
 def clipped_double_q(values: Sequence[Any]) -> tf.Tensor:

@@ -7,6 +7,20 @@ from typing import Any
 import tensorflow as tf
 
 
+def huber(inputs: Any, quadratic_linear_boundary: float = 1.0) -> tf.Tensor:
+    """Returns `huber_loss(inputs, quadratic_linear_boundary)`, as Acme spells it.
+
+    Raises:
+      ValueError: The boundary is negative.
+    """
+    if quadratic_linear_boundary < 0:
+        raise ValueError(
+            f"quadratic_linear_boundary: got {quadratic_linear_boundary}, expected 0 "
+            "or more; 1 is usual."
+        )
+    return huber_loss(inputs, quadratic_linear_boundary)
+
+
 def squared_loss(error: Any) -> tf.Tensor:
     """Returns `x^2`, without a half, in the shape of `error`."""
     return tf.math.square(error)

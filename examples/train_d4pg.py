@@ -1,0 +1,78 @@
+"""Trains D4PG on any Gymnasium or dm_control task with bounded continuous actions.
+
+    python -m examples.train_d4pg
+    python -m examples.train_d4pg --seed=3 --config.critic_learning_rate=5e-4
+    python -m examples.train_d4pg --config=configs/d4pg_cartpole.py
+    python -m examples.train_d4pg --replay=prioritized
+
+The settings are in configs/d4pg.py; vmin and vmax must fit the rewards of the
+environment. To resume a run that was interrupted or killed, run the same command again.
+Watch it with `tensorboard --logdir=logs`, and play the best policy with `python -m
+examples.play --logdir=logs/d4pg_Pendulum-v1_0`.
+"""
+
+from __future__ import annotations
+
+from examples import cli, off_policy, runs
+from tfrl import agents, environments, networks, train
+
+CONFIG = cli.define_config("d4pg")
+
+
+def main() -> None:
+    """Builds the agent, the buffer and the loop, and runs it."""
+    config = cli.read_config(CONFIG)
+    cli.prepare("d4pg", config)
+    environment = cli.make_environment(config.env, config.num_envs, config.seed)
+    with train.device_scope(config.device):
+        agent = make_agent(config, environment)
+        agent.initialize()
+        replay_buffer = off_policy.make_replay_buffer(config, environment, agent)
+    loop = off_policy.make_loop(config, environment, agent, replay_buffer)
+    runs.run_loop(config, loop, cli.make_directory("d4pg", config), "D4PG")
+
+
+def make_agent(
+    config: cli.Config, environment: environments.TFPyEnvironment
+) -> agents.D4pgAgent:
+    """Makes the agent, an actor and a critic that predicts distributions."""
+    import keras  # Not at the top: --help does not wait for TensorFlow.
+
+    specs = environment.observation_spec(), environment.action_spec()
+    cli.check_continuous_actions(config.env, specs[1], "D4PG")
+    layers, combiner = networks.default_preprocessing(specs[0])
+    units = tuple(config.fc_layer_params)
+    critic_network = networks.Sequential(
+        [
+            networks.CriticMultiplexer(),
+            networks.LayerNormMLP(units, activate_final=True),
+            networks.DiscreteValuedHead(config.vmin, config.vmax, config.num_atoms),
+        ],
+        seed=config.seed + 1,
+    )
+    return agents.D4pgAgent(
+        environment.time_step_spec(),
+        specs[1],
+        networks.ActorNetwork(
+            *specs,
+            units,
+            preprocessing_layers=layers,
+            preprocessing_combiner=combiner,
+            seed=config.seed,
+        ),
+        critic_network,
+        keras.optimizers.Adam(config.actor_learning_rate),
+        keras.optimizers.Adam(config.critic_learning_rate),
+        sigma=config.sigma,
+        target_update_tau=config.target_update_tau,
+        target_update_period=config.target_update_period,
+        gamma=config.gamma,
+        n_step_update=config.n_step_update,
+        noise_scaled_to_spec=True,
+        seed=config.seed,
+        observation_normalizer=cli.make_observation_normalizer(config, environment),
+    )
+
+
+if __name__ == "__main__":
+    cli.start(main)

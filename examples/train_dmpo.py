@@ -1,0 +1,126 @@
+"""Trains DMPO or MPO on any Gymnasium or dm_control task with bounded actions.
+
+    python -m examples.train_dmpo
+    python -m examples.train_dmpo --config=configs/mpo.py
+    python -m examples.train_dmpo --seed=3 --config.epsilon_mean=5e-3
+    python -m examples.train_dmpo --replay=prioritized
+    python -m examples.train_dmpo --num_actors=2
+
+The settings are in configs/dmpo.py; vmin and vmax must fit the rewards of the
+environment. With --num_actors, actors in processes of their own collect. To resume a run that was interrupted or killed, run the same command again.
+Watch it with `tensorboard --logdir=logs`, and play the best policy with `python -m
+examples.play --logdir=logs/dmpo_Pendulum-v1_0`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from examples import actors, cli, off_policy, runs
+from tfrl import agents, environments, losses, networks, train
+
+CONFIG = cli.define_config("dmpo")
+
+
+def main() -> None:
+    """Builds the agent, the buffer and the loop, and runs it."""
+    config = cli.read_config(CONFIG)
+    if config.agent not in ("dmpo", "mpo"):
+        raise ValueError(f"agent: got {config.agent!r}, expected 'dmpo' or 'mpo'.")
+    if actors.NUM_ACTORS.value:
+        actors.train_from_replay(
+            config, config.agent, lambda environment: make_agent(config, environment)
+        )
+        return
+    cli.prepare(config.agent, config)
+    environment = cli.make_environment(config.env, config.num_envs, config.seed)
+    with train.device_scope(config.device):
+        agent = make_agent(config, environment)
+        agent.initialize()
+        replay_buffer = off_policy.make_replay_buffer(config, environment, agent)
+    loop = off_policy.make_loop(config, environment, agent, replay_buffer)
+    directory = cli.make_directory(config.agent, config)
+    runs.run_loop(config, loop, directory, config.agent.upper())
+
+
+def make_agent(
+    config: cli.Config, environment: environments.TFPyEnvironment
+) -> agents.MpoAgent:
+    """Makes the agent: a policy of normal distributions, a critic and their losses."""
+    import keras  # Not at the top: --help does not wait for TensorFlow.
+
+    action_spec = environment.action_spec()
+    cli.check_continuous_actions(config.env, action_spec, config.agent.upper())
+    make, make_critic = {
+        "dmpo": (agents.DmpoAgent, make_distributional_critic),
+        "mpo": (agents.MpoAgent, make_critic_of_values),
+    }[config.agent]
+    policy_network = networks.Sequential(
+        [
+            networks.LayerNormMLP(tuple(config.fc_layer_params), activate_final=True),
+            networks.MultivariateNormalDiagHead(
+                action_spec.shape.num_elements(),
+                init_scale=config.init_scale,
+                use_tfd_independent=True,
+            ),
+        ],
+        seed=config.seed,
+    )
+    return make(
+        environment.time_step_spec(),
+        action_spec,
+        policy_network,
+        make_critic(config, environment),
+        keras.optimizers.Adam(config.policy_learning_rate),
+        keras.optimizers.Adam(config.critic_learning_rate),
+        keras.optimizers.Adam(config.dual_learning_rate),
+        policy_loss_module=losses.MPO(
+            epsilon=config.epsilon,
+            epsilon_mean=config.epsilon_mean,
+            epsilon_stddev=config.epsilon_stddev,
+            epsilon_penalty=config.epsilon_penalty,
+            init_log_temperature=config.init_log_temperature,
+            init_log_alpha_mean=config.init_log_alpha_mean,
+            init_log_alpha_stddev=config.init_log_alpha_stddev,
+        ),
+        num_samples=config.num_samples,
+        target_update_tau=config.target_update_tau,
+        target_update_period=config.target_update_period,
+        gamma=config.gamma,
+        n_step_update=config.n_step_update,
+        observation_normalizer=cli.make_observation_normalizer(config, environment),
+        seed=config.seed,
+    )
+
+
+def make_distributional_critic(
+    config: cli.Config, environment: environments.TFPyEnvironment
+) -> Any:
+    """Makes DMPO's critic, which predicts the distribution of the return."""
+    del environment  # The first layer joins any observations and actions.
+    return networks.Sequential(
+        [
+            networks.CriticMultiplexer(),
+            networks.LayerNormMLP(tuple(config.fc_layer_params), activate_final=True),
+            networks.DiscreteValuedHead(config.vmin, config.vmax, config.num_atoms),
+        ],
+        seed=config.seed + 1,
+    )
+
+
+def make_critic_of_values(
+    config: cli.Config, environment: environments.TFPyEnvironment
+) -> Any:
+    """Makes MPO's critic, which predicts the mean of the return."""
+    layers, combiner = networks.default_preprocessing(environment.observation_spec())
+    return networks.CriticNetwork(
+        (environment.observation_spec(), environment.action_spec()),
+        preprocessing_layers=layers,
+        preprocessing_combiner=combiner,
+        joint_fc_layer_params=tuple(config.fc_layer_params),
+        seed=config.seed + 1,
+    )
+
+
+if __name__ == "__main__":
+    cli.start(main)

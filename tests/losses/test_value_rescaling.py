@@ -1,0 +1,62 @@
+"""R2D2's rescaled values and its loss of sequences."""
+
+import numpy as np
+
+from tfrl import losses
+
+
+def h(x):
+    return np.sign(x) * (np.sqrt(np.abs(x) + 1) - 1) + 1e-3 * x
+
+
+def inverse(y):
+    low, high = np.full_like(y, -1e7), np.full_like(y, 1e7)
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (
+            np.where(h(middle) < y, middle, low),
+            np.where(h(middle) < y, high, middle),
+        )
+    return low
+
+
+def test_rescaling_and_its_inverse():
+    x = np.array([-1e4, -3.0, -1e-3, 0.0, 1e-6, 8.0, 1e5])
+    rescaled = losses.signed_hyperbolic(x)
+    np.testing.assert_allclose(rescaled, h(x), rtol=1e-9)
+    # sqrt(9) - 1 + 0.008.
+    np.testing.assert_allclose(rescaled[5], 2.008, rtol=1e-12)
+    np.testing.assert_allclose(losses.signed_parabolic(rescaled), x, rtol=1e-9)
+    y = np.array([-50.0, 0.25, 700.0])
+    np.testing.assert_allclose(losses.signed_parabolic(y), inverse(y), rtol=1e-6)
+
+
+def test_float32_keeps_small_and_large_values():
+    x = np.array([1e-6, 1e-3, 1.0, 1e6], np.float32)
+    there_and_back = losses.signed_parabolic(losses.signed_hyperbolic(x))
+    np.testing.assert_allclose(there_and_back, x, rtol=2e-6)
+
+
+def test_loss_of_a_sequence_step_by_step():
+    rng = np.random.default_rng(0)
+    num_steps, batch, num_actions, n = 4, 3, 2, 2
+    qs, targets = rng.normal(size=[2, num_steps + 1, batch, num_actions]) * 5
+    actions = rng.integers(num_actions, size=[num_steps + 1, batch])
+    rewards = rng.normal(size=[num_steps, batch]) * 10
+    discounts = rng.uniform(size=[num_steps, batch])
+    discounts[1, 0] = 0
+    policy = rng.dirichlet(np.ones(num_actions), size=[num_steps + 1, batch])
+    loss, errors = losses.transformed_n_step_loss(
+        qs, targets, actions, rewards, discounts, policy, bootstrap_n=n
+    )
+    values = (policy * inverse(targets)).sum(axis=-1)
+    expected = np.zeros([num_steps, batch])
+    for t in range(num_steps):
+        for b in range(batch):
+            last = min(t + n, num_steps) - 1
+            total = values[last + 1, b]
+            for step in range(last, t - 1, -1):
+                total = rewards[step, b] + discounts[step, b] * total
+            expected[t, b] = qs[t, b, actions[t, b]] - h(total)
+    np.testing.assert_allclose(errors, expected, rtol=1e-6)
+    np.testing.assert_allclose(loss, 0.5 * (expected**2).sum(axis=0), rtol=1e-6)

@@ -1,0 +1,209 @@
+"""Distributed distributional deterministic policy gradients (D4PG).
+
+The critic predicts the distribution Z(s, a) of the return over fixed atoms. For a
+transition over n steps it minimises the cross entropy between Z(s_0, a_0) and the
+projection onto the atoms of
+
+    r_0 + gamma d_0 r_1 + ... + gamma^n d_0 ... d_(n-1) Z_target(s_n, mu_target(s_n))
+
+where d is the environment's discount: 0 at a termination, 1 at a time limit. The actor
+mu follows the gradient of the mean,
+
+    -dE[Z(s, a)]/da dmu(s)/dtheta    at a = mu(s).
+
+The actions that are collected have Gaussian noise. Barth-Maron et al., "Distributed
+distributional deterministic policy gradients" (2018, arXiv:1804.08617), algorithm 1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import tensorflow as tf
+
+from tfrl import losses
+from tfrl.agents import actor_critic, checks
+from tfrl.agents.ddpg import policy_gradient_agent
+from tfrl.policies import gaussian_policy
+from tfrl.trajectories import time_step as ts
+from tfrl.utils import optimizers
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+    from tfrl.utils.reward_normalizer import RewardNormalizer
+    from tfrl.utils.tensor_normalizer import TensorNormalizer
+
+
+class D4pgInfo(NamedTuple):
+    """Details of the loss.
+
+    Attributes:
+      actor_loss: The mean of -E[Z(s, mu(s))], a scalar.
+      critic_loss: The mean cross entropy of the critic, a scalar.
+      td_loss: The cross entropy of each example before weighting, `[B]`, zero where
+        masked.
+      td_error: The target's mean minus the prediction's, `[B]`; the target is not
+        projected onto the atoms.
+    """
+
+    actor_loss: tf.Tensor
+    critic_loss: tf.Tensor
+    td_loss: Any = ()
+    td_error: Any = ()
+
+
+class D4pgAgent(policy_gradient_agent.PolicyGradientAgent):
+    """A D4PG agent, a learner on its own: any loop or process collects for it.
+
+    `train` updates the critic first, so the actor learns from the new critic, and
+    returns the losses as they were before each one's own update. As in the paper, the
+    actor is trained at the observations `s_0` at which transitions begin; Acme's agent
+    takes `s_n`.
+    """
+
+    _info = D4pgInfo
+    _clip_to = staticmethod(optimizers.all_to_norm)
+
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: types.NestedTensorSpec,
+        actor_network: types.Network | types.Layer,
+        critic_network: types.Network | types.Layer,
+        actor_optimizer: types.Optimizer | None = None,
+        critic_optimizer: types.Optimizer | None = None,
+        sigma: types.FloatOrSchedule = 0.3,
+        *,
+        observation_network: types.Network | types.Layer | None = None,
+        target_actor_network: types.Network | types.Layer | None = None,
+        target_critic_network: types.Network | types.Layer | None = None,
+        target_update_tau: float = 1.0,
+        target_update_period: int = 100,
+        dqda_clipping: float | None = 1.0,
+        gamma: float = 0.99,
+        n_step_update: int = 5,
+        reward_scale_factor: float = 1.0,
+        gradient_clipping: float | None = 40.0,
+        noise_scaled_to_spec: bool = False,
+        debug_summaries: bool = False,
+        summarize_grads_and_vars: bool = False,
+        train_step_counter: tf.Variable | None = None,
+        name: str | None = None,
+        seed: int | None = None,
+        observation_normalizer: TensorNormalizer | None = None,
+        reward_normalizer: RewardNormalizer | None = None,
+    ) -> None:
+        """Builds the target networks and the policies.
+
+        The defaults are those of Acme: targets that are copied after every 100 updates,
+        and returns over 5 steps.
+
+        Args:
+          time_step_spec: A `TimeStep` of specs.
+          action_spec: A nest of bounded floating specs.
+          actor_network: A `Network` (or Keras layer) that maps observations to actions
+            inside the bounds, such as an `ActorNetwork`.
+          critic_network: A `Network` (or Keras layer) that maps pairs of observations
+            and actions to a `DiscreteValuedDistribution`, such as a `Sequential` of
+            `CriticMultiplexer`, `LayerNormMLP` and `DiscreteValuedHead`. Its atoms
+            should span all discounted returns.
+          actor_optimizer: The optimizer of the actor; None for an agent that never
+            trains.
+          critic_optimizer: The optimizer of the critic; None as well then.
+          sigma: The standard deviation of the noise on collected actions; see the
+            `scale` of `GaussianPolicy`. A Keras schedule follows the train step
+            counter.
+          observation_network: See `DdpgAgent`.
+          target_actor_network: The target of the actor; a new copy if None.
+          target_critic_network: The target of the critic; a new copy if None.
+          target_update_tau: The step size of the targets' soft update; 1 copies the
+            weights.
+          target_update_period: The number of train steps between updates of the
+            targets.
+          dqda_clipping: The largest L2 norm of dE[Z]/da, for each action tensor of each
+            example; None does not clip.
+          gamma: The discount factor.
+          n_step_update: The number `n` of steps in the return; `train` takes experience
+            with `T = n + 1`.
+          reward_scale_factor: The factor by which the rewards are multiplied.
+          gradient_clipping: The largest norm of all gradients of the actor together,
+            and of those of the critic; None does not clip.
+          noise_scaled_to_spec: Whether the noise is in units of half of the range of
+            each action, not of the action itself.
+          debug_summaries: See `TFAgent`.
+          summarize_grads_and_vars: See `TFAgent`.
+          train_step_counter: See `TFAgent`.
+          name: The module's name.
+          seed: Seed of the policies' own random numbers, for calls without a seed.
+          observation_normalizer: See `DdpgAgent`.
+          reward_normalizer: See `DdpgAgent`.
+
+        Raises:
+          ValueError: An action is discrete or has no bounds, a number is out of range,
+            or a network does not fit the specs.
+          NotImplementedError: A network is recurrent.
+        """
+        time_step_spec = checks.as_time_step_spec(time_step_spec, "D4PG")
+        action_spec = checks.as_continuous_action_spec(action_spec, "D4PG")
+        train_step_counter = checks.as_train_step_counter(train_step_counter)
+        nets = policy_gradient_agent.make_networks(
+            time_step_spec,
+            action_spec,
+            actor_network,
+            critic_network,
+            target_actor_network,
+            target_critic_network,
+            observation_network,
+            observation_normalizer,
+        )
+        checks.check_not_recurrent([nets.actor[0], nets.critic[0]], "D4PG")
+        super().__init__(
+            time_step_spec,
+            action_spec,
+            nets.policy(time_step_spec, action_spec, seed=seed),
+            gaussian_policy.GaussianPolicy(
+                nets.policy(time_step_spec, action_spec, clip=False),
+                scale=sigma,
+                step=train_step_counter,
+                seed=seed,
+                scaled_to_spec=noise_scaled_to_spec,
+            ),
+            networks=nets,
+            dqda_clipping=dqda_clipping,
+            clip_dqda_norm=True,
+            actor_optimizer=actor_optimizer,
+            critic_optimizer=critic_optimizer,
+            target_update_tau=target_update_tau,
+            target_update_period=target_update_period,
+            td_errors_loss_fn=None,
+            gamma=gamma,
+            reward_scale_factor=reward_scale_factor,
+            n_step_update=n_step_update,
+            gradient_clipping=gradient_clipping,
+            debug_summaries=debug_summaries,
+            summarize_grads_and_vars=summarize_grads_and_vars,
+            train_step_counter=train_step_counter,
+            name=name,
+            seed=seed,
+            observation_normalizer=observation_normalizer,
+            reward_normalizer=reward_normalizer,
+        )
+
+    def _check_critic(self, critic: Any) -> None:
+        checks.check_gives_discrete_values(critic)
+
+    def _q_values(self, transitions: actor_critic.Transitions) -> tf.Tensor:
+        return super()._q_values(transitions).mean()
+
+    def _expected_values(self, time_step: ts.TimeStep, action: Any) -> tf.Tensor:
+        return super()._expected_values(time_step, action).mean()
+
+    def _td_error(
+        self, predictions: Any, transitions: actor_critic.Transitions, next_values: Any
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        reward, discount = transitions.reward, transitions.discount
+        td_loss = losses.categorical(predictions, reward, discount, next_values)
+        td_error = losses.td_error(
+            predictions.mean(), reward, discount, next_values.mean()
+        )
+        return td_loss, td_error

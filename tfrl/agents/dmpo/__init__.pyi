@@ -1,0 +1,3 @@
+from . import dmpo_agent as dmpo_agent
+from .dmpo_agent import DMPO as DMPO
+from .dmpo_agent import DmpoAgent as DmpoAgent

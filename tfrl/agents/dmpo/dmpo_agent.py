@@ -1,0 +1,119 @@
+"""Distributional MPO: MPO whose critic predicts the distribution of the return.
+
+With N actions a_i drawn from the target policy at s', and Z_target(s', a_i) the target
+critic's distributions over fixed atoms, the critic minimises the cross entropy between
+its distribution Z(s, a) and the projection onto the atoms of
+
+    r + gamma * d * Z',    Z' the mixture (1/N) sum_i Z_target(s', a_i)
+
+The policy's losses are those of MPO, with the means of Z_target for values. MPO:
+Abdolmaleki et al., "Relative entropy regularized policy iteration" (2018,
+arXiv:1812.02256). The critic: Bellemare, Dabney and Munos, "A distributional
+perspective on reinforcement learning" (2017, arXiv:1707.06887), with a continuous
+policy as in Barth-Maron et al., "Distributed distributional deterministic policy
+gradients" (2018, arXiv:1804.08617). Their combination is Acme's (Hoffman et al., "Acme:
+a research framework for distributed reinforcement learning", 2020, arXiv:2006.00979).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from tfrl import losses
+from tfrl.agents import actor_critic, checks
+from tfrl.agents.mpo import mpo_agent
+from tfrl.trajectories import time_step as ts
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
+
+class DmpoAgent(mpo_agent.MpoAgent):
+    """An MPO agent whose critic predicts the distribution of the return."""
+
+    _algorithm = "DMPO"
+
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: types.NestedTensorSpec,
+        policy_network: types.Network | types.Layer,
+        critic_network: types.Network | types.Layer,
+        policy_optimizer: types.Optimizer | None = None,
+        critic_optimizer: types.Optimizer | None = None,
+        dual_optimizer: types.Optimizer | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Builds the target networks and the policies. The defaults are Acme's.
+
+        Args:
+          time_step_spec: See `MpoAgent`.
+          action_spec: See `MpoAgent`.
+          policy_network: See `MpoAgent`.
+          critic_network: A `Network` (or Keras layer) that maps pairs of observations
+            and actions to a `DiscreteValuedDistribution`, such as a `Sequential` of
+            `CriticMultiplexer`, `LayerNormMLP` and `DiscreteValuedHead`. Its atoms
+            should span all discounted returns.
+          policy_optimizer: See `MpoAgent`.
+          critic_optimizer: See `MpoAgent`.
+          dual_optimizer: See `MpoAgent`.
+          **kwargs: Further arguments of `MpoAgent`.
+
+        Raises:
+          ValueError: The critic's output is not one value distribution, or an argument
+            of `MpoAgent` is wrong or has no meaning here.
+          TypeError: See `MpoAgent`.
+          NotImplementedError: See `MpoAgent`.
+        """
+        if kwargs.get("td_errors_loss_fn") is not None:
+            raise ValueError(
+                "td_errors_loss_fn: expected None, since DMPO has the cross entropy of "
+                f"distributions instead, got {kwargs['td_errors_loss_fn']}; leave it "
+                "out."
+            )
+        super().__init__(
+            time_step_spec,
+            action_spec,
+            policy_network,
+            critic_network,
+            policy_optimizer,
+            critic_optimizer,
+            dual_optimizer,
+            **kwargs,
+        )
+
+    def _check_critic(self, critic: Any) -> None:
+        checks.check_gives_discrete_values(critic)
+
+    def _q_values(self, transitions: actor_critic.Transitions) -> tf.Tensor:
+        return super()._q_values(transitions).mean()
+
+    def _action_values(self, evaluation: mpo_agent.Evaluation) -> tf.Tensor:
+        return self._by_action(evaluation.outputs.mean())
+
+    def _next_values(self, evaluation: mpo_agent.Evaluation) -> Any:
+        """Returns the mixture of the distributions of a step's actions, `[B]`."""
+        from tfrl.distributions import discrete_valued
+
+        log_probs = tf.nn.log_softmax(evaluation.outputs.logits)
+        # Unnormalized: those of the mixture, plus the logarithm of N.
+        logits = tf.reduce_logsumexp(self._by_action(log_probs), axis=0)
+        return discrete_valued.DiscreteValuedDistribution(
+            evaluation.outputs.values, logits
+        )
+
+    def _td_error(
+        self, predictions: Any, transitions: actor_critic.Transitions, next_values: Any
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        reward, discount = transitions.reward, transitions.discount
+        td_loss = losses.categorical(predictions, reward, discount, next_values)
+        td_error = losses.td_error(
+            predictions.mean(), reward, discount, next_values.mean()
+        )
+        return td_loss, td_error
+
+
+# Acme's name.
+DMPO = DmpoAgent

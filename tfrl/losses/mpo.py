@@ -1,0 +1,173 @@
+"""Computes the losses of maximum a posteriori policy optimisation (MPO).
+
+Abdolmaleki et al., "Maximum a posteriori policy optimisation" (2018, arXiv:1806.06920);
+Abdolmaleki et al., "Relative entropy regularized policy iteration" (2018,
+arXiv:1812.02256), for KL constraints of the mean and of the standard deviation apart;
+Abdolmaleki et al., "A distributional view on multi-objective policy optimization"
+(2020, arXiv:2005.07513), for several objectives.
+
+`N` actions of each of `B` states are drawn from the target policy. They are weighted by
+their values, and the online policy is fitted to the weighted actions, where it may move
+away from the target policy by a limited KL divergence. Policies are normal
+distributions of `D` independent numbers. Losses are per state, `[B]`; the modules that
+own the dual variables are in `mpo_module`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.losses.shapes import check_ranks, check_same_shape
+
+
+def dual_of(log_dual: Any) -> tf.Tensor:
+    """Returns `softplus(log_dual) + 1e-8`, a positive dual variable."""
+    return tf.math.softplus(tf.convert_to_tensor(log_dual)) + 1e-8
+
+
+def mpo_weights(values: Any, temperature: Any) -> tf.Tensor:
+    """Returns `softmax(values / temperature)` over the actions, without a gradient.
+
+    arXiv:1806.06920, equation 4: the policy that improves on the target policy, as
+    weights of its samples.
+
+    Args:
+      values: The values of the actions, `[N, B]`, or `[N, B, K]` of `K` objectives.
+      temperature: The temperature, `[]`, or `[K]`.
+
+    Returns:
+      Weights of the shape of `values`, whose sums over the first axis are 1.
+    """
+    values = tf.convert_to_tensor(values)
+    check_ranks((2, 3), values=values)
+    return tf.stop_gradient(tf.nn.softmax(values / temperature, axis=0))
+
+
+def mpo_temperature_loss(values: Any, temperature: Any, epsilon: Any) -> tf.Tensor:
+    """Returns `T (epsilon + log mean_n exp(values_n / T))`, a loss of `T` alone.
+
+    It is the dual function of the constraint that the weights differ from uniform ones
+    by a KL divergence of `epsilon` at most; arXiv:1806.06920, equation 8.
+
+    Args:
+      values: The values of the actions, `[N, B]`, or `[N, B, K]`.
+      temperature: The temperature `T`, `[]`, or `[K]`.
+      epsilon: The largest divergence, `[]`, or `[K]`.
+
+    Returns:
+      `[B]`, or `[B, K]`.
+    """
+    values = tf.stop_gradient(tf.convert_to_tensor(values))
+    check_ranks((2, 3), values=values)
+    log_number = tf.math.log(tf.cast(tf.shape(values)[0], values.dtype))
+    log_mean = tf.reduce_logsumexp(values / temperature, axis=0) - log_number
+    return temperature * (epsilon + log_mean)
+
+
+def weights_kl(weights: Any) -> tf.Tensor:
+    """Returns `sum_n w_n log(N w_n)`, the divergence of weights from uniform ones.
+
+    Args:
+      weights: Weights of actions, `[N, B]`, or `[N, B, K]`.
+
+    Returns:
+      `[B]`, or `[B, K]`.
+    """
+    weights = tf.convert_to_tensor(weights)
+    number = tf.cast(tf.shape(weights)[0], weights.dtype)
+    return tf.reduce_sum(weights * tf.math.log(number * weights + 1e-8), axis=0)
+
+
+def out_of_bounds_value(actions: Any) -> tf.Tensor:
+    """Returns minus the distance of actions from [-1, 1], an objective of MPO.
+
+    Args:
+      actions: Actions in which [-1, 1] is the range of each number, `[N, B, D]`.
+
+    Returns:
+      `[N, B]`, 0 for actions inside of the range.
+    """
+    actions = tf.convert_to_tensor(actions)
+    excess = actions - tf.clip_by_value(actions, -1.0, 1.0)
+    return -tf.norm(excess, axis=-1)
+
+
+def weighted_cross_entropy(
+    actions: Any, weights: Any, mean: Any, stddev: Any
+) -> tf.Tensor:
+    """Returns `-sum_n w_n log N(a_n; mean, stddev^2)`, the loss of the fitted policy.
+
+    arXiv:1812.02256, equation 4 without its constraint.
+
+    Args:
+      actions: The actions, `[N, B, D]`.
+      weights: Their weights, `[N, B]`.
+      mean: The means of the policy, `[B, D]`.
+      stddev: The standard deviations of the policy, `[B, D]`.
+
+    Returns:
+      `[B]`.
+    """
+    actions, weights = tf.convert_to_tensor(actions), tf.convert_to_tensor(weights)
+    mean, stddev = tf.convert_to_tensor(mean), tf.convert_to_tensor(stddev)
+    check_ranks((3,), actions=actions)
+    check_ranks((2,), weights=weights)
+    check_same_shape(one_action=actions[0], mean=mean, stddev=stddev)
+    log_density = (
+        -0.5 * tf.square((actions - mean) / stddev)
+        - tf.math.log(stddev)
+        - 0.5 * math.log(2 * math.pi)
+    )
+    return -tf.reduce_sum(weights * tf.reduce_sum(log_density, axis=-1), axis=0)
+
+
+def kl_of_means(target_mean: Any, target_stddev: Any, online_mean: Any) -> tf.Tensor:
+    """Returns `KL(N(m', s') || N(m, s'))` of each number, `[B, D]`.
+
+    Only the mean of the online policy counts; arXiv:1812.02256, section 4.2.
+
+    Args:
+      target_mean: The means `m'` of the target policy, `[B, D]`.
+      target_stddev: Its standard deviations `s'`, `[B, D]`.
+      online_mean: The means `m` of the online policy, `[B, D]`.
+    """
+    return 0.5 * tf.square((target_mean - online_mean) / target_stddev)
+
+
+def kl_of_stddevs(target_stddev: Any, online_stddev: Any) -> tf.Tensor:
+    """Returns `KL(N(m', s') || N(m', s))` of each number, `[B, D]`.
+
+    Only the standard deviation of the online policy counts.
+
+    Args:
+      target_stddev: The standard deviations `s'` of the target policy, `[B, D]`.
+      online_stddev: The standard deviations `s` of the online policy, `[B, D]`.
+    """
+    ratio = tf.convert_to_tensor(target_stddev) / online_stddev
+    return 0.5 * (tf.square(ratio) - 1) - tf.math.log(ratio)
+
+
+def kl_penalty(kl: Any, alpha: Any) -> tf.Tensor:
+    """Returns `sum_d alpha_d kl_d`, a loss of the policy alone, `[B]`.
+
+    Args:
+      kl: The divergences, `[B, D]`.
+      alpha: The dual variables of their constraints, `[D]`.
+    """
+    return tf.reduce_sum(tf.stop_gradient(alpha) * kl, axis=-1)
+
+
+def kl_dual_loss(kl: Any, alpha: Any, epsilon: Any) -> tf.Tensor:
+    """Returns `sum_d alpha_d (epsilon - kl_d)`, a loss of `alpha` alone, `[B]`.
+
+    Minimising it raises `alpha` where the divergence is above `epsilon`.
+
+    Args:
+      kl: The divergences, `[B, D]`.
+      alpha: The dual variables of their constraints, `[D]`.
+      epsilon: The largest divergence.
+    """
+    return tf.reduce_sum(alpha * (epsilon - tf.stop_gradient(kl)), axis=-1)

@@ -1,0 +1,86 @@
+"""Computes TD errors of values that a function has made smaller, as R2D2 does.
+
+The function is `h(x) = sign(x) (sqrt(|x| + 1) - 1) + eps x`, so that one network learns
+returns of any size without clipped rewards. Pohlen et al., "Observe and look further:
+achieving consistent performance on Atari" (2018, arXiv:1805.11593); Kapturowski et al.,
+"Recurrent experience replay in distributed reinforcement learning" (2019, R2D2).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.losses.returns import n_step_returns
+from tfrl.losses.shapes import check_ranks, check_same_shape
+from tfrl.losses.td import action_value
+
+
+def signed_hyperbolic(x: Any, eps: float = 1e-3) -> tf.Tensor:
+    """Returns `h(x) = sign(x) (sqrt(|x| + 1) - 1) + eps x`, in the shape of `x`.
+
+    Pohlen et al. 2018, proposition A.2.
+    """
+    x = tf.convert_to_tensor(x)
+    size = tf.abs(x)
+    # sqrt(1 + x) - 1 without the difference of two nearly equal numbers.
+    root = size / (tf.sqrt(size + 1) + 1)
+    return tf.sign(x) * root + eps * x
+
+
+def signed_parabolic(x: Any, eps: float = 1e-3) -> tf.Tensor:
+    """Returns the inverse of `signed_hyperbolic`, in the shape of `x`.
+
+    Pohlen et al. 2018, proposition A.2.
+    """
+    x = tf.convert_to_tensor(x)
+    size = tf.abs(x)
+    # With z = sqrt(1 + |inverse|), eps z^2 + z - (1 + eps + |x|) = 0. The positive
+    # solution minus 1, again without a difference.
+    root = tf.sqrt(1 + 4 * eps * (eps + 1 + size))
+    above = 2 * size / (root + 1 + 2 * eps)
+    return tf.sign(x) * above * (above + 2)
+
+
+def transformed_n_step_loss(
+    qs: Any,
+    targnet_qs: Any,
+    actions: Any,
+    rewards: Any,
+    pcontinues: Any,
+    target_policy_probs: Any,
+    bootstrap_n: int,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns R2D2's loss of sequences, with the arguments of Acme.
+
+    Kapturowski et al. 2019, section 2.3: `1/2 sum_t (q_t(a_t) - h(G_t))^2`, where `G_t`
+    bootstraps with the mean of `h^-1` of the target network's values under the target
+    policy.
+
+    Args:
+      qs: The predicted action values, `[T + 1, B, A]`.
+      targnet_qs: Those of the target network, `[T + 1, B, A]`; no gradient flows into
+        them.
+      actions: The actions, 0-based integers `[T + 1, B]`; the last ones do not count.
+      rewards: Rewards, `[T, B]`.
+      pcontinues: Discounts, `[T, B]`.
+      target_policy_probs: The target policy's probabilities of the actions,
+        `[T + 1, B, A]`: one-hot at the greatest value for double Q-learning.
+      bootstrap_n: The number of steps in a return; fewer at the end of a sequence.
+
+    Returns:
+      The losses `[B]`, and the errors `q_t(a_t) - h(G_t)`, `[T, B]`.
+
+    Raises:
+      ValueError: The shapes differ.
+    """
+    qs, targnet_qs = tf.convert_to_tensor(qs), tf.convert_to_tensor(targnet_qs)
+    probabilities = tf.convert_to_tensor(target_policy_probs)
+    check_ranks((3,), qs=qs)
+    check_same_shape(qs=qs, targnet_qs=targnet_qs, target_policy_probs=probabilities)
+    v_t = tf.reduce_sum(probabilities[1:] * signed_parabolic(targnet_qs[1:]), axis=-1)
+    returns = n_step_returns(rewards, pcontinues, v_t, bootstrap_n)
+    predictions = action_value(qs[:-1], tf.convert_to_tensor(actions)[:-1])
+    errors = predictions - signed_hyperbolic(returns)
+    return 0.5 * tf.reduce_sum(tf.square(errors), axis=0), errors

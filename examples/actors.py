@@ -78,8 +78,16 @@ def train_from_replay(
     """Trains an agent that learns from uniform replay; see `train_with_actors`.
 
     Actors and learner wait for each other, so that there are as many updates for each
-    step as in one process.
+    step as in one process. The actors follow the policy from the first step on.
+
+    Raises:
+      ValueError: The configuration asks for prioritized replay.
     """
+    if config.replay != "uniform":
+        raise ValueError(
+            f"replay: got {config.replay!r} with --num_actors, expected 'uniform'; "
+            "leave one of them out."
+        )
     steps = config.collect_steps_per_iteration * config.num_envs
     samples_per_insert = config.batch_size * config.train_steps_per_iteration / steps
     min_size = config.initial_collect_steps

@@ -7,9 +7,10 @@
     python -m examples.train_dmpo --num_actors=2
 
 The settings are in configs/dmpo.py; vmin and vmax must fit the rewards of the
-environment. With --num_actors, actors in processes of their own collect. To resume a run that was interrupted or killed, run the same command again.
-Watch it with `tensorboard --logdir=logs`, and play the best policy with `python -m
-examples.play --logdir=logs/dmpo_Pendulum-v1_0`.
+environment. With --num_actors, actors in processes of their own collect. To resume a
+run that was interrupted or killed, run the same command again. Watch it with
+`tensorboard --logdir=logs`, and play the best policy of a run in one process with
+`python -m examples.play --logdir=logs/dmpo_Pendulum-v1_0`.
 """
 
 from __future__ import annotations

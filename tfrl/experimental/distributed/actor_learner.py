@@ -32,7 +32,7 @@ import functools
 import logging
 import os
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -231,18 +231,17 @@ def act(
         jit_compile="auto" if experiment.jit_compile else False,
     )
     variables = _shared_variables(agent)
-    # The writer of each environment says so when it waits for the learner.
-    logging.getLogger("tfrl.replay_service").addFilter(_Seldom())
     pulled = -1
-    while not is_stopped():
-        weights = client.server_info()[variables_lib.DEFAULT_TABLE]
-        pushed = weights.rate_limiter_info.insert_stats.completed
-        # A server that started anew has none until the learner pushes them.
-        if weights.current_size and pushed != pulled:
-            container.update(variables)
-            pulled = pushed
-        loop.collect(experiment.pull_period)
-        _flush(rows, is_stopped)
+    with _one_message_of_all_writers():
+        while not is_stopped():
+            weights = client.server_info()[variables_lib.DEFAULT_TABLE]
+            pushed = weights.rate_limiter_info.insert_stats.completed
+            # A server that started anew has none until the learner pushes them.
+            if weights.current_size and pushed != pulled:
+                container.update(variables)
+                pulled = pushed
+            loop.collect(experiment.pull_period)
+            _flush(rows, is_stopped)
 
 
 def learn(
@@ -314,19 +313,23 @@ def _shared_variables(agent: tf_agent.TFAgent) -> dict[str, Any]:
     }
 
 
-class _Seldom(logging.Filter):
-    """Passes one of the equal messages of several writers."""
+@contextlib.contextmanager
+def _one_message_of_all_writers() -> Iterator[None]:
+    """Logs once in ten seconds, not once for each environment, what they wait for."""
+    passed: dict[str, float] = {}
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._passed: dict[str, float] = {}
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        last = self._passed.get(record.msg, float("-inf"))
-        if record.created < last + _SELDOM:
+    def is_new(record: logging.LogRecord) -> bool:
+        if record.created < passed.get(record.msg, float("-inf")) + _SELDOM:
             return False
-        self._passed[record.msg] = record.created
+        passed[record.msg] = record.created
         return True
+
+    logger = logging.getLogger("tfrl.replay_service")
+    logger.addFilter(is_new)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_new)
 
 
 class _ServerProcess:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.agents.every_agent import KINDS
 from tfrl import agents, networks, replay_service
 from tfrl.environments import native
 from tfrl.experimental.distributed import actor_learner
@@ -122,15 +123,9 @@ def test_numbers_must_be_positive(tmp_path):
         actor_learner.run(IMPALA, tmp_path, num_actors=0, num_train_steps=1)
 
 
-def make_td3(environment):
-    specs = environment.observation_spec(), environment.action_spec()
-    return agents.Td3Agent(
-        environment.time_step_spec(),
-        specs[1],
-        networks.ActorNetwork(*specs, fc_layer_params=(8,), seed=1),
-        networks.CriticNetwork(specs, joint_fc_layer_params=(8,), seed=2),
-        keras.optimizers.Adam(1e-3),
-        keras.optimizers.Adam(1e-3),
+def make_dmpo(environment):
+    return KINDS["DmpoAgent"].make(
+        environment.time_step_spec(), environment.action_spec()
     )
 
 
@@ -145,9 +140,9 @@ def make_replay(name, signature):
     )
 
 
-TD3 = actor_learner.Experiment(
+DMPO = actor_learner.Experiment(
     lambda seed: make_environment(seed, "Pendulum-v1"),
-    make_td3,
+    make_dmpo,
     make_replay,
     sequence_length=2,
     stride_length=1,
@@ -234,7 +229,7 @@ class Watched:
 
 # About 40 seconds each: every actor and learner imports TensorFlow.
 @pytest.mark.slow
-@pytest.mark.parametrize("experiment", [IMPALA, TD3], ids=["IMPALA", "TD3"])
+@pytest.mark.parametrize("experiment", [IMPALA, DMPO], ids=["IMPALA", "DMPO"])
 def test_a_run_survives_that_each_process_is_killed(experiment, tmp_path, monkeypatch):
     run = Watched(experiment, tmp_path, monkeypatch)
     run.until(lambda: run.step() >= 2 * experiment.checkpoint_interval)

@@ -144,7 +144,7 @@ DMPO = actor_learner.Experiment(
     lambda seed: make_environment(seed, "Pendulum-v1"),
     make_dmpo,
     make_replay,
-    sequence_length=2,
+    sequence_length=6,
     stride_length=1,
     batch_size=BATCH_SIZE,
     push_period=10,

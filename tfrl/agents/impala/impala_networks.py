@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import tensorflow as tf
@@ -31,7 +30,10 @@ def split_network(
     def to_distribution(output: tuple[tf.Tensor, tf.Tensor]) -> Any:
         return tfp.distributions.Categorical(logits=output[0], dtype=dtype)
 
+    def to_value(output: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
+        return output[1]
+
     return (
         sequential.Sequential([network, to_distribution], observation_spec),
-        sequential.Sequential([network, operator.itemgetter(1)], observation_spec),
+        sequential.Sequential([network, to_value], observation_spec),
     )

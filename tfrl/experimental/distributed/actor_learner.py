@@ -236,7 +236,7 @@ def act(
         while not is_stopped():
             weights = client.server_info()[variables_lib.DEFAULT_TABLE]
             pushed = weights.rate_limiter_info.insert_stats.completed
-            # A server that started anew has none until the learner pushes them.
+            # A server without a checkpoint has none until the learner pushes them.
             if weights.current_size and pushed != pulled:
                 container.update(variables)
                 pulled = pushed

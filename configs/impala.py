@@ -18,8 +18,7 @@ def get_config() -> ConfigDict:
 
     config.num_iterations = 12_500  # Updates, each from 80 steps: 1,000,000 in all.
     config.sequence_length = 5  # Steps of an environment in an update.
-    # Updates after which the policy that collects takes the new weights.
-    config.collect_update_period = 4
+    config.collect_update_period = 4  # Updates until collecting takes new weights.
     config.batch_size = 16  # Sequences in an update, with --num_actors.
     config.max_queue_size = 32  # Sequences that wait for it, with --num_actors.
 

@@ -131,6 +131,7 @@ ENTRIES = (
     Entry("Discrete SAC", "train_sac", "configs/discrete_sac.py", 5),
     Entry("PPO", "train_ppo", "configs/ppo.py", 5, 500, _ZOO),
     Entry("A2C", "train_ppo", "configs/a2c.py", 5, 500, _ZOO),
+    Entry("IMPALA", "train_impala", "configs/impala.py", 5),
     Entry("PPO", "train_ppo", "configs/ppo_acrobot.py", 5, -73.5, _ZOO_TWICE),
     Entry("PPO", "train_ppo", "configs/ppo_pendulum.py", 5, -172, _ZOO),
     Entry("PPO", "train_ppo", "configs/ppo_lunar_lander.py", 3, 242, _ZOO_V2),

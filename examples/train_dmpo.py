@@ -4,18 +4,20 @@
     python -m examples.train_dmpo --config=configs/mpo.py
     python -m examples.train_dmpo --seed=3 --config.epsilon_mean=5e-3
     python -m examples.train_dmpo --replay=prioritized
+    python -m examples.train_dmpo --num_actors=2
 
 The settings are in configs/dmpo.py; vmin and vmax must fit the rewards of the
-environment. To resume a run that was interrupted or killed, run the same command again.
-Watch it with `tensorboard --logdir=logs`, and play the best policy with `python -m
-examples.play --logdir=logs/dmpo_Pendulum-v1_0`.
+environment. With --num_actors, actors in processes of their own collect. To resume a
+run that was interrupted or killed, run the same command again. Watch it with
+`tensorboard --logdir=logs`, and play the best policy of a run in one process with
+`python -m examples.play --logdir=logs/dmpo_Pendulum-v1_0`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from examples import cli, off_policy, runs
+from examples import actors, cli, off_policy, runs
 from tfrl import agents, environments, losses, networks, train
 
 CONFIG = cli.define_config("dmpo")
@@ -26,6 +28,11 @@ def main() -> None:
     config = cli.read_config(CONFIG)
     if config.agent not in ("dmpo", "mpo"):
         raise ValueError(f"agent: got {config.agent!r}, expected 'dmpo' or 'mpo'.")
+    if actors.NUM_ACTORS.value:
+        actors.train_from_replay(
+            config, config.agent, lambda environment: make_agent(config, environment)
+        )
+        return
     cli.prepare(config.agent, config)
     environment = cli.make_environment(config.env, config.num_envs, config.seed)
     with train.device_scope(config.device):

@@ -282,6 +282,28 @@ KINDS = {
         },
         without_td_error=_RETURNS,
     ),
+    "ImpalaAgent": Kind(
+        agents.ImpalaAgent,
+        lambda p: [],
+        1,
+        CHOICE,
+        lambda p: {
+            "actor_net": p.distributions(),
+            "value_net": p.value(),
+        },
+        without_td_error=_RETURNS,
+    ),
+    "ImpalaAgent-recurrent": Kind(
+        agents.ImpalaAgent,
+        lambda p: [],
+        1,
+        CHOICE,
+        lambda p: {
+            "actor_net": p.recurrent_distributions(),
+            "value_net": p.recurrent_value(),
+        },
+        without_td_error=_RETURNS,
+    ),
     "DdpgAgent": Kind(
         agents.DdpgAgent,
         lambda p: [p.actor(), p.critic()],

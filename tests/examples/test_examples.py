@@ -738,3 +738,36 @@ def test_actor_learner_trains_and_goes_on_from_its_checkpoints(run, tmp_path):
     assert re.findall(r"^(\d+) updates", output, re.M) == ["7"]
     assert (saved / "policy_checkpoint_0000000007").exists()
     assert (tmp_path / "train/checkpoints/ckpt-7.index").exists()
+
+
+SMALL_IMPALA = (
+    "--config.jit_compile=False",
+    "--config.num_envs=2",
+    "--config.sequence_length=8",
+    "--config.fc_layer_params=(4,)",
+    "--config.num_eval_episodes=1",
+    "--num_iterations=4",
+    "--config.eval_interval=4",
+    "--config.log_interval=4",
+)
+
+
+def test_train_impala_writes_its_outputs(run, tmp_path):
+    code, _, errors = run("train_impala", f"--logdir={tmp_path / 'run'}", *SMALL_IMPALA)
+    assert code == 0, errors
+    last = rows(tmp_path / "run")[-1]
+    assert (last["train_steps"], last["iteration"]) == ("4", "4")
+
+
+# Three processes import TensorFlow.
+@pytest.mark.slow
+def test_train_impala_trains_with_actors_and_resumes(run, tmp_path):
+    logdir = tmp_path / "run"
+    arguments = (f"--logdir={logdir}", "--num_actors=1", "--config.batch_size=2")
+    for length in (4, 8):
+        code, output, errors = run(
+            "train_impala", *arguments, *SMALL_IMPALA, f"--num_iterations={length}"
+        )
+        assert code == 0, errors
+        assert f"\n{length} updates: mean return" in "\n" + output
+    assert tf.train.latest_checkpoint(logdir / "checkpoints/train/checkpoints")

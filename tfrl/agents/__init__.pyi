@@ -9,6 +9,7 @@ from . import ddpg as ddpg
 from . import discrete_sac as discrete_sac
 from . import dmpo as dmpo
 from . import dqn as dqn
+from . import impala as impala
 from . import iql as iql
 from . import mpo as mpo
 from . import normalization as normalization
@@ -33,6 +34,7 @@ from .discrete_sac import DiscreteSacAgent as DiscreteSacAgent
 from .dmpo import DmpoAgent as DmpoAgent
 from .dqn import DdqnAgent as DdqnAgent
 from .dqn import DqnAgent as DqnAgent
+from .impala import ImpalaAgent as ImpalaAgent
 from .iql import IqlAgent as IqlAgent
 from .mpo import MpoAgent as MpoAgent
 from .ppo import PPOAgent as PPOAgent

@@ -21,6 +21,7 @@ from tfrl.agents import (
     checks,
     data_converter,
     normalization,
+    target_networks,
     tf_agent,
 )
 from tfrl.agents.on_policy import advantages as advantages_lib
@@ -83,6 +84,8 @@ class OnPolicyAgent(tf_agent.TFAgent):
         name: str | None,
         observation_and_action_constraint_splitter: types.Splitter | None,
         seed: int | None,
+        collect_update_period: int = 1,
+        records_policy_state: bool = False,
     ) -> None:
         """Builds the policies and the optimizer's variables.
 
@@ -113,6 +116,11 @@ class OnPolicyAgent(tf_agent.TFAgent):
           name: The module's name.
           observation_and_action_constraint_splitter: See `ActorPolicy`.
           seed: Seed of the policies' own random numbers, for calls without a seed.
+          collect_update_period: The number of calls of `train` between updates of the
+            policy that collects. If it is more than 1, this policy has an actor of its
+            own, a copy.
+          records_policy_state: Whether recurrent networks' states are part of the
+            collected `policy_info`; see `PPOPolicy`.
 
         Raises:
           ValueError: The reward is not one scalar, a network's output does not match,
@@ -134,6 +142,13 @@ class OnPolicyAgent(tf_agent.TFAgent):
                 observation_normalizer, observation_spec, actor_net, value_net
             )
         )
+        collect_pairs = []
+        if collect_update_period > 1:
+            collect_pairs = [
+                target_networks.with_target(
+                    actor_net, None, "CollectActorNetwork", observation_spec
+                )
+            ]
         policies = construction.make_policies(
             time_step_spec,
             action_spec,
@@ -141,6 +156,8 @@ class OnPolicyAgent(tf_agent.TFAgent):
             value_net,
             observation_and_action_constraint_splitter,
             seed,
+            collect_net=collect_pairs[0][1] if collect_pairs else actor_net,
+            records_state=records_policy_state,
         )
         collected = policies.collect.trajectory_spec
         training_info = {
@@ -170,6 +187,11 @@ class OnPolicyAgent(tf_agent.TFAgent):
         )
         self._sampling_policy, self._train_policy = policies.sample, policies.train
         self._actor_net, self._value_net = actor_net, value_net
+        self._collect_pairs = collect_pairs
+        if collect_pairs:
+            self._update_collect_policy = target_networks.make_updater(
+                collect_pairs, 1.0, collect_update_period
+            )
         self._set_untracked(
             "_distribution_spec", self._actor_net.create_variables(observation_spec)
         )
@@ -192,6 +214,11 @@ class OnPolicyAgent(tf_agent.TFAgent):
     def actor_net(self) -> Any:
         """The actor network, which normalizes observations by itself."""
         return self._actor_net
+
+    @property
+    def value_net(self) -> Any:
+        """The value network, which normalizes observations by itself."""
+        return self._value_net
 
     @property
     def num_epochs(self) -> int:
@@ -305,8 +332,10 @@ class OnPolicyAgent(tf_agent.TFAgent):
         )
         values = tf.stop_gradient(values)
         _, _, next_time_steps = trajectory.to_transition(frames)
-        returns, advantages = self.compute_return_and_advantage(next_time_steps, values)
         frames = tf.nest.map_structure(lambda leaf: leaf[:, :-1], frames)
+        returns, advantages = self._estimate(
+            frames, next_time_steps, values, policy_state
+        )
         info = {
             **frames.policy_info,
             "value_prediction": values[:, :-1],
@@ -314,6 +343,21 @@ class OnPolicyAgent(tf_agent.TFAgent):
             "advantage": advantages,
         }
         return frames._replace(policy_info=info)
+
+    def _estimate(
+        self,
+        frames: trajectory.Trajectory,
+        next_time_steps: ts.TimeStep,
+        values: tf.Tensor,
+        policy_state: Any,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the returns and the advantages of frames `[B, T]`.
+
+        The other arguments are those of `compute_return_and_advantage` and of
+        `_with_advantages`. Override it for estimates that depend on the actions.
+        """
+        del frames, policy_state
+        return self.compute_return_and_advantage(next_time_steps, values)
 
     def compute_return_and_advantage(
         self, next_time_steps: ts.TimeStep, value_preds: tf.Tensor
@@ -378,6 +422,8 @@ class OnPolicyAgent(tf_agent.TFAgent):
         data = self._prepare(experience, weights, policy_state)
         loss_info = self._repeat(lambda: self._update_once(data))
         self._after_epochs(data)
+        if self._collect_pairs:
+            self._update_collect_policy()
         return loss_info
 
     def _repeat(self, update: Callable[[], tf_agent.LossInfo]) -> tf_agent.LossInfo:
@@ -442,6 +488,23 @@ class OnPolicyAgent(tf_agent.TFAgent):
     @abc.abstractmethod
     def _losses(self, data: TrainingData, training: bool) -> tf_agent.LossInfo:
         """Returns the loss, and its parts as a `_loss_info_type`, all scalars."""
+
+    def _policy_gradient_parts(
+        self, distribution: Any, data: TrainingData, training: bool
+    ) -> dict[str, tf.Tensor]:
+        """Returns the losses `-A log pi(a|s)`, of the values and of the entropy."""
+        log_probs = self._log_probs(distribution, data.actions)
+        return {
+            "policy_gradient_loss": -self._mean(
+                log_probs * data.advantages, data.weights
+            ),
+            "value_estimation_loss": self.value_estimation_loss(
+                self._values(data, training), data.returns, data.weights
+            ),
+            "entropy_regularization_loss": self.entropy_regularization_loss(
+                distribution, data.weights
+            ),
+        }
 
     def value_estimation_loss(
         self,
@@ -537,7 +600,16 @@ class OnPolicyAgent(tf_agent.TFAgent):
             {id(v): v for n in networks for v in n.trainable_variables}.values()
         )
 
+    def _initialize(self) -> None:
+        target_networks.copy_weights(self._collect_pairs)
+
     def _variables(self) -> list[tf.Variable]:
-        networks = (self._actor_net, self._value_net)
+        networks = [self._actor_net, self._value_net]
+        networks += [network for _, network in self._collect_pairs]
         weights = [v for network in networks for v in network.variables]
-        return variables.as_tf_variables([*weights, *self._optimizer.variables()])
+        counters: list[tf.Variable] = []
+        if self._collect_pairs:
+            counters = self._update_collect_policy.variables()
+        return variables.as_tf_variables(
+            [*weights, *counters, *self._optimizer.variables()]
+        )

@@ -10,8 +10,10 @@ from . import ppo as ppo
 from . import quantile_regression as quantile_regression
 from . import returns as returns
 from . import sac as sac
+from . import sequences as sequences
 from . import standardization as standardization
 from . import td as td
+from . import v_trace as v_trace
 from . import value_rescaling as value_rescaling
 from .aggregation import AggregatedLosses as AggregatedLosses
 from .aggregation import aggregate_losses as aggregate_losses
@@ -81,6 +83,8 @@ from .td import largest_error as largest_error
 from .td import q_learning as q_learning
 from .td import td_error as td_error
 from .td import td_target as td_target
+from .v_trace import VTraceReturns as VTraceReturns
+from .v_trace import vtrace as vtrace
 from .value_rescaling import signed_hyperbolic as signed_hyperbolic
 from .value_rescaling import signed_parabolic as signed_parabolic
 from .value_rescaling import transformed_n_step_loss as transformed_n_step_loss

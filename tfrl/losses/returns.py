@@ -15,7 +15,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.losses.shapes import check_ranks, check_same_shape
+from tfrl.losses import sequences
+from tfrl.losses.shapes import check_same_shape
 
 
 def discounted_returns(r_t: Any, discount_t: Any, v_final: Any = None) -> tf.Tensor:
@@ -32,15 +33,15 @@ def discounted_returns(r_t: Any, discount_t: Any, v_final: Any = None) -> tf.Ten
     Returns:
       Returns, like `r_t`.
     """
-    r_t, discount_t = _as_sequences(r_t=r_t, discount_t=discount_t)
+    r_t, discount_t = sequences.as_sequences(r_t=r_t, discount_t=discount_t)
     if v_final is not None:
         r_t = _add_to_last(r_t, discount_t[-1] * _as_final(v_final, r_t))
-    return tf.stop_gradient(_solve_backwards(r_t, discount_t))
+    return tf.stop_gradient(sequences.solve_backwards(r_t, discount_t))
 
 
 def discounted_return(r_t: Any, discount_t: Any, v_final: Any = None) -> tf.Tensor:
     """Returns the first step's return, `[]` or `[B]`; see `discounted_returns`."""
-    r_t, discount_t = _as_sequences(r_t=r_t, discount_t=discount_t)
+    r_t, discount_t = sequences.as_sequences(r_t=r_t, discount_t=discount_t)
     worth = tf.math.cumprod(discount_t, axis=0, exclusive=True)
     total = tf.reduce_sum(worth * r_t, axis=0)
     if v_final is not None:
@@ -70,8 +71,10 @@ def n_step_returns(
         raise ValueError(
             f"n: got {n}, expected a positive number of steps; use n=1 for TD(0)."
         )
-    r_t, discount_t, v_t = _as_sequences(r_t=r_t, discount_t=discount_t, v_t=v_t)
-    continues_t = _as_continues(continues_t, r_t)
+    r_t, discount_t, v_t = sequences.as_sequences(
+        r_t=r_t, discount_t=discount_t, v_t=v_t
+    )
+    continues_t = sequences.as_continues(continues_t, r_t)
     # After k rounds: the k-step return of each step. Nothing follows the last one.
     one_step = r_t + discount_t * v_t
     result = one_step
@@ -100,11 +103,13 @@ def lambda_returns(
       continues_t: 1 where step `t + 1` continues the episode of step `t`, else 0, like
         `r_t`; all 1 if None.
     """
-    r_t, discount_t, v_t = _as_sequences(r_t=r_t, discount_t=discount_t, v_t=v_t)
-    mix = tf.cast(lambda_, r_t.dtype) * _as_continues(continues_t, r_t)
+    r_t, discount_t, v_t = sequences.as_sequences(
+        r_t=r_t, discount_t=discount_t, v_t=v_t
+    )
+    mix = tf.cast(lambda_, r_t.dtype) * sequences.as_continues(continues_t, r_t)
     increments = r_t + discount_t * (1 - mix) * v_t
     increments = _add_to_last(increments, discount_t[-1] * mix[-1] * v_t[-1])
-    return tf.stop_gradient(_solve_backwards(increments, discount_t * mix))
+    return tf.stop_gradient(sequences.solve_backwards(increments, discount_t * mix))
 
 
 def generalized_advantage_estimation(
@@ -136,63 +141,19 @@ def generalized_advantage_estimation(
     Returns:
       Advantages, like `v_tm1`. `A + v_tm1` are the lambda returns.
     """
-    v_tm1, r_t, discount_t, v_t = _as_sequences(
+    v_tm1, r_t, discount_t, v_t = sequences.as_sequences(
         v_tm1=v_tm1, r_t=r_t, discount_t=discount_t, v_t=v_t
     )
-    mix = tf.cast(lambda_, r_t.dtype) * _as_continues(continues_t, r_t)
+    mix = tf.cast(lambda_, r_t.dtype) * sequences.as_continues(continues_t, r_t)
     delta_t = r_t + discount_t * v_t - v_tm1
-    return tf.stop_gradient(_solve_backwards(delta_t, discount_t * mix))
-
-
-def _solve_backwards(increments: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:
-    """Solves `x_t = increments_t + factors_t x_(t+1)`, `x_T = 0`, along axis 0.
-
-    Each round substitutes the recurrence into itself, which doubles its stride. This
-    takes log2(T) rounds of whole-array operations instead of T steps (Hillis and
-    Steele, 1986).
-    """
-
-    def double(stride: Any, x: Any, factors: Any) -> tuple[Any, Any, Any]:
-        x += factors * _shift(x, stride)
-        return 2 * stride, x, factors * _shift(factors, stride)
-
-    num_steps = increments.shape[0]
-    stride, x = 1, increments
-    if num_steps is None:
-        num_steps = tf.shape(increments)[0]
-        return tf.while_loop(
-            lambda stride, *_: stride < num_steps, double, (stride, x, factors)
-        )[1]
-    while stride < num_steps:
-        stride, x, factors = double(stride, x, factors)
-    return x
-
-
-def _shift(x: tf.Tensor, stride: Any) -> tf.Tensor:
-    """Shifts `x` so that entry `t` is `x[t + stride]`, or 0 beyond the end."""
-    return tf.concat([x[stride:], tf.zeros_like(x[:stride])], axis=0)
+    return tf.stop_gradient(sequences.solve_backwards(delta_t, discount_t * mix))
 
 
 def _add_to_last(x: tf.Tensor, addend: tf.Tensor) -> tf.Tensor:
     return tf.concat([x[:-1], (x[-1] + addend)[tf.newaxis]], axis=0)
 
 
-def _as_sequences(**sequences: Any) -> list[tf.Tensor]:
-    tensors = {name: tf.convert_to_tensor(s) for name, s in sequences.items()}
-    check_ranks((1, 2), **tensors)
-    check_same_shape(**tensors)
-    return list(tensors.values())
-
-
 def _as_final(v_final: Any, r_t: tf.Tensor) -> tf.Tensor:
     v_final = tf.convert_to_tensor(v_final, dtype=r_t.dtype)
     check_same_shape(r_t_of_one_step=r_t[-1], v_final=v_final)
     return v_final
-
-
-def _as_continues(continues_t: Any, r_t: tf.Tensor) -> tf.Tensor:
-    if continues_t is None:
-        return tf.ones_like(r_t)
-    continues_t = tf.cast(continues_t, r_t.dtype)
-    check_same_shape(r_t=r_t, continues_t=continues_t)
-    return continues_t

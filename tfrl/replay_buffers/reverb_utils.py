@@ -80,14 +80,20 @@ class ReverbAddEpisodeObserver(reverb_observer.ReverbObserver):
         """
         self._priority = reverb_observer.checked_priority(priority)
 
-    def flush(self) -> None:
+    def flush(self, timeout_ms: int | None = None) -> None:
         """Waits until the server has all episodes that have ended.
 
         An episode whose boundary was not observed yet is written without the boundary.
+
+        Args:
+          timeout_ms: The number of milliseconds to wait; None for no limit.
+
+        Raises:
+          DeadlineExceededError: If time is up first. The items are inserted later.
         """
         if self._next_step_type == reverb_observer.LAST:
             self.reset()
-        super().flush()
+        super().flush(timeout_ms)
 
     def reset(self, write_cached_steps: bool = True) -> None:
         """Ends the episode here. Not needed between whole episodes.

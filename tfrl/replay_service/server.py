@@ -115,6 +115,18 @@ class Server:
         """The port that the server listens on."""
         return self._process.port
 
+    @property
+    def pid(self) -> int:
+        """The process id of the server's process."""
+        return self._process.pid
+
+    def how_it_died(self) -> str | None:
+        """Returns how the process has ended, such as "was killed by SIGKILL".
+
+        Returns None while it runs, and after `stop`.
+        """
+        return self._process.how_it_died()
+
     def localhost_client(self) -> Client:
         """Returns a client of this server."""
         from tfrl.replay_service.client import Client

@@ -81,17 +81,27 @@ class ServerProcess:
             raise RuntimeError(death)
         return self._stopped and self._process.poll() is not None
 
+    def how_it_died(self) -> str | None:
+        """Returns in a phrase how the process ended without `stop`; None if not."""
+        code = self._exit_code(0.0)
+        return None if code is None else child_errors.describe_exit(code)
+
+    def _exit_code(self, wait: float) -> int | None:
+        """Returns the code of a process that ended without `stop`; None if not."""
+        try:
+            code = self._process.wait(wait)
+        except subprocess.TimeoutExpired:
+            return None
+        return None if self._stopped else code
+
     def death(self, wait: float) -> str | None:
         """Returns how the process ended without `stop`; None if it has not.
 
         Args:
           wait: The number of seconds to wait for its end.
         """
-        try:
-            code = self._process.wait(wait)
-        except subprocess.TimeoutExpired:
-            return None
-        if self._stopped:
+        code = self._exit_code(wait)
+        if code is None:
             return None
         hint = "its output on stderr says why"
         if code < 0:

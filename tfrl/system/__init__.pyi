@@ -4,9 +4,11 @@ from . import child_process as child_process
 from . import default as default
 from . import directory_lock as directory_lock
 from . import disk_space as disk_space
+from . import function_process as function_process
 from . import interpreter as interpreter
 from . import jobs as jobs
 from . import state_savers as state_savers
+from . import supervisor as supervisor
 from . import system_multiprocessing as system_multiprocessing
 from .child_errors import ChildDiedError as ChildDiedError
 from .child_errors import ChildError as ChildError

@@ -105,6 +105,12 @@ class ChildProcess:
         """Returns whether the process is running."""
         return self._process.poll() is None
 
+    def exit_code(self) -> int | None:
+        """Returns the return code, as `Popen.returncode`; None if it has not ended."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(_REAP)
+        return None
+
     def is_busy(self) -> bool:
         """Returns whether requests without a received answer exist."""
         return bool(self._outstanding)
@@ -157,10 +163,7 @@ class ChildProcess:
 
     def death(self, what: str) -> child_errors.ChildDiedError:
         """Returns the error for the end of the child during the request `what`."""
-        code = None
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            code = self._process.wait(_REAP)
-        return child_errors.died(self.name, what, self.pid, code)
+        return child_errors.died(self.name, what, self.pid, self.exit_code())
 
     def stack(self) -> str:
         """Returns the Python stack of the child, or ""."""

@@ -1,5 +1,6 @@
 from . import actor as actor
 from . import callbacks as callbacks
+from . import collect_loop as collect_loop
 from . import episodic_loop as episodic_loop
 from . import host_observers as host_observers
 from . import interval_trigger as interval_trigger
@@ -25,6 +26,7 @@ from . import utils as utils
 from . import video as video
 from .actor import Actor as Actor
 from .callbacks import Callback as Callback
+from .collect_loop import CollectLoop as CollectLoop
 from .episodic_loop import EpisodicLoop as EpisodicLoop
 from .host_observers import host_observer as host_observer
 from .learner import Learner as Learner

@@ -146,18 +146,7 @@ class A2CAgent(on_policy_agent.OnPolicyAgent):
         self, data: training_data.TrainingData, training: bool
     ) -> tf_agent.LossInfo:
         distribution = self._distribution(data, training)
-        log_probs = self._log_probs(distribution, data.actions)
-        parts = {
-            "policy_gradient_loss": -self._mean(
-                log_probs * data.advantages, data.weights
-            ),
-            "value_estimation_loss": self.value_estimation_loss(
-                self._values(data, training), data.returns, data.weights
-            ),
-            "entropy_regularization_loss": self.entropy_regularization_loss(
-                distribution, data.weights
-            ),
-        }
+        parts = self._policy_gradient_parts(distribution, data, training)
         explained = losses.explained_variance(data.old_values, data.returns, data.valid)
         return tf_agent.LossInfo(
             tf.add_n(list(parts.values())),

@@ -100,22 +100,33 @@ def make_policies(
     value_net: Any,
     splitter: Any,
     seed: int | None,
+    *,
+    collect_net: Any,
+    records_state: bool,
 ) -> Policies:
-    """Makes the policies; see `OnPolicyAgent` for the arguments."""
+    """Makes the policies; see `OnPolicyAgent` for the arguments.
+
+    `collect_net` is the actor of the policy that collects.
+    """
     parts: dict[str, Any] = {
         "time_step_spec": time_step_spec,
         "action_spec": action_spec,
-        "actor_network": actor_net,
         "value_network": value_net,
         "observation_and_action_constraint_splitter": splitter,
         "seed": seed,
     }
     return Policies(
         collect=ppo_policy.PPOPolicy(
-            **parts, clip=False, compute_value_and_advantage_in_train=True
+            **parts,
+            actor_network=collect_net,
+            clip=False,
+            compute_value_and_advantage_in_train=True,
+            records_state=records_state,
         ),
-        sample=ppo_policy.PPOPolicy(**parts, collect=False),
-        train=ppo_policy.PPOPolicy(**parts, collect=False, training=True),
+        sample=ppo_policy.PPOPolicy(**parts, actor_network=actor_net, collect=False),
+        train=ppo_policy.PPOPolicy(
+            **parts, actor_network=actor_net, collect=False, training=True
+        ),
     )
 
 

@@ -85,13 +85,19 @@ class ReverbObserver:
         if step_type == LAST and next_step_type != LAST:
             self._end_at_boundary()
 
-    def flush(self) -> None:
+    def flush(self, timeout_ms: int | None = None) -> None:
         """Waits until the server has all items that were written so far.
 
         Items are written when they are complete, but sent in the background. While the
         table's rate limiter blocks new items, this call waits.
+
+        Args:
+          timeout_ms: The number of milliseconds to wait; None for no limit.
+
+        Raises:
+          DeadlineExceededError: If time is up first. The items are inserted later.
         """
-        self._open_writer().flush()
+        self._open_writer().flush(timeout_ms=timeout_ms)
 
     def open(self) -> None:
         """Opens the writer; does nothing if the writer is already open."""

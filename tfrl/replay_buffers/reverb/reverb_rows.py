@@ -46,10 +46,18 @@ class Rows:
         self._number += 1
         return [self._number - 1]
 
-    def flush(self) -> None:
-        """Waits until the server has all items."""
+    def flush(self, timeout_ms: int | None = None) -> None:
+        """Waits until the server has all items.
+
+        Args:
+          timeout_ms: The number of milliseconds to wait for those of each row; None for
+            no limit.
+
+        Raises:
+          DeadlineExceededError: If time is up first. The items are inserted later.
+        """
         for observer in self._observers:
-            observer.flush()
+            observer.flush(timeout_ms)
 
     def reset(self) -> None:
         """Drops frames that are not part of an item yet."""

@@ -1,0 +1,138 @@
+"""Trains the agents of the examples with actors in processes of their own."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from absl import flags
+
+from examples import cli
+from tfrl import agents, environments, replay_service, train
+from tfrl import eval as evaluation
+from tfrl.experimental import distributed
+from tfrl.system import interrupts
+
+NUM_ACTORS = flags.DEFINE_integer(
+    "num_actors", 0, "Actors in processes of their own; 0 trains in one process."
+)
+
+
+def train_with_actors(
+    config: cli.Config,
+    algorithm: str,
+    make_agent: Callable[[environments.TFEnvironment], agents.TFAgent],
+    make_table: Callable[[str, Any], replay_service.Table],
+    **settings: int,
+) -> None:
+    """Trains for `config.num_iterations` updates, in `logs/ALGORITHM_actors_...`.
+
+    Args:
+      config: The configuration. The numbers of iterations in it count updates.
+      algorithm: The name of the algorithm.
+      make_agent: See `distributed.Experiment`.
+      make_table: See there.
+      **settings: Further arguments of `distributed.Experiment`.
+    """
+    name = f"{algorithm}_actors"
+    cli.prepare(name, config)
+    cli.refuse_games(config.env)
+    directory = cli.make_directory(name, config)
+    experiment = distributed.Experiment(
+        make_environment=lambda seed: cli.make_environment(
+            config.env, config.num_envs, seed
+        ),
+        make_agent=make_agent,
+        make_table=make_table,
+        batch_size=config.batch_size,
+        checkpoint_interval=config.checkpoint_interval,
+        summary_interval=config.log_interval,
+        make_triggers=lambda agent: make_triggers(config, agent),
+        jit_compile=config.jit_compile,
+        seed=config.seed,
+        **settings,
+    )
+    signals = interrupts.requested(
+        [signal.SIGINT, signal.SIGTERM], lambda: "actors and learner"
+    )
+    with signals as is_requested:
+        distributed.actor_learner.run(
+            experiment,
+            directory.checkpoints,
+            NUM_ACTORS.value,
+            config.num_iterations,
+            is_stopped=is_requested,
+        )
+    print(f"Outputs: {directory.path}")
+    if is_requested():
+        sys.exit(130)
+
+
+def train_from_replay(
+    config: cli.Config,
+    algorithm: str,
+    make_agent: Callable[[environments.TFEnvironment], agents.TFAgent],
+) -> None:
+    """Trains an agent that learns from uniform replay; see `train_with_actors`.
+
+    Actors and learner wait for each other, so that there are as many updates for each
+    step as in one process. The actors follow the policy from the first step on.
+
+    Raises:
+      ValueError: The configuration asks for prioritized replay.
+    """
+    if config.replay != "uniform":
+        raise ValueError(
+            f"replay: got {config.replay!r} with --num_actors, expected 'uniform'; "
+            "leave one of them out."
+        )
+    steps = config.collect_steps_per_iteration * config.num_envs
+    samples_per_insert = config.batch_size * config.train_steps_per_iteration / steps
+    min_size = config.initial_collect_steps
+
+    def make_table(name: str, signature: Any) -> replay_service.Table:
+        return replay_service.Table(
+            name,
+            sampler=replay_service.selectors.Uniform(),
+            remover=replay_service.selectors.Fifo(),
+            max_size=config.replay_capacity,
+            rate_limiter=replay_service.rate_limiters.SampleToInsertRatio(
+                samples_per_insert,
+                min_size,
+                # Batches are drawn, and items sent, ahead of their use.
+                error_buffer=max(
+                    4 * config.batch_size, 0.5 * samples_per_insert * min_size
+                ),
+            ),
+            signature=signature,
+        )
+
+    train_with_actors(
+        config,
+        algorithm,
+        make_agent,
+        make_table,
+        sequence_length=config.n_step_update + 1,
+        stride_length=1,
+        push_period=10,
+        pull_period=10,
+    )
+
+
+def make_triggers(
+    config: cli.Config, agent: agents.TFAgent
+) -> Sequence[Callable[[Any], Any]]:
+    """Makes a trigger that evaluates the agent's policy, and prints its return."""
+    environment = cli.make_environment(config.env, config.num_eval_episodes, 0)
+    evaluator = evaluation.Evaluator(
+        environment, agent.policy, config.num_eval_episodes, seed=config.seed
+    )
+
+    def evaluate() -> None:
+        step = int(agent.train_step_counter)
+        environment.seed(10_000_000 + 1_000 * step)
+        print(f"{step:,} updates: mean return {evaluator.run().mean:.1f}", flush=True)
+
+    return [train.interval_trigger.IntervalTrigger(config.eval_interval, evaluate)]

@@ -1,0 +1,248 @@
+"""Actors, a learner and a server that are killed, and what they do in one process."""
+
+import itertools
+import os
+import pathlib
+import signal
+import threading
+import time
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.agents.every_agent import KINDS
+from tfrl import agents, networks, replay_service
+from tfrl.environments import native
+from tfrl.experimental.distributed import actor_learner
+from tfrl.experimental.distributed import reverb_variable_container as variables_lib
+from tfrl.system import function_process
+
+NUM_STEPS, BATCH_SIZE, NUM_ENVS = 5, 4, 2
+PATIENCE = 240.0
+
+
+def make_environment(seed, name="CartPole-v1"):
+    return native.load(name, NUM_ENVS, seed)
+
+
+def make_impala(environment):
+    specs = environment.observation_spec(), environment.action_spec()
+    return agents.ImpalaAgent(
+        environment.time_step_spec(),
+        specs[1],
+        keras.optimizers.Adam(1e-3),
+        networks.ActorDistributionNetwork(*specs, fc_layer_params=(8,), seed=1),
+        networks.ValueNetwork(specs[0], fc_layer_params=(8,), seed=2),
+    )
+
+
+def make_queue(name, signature):
+    return replay_service.Table.queue(name, 8, signature=signature)
+
+
+IMPALA = actor_learner.Experiment(
+    make_environment,
+    make_impala,
+    make_queue,
+    sequence_length=NUM_STEPS + 1,
+    stride_length=NUM_STEPS,
+    batch_size=BATCH_SIZE,
+    push_period=2,
+    pull_period=NUM_STEPS,
+    checkpoint_interval=20,
+    jit_compile=False,
+)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    server = actor_learner._ServerProcess(
+        actor_learner.make_tables(IMPALA), tmp_path_factory.mktemp("server")
+    )
+    yield server
+    server.stop(0.0)
+
+
+@pytest.fixture(scope="module")
+def trained(server, tmp_path_factory):
+    """What an actor and a learner have left, one after the other in this process."""
+    address = f"localhost:{server.port}"
+    client = replay_service.Client(address)
+    # The first pull finds no weights. The queue is full after 21 steps, and the actor
+    # waits at the 30th one.
+    calls = itertools.count()
+    actor_learner.act(IMPALA, address, 0, 0, lambda: next(calls) > 14)
+    sizes = [client.server_info()["experience"].current_size]
+    directory = tmp_path_factory.mktemp("run")
+    actor_learner.learn(IMPALA, address, directory, 2, lambda: False)
+    sizes.append(client.server_info()["experience"].current_size)
+    return address, directory, sizes
+
+
+def test_an_actor_writes_until_the_queue_is_full_and_a_learner_takes_batches(trained):
+    _, _, sizes = trained
+    assert sizes == [8, 0]
+
+
+def test_the_learner_pushes_its_weights_and_step(trained):
+    address, directory, _ = trained
+    container = variables_lib.ReverbVariableContainer(address)
+    pulled = container.pull()
+    assert pulled[variables_lib.TRAIN_STEP_KEY] == 2
+    _, agent = IMPALA.build(0)
+    initial = agent.collect_policy.variables()
+    moved = [
+        np.any(a.numpy() != b.numpy())
+        for a, b in zip(pulled[variables_lib.POLICY_KEY], initial, strict=True)
+    ]
+    assert all(moved)
+    assert tf.train.latest_checkpoint(directory / "train" / "checkpoints")
+
+
+def test_a_killed_server_starts_again_with_its_port_and_checkpoint(trained, server):
+    address, _, _ = trained
+    port = server.port
+    os.kill(server.pid, signal.SIGKILL)
+    deadline = time.monotonic() + PATIENCE
+    while (ending := server.poll()) is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert ending.how == "was killed by SIGKILL"
+    server.stop(0.0)
+    server.start(1)
+    assert server.port == port
+    assert server.poll() is None
+    # The learner's last checkpoint came after its last push but one.
+    pulled = variables_lib.ReverbVariableContainer(address).pull()
+    assert pulled[variables_lib.TRAIN_STEP_KEY] == 2
+
+
+def test_numbers_must_be_positive(tmp_path):
+    with pytest.raises(ValueError, match="num_actors: expected an integer of at least"):
+        actor_learner.run(IMPALA, tmp_path, num_actors=0, num_train_steps=1)
+
+
+def make_dmpo(environment):
+    return KINDS["DmpoAgent"].make(
+        environment.time_step_spec(), environment.action_spec()
+    )
+
+
+def make_replay(name, signature):
+    return replay_service.Table(
+        name,
+        sampler=replay_service.selectors.Uniform(),
+        remover=replay_service.selectors.Fifo(),
+        max_size=10_000,
+        rate_limiter=replay_service.rate_limiters.SampleToInsertRatio(4.0, 50, 200.0),
+        signature=signature,
+    )
+
+
+DMPO = actor_learner.Experiment(
+    lambda seed: make_environment(seed, "Pendulum-v1"),
+    make_dmpo,
+    make_replay,
+    sequence_length=6,
+    stride_length=1,
+    batch_size=BATCH_SIZE,
+    push_period=10,
+    checkpoint_interval=20,
+    jit_compile=False,
+)
+
+
+class Watched:
+    """A run in a thread, whose processes the test kills."""
+
+    def __init__(self, experiment, directory, monkeypatch):
+        self.said, self.processes = [], {}
+        self._is_stopped = threading.Event()
+        self._error = None
+        start = function_process.FunctionProcess.__init__
+        start_server = actor_learner._ServerProcess._make
+
+        def remember(process, function, name):
+            start(process, function, name)
+            self.processes[name] = process
+
+        def remember_server(process, port):
+            server = start_server(process, port)
+            self.processes[actor_learner.SERVER] = server
+            return server
+
+        monkeypatch.setattr(function_process.FunctionProcess, "__init__", remember)
+        monkeypatch.setattr(actor_learner._ServerProcess, "_make", remember_server)
+        self._thread = threading.Thread(target=self._run, args=(experiment, directory))
+        self._thread.start()
+        self.until(lambda: actor_learner.SERVER in self.processes)
+        self.client = replay_service.Client(
+            f"localhost:{self.processes[actor_learner.SERVER].port}"
+        )
+
+    def _run(self, experiment, directory):
+        try:
+            actor_learner.run(
+                experiment,
+                directory,
+                num_actors=2,
+                num_train_steps=10**9,
+                is_stopped=self._is_stopped.is_set,
+                say=self.said.append,
+            )
+        except BaseException as error:
+            self._error = error
+
+    def until(self, condition):
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            assert self._error is None, self._error
+            assert time.monotonic() < deadline, self.said
+            time.sleep(0.05)
+
+    def step(self):
+        """The train step of the newest weights; -1 if there are none."""
+        if not self.client.server_info()["variables"].current_size:
+            return -1
+        [sample] = self.client.sample("variables", 1, emit_timesteps=False)
+        return int(sample.data[-1][0])
+
+    def goes_on(self, updates=4):
+        """Waits for updates from now on."""
+        before = self.step()
+        self.until(lambda: self.step() >= before + updates)
+
+    def kill(self, name):
+        """Kills a process; waits until it was started again, and for updates."""
+        old = self.processes[name]
+        os.kill(old.pid, signal.SIGKILL)
+        self.until(lambda: self.processes[name] is not old)
+        self.goes_on()
+
+    def stop(self):
+        self._is_stopped.set()
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive()
+        assert self._error is None
+
+
+# About 40 seconds each: every actor and learner imports TensorFlow.
+@pytest.mark.slow
+@pytest.mark.parametrize("experiment", [IMPALA, DMPO], ids=["IMPALA", "DMPO"])
+def test_a_run_survives_that_each_process_is_killed(experiment, tmp_path, monkeypatch):
+    run = Watched(experiment, tmp_path, monkeypatch)
+    run.until(lambda: run.step() >= 2 * experiment.checkpoint_interval)
+    run.kill("actor 0")
+    before = run.step()
+    run.kill(actor_learner.LEARNER)
+    # It went on from its checkpoint, not from the beginning.
+    saved = pathlib.Path(tmp_path, "train", "checkpoints")
+    steps = [int(path.stem.split("-")[1]) for path in saved.glob("*.index")]
+    assert max(steps) >= before - experiment.checkpoint_interval
+    run.kill(actor_learner.SERVER)
+    run.stop()
+    names = ["actor 0", actor_learner.LEARNER, actor_learner.SERVER]
+    for name, line in zip(names, run.said, strict=True):
+        assert line.startswith(f"{name}: its process ")
+        assert "was killed by SIGKILL. It is started again now" in line

@@ -1,0 +1,86 @@
+"""On-policy loops with IMPALA, whose collecting policy is some updates behind."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfrl import train
+from tfrl.agents import ImpalaAgent
+from tfrl.environments import native
+from tfrl.networks import ActorDistributionNetwork, ValueNetwork
+from tfrl.utils import variables
+
+BATCH_SIZE, NUM_STEPS, ITERATIONS, PERIOD = 4, 8, 5, 3
+
+
+def make_loop(period=PERIOD, **kwargs):
+    environment = native.load("CartPole-v1", BATCH_SIZE, 5, max_episode_steps=20)
+    specs = environment.observation_spec(), environment.action_spec()
+    small = {"fc_layer_params": (8,), "activation_fn": tf.tanh}
+    agent = ImpalaAgent(
+        environment.time_step_spec(),
+        specs[1],
+        keras.optimizers.Adam(1e-2),
+        ActorDistributionNetwork(*specs, **small, seed=5),
+        ValueNetwork(specs[0], **small, seed=6),
+        gradient_clipping=0.5,
+        collect_update_period=period,
+        seed=5,
+    )
+    agent.initialize()
+    return train.OnPolicyLoop(
+        environment, agent, collect_steps_per_iteration=NUM_STEPS, seed=5, **kwargs
+    )
+
+
+def held(loop):
+    parts = [*loop.agent.variables(), *variables.tracked_variables(loop.environment)]
+    return [v.numpy() for v in variables.as_tf_variables(parts)]
+
+
+@pytest.fixture(scope="module")
+def plain():
+    loop = make_loop()
+    loop.info_then = loop.run(ITERATIONS)
+    loop.held_then = held(loop)
+    return loop
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    loop = make_loop(jit_compile=True)
+    loop.info_then = loop.run(ITERATIONS)
+    loop.held_then = held(loop)
+    return loop
+
+
+def test_a_compiled_loop_gives_the_numbers_of_a_plain_one(plain, compiled):
+    np.testing.assert_allclose(plain.info_then.loss, compiled.info_then.loss, rtol=1e-4)
+    assert plain.info_then.train_steps == ITERATIONS
+    for mine, other in zip(plain.held_then, compiled.held_then, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-5)
+
+
+def test_older_policies_have_collected(plain):
+    weights = [v.numpy() for v in plain.agent.actor_net.variables]
+    collecting = plain.agent.collect_policy.variables()[: len(weights)]
+    # The last copy is that of update 3 of 5.
+    assert any(np.any(a != b.numpy()) for a, b in zip(weights, collecting, strict=True))
+    numbers = plain.agent.diagnose(plain.draw_for_log())
+    assert {"entropy", "explained_variance"} <= {*numbers}
+
+
+@pytest.mark.parametrize("kind", ["plain", "compiled"])
+def test_a_restored_loop_goes_on_bit_for_bit_with_one_trace(kind, request, tmp_path):
+    loop = request.getfixturevalue(kind)
+    path = tf.train.Checkpoint(**loop.checkpoint_items()).write(str(tmp_path / "c"))
+    info = loop.run(4)
+    expected = held(loop)
+    tf.train.Checkpoint(**loop.checkpoint_items()).read(path)
+    # In other calls.
+    loop.run(1)
+    assert loop.run(3)._replace(loss=0) == info._replace(loss=0)
+    for mine, other in zip(held(loop), expected, strict=True):
+        np.testing.assert_array_equal(mine, other)
+    assert loop.trace_count() == 1

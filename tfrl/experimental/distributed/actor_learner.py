@@ -1,0 +1,378 @@
+"""Trains an agent with actors in processes of their own.
+
+A server holds two tables: the sequences that actors write and a learner samples, and
+the newest weights, which the learner pushes and the actors pull. The server, the actors
+and the learner are processes, which the calling process watches:
+
+```python
+actor_learner.run(
+    actor_learner.Experiment(make_environment, make_agent, make_table, ...),
+    "run",
+    num_actors=2,
+    num_train_steps=10_000,
+)
+```
+
+A process that is killed is started again, and the others wait for it or go on:
+
+- An actor begins new episodes with the newest weights. What it had not sent is lost.
+- The learner goes on from its last checkpoint. The actors go on until the table's rate
+  limiter stops them.
+- The server goes on from its last checkpoint, which it writes whenever the learner
+  does, with the same port. Actors and learner connect to it again, for 30 seconds.
+
+If the calling process ends, so do the others; the same call then resumes the run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import logging
+import os
+import pathlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfrl import replay_buffers, replay_service, train
+from tfrl.agents import tf_agent
+from tfrl.environments import tf_environment
+from tfrl.experimental.distributed import reverb_variable_container as variables_lib
+from tfrl.replay_buffers.reverb import reverb_rows
+from tfrl.specs import tensor_spec
+from tfrl.system import function_process, supervisor
+from tfrl.utils import number_checks
+
+SERVER, LEARNER = "the replay server", "the learner"
+_SERVER_CHECKPOINTS = "replay_server"
+# How often an actor that waits for the learner looks whether it is stopped.
+_FLUSH_MILLISECONDS = 500
+_SELDOM = 9.0  # Seconds between equal messages; each writer has one in ten seconds.
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """What actors and learner do; functions and numbers, sent to all processes.
+
+    Attributes:
+      make_environment: Makes an actor's environment of a seed, a `TFEnvironment`.
+      make_agent: Makes the agent from an environment, for actors and learner alike.
+      make_table: Makes the table of sequences from its name and signature; its rate
+        limiter keeps actors and learner in step.
+      sequence_length: The number of frames in an item of the table. Items may cross the
+        ends of episodes.
+      stride_length: How many frames after an item the next item begins.
+      batch_size: The number of items in an update.
+      push_period: The number of updates between pushes of the weights.
+      pull_period: The number of steps of an actor's environment between pulls.
+      checkpoint_interval: The least number of updates between checkpoints.
+      summary_interval: The number of updates between summaries.
+      make_triggers: Makes further triggers of the learner from its agent; see
+        `train.triggers`. Those that are `IntervalTrigger`s are also called at the end.
+      max_in_flight: The number of items that are sent to the learner ahead of their
+        use; three batches if None.
+      jit_compile: Whether actors compile their loops, where possible.
+      seed: Seed of the environments and actors.
+    """
+
+    make_environment: Callable[[int], tf_environment.TFEnvironment]
+    make_agent: Callable[[tf_environment.TFEnvironment], tf_agent.TFAgent]
+    make_table: Callable[[str, Any], replay_service.Table]
+    sequence_length: int
+    stride_length: int
+    batch_size: int
+    push_period: int = 1
+    pull_period: int = 20
+    checkpoint_interval: int = 1000
+    summary_interval: int = 1000
+    make_triggers: Callable[[tf_agent.TFAgent], Sequence[Callable]] = lambda _: ()
+    max_in_flight: int | None = None
+    jit_compile: bool = True
+    seed: int = 0
+
+    def build(self, seed: int) -> tuple[tf_environment.TFEnvironment, tf_agent.TFAgent]:
+        """Makes an environment and the agent, with its variables."""
+        environment = self.make_environment(seed)
+        agent = self.make_agent(environment)
+        agent.initialize()
+        return environment, agent
+
+
+def run(
+    experiment: Experiment,
+    directory: str | os.PathLike,
+    num_actors: int,
+    num_train_steps: int,
+    *,
+    is_stopped: Callable[[], bool] = lambda: False,
+    say: Callable[[str], None] | None = None,
+) -> None:
+    """Trains until the agent has done `num_train_steps` updates, and then returns.
+
+    Outputs are those of `train.Learner`, and the server's checkpoints.
+
+    Args:
+      experiment: What to do.
+      directory: The directory of the outputs; a run in it is resumed.
+      num_actors: The number of actors.
+      num_train_steps: The number of updates in all, those of the resumed run included.
+      is_stopped: Returns whether to stop earlier; checkpoints are then saved, too.
+      say: See `supervisor.supervise`.
+
+    Raises:
+      ValueError: A number is not positive.
+      ChildRaisedError: A process has raised an exception.
+      RuntimeError: A process has been killed too often.
+    """
+    for name, number in (
+        ("num_actors", num_actors),
+        ("num_train_steps", num_train_steps),
+        ("sequence_length", experiment.sequence_length),
+        ("stride_length", experiment.stride_length),
+        ("batch_size", experiment.batch_size),
+        ("push_period", experiment.push_period),
+        ("pull_period", experiment.pull_period),
+    ):
+        number_checks.check_integer(name, number, 1, remedy="give a positive number")
+    path = pathlib.Path(directory)
+    server = _ServerProcess(make_tables(experiment), path / _SERVER_CHECKPOINTS)
+    address = f"localhost:{server.port}"
+
+    def start_actor(number: int, starts: int) -> supervisor.Process:
+        return function_process.FunctionProcess(
+            functools.partial(act, experiment, address, number, starts),
+            f"actor {number}",
+        )
+
+    members = [
+        supervisor.Member(SERVER, server.start),
+        *(
+            supervisor.Member(f"actor {number}", functools.partial(start_actor, number))
+            for number in range(num_actors)
+        ),
+        supervisor.Member(
+            LEARNER,
+            supervisor.runs(
+                functools.partial(learn, experiment, address, path, num_train_steps),
+                LEARNER,
+            ),
+        ),
+    ]
+    supervisor.supervise(
+        members, LEARNER, is_stopped, recovers=(replay_service.ReverbError,), say=say
+    )
+
+
+def make_tables(experiment: Experiment) -> list[replay_service.Table]:
+    """Makes the tables of sequences and of weights, for a server."""
+    _, agent = experiment.build(experiment.seed)
+    variables = _shared_variables(agent)
+    return [
+        experiment.make_table(
+            replay_buffers.reverb_replay_buffer.DEFAULT_TABLE,
+            tensor_spec.add_outer_dim(
+                agent.collect_data_spec, experiment.sequence_length
+            ),
+        ),
+        replay_service.Table(
+            variables_lib.DEFAULT_TABLE,
+            sampler=replay_service.selectors.Uniform(),
+            remover=replay_service.selectors.Fifo(),
+            max_size=1,
+            rate_limiter=replay_service.rate_limiters.MinSize(1),
+            signature=tf.nest.map_structure(
+                lambda v: tf.TensorSpec(v.shape, v.dtype), variables
+            ),
+        ),
+    ]
+
+
+def act(
+    experiment: Experiment,
+    address: str,
+    number: int,
+    starts: int,
+    is_stopped: Callable[[], bool],
+) -> None:
+    """Collects sequences with the newest weights until it is stopped.
+
+    Args:
+      experiment: What to do.
+      address: The server's address.
+      number: The number of the actor, from 0.
+      starts: How often this actor was started before; its seed depends on it.
+      is_stopped: Returns whether to stop.
+    """
+    entropy = np.random.SeedSequence([experiment.seed, number, starts])
+    seed = int(entropy.generate_state(1)[0] >> 1)
+    environment, agent = experiment.build(seed)
+    client = replay_service.Client(address)
+    container = variables_lib.ReverbVariableContainer(address)
+    rows = reverb_rows.Rows(
+        lambda client: replay_buffers.ReverbTrajectorySequenceObserver(
+            client,
+            replay_buffers.reverb_replay_buffer.DEFAULT_TABLE,
+            experiment.sequence_length,
+            experiment.stride_length,
+        ),
+        client,
+        agent.collect_data_spec,
+        environment.batch_size,
+    )
+    loop = train.CollectLoop(
+        environment,
+        agent,
+        [train.host_observer(lambda frame: rows.add(*tf.nest.flatten(frame)))],
+        seed=seed,
+        jit_compile="auto" if experiment.jit_compile else False,
+    )
+    variables = _shared_variables(agent)
+    pulled = -1
+    with _one_message_of_all_writers():
+        while not is_stopped():
+            weights = client.server_info()[variables_lib.DEFAULT_TABLE]
+            pushed = weights.rate_limiter_info.insert_stats.completed
+            # A server without a checkpoint has none until the learner pushes them.
+            if weights.current_size and pushed != pulled:
+                container.update(variables)
+                pulled = pushed
+            loop.collect(experiment.pull_period)
+            _flush(rows, is_stopped)
+
+
+def learn(
+    experiment: Experiment,
+    address: str,
+    directory: pathlib.Path,
+    num_train_steps: int,
+    is_stopped: Callable[[], bool],
+) -> None:
+    """Trains on the actors' sequences, and pushes the weights.
+
+    Args:
+      experiment: What to do.
+      address: The server's address.
+      directory: See `run`.
+      num_train_steps: See `run`.
+      is_stopped: Returns whether to stop before that.
+    """
+    _, agent = experiment.build(experiment.seed)
+    client = replay_service.Client(address)
+    container = variables_lib.ReverbVariableContainer(address)
+    replay_buffer = replay_buffers.ReverbReplayBuffer(
+        agent.collect_data_spec,
+        replay_buffers.reverb_replay_buffer.DEFAULT_TABLE,
+        experiment.sequence_length,
+        server_address=address,
+        dataset_buffer_size=experiment.max_in_flight,
+    )
+    train_step, variables = agent.train_step_counter, _shared_variables(agent)
+    learner = train.Learner(
+        directory,
+        train_step,
+        agent,
+        lambda: replay_buffer.as_dataset(sample_batch_size=experiment.batch_size),
+        triggers=experiment.make_triggers(agent),
+        checkpoint_interval=experiment.checkpoint_interval,
+        summary_interval=experiment.summary_interval,
+    )
+    checkpoint_of_server = train.triggers.ReverbCheckpointTrigger(
+        train_step, experiment.checkpoint_interval, client
+    )
+    checkpoint_of_server.set_start(int(train_step))
+    learner.triggers.append(checkpoint_of_server)
+    # From now on a restored server has weights.
+    container.push(variables)
+    client.checkpoint()
+    with replay_buffer.reraise():
+        while int(train_step) < num_train_steps and not is_stopped():
+            learner.run(min(experiment.push_period, num_train_steps - int(train_step)))
+            container.push(variables)
+        for trigger in learner.triggers:
+            if isinstance(trigger, train.interval_trigger.IntervalTrigger):
+                trigger(int(train_step), force_trigger=True)
+
+
+def _flush(rows: reverb_rows.Rows, is_stopped: Callable[[], bool]) -> None:
+    """Waits until the server has all items, while the learner keeps up or not."""
+    while not is_stopped():
+        with contextlib.suppress(replay_service.errors.DeadlineExceededError):
+            rows.flush(_FLUSH_MILLISECONDS)
+            return
+
+
+def _shared_variables(agent: tf_agent.TFAgent) -> dict[str, Any]:
+    """Returns the variables that the learner pushes."""
+    return {
+        variables_lib.POLICY_KEY: list(agent.collect_policy.variables()),
+        variables_lib.TRAIN_STEP_KEY: agent.train_step_counter,
+    }
+
+
+@contextlib.contextmanager
+def _one_message_of_all_writers() -> Iterator[None]:
+    """Logs once in ten seconds, not once for each environment, what they wait for."""
+    passed: dict[str, float] = {}
+
+    def is_new(record: logging.LogRecord) -> bool:
+        if record.created < passed.get(record.msg, float("-inf")) + _SELDOM:
+            return False
+        passed[record.msg] = record.created
+        return True
+
+    logger = logging.getLogger("tfrl.replay_service")
+    logger.addFilter(is_new)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_new)
+
+
+class _ServerProcess:
+    """A server that starts again with the same port, as a supervisor's process."""
+
+    def __init__(
+        self, tables: Sequence[replay_service.Table], directory: pathlib.Path
+    ) -> None:
+        """Starts the server.
+
+        Args:
+          tables: Its tables.
+          directory: The directory of its checkpoints.
+        """
+        self._tables = tables
+        self._checkpointer = replay_service.checkpointers.DefaultCheckpointer(directory)
+        self._server = self._make(None)
+
+    @property
+    def port(self) -> int:
+        """The port, which stays the same."""
+        return self._server.port
+
+    @property
+    def pid(self) -> int:
+        """The process id of the running server."""
+        return self._server.pid
+
+    def start(self, starts: int) -> _ServerProcess:
+        """Starts the server again, if this is not its first start."""
+        if starts:
+            self._server = self._make(self._server.port)
+        return self
+
+    def poll(self) -> function_process.Ending | None:
+        """Returns how the server has died; None while it runs."""
+        how = self._server.how_it_died()
+        return None if how is None else function_process.Ending(how)
+
+    def stop(self, grace: float) -> None:
+        """Stops the server."""
+        del grace  # A server takes two seconds at most.
+        self._server.stop()
+
+    def _make(self, port: int | None) -> replay_service.Server:
+        return replay_service.Server(self._tables, port, self._checkpointer)

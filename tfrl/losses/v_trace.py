@@ -1,0 +1,88 @@
+"""Computes the targets and advantages of V-trace from another policy's sequences.
+
+Espeholt et al., "IMPALA: Scalable distributed deep-RL with importance weighted
+actor-learner architectures" (2018, arXiv:1802.01561), section 4.1.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfrl.losses import sequences
+
+
+class VTraceReturns(NamedTuple):
+    """What `vtrace` returns, without gradient; each `[T]` or `[T, B]`.
+
+    Attributes:
+      vs: The targets of the values.
+      pg_advantages: The advantages of the actions, times their clipped ratios.
+    """
+
+    vs: tf.Tensor
+    pg_advantages: tf.Tensor
+
+
+def vtrace(
+    v_tm1: Any,
+    r_t: Any,
+    discount_t: Any,
+    v_t: Any,
+    log_rhos: Any,
+    lambda_: Any = 1.0,
+    clip_rho: float | None = 1.0,
+    clip_pg_rho: float | None = 1.0,
+    continues_t: Any = None,
+) -> VTraceReturns:
+    """Returns V-trace's targets and advantages.
+
+        vs_t = v_tm1 + delta_t + discount_t c_t (vs_(t+1) - v_t),    vs_T = v_(T-1)
+        delta_t = min(clip_rho, rho_t) (r_t + discount_t v_t - v_tm1)
+        A_t = min(clip_pg_rho, rho_t) (r_t + discount_t q_t - v_tm1)
+        q_t = (1 - l_t) v_t + l_t vs_(t+1)
+
+    Espeholt et al. 2018, equation 1 and the gradient after it, with `rho_t = pi / mu`,
+    `c_t = l_t min(1, rho_t)` and `l_t = lambda_ continues_t`. The arguments follow
+    `losses.returns`. With ratios of 1, `vs` are the lambda returns, and `pg_advantages`
+    those of generalized advantage estimation.
+
+    Args:
+      v_tm1: Values of the states before each step, `[T]` or `[T, B]`.
+      r_t: Rewards, like `v_tm1`.
+      discount_t: Discounts, like `v_tm1`.
+      v_t: Values of the states after each step, like `v_tm1`; at a truncation, the
+        value of the last observation.
+      log_rhos: Logarithms of the ratios of the actions' probabilities, those of the
+        policy that learns to those of the one that acted, like `v_tm1`.
+      lambda_: A number in [0, 1], or numbers like `v_tm1`.
+      clip_rho: The largest ratio in `delta_t`; None does not clip.
+      clip_pg_rho: The largest ratio in `A_t`; None does not clip.
+      continues_t: 1 where step `t + 1` continues the episode of step `t`, else 0, like
+        `v_tm1`; all 1 if None.
+
+    Raises:
+      ValueError: A tensor has another rank, or the shapes differ.
+    """
+    v_tm1, r_t, discount_t, v_t, log_rhos = sequences.as_sequences(
+        v_tm1=v_tm1, r_t=r_t, discount_t=discount_t, v_t=v_t, log_rhos=log_rhos
+    )
+    rho_t = tf.exp(log_rhos)
+    mix = tf.cast(lambda_, r_t.dtype) * sequences.as_continues(continues_t, r_t)
+    td_error = r_t + discount_t * v_t - v_tm1
+    # What the targets add to the values.
+    corrections = sequences.solve_backwards(
+        _clipped(rho_t, clip_rho) * td_error, discount_t * mix * _clipped(rho_t, 1.0)
+    )
+    following = discount_t * mix * sequences.shift(corrections, 1)
+    return VTraceReturns(
+        vs=tf.stop_gradient(v_tm1 + corrections),
+        pg_advantages=tf.stop_gradient(
+            _clipped(rho_t, clip_pg_rho) * (td_error + following)
+        ),
+    )
+
+
+def _clipped(rho_t: tf.Tensor, most: float | None) -> tf.Tensor:
+    return rho_t if most is None else tf.minimum(rho_t, tf.cast(most, rho_t.dtype))

@@ -1,0 +1,202 @@
+"""Runs processes that belong together, and starts those again that are killed.
+
+>>> import time
+>>> from tfrl.system import function_process, supervisor
+>>> def work(is_stopped):
+...     while not is_stopped():
+...         time.sleep(0.01)
+>>> def finish(is_stopped):
+...     time.sleep(0.1)
+>>> supervisor.supervise(
+...     [
+...         supervisor.Member("worker", supervisor.runs(work, "worker")),
+...         supervisor.Member("main", supervisor.runs(finish, "main")),
+...     ],
+...     main="main",
+... )
+"""
+
+from __future__ import annotations
+
+import collections
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from tfrl.system import child_errors, function_process
+
+_POLL = 0.05  # Seconds.
+_LONGEST_PAUSE = 60.0  # Seconds before a process is started again.
+
+
+class Process(Protocol):
+    """What a supervisor starts, such as a `FunctionProcess`."""
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+
+    def poll(self) -> function_process.Ending | None:
+        """Returns how the process has ended; None while it runs."""
+
+    def stop(self, grace: float) -> None:
+        """Ends the process within so many seconds, and frees it."""
+
+
+class Member(NamedTuple):
+    """A process of a group.
+
+    Attributes:
+      name: Its name in messages.
+      start: Starts it; takes how often it has been started before, and returns a
+        `Process`.
+    """
+
+    name: str
+    start: Callable[[int], Process]
+
+
+class Limits(NamedTuple):
+    """When a supervisor gives up.
+
+    Attributes:
+      most_restarts: How often a member is started again within `window`.
+      window: Seconds.
+      grace: Seconds that a member has to stop.
+    """
+
+    most_restarts: int = 5
+    window: float = 600.0
+    grace: float = 60.0
+
+
+_USUAL = Limits()
+
+
+def runs(function: function_process.Function, name: str) -> Callable[[int], Process]:
+    """Returns a `Member.start` for a function that does not depend on the start."""
+    return lambda _: function_process.FunctionProcess(function, name)
+
+
+def supervise(
+    members: Sequence[Member],
+    main: str,
+    is_stopped: Callable[[], bool] = lambda: False,
+    recovers: tuple[type[BaseException], ...] = (),
+    limits: Limits = _USUAL,
+    say: Callable[[str], None] | None = None,
+) -> None:
+    """Runs all members until the main one has finished, then stops the others.
+
+    A member that is killed is started again, at first at once and then after growing
+    pauses, while the others go on. One that raises an exception would do so again: it
+    ends the run.
+
+    Args:
+      members: The members, in the order of their start. The main one is stopped first,
+        the others in reverse order.
+      main: The name of the main member.
+      is_stopped: Returns whether to stop all of them.
+      recovers: The exceptions after which a member is started again, too, such as a
+        lost connection.
+      limits: When to give up.
+      say: Takes a line about each member that has ended; prints on stderr if None.
+
+    Raises:
+      ChildRaisedError: A member has raised another exception.
+      RuntimeError: A member has ended too often.
+    """
+    group = [_Supervised(member, recovers, limits, say or _print) for member in members]
+    chief = next(one for one in group if one.member.name == main)
+    try:
+        while not (chief.has_finished or is_stopped()):
+            for one in group:
+                one.look_after()
+            time.sleep(_POLL)
+    finally:
+        others = [one for one in reversed(group) if one is not chief]
+        _stop([chief, *others], limits.grace)
+
+
+class _Supervised:
+    """A member and its process."""
+
+    def __init__(
+        self,
+        member: Member,
+        recovers: tuple[type[BaseException], ...],
+        limits: Limits,
+        say: Callable[[str], None],
+    ) -> None:
+        self.member = member
+        self.has_finished = False
+        self.process: Process | None = None
+        self._recovers = recovers
+        self._limits = limits
+        self._say = say
+        self._starts = 0
+        self._restarts: collections.deque[float] = collections.deque()
+        self._due = float("-inf")  # When to start the process.
+
+    def look_after(self) -> None:
+        """Starts the process if it is due, or looks whether it has ended."""
+        if self.has_finished:
+            return
+        if self.process is None:
+            if time.monotonic() >= self._due:
+                self.process = self.member.start(self._starts)
+                self._starts += 1
+            return
+        ending = self.process.poll()
+        if ending is None:
+            return
+        self.has_finished = ending.has_finished
+        if not ending.has_finished:
+            self._restart(self.process, ending)
+
+    def _restart(self, process: Process, ending: function_process.Ending) -> None:
+        """Frees an ended process, and says when to start it again."""
+        error = ending.error
+        if error is not None and not isinstance(error.original, self._recovers):
+            raise error
+        what = f"{self.member.name}: its process {process.pid} {ending.how}"
+        self.process = None
+        _stop_one(process, 0.0)
+        now, limits = time.monotonic(), self._limits
+        while self._restarts and self._restarts[0] < now - limits.window:
+            self._restarts.popleft()
+        number = len(self._restarts)
+        if number >= limits.most_restarts:
+            raise RuntimeError(
+                f"{what}, for the {number + 1}th time within {limits.window:g} s; find "
+                "the cause, such as too little memory, and run the same command again."
+            ) from error
+        pause = 0.0 if number == 0 else min(2.0 ** (number - 1), _LONGEST_PAUSE)
+        self._restarts.append(now)
+        self._due = now + pause
+        reason = f" ({error.original!r})" if error is not None else ""
+        self._say(
+            f"{what}{reason}. It is started again "
+            f"{f'in {pause:g} s' if pause else 'now'}; the others go on."
+        )
+
+
+def _stop(group: Sequence[_Supervised], grace: float) -> None:
+    """Stops the processes one after the other; raises the first error of them."""
+    errors = [_stop_one(one.process, grace) for one in group if one.process is not None]
+    if sys.exception() is None:
+        for error in filter(None, errors):
+            raise error
+
+
+def _stop_one(process: Process, grace: float) -> child_errors.ChildRaisedError | None:
+    try:
+        process.stop(grace)
+    except child_errors.ChildRaisedError as error:
+        return error
+    return None
+
+
+def _print(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -173,14 +173,15 @@ class PolicyActor(_AddingActor):
           TypeError: If `policy` is of another kind.
         """
         super().__init__(adder, variable_client, seed)
+        played: Any = policy
         if isinstance(policy, tf_policy.TFPolicy):
-            policy = py_tf_eager_policy.PyTFEagerPolicy(policy, use_tf_function=True)
-        if not isinstance(policy, py_policy.PyPolicy):
+            played = py_tf_eager_policy.PyTFEagerPolicy(policy, use_tf_function=True)
+        if not isinstance(played, py_policy.PyPolicy):
             raise TypeError(
                 f"policy: got {policy!r} of type {type(policy).__name__}, expected a "
                 "TFPolicy or a PyPolicy; give a network to FeedForwardActor."
             )
-        self._policy: py_policy.PyPolicy = policy
+        self._policy: py_policy.PyPolicy = played
         self._state = self._policy.get_initial_state()
         self._timestep: Any = None
 

@@ -71,6 +71,12 @@ class System:
 _WORKERS = "benchmarks.workers"
 SYSTEMS = {
     "tfrl": System("tfrl", f"{_WORKERS}.with_tfrl"),
+    # 0 is one thread for each processor that the process may use.
+    "tfrl_sweep": System(
+        "tfrl's sweeps",
+        f"{_WORKERS}.with_tfrl",
+        variables={"TF_NUM_INTRAOP_THREADS": "0"},
+    ),
     "tf_agents": System("TF-Agents", f"{_WORKERS}.with_tf_agents", "tf_agents"),
     "torch": System("PyTorch", f"{_WORKERS}.with_torch", "torch"),
     "jax": System("JAX", f"{_WORKERS}.with_jax", "jax", {"XLA_FLAGS": _JAX_ONE_THREAD}),
@@ -95,7 +101,7 @@ SYSTEMS = {
         one_thread=False,
     ),
 }
-OURS = frozenset({"tfrl", "replay_service", "replay_unix", "replay_grpc"})
+OURS = frozenset({"tfrl", "tfrl_sweep", "replay_service", "replay_unix", "replay_grpc"})
 
 
 def in_checkout(name: str, checkout: pathlib.Path) -> str:

@@ -1,10 +1,10 @@
 """Compares many runs of DQN on native CartPole at once with one run.
 
-    python -m benchmarks sweep
+    python -m benchmarks sweep [--cores=all]
 
 The settings are those of `benchmarks.dqn`, with one environment and a buffer of 10,000
 frames per run. No window includes compilation. The runs of a sweep are also evaluated
-at the end of each window.
+at the end of each window. On several cores, a sweep uses a thread for each.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def groups(quick: bool) -> Iterator[Group]:
     """Yields one group, with a contender for each number of runs."""
     one = Contender("one run", "tfrl", "compiled", {"envs": 1, "capacity": 10_000})
     many = tuple(
-        Contender(f"{runs} runs at once", "tfrl", "sweep", {"runs": runs})
+        Contender(f"{runs} runs at once", "tfrl_sweep", "sweep", {"runs": runs})
         for runs in ((32,) if quick else (8, 32, 128))
     )
     yield Group("sweep: iterations of all runs", (one, *many), references=(one.label,))

@@ -46,6 +46,9 @@ _PROCESSES = flags.DEFINE_integer(
 def main() -> None:
     """Runs the sweep and writes its curves."""
     config = cli.read_config(_CONFIG)
+    # Each processor trains its share of the runs in a thread of TensorFlow's; 0 makes
+    # as many as there are processors.
+    os.environ["TF_NUM_INTRAOP_THREADS"] = "0"
     quiet.quieten_tensorflow()
     rates = [float(rate) for rate in _LEARNING_RATES.value]
     seeds = range(config.seed, config.seed + _NUM_SEEDS.value)

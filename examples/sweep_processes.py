@@ -30,7 +30,7 @@ def train_all(
     """
     # The processes share the processors.
     share = max(1, (os.cpu_count() or 1) // min(processes, len(runs)))
-    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(share))
+    os.environ["TF_NUM_INTRAOP_THREADS"] = str(share)
 
     print(f"{processes} at a time; each prints to its output.txt.", flush=True)
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tfrl.agents import checks, data_converter, normalization
 from tfrl.agents.checks import check_finite, check_finite_gradients
-from tfrl.compilation import context, conversion
+from tfrl.compilation import context, conversion, convolutions
 from tfrl.policies import tf_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
@@ -388,7 +388,8 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         def differentiate() -> tuple[tf.Tensor, Any, list[Any]]:
             with tf.GradientTape() as tape:
                 loss, details = compute_loss()
-            return loss, details, tape.gradient(loss, trained)
+            with convolutions.fast_gradients(trained):
+                return loss, details, tape.gradient(loss, trained)
 
         if self._jit_compile_losses:
             differentiate = _compiled(differentiate)

@@ -49,6 +49,7 @@ SLICE_ASSIGN = "_strided_slice_assign"
 
 _XLA_OPS = "tensorflow.compiler.tf2xla.ops.gen_xla_ops"
 _CONTROL_FLOW = "tensorflow.python.ops.control_flow_util"
+_OPS = "tensorflow.python.framework.ops"
 _TAPE = "tensorflow.python.eager.tape"
 _PFOR = "tensorflow.python.ops.parallel_for.pfor"
 _PY_FUNCTIONS = "tensorflow.python.ops.script_ops"
@@ -159,6 +160,7 @@ NAMES: dict[str, Callable[[], Any]] = {
     "xla_call_module": lambda: _XLA_OPS,
     "xla_optimization_barrier": lambda: _XLA_OPS,
     "variable_accessed": lambda: _TAPE,
+    "_gradient_registry": lambda: _OPS,
     "_pfor_converter_registry": lambda: _PFOR,
     "wrap": lambda: _PFOR,
     "_serialize_to_tensors": _variable,
@@ -298,6 +300,22 @@ def xla_optimization_barrier(tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     except _MISSING:
         return list(tensors)
     return barrier(tensors)
+
+
+# --- Gradients.
+
+
+def gradient_functions() -> dict[str, dict[str, Any]] | None:
+    """Returns the gradient functions by operation, or None if they cannot be found.
+
+    The value at "type" is the function.
+    """
+    try:
+        functions = look_up(_OPS, "_gradient_registry")._registry
+    except _MISSING:
+        return None
+    known = functions.get("Conv2D")
+    return functions if isinstance(known, dict) and "type" in known else None
 
 
 # --- Sweeps: many runs as one vectorized map.

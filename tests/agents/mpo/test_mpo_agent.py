@@ -322,7 +322,7 @@ def test_a_policy_climbs_to_the_best_action():
     )
     agent.initialize()
 
-    train_step = tf.function(agent.train, autograph=False, jit_compile=True)
+    train_step = tf.function(agent.train, autograph=False)
     for _ in range(400):
         train_step(experience)
     step = ts.restart(tf.ones([1, 1]), batch_size=1)

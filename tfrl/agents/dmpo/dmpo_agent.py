@@ -91,17 +91,17 @@ class DmpoAgent(mpo_agent.MpoAgent):
         return super()._q_values(transitions).mean()
 
     def _action_values(self, evaluation: mpo_agent.Evaluation) -> tf.Tensor:
-        return self._by_action(evaluation.outputs.mean())
+        probs = evaluation.outputs.probs_parameter()
+        # XLA adds up the last axis one number after the other, but not in a product.
+        return self._by_action(tf.linalg.matvec(probs, evaluation.outputs.values))
 
     def _next_values(self, evaluation: mpo_agent.Evaluation) -> Any:
         """Returns the mixture of the distributions of a step's actions, `[B]`."""
         from tfrl.distributions import discrete_valued
 
-        log_probs = tf.nn.log_softmax(evaluation.outputs.logits)
-        # Unnormalized: those of the mixture, plus the logarithm of N.
-        logits = tf.reduce_logsumexp(self._by_action(log_probs), axis=0)
+        probs = self._by_action(evaluation.outputs.probs_parameter())
         return discrete_valued.DiscreteValuedDistribution(
-            evaluation.outputs.values, logits
+            evaluation.outputs.values, tf.math.log(tf.reduce_mean(probs, axis=0))
         )
 
     def _td_error(

@@ -301,15 +301,13 @@ def check_initial_collection(
 
 def check_on_policy_agent(
     agent: tf_agent.TFAgent, num_epochs: int, minibatch_size: int | None
-) -> bool:
-    """Returns whether an agent computes advantages in `train`.
+) -> None:
+    """Raises a ValueError unless an `OnPolicyLoop` can train an agent.
 
-    Raises:
-      ValueError: The agent repeats what an `OnPolicyLoop` does, or cannot be trained in
-        its way.
+    The agent must not repeat what the loop does.
     """
     if not isinstance(agent, on_policy_agent.OnPolicyAgent):
-        return False
+        return
     name = type(agent).__name__
     if agent.compute_value_and_advantage_in_train:
         for argument, given, expected in (
@@ -322,7 +320,7 @@ def check_on_policy_agent(
                     f"train, expected {expected}, since it needs whole rollouts; make "
                     "it with compute_value_and_advantage_in_train=False."
                 )
-        return True
+        return
     for argument, given, expected in (
         ("num_epochs", agent.num_epochs, 1),
         ("update_normalizers_in_train", agent.update_normalizers_in_train, False),
@@ -333,7 +331,6 @@ def check_on_policy_agent(
                 "since the loop does the epochs and updates the normalizers after "
                 "them; leave both to the loop."
             )
-    return False
 
 
 def check_minibatch_size(

@@ -113,9 +113,7 @@ class OnPolicyLoop(loop.Loop):
         self._is_recurrent = bool(
             tf.nest.flatten(agent.collect_policy.policy_state_spec)
         )
-        leaves_all_to_train = loop_checks.check_on_policy_agent(
-            agent, num_epochs, minibatch_size
-        )
+        loop_checks.check_on_policy_agent(agent, num_epochs, minibatch_size)
         batch_size = environment.batch_size
         if minibatch_size is not None:
             loop_checks.check_minibatch_size(
@@ -123,7 +121,7 @@ class OnPolicyLoop(loop.Loop):
             )
         # The last minibatch of the last iteration, for the log. What an agent logs of
         # recurrent networks would need the policy's state, too.
-        outer_dims = [batch_size, self._num_steps + leaves_all_to_train]
+        outer_dims = [batch_size, self._num_steps]
         if minibatch_size is not None:
             outer_dims = [minibatch_size, 1]
         specs = [] if self._is_recurrent else tf.nest.flatten(agent.training_data_spec)
@@ -147,7 +145,7 @@ class OnPolicyLoop(loop.Loop):
         return has_trained and not self._is_recurrent
 
     def draw_for_log(self) -> Any:
-        """Returns the last minibatch of the last iteration."""
+        """Returns the last minibatch of the last iteration, or its T frames."""
         return tf.nest.pack_sequence_as(
             self._agent.training_data_spec,
             [variable.read_value() for variable in self._last_minibatch],
@@ -305,6 +303,12 @@ class OnPolicyLoop(loop.Loop):
         """Ends an iteration, after its updates; returns their mean loss."""
         if self._last_minibatch:
             minibatch, _ = self._minibatch(data, rows[-1])
+            if self._minibatch_size is None:
+                # Without the frame of the time step reached: a program that XLA
+                # compiles writes beyond variables that hold the joined frames.
+                minibatch = tf.nest.map_structure(
+                    lambda t: t[:, : self._num_steps], minibatch
+                )
             for variable, value in zip(
                 self._last_minibatch, tf.nest.flatten(minibatch), strict=True
             ):

@@ -212,7 +212,7 @@ def test_an_agent_that_does_all_in_train_is_given_the_whole_rollout():
     }
     loop = make_loop(agent=whole, num_epochs=1, minibatch_size=None, target_kl=None)
     assert loop.run(2).train_steps == 4
-    assert loop.draw_for_log().reward.shape == [BATCH_SIZE, NUM_STEPS + 1]
+    assert loop.draw_for_log().reward.shape == [BATCH_SIZE, NUM_STEPS]
     # Each frame once: the last one of a rollout is the first one of the next.
     count = loop.agent.observation_normalizer.variables[0]
     assert np.max(count) == 2 * BATCH_SIZE * NUM_STEPS

@@ -46,10 +46,11 @@ def test_a_recurrent_network_of_logits_and_values_learns():
         frames.observation, frames.step_type
     )
     np.testing.assert_allclose(found, values, rtol=1e-4, atol=1e-6)
-    # Each weight is trained once.
+    # Each weight is trained once. Beside them and the optimizer's slots are its two
+    # counters, the agent's, and the state of the cell's random numbers.
     weights = network.trainable_variables
     before = [weight.numpy() for weight in weights]
-    assert len(agent.variables()) == 2 * len(weights) + len(weights) + 2
+    assert len(agent.variables()) == 2 * len(weights) + len(network.variables) + 3
     agent.train(frames)
     assert all(
         np.any(weight.numpy() != old)

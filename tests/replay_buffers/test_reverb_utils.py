@@ -48,7 +48,7 @@ class Writer:
         item = tree.unflatten_as(self.frames[0], arrays)
         self.items.append((table, priority, item))
 
-    def flush(self):
+    def flush(self, block_until_num_items=0, timeout_ms=None):
         self.calls.append("flush")
 
     def end_episode(self):

@@ -413,6 +413,11 @@ def as_network(layer: Any, input_spec: Any = None) -> Network:
     """
     if isinstance(layer, Network):
         return layer
+    if not isinstance(layer, keras.layers.Layer):
+        raise TypeError(
+            f"network: got {layer!r}, expected all networks to be a Network or another "
+            "keras Layer; wrap a function in networks.Sequential([function])."
+        )
     from tfrl.networks import sequential
 
     return sequential.Sequential([layer], input_spec=input_spec)

@@ -11,7 +11,6 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-import tensorflow_probability as tfp
 
 from tfrl.savers import checkpoint_files, unbuilt
 from tfrl.system import paths, throttle
@@ -182,6 +181,8 @@ def _batched(specs: Any) -> Any:
 
 def _as_tensors(output: Any) -> Any:
     """Returns a tensor itself, and a distribution as a dictionary of tensors."""
+    import tensorflow_probability as tfp
+
     if not isinstance(output, tfp.distributions.Distribution):
         return output
     tensors = {

@@ -77,6 +77,22 @@ class CriticLoss(NamedTuple):
     td_error: tf.Tensor
 
 
+def distributional_td_error(
+    predictions: Any, transitions: Transitions, next_values: Any
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the cross entropies and the differences of the means, each `[B]`.
+
+    Args:
+      predictions: The critic's `DiscreteValuedDistribution`, `[B]`.
+      transitions: The transitions.
+      next_values: The distribution of the values of the next steps, `[B]`.
+    """
+    reward, discount = transitions.reward, transitions.discount
+    td_loss = losses.categorical(predictions, reward, discount, next_values)
+    td_error = losses.td_error(predictions.mean(), reward, discount, next_values.mean())
+    return td_loss, td_error
+
+
 class ActorCriticAgent(tf_agent.TFAgent):
     """Base class of off-policy agents with an actor, critics and target networks.
 

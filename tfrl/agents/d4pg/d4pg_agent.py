@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
 
-from tfrl import losses
 from tfrl.agents import actor_critic, checks
 from tfrl.agents.ddpg import policy_gradient_agent
 from tfrl.policies import gaussian_policy
@@ -201,9 +200,6 @@ class D4pgAgent(policy_gradient_agent.PolicyGradientAgent):
     def _td_error(
         self, predictions: Any, transitions: actor_critic.Transitions, next_values: Any
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        reward, discount = transitions.reward, transitions.discount
-        td_loss = losses.categorical(predictions, reward, discount, next_values)
-        td_error = losses.td_error(
-            predictions.mean(), reward, discount, next_values.mean()
+        return actor_critic.distributional_td_error(
+            predictions, transitions, next_values
         )
-        return td_loss, td_error

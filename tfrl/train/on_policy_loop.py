@@ -124,7 +124,13 @@ class OnPolicyLoop(loop.Loop):
         outer_dims = [batch_size, self._num_steps]
         if minibatch_size is not None:
             outer_dims = [minibatch_size, 1]
-        specs = [] if self._is_recurrent else tf.nest.flatten(agent.training_data_spec)
+        # An agent that computes advantages in train needs two frames for one.
+        is_too_short = self._num_steps == 1 and getattr(
+            agent, "compute_value_and_advantage_in_train", False
+        )
+        specs = []
+        if not (self._is_recurrent or is_too_short):
+            specs = tf.nest.flatten(agent.training_data_spec)
         with tf.device(self._placement.device):
             self._last_minibatch = [
                 tf.Variable(
@@ -140,12 +146,19 @@ class OnPolicyLoop(loop.Loop):
         )
 
     def can_draw_for_log(self) -> bool:
-        """Whether there was an iteration, and the agent is not recurrent."""
+        """Whether there was an iteration, and the loop keeps its last minibatch.
+
+        It keeps none of recurrent agents, nor one step of agents that compute
+        advantages in `train`.
+        """
         has_trained = self.trace_count() > 0 and self.iteration > 0
-        return has_trained and not self._is_recurrent
+        return has_trained and bool(self._last_minibatch)
 
     def draw_for_log(self) -> Any:
-        """Returns the last minibatch of the last iteration, or its T frames."""
+        """Returns the last minibatch of the last iteration.
+
+        Without minibatches, these are the frames of its steps, `[B, T, ...]`.
+        """
         return tf.nest.pack_sequence_as(
             self._agent.training_data_spec,
             [variable.read_value() for variable in self._last_minibatch],
@@ -304,8 +317,8 @@ class OnPolicyLoop(loop.Loop):
         if self._last_minibatch:
             minibatch, _ = self._minibatch(data, rows[-1])
             if self._minibatch_size is None:
-                # Without the frame of the time step reached: a program that XLA
-                # compiles writes beyond variables that hold the joined frames.
+                # Without the frame of the time step reached: compiled programs have
+                # corrupted memory when these variables held that frame, too.
                 minibatch = tf.nest.map_structure(
                     lambda t: t[:, : self._num_steps], minibatch
                 )

@@ -13,7 +13,8 @@ rely on. Inherit the suite, write the method that makes the part, and run pytest
 With unittest, inherit `unittest.TestCase` as well. There are suites for Python
 environments, TensorFlow environments, networks, policies, replay buffers and agents. A
 failure says what the check got, what it expected and what to change. The package's own
-parts pass the suites.
+parts pass the suites. Checks of graphs trace them without AutoGraph, as loops and
+drivers do.
 
 The environments in `environments` and `tf_environments` are so small that every step
 can be worked out by hand:

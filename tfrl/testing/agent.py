@@ -122,7 +122,7 @@ class AgentConformance(Conformance):
     def test_train_traces_once(self) -> None:
         """Checks that a `tf.function` of `train` is traced once for one shape."""
         agent = self._agent()
-        train = tf.function(agent.train)
+        train = tf.function(agent.train, autograph=False)
         for seed in range(3):
             train(self.make_experience(agent, self.batch_size, seed))
         if train.experimental_get_tracing_count() != 1:

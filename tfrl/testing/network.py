@@ -185,7 +185,7 @@ class NetworkConformance(Conformance):
         network = self.make_network()
         network.create_variables()
 
-        @tf.function
+        @tf.function(autograph=False)
         def apply(inputs: Any) -> Any:
             return _numbers(self._apply(network, inputs)[0])
 

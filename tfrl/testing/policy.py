@@ -116,7 +116,7 @@ class PolicyConformance(Conformance):
         policy = self.make_policy()
         size = self.batch_sizes[-1]
 
-        @tf.function
+        @tf.function(autograph=False)
         def act(time_step: ts.TimeStep, state: Any) -> Any:
             return policy.action(time_step, state)
 

@@ -272,7 +272,7 @@ class PyEnvironmentConformance(Conformance):
         tf_environment = tf_py_environment.TFPyEnvironment(environment)
         with contextlib.closing(tf_environment):
 
-            @tf.function
+            @tf.function(autograph=False)
             def step(action: Any) -> Any:
                 tf_environment.current_time_step()
                 return tf_environment.step(action)

@@ -240,7 +240,7 @@ class ReplayBufferConformance(Conformance):
         buffer = self._filled(3)
         iterator = iter(buffer.as_dataset(sample_batch_size=4, num_steps=2))
 
-        @tf.function
+        @tf.function(autograph=False)
         def write_and_sample(items: Any) -> Any:
             buffer.add_batch(items)
             with tf.control_dependencies([buffer.num_frames()]):

@@ -133,7 +133,7 @@ class TFEnvironmentConformance(Conformance):
         environment = self.make_environment()
         environment.reset()
 
-        @tf.function
+        @tf.function(autograph=False)
         def step(action: Any) -> Any:
             before = environment.current_time_step()
             after = environment.step(action)

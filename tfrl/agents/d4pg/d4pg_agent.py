@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
 
-from tfrl.agents import actor_critic, checks
+from tfrl.agents import actor_critic, actor_critic_networks, checks
 from tfrl.agents.ddpg import policy_gradient_agent
 from tfrl.policies import gaussian_policy
 from tfrl.trajectories import time_step as ts
@@ -145,7 +145,7 @@ class D4pgAgent(policy_gradient_agent.PolicyGradientAgent):
         time_step_spec = checks.as_time_step_spec(time_step_spec, "D4PG")
         action_spec = checks.as_continuous_action_spec(action_spec, "D4PG")
         train_step_counter = checks.as_train_step_counter(train_step_counter)
-        nets = policy_gradient_agent.make_networks(
+        nets = actor_critic_networks.make_networks(
             time_step_spec,
             action_spec,
             actor_network,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
 
-from tfrl.agents import checks
+from tfrl.agents import actor_critic_networks, checks
 from tfrl.agents.ddpg import policy_gradient_agent
 from tfrl.policies import ou_noise_policy
 from tfrl.trajectories import time_step as ts
@@ -148,7 +148,7 @@ class DdpgAgent(policy_gradient_agent.PolicyGradientAgent):
         """
         time_step_spec = checks.as_time_step_spec(time_step_spec, "DDPG")
         action_spec = checks.as_continuous_action_spec(action_spec, "DDPG")
-        nets = policy_gradient_agent.make_networks(
+        nets = actor_critic_networks.make_networks(
             time_step_spec,
             action_spec,
             actor_network,

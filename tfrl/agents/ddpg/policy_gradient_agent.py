@@ -2,83 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import normalization, observation_embedding, target_networks
+from tfrl.agents import actor_critic_networks
 from tfrl.agents.ddpg import deterministic_actor_agent
-from tfrl.policies import actor_policy, tf_policy
+from tfrl.policies import tf_policy
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
     from tfrl.typing import types
-    from tfrl.utils.tensor_normalizer import TensorNormalizer
-
-
-class Networks(NamedTuple):
-    """Built networks and their targets.
-
-    Attributes:
-      embedding: What the other networks see of the observations.
-      actor: The actor and its target.
-      critic: The critic and its target.
-    """
-
-    embedding: observation_embedding.ObservationEmbedding
-    actor: tuple[Any, Any]
-    critic: tuple[Any, Any]
-
-    def policy(
-        self, time_step_spec: ts.TimeStep, action_spec: Any, **kwargs: Any
-    ) -> actor_policy.ActorPolicy:
-        """Returns the actor's policy without noise.
-
-        Args:
-          time_step_spec: A `TimeStep` of specs.
-          action_spec: The nest of specs of the actions.
-          **kwargs: Further arguments of `ActorPolicy`.
-        """
-        actor = self.embedding.of_observations(self.actor[0])
-        return actor_policy.ActorPolicy(time_step_spec, action_spec, actor, **kwargs)
-
-
-def make_networks(
-    time_step_spec: ts.TimeStep,
-    action_spec: types.NestedTensorSpec,
-    actor_network: types.Network | types.Layer,
-    critic_network: types.Network | types.Layer,
-    target_actor_network: types.Network | types.Layer | None,
-    target_critic_network: types.Network | types.Layer | None,
-    observation_network: types.Network | types.Layer | None,
-    observation_normalizer: TensorNormalizer | None,
-) -> Networks:
-    """Builds the networks and their targets; see `DdpgAgent` for the arguments.
-
-    Raises:
-      ValueError: A network does not fit the specs, or shares weights with its target.
-    """
-    embedding = observation_embedding.ObservationEmbedding(
-        observation_network, time_step_spec.observation, observation_normalizer
-    )
-    input_spec = (embedding.spec, action_spec)
-    actor, target_actor = normalization.normalized_networks(
-        embedding.normalizer, embedding.spec, actor_network, target_actor_network
-    )
-    critic, target_critic = normalization.normalized_critics(
-        embedding.normalizer, input_spec, critic_network, target_critic_network
-    )
-    return Networks(
-        embedding,
-        target_networks.with_target(
-            actor, target_actor, "TargetActorNetwork", embedding.spec
-        ),
-        target_networks.with_target(
-            critic, target_critic, "TargetCriticNetwork", input_spec
-        ),
-    )
 
 
 class PolicyGradientAgent(deterministic_actor_agent.DeterministicActorAgent):
@@ -91,7 +27,7 @@ class PolicyGradientAgent(deterministic_actor_agent.DeterministicActorAgent):
         policy: tf_policy.TFPolicy,
         collect_policy: tf_policy.TFPolicy,
         *,
-        networks: Networks,
+        networks: actor_critic_networks.Networks,
         dqda_clipping: float | None,
         clip_dqda_norm: bool = False,
         **kwargs: Any,
@@ -103,7 +39,7 @@ class PolicyGradientAgent(deterministic_actor_agent.DeterministicActorAgent):
           action_spec: A nest of bounded floating specs.
           policy: The policy to deploy and evaluate.
           collect_policy: The policy that explores.
-          networks: The networks, as `make_networks` makes them.
+          networks: The networks, as `actor_critic_networks.make_networks` makes them.
           dqda_clipping: See `losses.deterministic_policy_gradient`.
           clip_dqda_norm: See there `clip_norm`.
           **kwargs: Further arguments of `ActorCriticAgent`.

@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import actor_critic, checks, tf_agent
-from tfrl.agents.ddpg import policy_gradient_agent
+from tfrl.agents import actor_critic, actor_critic_networks, checks, tf_agent
 from tfrl.agents.mpo import unit_actions
 from tfrl.agents.sac import construction
 from tfrl.policies import greedy_policy
@@ -180,7 +179,7 @@ class MpoAgent(actor_critic.ActorCriticAgent):
         time_step_spec = checks.as_time_step_spec(time_step_spec, self._algorithm)
         action_spec = construction.check_action_spec(action_spec, self._algorithm)
         number_checks.check_integer("num_samples", num_samples, 1, remedy="20 is usual")
-        networks = policy_gradient_agent.make_networks(
+        networks = actor_critic_networks.make_networks(
             time_step_spec,
             action_spec,
             policy_network,

@@ -15,6 +15,18 @@ def test_one_number_that_is_not_finite_is_found(kind, number):
     assert not finite.all_finite([tf.Variable(1.0), variable, tf.Variable(2)])
 
 
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_no_optimization_of_a_graph_loses_it(number, jit_compile):
+    variables = [tf.Variable([1.0, -3e38]), tf.Variable([[0.0], [3e38]])]
+    all_finite = tf.function(
+        lambda: finite.all_finite(variables), autograph=False, jit_compile=jit_compile
+    )
+    assert all_finite()
+    variables[1][1, 0].assign(number)
+    assert not all_finite()
+
+
 @pytest.mark.parametrize("value", [3, True, "text", 1j])
 def test_other_kinds_count_as_finite(value):
     variable = tf.Variable(value)

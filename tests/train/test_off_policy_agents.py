@@ -60,9 +60,16 @@ SETTINGS = {
     "DiscreteSacAgent": Setting({}, TFUniformReplayBuffer, "CartPole-v1"),
 }
 # The others have all that is special about these, too.
-SLOW = ("DdpgAgent", "SacAgent", "TqcAgent", "MpoAgent")
-DETERMINISTIC = ["DdpgAgent", "Td3Agent"]
-CONTINUOUS = [*DETERMINISTIC, "SacAgent-ensemble"]
+SLOW = ("DdpgAgent", "D4pgAgent", "SacAgent", "TqcAgent", "MpoAgent")
+
+
+def named(*names):
+    """Parameters of names, of which some are slow."""
+    return [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in names]
+
+
+DETERMINISTIC = named("DdpgAgent", "Td3Agent")
+CONTINUOUS = [*DETERMINISTIC, *named("SacAgent-ensemble")]
 
 
 def make_loop(
@@ -129,13 +136,7 @@ class Ran:
         self.frames = tf.nest.map_structure(np.asarray, replay_buffer.gather_all())
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW))
-        for name in SETTINGS
-    ],
-)
+@pytest.fixture(scope="module", params=named(*SETTINGS))
 def name(request):
     return request.param
 

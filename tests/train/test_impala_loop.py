@@ -8,22 +8,39 @@ import tensorflow as tf
 from tfrl import train
 from tfrl.agents import ImpalaAgent
 from tfrl.environments import native
-from tfrl.networks import ActorDistributionNetwork, ValueNetwork
+from tfrl.networks import (
+    ActorDistributionNetwork,
+    ActorDistributionRnnNetwork,
+    ValueNetwork,
+    ValueRnnNetwork,
+)
 from tfrl.utils import variables
 
 BATCH_SIZE, NUM_STEPS, ITERATIONS, PERIOD = 4, 8, 5, 3
 
 
-def make_loop(period=PERIOD, **kwargs):
+def make_networks(specs, recurrent):
+    if recurrent:
+        small = {"lstm_size": (4,), "input_fc_layer_params": None}
+        return (
+            ActorDistributionRnnNetwork(*specs, **small, seed=5),
+            ValueRnnNetwork(specs[0], **small, seed=6),
+        )
+    small = {"fc_layer_params": (8,), "activation_fn": tf.tanh}
+    return (
+        ActorDistributionNetwork(*specs, **small, seed=5),
+        ValueNetwork(specs[0], **small, seed=6),
+    )
+
+
+def make_loop(period=PERIOD, recurrent=False, **kwargs):
     environment = native.load("CartPole-v1", BATCH_SIZE, 5, max_episode_steps=20)
     specs = environment.observation_spec(), environment.action_spec()
-    small = {"fc_layer_params": (8,), "activation_fn": tf.tanh}
     agent = ImpalaAgent(
         environment.time_step_spec(),
         specs[1],
         keras.optimizers.Adam(1e-2),
-        ActorDistributionNetwork(*specs, **small, seed=5),
-        ValueNetwork(specs[0], **small, seed=6),
+        *make_networks(specs, recurrent),
         gradient_clipping=0.5,
         collect_update_period=period,
         seed=5,
@@ -60,6 +77,16 @@ def test_a_compiled_loop_gives_the_numbers_of_a_plain_one(plain, compiled):
     assert plain.info_then.train_steps == ITERATIONS
     for mine, other in zip(plain.held_then, compiled.held_then, strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_compiled_loop_gives_the_numbers_of_a_plain_one_with_recurrent_networks():
+    loops = [make_loop(recurrent=True, jit_compile=value) for value in (False, True)]
+    infos = [loop.run(ITERATIONS) for loop in loops]
+    np.testing.assert_allclose(infos[0].loss, infos[1].loss, rtol=1e-4)
+    for mine, other in zip(*map(held, loops), strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-5)
+    assert [loop.trace_count() for loop in loops] == [1, 1]
 
 
 def test_older_policies_have_collected(plain):

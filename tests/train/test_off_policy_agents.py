@@ -229,7 +229,7 @@ def test_other_environments_compile(name, kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*CONTINUOUS, "DmpoAgent"])
+@pytest.mark.parametrize("name", [*CONTINUOUS, "D4pgAgent", "DmpoAgent"])
 def test_a_sweep_trains_each_run_as_if_it_were_alone(name):
     rates = {7: 1e-2, 8: 3e-3}
     result = train.sweep(

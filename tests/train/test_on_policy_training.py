@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.agents import every_agent
 from tfrl import train
 from tfrl.agents import PPOClipAgent
 from tfrl.agents.ppo import ppo_networks
@@ -334,3 +335,21 @@ def test_ppo_learns_cart_pole():
         jit_compile=True,
     )
     assert loop.run(400).average_return > 450
+
+
+def test_a_log_needs_two_frames_of_an_agent_that_computes_advantages_in_train():
+    loops = []
+    for num_steps in (1, 2):
+        environment = cart_pole()
+        agent = every_agent.KINDS["A2CAgent"].make(
+            environment.time_step_spec(), environment.action_spec()
+        )
+        loop = train.OnPolicyLoop(
+            environment, agent, collect_steps_per_iteration=num_steps, seed=1
+        )
+        assert loop.run(2).train_steps == 2
+        loops.append(loop)
+    assert [loop.can_draw_for_log() for loop in loops] == [False, True]
+    numbers = loops[1].agent.diagnose(loops[1].draw_for_log())
+    assert numbers
+    assert np.all(np.isfinite(list(numbers.values())))

@@ -23,6 +23,14 @@ def test_where_there_is_no_terminal_lines_are_written():
     )
 
 
+def test_no_return_of_the_untrained_policy_is_the_best():
+    stream = io.StringIO()
+    bar = progress.Progress(0, 2000, stream, seconds_between_lines=0.0)
+    bar.evaluated(30.0, None)
+    bar.update(info(500))
+    assert stream.getvalue().endswith(", evaluation 30.0 (untrained)\n")
+
+
 def test_lines_keep_their_distance():
     stream = io.StringIO()
     bar = progress.Progress(0, 2000, stream, seconds_between_lines=1000.0)

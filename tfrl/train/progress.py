@@ -105,9 +105,15 @@ class Progress:
         elif self._is_line_due():
             self.note(f"iteration {self._last:,} of {self._total:,}, {text}")
 
-    def evaluated(self, mean: float, best: float) -> None:
-        """Records the returns of an evaluation; the next update shows them."""
-        self._evaluation = f", evaluation {mean:.1f} (best {best:.1f})"
+    def evaluated(self, mean: float, best: float | None) -> None:
+        """Records the returns of an evaluation; the next update shows them.
+
+        Args:
+          mean: The mean return.
+          best: That of the best policy; None if the policy is the untrained one.
+        """
+        compared = "untrained" if best is None else f"best {best:.1f}"
+        self._evaluation = f", evaluation {mean:.1f} ({compared})"
 
     def _is_line_due(self) -> bool:
         """Whether to print a line now; if so, the period of the next one starts."""

@@ -292,7 +292,7 @@ class Run:
             # The untrained policy is evaluated but not saved.
             if iteration:
                 self._save_if_best(result.mean)
-            bar.evaluated(result.mean, max(result.mean, float(self._best_return)))
+            bar.evaluated(result.mean, float(self._best_return) if iteration else None)
         if at_end:
             self._save_last_policy()
         path = None

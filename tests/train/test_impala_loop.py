@@ -61,6 +61,7 @@ def plain():
     loop = make_loop()
     loop.info_then = loop.run(ITERATIONS)
     loop.held_then = held(loop)
+    loop.drawn_then = loop.draw_for_log()
     return loop
 
 
@@ -69,6 +70,7 @@ def compiled():
     loop = make_loop(jit_compile=True)
     loop.info_then = loop.run(ITERATIONS)
     loop.held_then = held(loop)
+    loop.drawn_then = loop.draw_for_log()
     return loop
 
 
@@ -76,6 +78,18 @@ def test_a_compiled_loop_gives_the_numbers_of_a_plain_one(plain, compiled):
     np.testing.assert_allclose(plain.info_then.loss, compiled.info_then.loss, rtol=1e-4)
     assert plain.info_then.train_steps == ITERATIONS
     for mine, other in zip(plain.held_then, compiled.held_then, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-5)
+
+
+def test_a_compiled_rollout_has_the_frames_of_a_plain_one(plain, compiled):
+    """Its actions are 64-bit numbers `[4, 9]`; see `on_policy_loop._with_reached`."""
+    assert plain.drawn_then.action.dtype == tf.int64
+    for mine, other in zip(
+        tf.nest.flatten(plain.drawn_then),
+        tf.nest.flatten(compiled.drawn_then),
+        strict=True,
+    ):
+        assert mine.shape[:2] == (BATCH_SIZE, NUM_STEPS + 1)
         np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-5)
 
 

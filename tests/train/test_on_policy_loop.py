@@ -195,6 +195,9 @@ def test_a_rollout_ends_with_the_time_step_reached(shuffled):
     )
     np.testing.assert_array_equal(first.observation[:, -1], second.observation[:, 0])
     np.testing.assert_array_equal(first.discount[:, :-1], [[1, 1, 1, 1, 0, 1]] * 2)
+    for field in ("action", "reward", "discount"):
+        column = getattr(first, field)
+        np.testing.assert_array_equal(column[:, -1], column[:, -2])
     assert shuffled.info_after.episodes == 4
     assert shuffled.info_after.environment_steps == 20
 

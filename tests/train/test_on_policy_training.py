@@ -213,7 +213,7 @@ def test_an_agent_that_does_all_in_train_is_given_the_whole_rollout():
     }
     loop = make_loop(agent=whole, num_epochs=1, minibatch_size=None, target_kl=None)
     assert loop.run(2).train_steps == 4
-    assert loop.draw_for_log().reward.shape == [BATCH_SIZE, NUM_STEPS]
+    assert loop.draw_for_log().reward.shape == [BATCH_SIZE, NUM_STEPS + 1]
     # Each frame once: the last one of a rollout is the first one of the next.
     count = loop.agent.observation_normalizer.variables[0]
     assert np.max(count) == 2 * BATCH_SIZE * NUM_STEPS
@@ -337,19 +337,16 @@ def test_ppo_learns_cart_pole():
     assert loop.run(400).average_return > 450
 
 
-def test_a_log_needs_two_frames_of_an_agent_that_computes_advantages_in_train():
-    loops = []
-    for num_steps in (1, 2):
-        environment = cart_pole()
-        agent = every_agent.KINDS["A2CAgent"].make(
-            environment.time_step_spec(), environment.action_spec()
-        )
-        loop = train.OnPolicyLoop(
-            environment, agent, collect_steps_per_iteration=num_steps, seed=1
-        )
-        assert loop.run(2).train_steps == 2
-        loops.append(loop)
-    assert [loop.can_draw_for_log() for loop in loops] == [False, True]
-    numbers = loops[1].agent.diagnose(loops[1].draw_for_log())
+@pytest.mark.parametrize("num_steps", [1, 2])
+def test_short_rollouts_can_be_logged(num_steps):
+    environment = cart_pole()
+    agent = every_agent.KINDS["A2CAgent"].make(
+        environment.time_step_spec(), environment.action_spec()
+    )
+    loop = train.OnPolicyLoop(
+        environment, agent, collect_steps_per_iteration=num_steps, seed=1
+    )
+    assert loop.run(2).train_steps == 2
+    numbers = loop.agent.diagnose(loop.draw_for_log())
     assert numbers
     assert np.all(np.isfinite(list(numbers.values())))

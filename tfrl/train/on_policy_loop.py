@@ -121,16 +121,14 @@ class OnPolicyLoop(loop.Loop):
             )
         # The last minibatch of the last iteration, for the log. What an agent logs of
         # recurrent networks would need the policy's state, too.
-        outer_dims = [batch_size, self._num_steps]
-        if minibatch_size is not None:
-            outer_dims = [minibatch_size, 1]
-        # An agent that computes advantages in train needs two frames for one.
-        is_too_short = self._num_steps == 1 and getattr(
+        # An agent that computes advantages in train also has the time step reached.
+        num_frames = self._num_steps + getattr(
             agent, "compute_value_and_advantage_in_train", False
         )
-        specs = []
-        if not (self._is_recurrent or is_too_short):
-            specs = tf.nest.flatten(agent.training_data_spec)
+        outer_dims = [batch_size, num_frames]
+        if minibatch_size is not None:
+            outer_dims = [minibatch_size, 1]
+        specs = [] if self._is_recurrent else tf.nest.flatten(agent.training_data_spec)
         with tf.device(self._placement.device):
             self._last_minibatch = [
                 tf.Variable(
@@ -146,18 +144,15 @@ class OnPolicyLoop(loop.Loop):
         )
 
     def can_draw_for_log(self) -> bool:
-        """Whether there was an iteration, and the loop keeps its last minibatch.
-
-        It keeps none of recurrent agents, nor one step of agents that compute
-        advantages in `train`.
-        """
+        """Whether there was an iteration, and the agent is not recurrent."""
         has_trained = self.trace_count() > 0 and self.iteration > 0
-        return has_trained and bool(self._last_minibatch)
+        return has_trained and not self._is_recurrent
 
     def draw_for_log(self) -> Any:
         """Returns the last minibatch of the last iteration.
 
-        Without minibatches, these are the frames of its steps, `[B, T, ...]`.
+        Without minibatches, this is all that the agent was given, `[B, T, ...]` or
+        `[B, T + 1, ...]`.
         """
         return tf.nest.pack_sequence_as(
             self._agent.training_data_spec,
@@ -316,12 +311,6 @@ class OnPolicyLoop(loop.Loop):
         """Ends an iteration, after its updates; returns their mean loss."""
         if self._last_minibatch:
             minibatch, _ = self._minibatch(data, rows[-1])
-            if self._minibatch_size is None:
-                # Without the frame of the time step reached: compiled programs have
-                # corrupted memory when these variables held that frame, too.
-                minibatch = tf.nest.map_structure(
-                    lambda t: t[:, : self._num_steps], minibatch
-                )
             for variable, value in zip(
                 self._last_minibatch, tf.nest.flatten(minibatch), strict=True
             ):
@@ -340,9 +329,11 @@ def _with_reached(
 
     Returns:
       Frames `[B, T + 1, ...]`. Of the last ones, the action and what follows it are
-      zeros, but for the step types.
+      those of the frames before, but for the step types.
     """
-    last = tf.nest.map_structure(lambda t: tf.zeros_like(t[0]), frames)._replace(
+    # Not zeros: TensorFlow 2.21's XLA, which appends a constant row by a pad operation,
+    # writes it beyond the end of 64-bit numbers `[T + 1, 4]` on processors with AVX.
+    last = tf.nest.map_structure(lambda t: t[-1], frames)._replace(
         step_type=time_step.step_type,
         observation=time_step.observation,
         next_step_type=tf.where(

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl.environments import suite_dm_control, tf_py_environment, utils, wrappers
+from tfrl.environments import (
+    py_environment,
+    suite_dm_control,
+    tf_py_environment,
+    utils,
+    wrappers,
+)
 
 pytestmark = pytest.mark.skipif(
     sys.version_info >= (3, 13),
@@ -87,6 +93,65 @@ def test_the_same_seed_is_the_same_run():
     assert runs[0] != runs[2]
     seeded = suite_dm_control.load("cartpole", "swingup", task_kwargs={"random": 3})
     assert run(seeded) == runs[0]
+
+
+def steps_of(environment, number, seed=0):
+    spec, rng = environment.action_spec(), np.random.default_rng(seed)
+    actions = rng.uniform(spec.minimum, spec.maximum, (number, *spec.shape))
+    return [environment.step(action) for action in actions]
+
+
+@pytest.mark.parametrize(
+    ("domain", "task"),
+    [
+        ("cartpole", "balance"),
+        ("hopper", "hop"),
+        ("manipulator", "bring_ball"),
+        # These change the model when an episode begins.
+        ("point_mass", "hard"),
+        ("reacher", "easy"),
+    ],
+)
+def test_a_task_goes_on_from_its_state_bit_for_bit(domain, task):
+    """To the end of the episode, and in the next one."""
+    one, other = (
+        suite_dm_control.load(
+            domain, task, task_kwargs={"random": seed, "time_limit": 0.8}
+        )
+        for seed in (1, 2)
+    )
+    one.reset()
+    steps_of(one, 7)
+    state = py_environment.capture_state(one)
+    expected = steps_of(one, 100, seed=1)
+    assert any(step.is_last() for step in expected)
+    # Nothing that `one` has done since changes the state.
+    py_environment.restore_state(other, state)
+    for step, same in zip(expected, steps_of(other, 100, seed=1), strict=True):
+        tf.nest.map_structure(np.testing.assert_array_equal, step, same)
+
+
+def test_pixels_have_the_state_of_their_task():
+    one, other = (
+        suite_dm_control.load_pixels(
+            "cartpole", "swingup", task_kwargs={"random": seed}, render_kwargs=SMALL
+        )
+        for seed in (1, 2)
+    )
+    one.reset()
+    steps_of(one, 3)
+    py_environment.restore_state(other, py_environment.capture_state(one))
+    for step, same in zip(steps_of(one, 3), steps_of(other, 3), strict=True):
+        np.testing.assert_array_equal(
+            step.observation["pixels"], same.observation["pixels"]
+        )
+
+
+def test_a_state_of_another_model_is_an_error():
+    state = suite_dm_control.load("cartpole", "balance").get_state()
+    environment = suite_dm_control.load("reacher", "easy")
+    with pytest.raises(ValueError, match=r"another model than that of Reacher; load"):
+        environment.set_state(state)
 
 
 @pytest.mark.parametrize(("domain", "task"), [("cheetah", "run"), ("humanoid", "walk")])

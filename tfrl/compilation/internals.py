@@ -597,6 +597,13 @@ WRAPPER_STATE = {
 MEMBERS_TO_RESET = "_autoreset_envs"
 
 
+# --- dm_control.
+
+# What its `Environment` counts and notes, and what a wrapper of the suite wraps.
+DM_CONTROL_COUNTERS = ("_step_count", "_reset_next_step")
+DM_CONTROL_WRAPPED = "_env"
+
+
 # --- Atari games.
 
 

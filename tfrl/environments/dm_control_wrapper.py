@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tree
 
-from tfrl.environments import dm_env_wrapper
+from tfrl.environments import dm_control_state, dm_env_wrapper
 from tfrl.specs import dm_env_specs
 from tfrl.trajectories import time_step as ts
 
@@ -93,6 +93,29 @@ class DmControlWrapper(dm_env_wrapper.DmEnvWrapper):
             return super().seed(seed)
         random.seed(seed)
         return seed
+
+    def get_state(self) -> Any:
+        """Returns the state of a task of dm_control's suite.
+
+        Raises:
+          NotImplementedError: If the task is of another kind, and its environment has
+            no method `get_state`.
+        """
+        if dm_control_state.is_known(self._env):
+            return dm_control_state.get_state(self._env)
+        return super().get_state()
+
+    def set_state(self, state: Any) -> None:
+        """Sets a state that `get_state` returned, here or in another process.
+
+        Raises:
+          NotImplementedError: See `get_state`.
+          ValueError: If the state is that of another model.
+        """
+        if dm_control_state.is_known(self._env):
+            dm_control_state.set_state(self._env, state)
+        else:
+            super().set_state(state)
 
     def render(self, mode: str = "rgb_array") -> Any:
         """Returns a picture, uint8 `[height, width, 3]`.

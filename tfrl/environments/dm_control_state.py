@@ -1,0 +1,97 @@
+"""The state of the tasks of dm_control's suite.
+
+It consists of MuJoCo's state, of the numbers of the model, some of which tasks change
+when an episode begins, of the task's random numbers, and of the environment's counters.
+The suite's tasks hold nothing else that changes. Others may, so they have no state.
+"""
+
+from __future__ import annotations
+
+import copy
+import types
+from typing import Any
+
+import numpy as np
+
+from tfrl.compilation import internals
+from tfrl.environments.gymnasium import mujoco_state
+
+_SUITE = "dm_control.suite."
+# What makes models large, and no task of the suite changes.
+_ASSETS = ("bvh_", "flex_", "mesh_", "oct_", "skin_", "tex_")
+
+
+def is_known(env: Any) -> bool:
+    """Whether the environment is a task of the suite, with or without pixels."""
+    env = _without_pixels(env)
+    task = getattr(env, "task", None)
+    return (
+        all(hasattr(env, name) for name in internals.DM_CONTROL_COUNTERS)
+        and type(task).__module__.startswith(_SUITE)
+        and isinstance(getattr(task, "random", None), np.random.RandomState)
+    )
+
+
+def get_state(env: Any) -> dict[str, Any]:
+    """Returns the state of a known environment: arrays, numbers and strings."""
+    env = _without_pixels(env)
+    return copy.deepcopy(
+        {
+            "physics": mujoco_state.get_state(_mujoco(env)),
+            "model": _numbers_of_model(env),
+            "random": env.task.random.get_state(legacy=False),
+            "counters": [
+                internals.look_up(env, name) for name in internals.DM_CONTROL_COUNTERS
+            ],
+        }
+    )
+
+
+def set_state(env: Any, state: dict[str, Any]) -> None:
+    """Sets a state that `get_state` returned, here or in another process.
+
+    Raises:
+      ValueError: If the state is that of another model.
+    """
+    env = _without_pixels(env)
+    present = _numbers_of_model(env)
+    given = {name: value.shape for name, value in state["model"].items()}
+    if given != {name: value.shape for name, value in present.items()}:
+        raise ValueError(
+            f"state: got that of another model than that of {type(env.task).__name__}; "
+            "load the task, and the release of MuJoCo, that saved the state."
+        )
+    # Some tasks compute parts of themselves when an episode begins.
+    env.reset()
+    for name, value in state["model"].items():
+        present[name][...] = value
+    mujoco_state.set_state(_mujoco(env), state["physics"])
+    env.task.random.set_state(state["random"])
+    for name, value in zip(
+        internals.DM_CONTROL_COUNTERS, state["counters"], strict=True
+    ):
+        setattr(env, name, value)
+
+
+def _without_pixels(env: Any) -> Any:
+    is_pixels = type(env).__module__ == f"{_SUITE}wrappers.pixels"
+    return internals.look_up(env, internals.DM_CONTROL_WRAPPED) if is_pixels else env
+
+
+def _mujoco(env: Any) -> Any:
+    return types.SimpleNamespace(model=env.physics.model.ptr, data=env.physics.data.ptr)
+
+
+def _numbers_of_model(env: Any) -> dict[str, np.ndarray]:
+    """Returns the model's own arrays of floating numbers, without assets."""
+    model = env.physics.model.ptr
+    values = {
+        name: getattr(model, name)
+        for name in dir(model)
+        if not name.startswith(("_", *_ASSETS))
+    }
+    return {
+        name: value
+        for name, value in values.items()
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size
+    }

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tfrl.environments import (
+    dm_control_wrapper,
     py_environment,
     suite_dm_control,
     tf_py_environment,
@@ -145,6 +146,18 @@ def test_pixels_have_the_state_of_their_task():
         np.testing.assert_array_equal(
             step.observation["pixels"], same.observation["pixels"]
         )
+
+
+def test_a_wrapper_with_random_numbers_of_its_own_has_no_state():
+    from dm_control import suite
+    from dm_control.suite.wrappers import action_noise
+
+    environment = dm_control_wrapper.DmControlWrapper(
+        action_noise.Wrapper(suite.load("cartpole", "balance"))
+    )
+    for call in (environment.get_state, lambda: environment.set_state({})):
+        with pytest.raises(NotImplementedError, match="does not support it"):
+            call()
 
 
 def test_a_state_of_another_model_is_an_error():

@@ -16,6 +16,7 @@ import numpy as np
 from tfrl.compilation import internals
 from tfrl.environments.gymnasium import mujoco_state
 
+_ENVIRONMENT = "dm_control.rl.control", "Environment"
 _SUITE = "dm_control.suite."
 # What makes models large, and no task of the suite changes.
 _ASSETS = ("bvh_", "flex_", "mesh_", "oct_", "skin_", "tex_")
@@ -24,12 +25,10 @@ _ASSETS = ("bvh_", "flex_", "mesh_", "oct_", "skin_", "tex_")
 def is_known(env: Any) -> bool:
     """Whether the environment is a task of the suite, with or without pixels."""
     env = _without_pixels(env)
-    task = getattr(env, "task", None)
-    return (
-        all(hasattr(env, name) for name in internals.DM_CONTROL_COUNTERS)
-        and type(task).__module__.startswith(_SUITE)
-        and isinstance(getattr(task, "random", None), np.random.RandomState)
-    )
+    kind = type(env)
+    # Not a wrapper, which may have a state of its own.
+    is_environment = (kind.__module__, kind.__qualname__) == _ENVIRONMENT
+    return is_environment and type(env.task).__module__.startswith(_SUITE)
 
 
 def get_state(env: Any) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 import os
 import signal
+import threading
+import time
 
 import pytest
 import tensorflow as tf
@@ -58,8 +60,13 @@ def test_it_saves_while_it_runs(tmp_path):
 
 
 def test_an_object_without_steps_is_saved_alone(tmp_path, monkeypatch):
-    slept = []
-    monkeypatch.setattr("time.sleep", slept.append)
+    slept, sleep, this_thread = [], time.sleep, threading.get_ident()
+    monkeypatch.setattr(
+        "time.sleep",
+        lambda seconds: (
+            slept.append if threading.get_ident() == this_thread else sleep
+        )(seconds),
+    )
     variable = tf.Variable(5)
     run(tmp_path, variable, num_steps=2, subdirectory="variable")
     assert slept == [1, 1]

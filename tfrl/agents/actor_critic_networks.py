@@ -1,4 +1,4 @@
-"""Builds what agents with one actor and one critic have: the networks and targets."""
+"""Builds the networks of agents with one actor and one critic, and their targets."""
 
 from __future__ import annotations
 

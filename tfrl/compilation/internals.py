@@ -599,7 +599,8 @@ MEMBERS_TO_RESET = "_autoreset_envs"
 
 # --- dm_control.
 
-# What its `Environment` counts and notes, and what a wrapper of the suite wraps.
+# Its `Environment` keeps its step count, and whether its next step resets, in these
+# attributes. A wrapper of its suite keeps what it wraps in the other one.
 DM_CONTROL_COUNTERS = ("_step_count", "_reset_next_step")
 DM_CONTROL_WRAPPED = "_env"
 

@@ -1,8 +1,8 @@
 """The state of the tasks of dm_control's suite.
 
-It consists of MuJoCo's state, of the numbers of the model, some of which tasks change
-when an episode begins, of the task's random numbers, and of the environment's counters.
-The suite's tasks hold nothing else that changes. Others may, so they have no state.
+It consists of MuJoCo's state, the model's arrays, the task's random numbers and the
+environment's counters. Some tasks change the model when an episode begins. The suite's
+tasks hold nothing else that changes. Tasks from elsewhere may, so they have no state.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tfrl.environments.gymnasium import mujoco_state
 
 _ENVIRONMENT = "dm_control.rl.control", "Environment"
 _SUITE = "dm_control.suite."
-# What makes models large, and no task of the suite changes.
+# The largest arrays of models. No task of the suite changes them.
 _ASSETS = ("bvh_", "flex_", "mesh_", "oct_", "skin_", "tex_")
 
 
@@ -83,14 +83,4 @@ def _mujoco(env: Any) -> Any:
 
 def _numbers_of_model(env: Any) -> dict[str, np.ndarray]:
     """Returns the model's own arrays of floating numbers, without assets."""
-    model = env.physics.model.ptr
-    values = {
-        name: getattr(model, name)
-        for name in dir(model)
-        if not name.startswith(("_", *_ASSETS))
-    }
-    return {
-        name: value
-        for name, value in values.items()
-        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size
-    }
+    return mujoco_state.float_arrays(env.physics.model.ptr, without=_ASSETS)

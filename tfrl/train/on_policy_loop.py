@@ -331,8 +331,8 @@ def _with_reached(
       Frames `[B, T + 1, ...]`. Of the last ones, the action and what follows it are
       those of the frames before, but for the step types.
     """
-    # Not zeros: TensorFlow 2.21's XLA, which appends a constant row by a pad operation,
-    # writes it beyond the end of 64-bit numbers `[T + 1, 4]` on processors with AVX.
+    # Not zeros: on processors with AVX, the XLA of TensorFlow 2.21 writes a constant
+    # row that is appended to 64-bit numbers `[T, 4]` beyond the end of the buffer.
     last = tf.nest.map_structure(lambda t: t[-1], frames)._replace(
         step_type=time_step.step_type,
         observation=time_step.observation,

@@ -65,10 +65,18 @@ def set_state(env: Any, state: dict[str, Any]) -> None:
 
 def _derived(data: Any) -> dict[str, np.ndarray]:
     """Returns the numbers in `data`, without those of single contacts."""
-    names = (
-        n for n in dir(data) if not n.startswith(("_", "efc_", "iefc_", "contact"))
-    )
-    values = {name: getattr(data, name) for name in names}
+    return float_arrays(data, without=("efc_", "iefc_", "contact"))
+
+
+def float_arrays(owner: Any, without: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """Returns the arrays of floating numbers of a model or its data, not copied.
+
+    Args:
+      owner: An `MjModel` or `MjData`.
+      without: How the names of the arrays begin that are left out.
+    """
+    names = (name for name in dir(owner) if not name.startswith(("_", *without)))
+    values = {name: getattr(owner, name) for name in names}
     return {
         name: value
         for name, value in values.items()

@@ -22,7 +22,7 @@ from ml_collections import config_flags
 import tfrl
 from examples import flag_help
 from tfrl.system import quiet
-from tfrl.train import finished_runs
+from tfrl.train.runs import finished_runs
 from tfrl.utils import number_checks
 
 Config = ml_collections.ConfigDict

@@ -47,7 +47,7 @@ def main() -> None:
         f"{result.returns.max():.1f}"
     )
     if _VIDEO.value:
-        train.video.record_video(
+        train.runs.video.record_video(
             cli.make_environment(name, 1, seed, bins),
             policy,
             _VIDEO.value,

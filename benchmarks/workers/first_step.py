@@ -27,7 +27,7 @@ def main() -> None:
     from tfrl import train
     from tfrl.eval import evaluate
     from tfrl.policies import policy_saver
-    from tfrl.train import loop
+    from tfrl.train.loops import collecting_loop
 
     imported = _clock()
     within: dict[str, float] = {}
@@ -51,8 +51,12 @@ def main() -> None:
     timed(evaluate.Evaluator, "run", "first evaluation")
     timed(policy_saver.PolicySaver, "__init__", "policy traced for saving")
     timed(policy_saver.PolicySaver, "save", "first policy saved")
-    timed(loop.Loop, "run_call", "calls of the loop, the first compiles it")
-    run_call = loop.Loop.run_call
+    timed(
+        collecting_loop.CollectingLoop,
+        "run_call",
+        "calls of the loop, the first compiles it",
+    )
+    run_call = collecting_loop.CollectingLoop.run_call
 
     def run_until_trained(self: Any, most_iterations: int) -> Any:
         info = run_call(self, most_iterations)
@@ -68,7 +72,7 @@ def main() -> None:
             os._exit(0)
         return info
 
-    loop.Loop.run_call = run_until_trained
+    collecting_loop.CollectingLoop.run_call = run_until_trained
     cli.start(train_dqn.main)
 
 

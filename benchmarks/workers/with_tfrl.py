@@ -16,7 +16,7 @@ from tfrl.drivers import dynamic_step_driver
 from tfrl.networks import q_network
 from tfrl.policies import random_tf_policy
 from tfrl.replay_buffers import tf_uniform_replay_buffer
-from tfrl.train import stacked_runs
+from tfrl.train.sweeps import members
 from tfrl.utils import common
 
 _Buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer
@@ -199,8 +199,8 @@ def _off_policy_loop(
     )
 
 
-def _sweep(make_loop: stacked_runs.MakeLoop, runs: int) -> serving.Task:
-    together = stacked_runs.Runs(make_loop, range(runs), {}, num_eval_episodes=1)
+def _sweep(make_loop: members.MakeLoop, runs: int) -> serving.Task:
+    together = members.Members(make_loop, range(runs), {}, num_eval_episodes=1)
     together.start()
 
     def run(count: int) -> dict[str, int]:

@@ -18,7 +18,7 @@ from tfrl.policies import policy_saver
 from tfrl.policies.saving import tflite_export
 from tfrl.replay_buffers import TFPrioritizedReplayBuffer
 from tfrl.specs import tensor_spec
-from tfrl.train import priorities
+from tfrl.train.loops import priorities
 from tfrl.trajectories import time_step as ts
 
 OBSERVATION = {

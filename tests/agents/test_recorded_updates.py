@@ -17,7 +17,7 @@ import tensorflow as tf
 from tests.agents.every_agent import KINDS
 from tfrl import testing
 from tfrl.specs import tensor_spec
-from tfrl.train import priorities
+from tfrl.train.loops import priorities
 from tfrl.trajectories import time_step as ts
 
 RECORD = pathlib.Path(__file__).parent / "recorded_updates.npz"

@@ -14,13 +14,8 @@ from tfrl.eval import evaluate
 from tfrl.networks import q_network
 from tfrl.replay_buffers import tf_uniform_replay_buffer
 from tfrl.specs import array_spec
-from tfrl.train import (
-    diagnostics,
-    off_policy_loop,
-    run,
-    run_directory,
-    saved_policies,
-)
+from tfrl.train.loops import off_policy_loop
+from tfrl.train.runs import diagnostics, run, run_directory, saved_policies
 
 
 def countdown(**kwargs):

@@ -19,7 +19,7 @@ from tfrl.environments import (
 )
 from tfrl.networks import q_network, q_rnn_network
 from tfrl.replay_buffers import tf_prioritized_replay_buffer, tf_uniform_replay_buffer
-from tfrl.train import off_policy_loop
+from tfrl.train.loops import off_policy_loop
 from tfrl.trajectories import time_step as ts
 
 BUFFERS = {

@@ -16,7 +16,7 @@ from tfrl.networks import preprocessing, q_network
 from tfrl.policies import policy_saver
 from tfrl.replay_buffers import tf_uniform_replay_buffer
 from tfrl.specs import array_spec, tensor_spec
-from tfrl.train import off_policy_loop
+from tfrl.train.loops import off_policy_loop
 from tfrl.trajectories import time_step as ts
 
 OBSERVATION = {

@@ -26,7 +26,7 @@ from tfrl.environments import (
 from tfrl.networks import actor_distribution_network, q_network
 from tfrl.replay_buffers import tf_uniform_replay_buffer
 from tfrl.savers import serialization
-from tfrl.train import episodic_loop, off_policy_loop
+from tfrl.train.loops import episodic_loop, off_policy_loop
 
 SEED = 5
 

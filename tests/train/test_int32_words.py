@@ -23,7 +23,8 @@ from tfrl.agents.dqn import dqn_agent
 from tfrl.environments import native
 from tfrl.networks import q_network
 from tfrl.replay_buffers import tf_prioritized_replay_buffer, tf_uniform_replay_buffer
-from tfrl.train import off_policy_loop, position, run, run_directory
+from tfrl.train.loops import off_policy_loop, position
+from tfrl.train.runs import run, run_directory
 
 DATA = pathlib.Path(__file__).parent / "int32_words"
 BUFFERS = {

@@ -40,7 +40,7 @@ from tfrl.replay_buffers import (
     tf_uniform_replay_buffer,
 )
 from tfrl.specs import array_spec
-from tfrl.train import episodic_loop, off_policy_loop
+from tfrl.train.loops import episodic_loop, off_policy_loop
 from tfrl.trajectories import time_step as ts
 
 # A dictionary with a dictionary in a tuple, of three dtypes and four ranks.

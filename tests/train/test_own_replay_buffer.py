@@ -10,7 +10,8 @@ from tfrl.agents.reinforce import reinforce_agent
 from tfrl.environments import native
 from tfrl.networks import actor_distribution_network, q_network
 from tfrl.replay_buffers import BufferInfo, ReplayBuffer
-from tfrl.train import episodic_loop, off_policy_loop, run, run_directory
+from tfrl.train.loops import episodic_loop, off_policy_loop
+from tfrl.train.runs import run, run_directory
 
 
 class Ring(ReplayBuffer):

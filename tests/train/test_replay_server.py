@@ -16,7 +16,7 @@ from tfrl.networks import actor_distribution_network, q_network
 from tfrl.replay_buffers import reverb_replay_buffer, reverb_utils
 from tfrl.savers import checkpointing
 from tfrl.specs import tensor_spec
-from tfrl.train import episodic_loop, off_policy_loop
+from tfrl.train.loops import episodic_loop, off_policy_loop
 
 
 def make_environment():

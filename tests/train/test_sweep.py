@@ -499,7 +499,7 @@ def test_tf_print_is_an_error_that_says_so():
 
 
 def test_the_name_in_the_package_is_the_function():
-    importlib.import_module("tfrl.train.sweeping")
+    importlib.import_module("tfrl.train.sweeps.sweeping")
     assert callable(train.sweep)
 
 

@@ -23,7 +23,7 @@ from tfrl.replay_buffers import (
     tf_uniform_replay_buffer,
 )
 from tfrl.specs import array_spec, tensor_spec
-from tfrl.train import episodic_loop
+from tfrl.train.loops import episodic_loop
 
 TRUNCATED, TERMINATED = 55.0, 255.0
 

@@ -1,0 +1,161 @@
+"""Loops whose agent is on another device than the CPU that calls Python."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+import tensorflow as tf
+
+from tfrl import train
+from tfrl.train.loops import placement
+
+SCRIPT = pathlib.Path(__file__).parent / "scripts" / "two_devices.py"
+ROOT = SCRIPT.parents[3]
+# These hand values on, from wherever they are, and compute nothing.
+CONTROL_FLOW = {"Enter", "Exit", "Identity", "Merge", "NextIteration", "Switch"}
+SPLIT = [
+    "dqn plain",
+    "dqn plain without copies",
+    "dqn compiled",
+    "dqn prioritized",
+    "dqn dataset on the host",
+    "td3 plain",
+    "sac compiled",
+    "reinforce plain",
+    "reinforce compiled",
+    "ppo plain",
+    "ppo compiled",
+]
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    """What the script prints, and what TensorFlow logs of an operation's device."""
+    log = tmp_path_factory.mktemp("placement") / "log"
+    result = subprocess.run(
+        [sys.executable, str(SCRIPT), str(log)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        # What is compared is compiled alike: neither needs LLVM's optimizations, which
+        # take a fifth of all the time.
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "TF_CPP_MIN_LOG_LEVEL": "0",
+            "XLA_FLAGS": "--xla_backend_optimization_level=0",
+        },
+    )
+    assert result.returncode == 0, result.stderr[-3000:] + log.read_text()[-3000:]
+    return result.stdout, log.read_text()
+
+
+@pytest.fixture(scope="module")
+def results(printed):
+    return json.loads(printed[0].splitlines()[-1])
+
+
+@pytest.mark.parametrize("case", [*SPLIT, "dqn native"])
+def test_results_are_those_of_one_device(results, case):
+    # These two are compared with plain loops, which round otherwise.
+    rounds = case in ("ppo compiled", "reinforce compiled", "sac compiled")
+    assert results[case]["difference"] <= (1e-5 if rounds else 0)
+    assert results[case]["same_counts"]
+    assert results[case]["train_steps"] > 0
+
+
+@pytest.mark.parametrize("case", [*SPLIT, "dqn native"])
+def test_a_loop_is_traced_once(results, case):
+    assert results[case]["traces"] == 1
+
+
+def test_a_python_environment_does_not_keep_auto_from_compiling(results):
+    assert results["dqn compiled"]["compiled"]
+    assert results["reinforce compiled"]["compiled"]
+    assert results["ppo compiled"]["compiled"]
+    assert results["sac compiled"]["compiled"]
+    assert not results["dqn plain"]["compiled"]
+
+
+@pytest.mark.parametrize("case", SPLIT)
+def test_the_agents_variables_are_on_its_device_and_the_loops_on_the_host(
+    results, case
+):
+    assert results[case]["agent_devices"] == ["CPU:1"]
+    assert results[case]["loop_devices"] == ["CPU:0"]
+
+
+def test_a_native_environment_and_its_loop_are_on_the_agents_device(results):
+    native = results["dqn native"]
+    assert native["agent_devices"] == native["loop_devices"] == ["CPU:1"]
+
+
+@pytest.mark.parametrize("kind", ["plain", "compiled"])
+def test_a_restored_loop_goes_on_bit_for_bit(results, kind):
+    assert results[f"resumed {kind}"] == 0.0
+
+
+def test_the_program_on_the_host_calls_a_host_observer(results):
+    seen, stored = results["seen by a host observer"]
+    assert seen == stored > 3
+
+
+def test_a_sweep_runs_on_the_agents_device(results):
+    # Each of its runs is the loop alone, but for rounding.
+    assert max(results["sweep"]) < 1e-4
+
+
+def test_every_operation_runs_on_the_device_of_its_program(printed):
+    # Calls of the host's and of the device's program in the body of the call's loop.
+    line = re.compile(
+        r"while/body/_\d+/while/(StatefulPartitionedCall(?:_1)?)/(\S+): "
+        r"\((\w+)\): \S+/device:(CPU:\d)"
+    )
+    _, logged = printed[1].split("The initial collection is done.")
+    placed = {"StatefulPartitionedCall": {}, "StatefulPartitionedCall_1": {}}
+    for program, _, kind, device in line.findall(logged):
+        if kind not in CONTROL_FLOW:
+            placed[program].setdefault(kind, set()).add(device)
+    host, device = placed.values()
+    assert {"PyFunc", "MatMul"} <= set(host)
+    assert {"ResourceApplyAdam", "ResourceScatterUpdate", "MatMul"} <= set(device)
+    assert {place for places in host.values() for place in places} == {"CPU:0"}
+    assert {place for places in device.values() for place in places} == {"CPU:1"}
+
+
+@pytest.mark.parametrize(
+    ("case", "text"),
+    [
+        ("unknown device", "device: got 'GPU:7', expected one of ['/device:CPU:0'"),
+        ("dataset", "sampling: got 'dataset' with a replay buffer on /device:CPU:1"),
+        ("buffer", "True for a replay buffer on /device:CPU:0, expected one on /devi"),
+        ("environment", "True for an environment on /device:CPU:0, expected one on"),
+        ("observer", "True for an observer on /device:CPU:1, expected one on"),
+        ("host observer", "True for a host_observer, expected observers in TensorFlow"),
+        (
+            "schedule",
+            "uses Variable:0 on /device:CPU:1, expected variables on the host",
+        ),
+    ],
+)
+def test_what_cannot_be_reached_is_an_error(results, case, text):
+    assert text in results["errors"][case]
+
+
+@pytest.mark.parametrize("case", ["observer and schedule, plain", "observer, auto"])
+def test_a_plain_loop_takes_variables_on_any_device(results, case):
+    assert results["errors"][case] is None
+
+
+def test_the_scope_of_no_device_leaves_the_choice_to_tensorflow():
+    with train.device_scope(""):
+        chosen = tf.Variable(1.0)
+    assert chosen.device == tf.Variable(1.0).device
+
+
+def test_the_device_of_no_variables_is_the_host():
+    assert placement.device_of([]) == placement.host() == "/device:CPU:0"

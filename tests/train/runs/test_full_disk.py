@@ -1,0 +1,68 @@
+import contextlib
+import errno
+import resource
+
+import pytest
+import tensorflow as tf
+
+from tfrl.train.runs import full_disk
+
+
+@contextlib.contextmanager
+def files_of_at_most(size):
+    """Limits the size of files, whose errors are like those of a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_in_python_is_explained():
+    message = r"^disk: got 'No space left on device', .* last checkpoint\.$"
+    with (
+        open("/dev/full", "wb", buffering=0) as file,
+        pytest.raises(full_disk.FullDiskError, match=message),
+        full_disk.explaining(),
+    ):
+        file.write(b"x")
+
+
+def test_the_file_is_named_where_it_is_known():
+    error = OSError(errno.EDQUOT, "Disk quota exceeded", "/home/policy")
+    with (
+        pytest.raises(
+            full_disk.FullDiskError, match="got '/home/policy: Disk quota exceeded'"
+        ),
+        full_disk.explaining(),
+    ):
+        raise error
+
+
+def test_a_full_disk_in_tensorflow_is_explained(tmp_path):
+    checkpoint = tf.train.Checkpoint(v=tf.Variable(tf.zeros([100_000])))
+    with (
+        pytest.raises(
+            full_disk.FullDiskError,
+            match=r"got '\S+/model\S*: File too large', expected sp",
+        ),
+        files_of_at_most(10_000),
+        full_disk.explaining(),
+    ):
+        checkpoint.write(str(tmp_path / "model"))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        FileNotFoundError(errno.ENOENT, "No such file"),
+        tf.errors.ResourceExhaustedError(None, None, "out of memory"),
+        ValueError("No space left on device"),
+        full_disk.FullDiskError("disk: got 'x'"),
+    ],
+)
+def test_other_errors_are_left_as_they_are(error):
+    with pytest.raises(type(error)) as raised, full_disk.explaining():
+        raise error
+    assert raised.value is error

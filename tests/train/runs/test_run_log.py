@@ -1,0 +1,203 @@
+"""What a run writes for TensorBoard and for loggers."""
+
+import csv
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorboard.backend.event_processing import event_accumulator
+from tensorboard.plugins.hparams import plugin_data_pb2
+
+from tests.train import used_loops
+from tfrl import testing, train
+from tfrl.agents.dqn import dqn_agent
+from tfrl.eval import evaluate
+from tfrl.loggers import in_memory
+from tfrl.networks import q_network
+from tfrl.replay_buffers import tf_prioritized_replay_buffer, tf_uniform_replay_buffer
+
+CONFIG = {"env": "Counting", "network": {"layers": [4], "bias": True}, "gamma": 0.9}
+
+
+KINDS = {
+    "uniform": tf_uniform_replay_buffer.TFUniformReplayBuffer,
+    "prioritized": tf_prioritized_replay_buffer.TFPrioritizedReplayBuffer,
+}
+
+
+def build_loop(environment, kind="uniform"):
+    specs = environment.time_step_spec(), environment.action_spec()
+    decay = keras.optimizers.schedules.PolynomialDecay
+    agent = dqn_agent.DqnAgent(
+        *specs,
+        q_network=q_network.QNetwork(
+            specs[0].observation, specs[1], fc_layer_params=(4,), seed=0
+        ),
+        optimizer=keras.optimizers.Adam(decay(1e-2, 10, 0.0)),
+        epsilon_greedy=decay(1.0, 16, 0.0),
+        seed=0,
+    )
+    agent.initialize()
+    return train.OffPolicyLoop(
+        environment,
+        agent,
+        KINDS[kind](agent.collect_data_spec, batch_size=1, max_length=50, seed=0),
+        initial_collect_steps=8,
+        sample_batch_size=4,
+        seed=0,
+    )
+
+
+pool = used_loops.Pool(build_loop)
+
+
+def make_loop(**arguments):
+    return pool.take(testing.CountingEnvironment(3), **arguments)
+
+
+def make_run(path, loop=None, **kwargs):
+    """A run of 8 iterations, logged after every fourth."""
+    loop = loop or make_loop()
+    settings = {"num_iterations": 8, "eval_interval": 8, "log_interval": 4, **kwargs}
+    return train.Run(loop, train.RunDirectory(path, CONFIG), **settings), loop
+
+
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory):
+    """The folder of a run, and the rows that its logger received."""
+    path = tmp_path_factory.mktemp("logged")
+    memory = in_memory.InMemoryLogger()
+    run, _ = make_run(
+        path,
+        loggers=[memory],
+        evaluate=lambda i: evaluate.EvaluationResult(
+            np.array([i, i], np.float32), np.array([3, 5])
+        ),
+    )
+    run.run()
+    return path, memory.data
+
+
+def events(path):
+    return event_accumulator.EventAccumulator(str(path / "tensorboard")).Reload()
+
+
+def scalars(path):
+    """Returns `{tag: {step: value}}`."""
+    read = events(path)
+    return {
+        tag: {e.step: tf.make_ndarray(e.tensor_proto).item() for e in read.Tensors(tag)}
+        for tag in read.Tags()["tensors"]
+        if not tag.startswith("_hparams_")
+    }
+
+
+def test_the_tags_in_tensorboard_are_grouped(logged):
+    found = scalars(logged[0])
+    assert found.keys() == {
+        "collect/average_return",
+        "collect/episodes",
+        "eval/average_length",
+        "eval/average_return",
+        "eval/return_std",
+        "exploration/epsilon",
+        "replay/size",
+        "time/environment_steps",
+        "time/steps_per_second",
+        "time/train_steps",
+        "time/training_seconds",
+        "train/gradient_norm",
+        "train/learning_rate",
+        "train/loss",
+        "train/q_value",
+        "train/td_error",
+    }
+    assert found["eval/average_return"] == {0: 0.0, 8: 8.0}
+    assert found["eval/average_length"] == {0: 4.0, 8: 4.0}
+    # 8 initial steps, one for each iteration, and boundaries.
+    assert found["replay/size"] == {0: 0.0, 4: 12.0, 8: 16.0}
+    assert found["exploration/epsilon"] == {0: 1.0, 4: 0.75, 8: 0.5}
+    assert found["train/learning_rate"] == pytest.approx({0: 0.01, 4: 0.006, 8: 0.002})
+    for name in ("q_value", "td_error", "gradient_norm"):
+        assert found[f"train/{name}"].keys() == {4, 8}
+        assert all(map(np.isfinite, found[f"train/{name}"].values()))
+
+
+def test_loggers_receive_the_same_numbers_and_the_table_keeps_its_columns(logged):
+    path, data = logged
+    found = scalars(path)
+    assert [row["epsilon"] for row in data] == [1.0, 0.75, 0.5]
+    assert [row["replay_size"] for row in data] == [0, 12, 16]
+    for row in data[1:]:
+        shown = found["train/q_value"][row["iteration"]]
+        assert row["q_value"] == pytest.approx(shown)
+    with open(path / "metrics.csv", newline="") as file:
+        assert next(csv.reader(file)) == [
+            "iteration",
+            "environment_steps",
+            "train_steps",
+            "episodes",
+            "training_seconds",
+            "loss",
+            "average_return",
+            "evaluation_return",
+            "evaluation_return_std",
+            "evaluation_length",
+        ]
+
+
+def test_initial_steps_do_not_count_in_the_speed(tmp_path, monkeypatch):
+    clock = iter(range(10**6))
+    monkeypatch.setattr("tfrl.train.runs.run.time.monotonic", lambda: next(clock))
+    memory = in_memory.InMemoryLogger()
+    loop = make_loop(own=True)
+    make_run(tmp_path, loop, loggers=[memory], log_interval=8)[0].run()
+    steps = [row["environment_steps"] for row in memory.data]
+    seconds = [row["training_seconds"] for row in memory.data]
+    # Of 16 frames, every fourth is a boundary.
+    assert steps == [0, 12]
+    assert memory.data[1]["steps_per_second"] * seconds[1] == pytest.approx(6.0)
+    assert "steps_per_second" not in memory.data[0]
+
+
+def test_tensorboard_shows_the_configuration(logged):
+    metadata = events(logged[0]).summary_metadata["_hparams_/session_start_info"]
+    content = plugin_data_pb2.HParamsPluginData.FromString(metadata.plugin_data.content)
+    written = content.session_start_info.hparams
+    assert {name: value.WhichOneof("kind") for name, value in written.items()} == {
+        "env": "string_value",
+        "network.layers": "string_value",
+        "network.bias": "bool_value",
+        "gamma": "number_value",
+    }
+    assert written["gamma"].number_value == 0.9
+    assert written["network.layers"].string_value == "[4]"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_log_does_not_change_the_training(tmp_path, kind):
+    loop = make_loop(kind=kind)
+    loop.run(8)
+    expected = [v.numpy() for v in loop.agent.variables()]
+    pool.take_back()
+    loop = make_loop(kind=kind)  # The same one, as it was built.
+    assert loop.iteration == 0
+    make_run(tmp_path, loop, log_interval=1)[0].run()
+    for ours, theirs in zip(loop.agent.variables(), expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_the_first_line_comes_before_the_first_evaluation_ends(tmp_path, capsys):
+    said = []
+
+    def evaluate_and_listen(iteration):
+        said.append(capsys.readouterr().err)
+        return evaluate.EvaluationResult(np.zeros(1, np.float32), np.ones(1, np.int64))
+
+    make_run(tmp_path, make_loop(own=True), evaluate=evaluate_and_listen)[0].run()
+    assert said[0] == "iteration 0 of 8: evaluating the policy\n"
+    assert said[1] == (
+        "iteration 0 of 8: collecting initial experience, then compiling the training "
+        "loop\niteration 0 of 8: training\n"
+    )

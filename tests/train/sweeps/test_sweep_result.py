@@ -1,0 +1,60 @@
+"""Learning curves of runs that were trained one by one, and results without weights."""
+
+import numpy as np
+import pytest
+
+from tfrl.train.sweeps import sweep_result
+
+HEADER = "iteration,environment_steps,loss,evaluation_return"
+
+
+def write_metrics(path, *rows):
+    path.write_text("\n".join([HEADER, *rows, ""]))
+    return path
+
+
+@pytest.fixture
+def first(tmp_path):
+    return write_metrics(
+        tmp_path / "first.csv", "0,0,,9.5", "5,20,0.5,", "10,40,0.25,12", "12,48,1.5,30"
+    )
+
+
+def test_the_curves_are_the_evaluations_after_the_first_iteration(first, tmp_path):
+    second = write_metrics(tmp_path / "second.csv", "10,39,2,7.5", "12,47,nan,8")
+    curves = sweep_result.SweepCurves.read(
+        [first, second], [4, 5], {"learning_rate": (1e-3, 1e-2)}
+    )
+    assert curves.seeds == (4, 5)
+    np.testing.assert_array_equal(curves.iterations, [10, 12])
+    np.testing.assert_array_equal(curves.environment_steps, [[40, 48], [39, 47]])
+    np.testing.assert_array_equal(curves.returns, [[12, 30], [7.5, 8]])
+    np.testing.assert_array_equal(curves.losses, [[0.25, 1.5], [2, np.nan]])
+
+    curves.write_csv(tmp_path / "curves.csv")
+    assert (tmp_path / "curves.csv").read_text().splitlines() == [
+        "learning_rate,seed,iteration,environment_steps,return,loss",
+        "0.001,4,10,40,12.0,0.25",
+        "0.001,4,12,48,30.0,1.5",
+        "0.01,5,10,39,7.5,2.0",
+        "0.01,5,12,47,8.0,nan",
+    ]
+
+
+def test_runs_with_evaluations_at_other_iterations_are_refused(first, tmp_path):
+    short = write_metrics(tmp_path / "short.csv", "10,40,0.25,12")
+    with pytest.raises(
+        ValueError,
+        match=r"short\.csv: has evaluations at .*\[10\], expected \[10, 12\]",
+    ):
+        sweep_result.SweepCurves.read([first, short], [4, 5], {})
+
+
+def test_a_run_that_diverged_has_no_policy_to_save(tmp_path):
+    numbers = np.zeros([2, 1])
+    losses = np.array([[0.5], [np.nan]])
+    result = sweep_result.SweepResult(
+        (1, 2), {}, np.array([10]), numbers, numbers, losses, None, [], []
+    )
+    with pytest.raises(ValueError, match=r"run: got 1, which diverged.*learning rate"):
+        result.save_policy(1, tmp_path / "policy")

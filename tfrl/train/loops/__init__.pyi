@@ -1,0 +1,14 @@
+from . import collect_loop as collect_loop
+from . import collecting_loop as collecting_loop
+from . import episodic_loop as episodic_loop
+from . import host_observers as host_observers
+from . import iteration_transform as iteration_transform
+from . import loop_checks as loop_checks
+from . import lost_weights as lost_weights
+from . import off_policy_loop as off_policy_loop
+from . import offline_loop as offline_loop
+from . import on_policy_loop as on_policy_loop
+from . import placement as placement
+from . import position as position
+from . import priorities as priorities
+from . import training_loop as training_loop

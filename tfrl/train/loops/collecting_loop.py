@@ -1,0 +1,276 @@
+"""The base class of training loops with an environment.
+
+An iteration collects, adds, samples and trains. Beside the state of every
+`TrainingLoop`, a checkpoint saves the metrics, and the environment where it can be
+saved.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal
+
+import tensorflow as tf
+
+from tfrl.agents import tf_agent
+from tfrl.drivers import observers as observers_lib
+from tfrl.environments import tf_environment
+from tfrl.metrics import tf_metrics
+from tfrl.policies import tf_policy
+from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
+from tfrl.specs import tensor_spec
+from tfrl.train.loops import loop_checks, placement, position, training_loop
+from tfrl.train.loops.training_loop import IterationInfo as IterationInfo
+from tfrl.trajectories import trajectory
+
+
+class CollectingLoop(training_loop.TrainingLoop):
+    """Base class of the training loops; a subclass implements `iterate`.
+
+    A subclass may set `supports_sweep` if its iterations apply all of their functions
+    by `self._transform`.
+    """
+
+    # Whether `sweep` can run many copies of such a loop in one program.
+    supports_sweep: bool = False
+    # Whether collection fills the replay buffer; if not, training does.
+    _collects_into_buffer = False
+
+    def __init__(
+        self,
+        environment: tf_environment.TFEnvironment,
+        agent: tf_agent.TFAgent,
+        replay_buffer: replay_buffer_lib.ReplayBuffer | None,
+        observers: Sequence[Callable[[Any], Any]],
+        seed: int | None,
+        jit_compile: bool | Literal["auto"],
+    ) -> None:
+        """Creates the loop.
+
+        Args:
+          environment: A `TFEnvironment`.
+          agent: The agent, built from the environment's specs.
+          replay_buffer: The buffer for experience, with the agent's `collect_data_spec`
+            and the environment's batch size; None for a loop that keeps no experience.
+          observers: Callables that take each batched `Trajectory` `[B, ...]`, such as
+            metrics. They are part of the call's graph, so each must change a variable,
+            or be a `host_observer`.
+          seed: Seed of all random numbers of the loop. The random numbers of step n
+            only depend on the seed and n, not on how the iterations are divided into
+            calls. None draws a seed.
+          jit_compile: Whether XLA compiles the whole call into one program. Compiling
+            takes a few seconds; small networks are then several times faster. The
+            results agree with those of the plain graph to float32's accuracy. XLA
+            removes the checks inside the call, so the loop checks after the call that
+            the losses and the agent's variables are finite. The program calls a Python
+            environment on the CPU.
+            "auto" compiles every loop that can be compiled. A loop cannot be compiled
+            if its replay buffer is in a server, if its parts are on devices that one
+            program cannot reach, or if its environment is in Python and compiled
+            programs of this build of TensorFlow cannot call Python.
+
+        Raises:
+          ValueError: Specs or batch sizes do not match, or `jit_compile` is True and
+            the loop cannot be compiled.
+        """
+        loop_checks.check_specs(environment, agent, replay_buffer)
+        placed = placement.placement_of(agent.variables(), environment.calls_python)
+        obstacle = jit_compile and loop_checks.obstacle_to_compilation(
+            environment, replay_buffer, observers, placed, self._collects_into_buffer
+        )
+        super().__init__(
+            agent,
+            replay_buffer,
+            seed,
+            loop_checks.resolve_compilation(jit_compile, obstacle),
+            placed,
+        )
+        self._environment = environment
+        with tf.device(placed.collecting_device):
+            self._average_return = tf_metrics.AverageReturnMetric(
+                batch_size=environment.batch_size
+            )
+            self._episodes = tf_metrics.NumberOfEpisodes()
+            self._environment_steps = tf_metrics.EnvironmentSteps()
+            agent.collect_policy.prepare(environment.batch_size)
+        self._observers: list[Callable[[Any], Any]] = [
+            self._average_return,
+            self._episodes,
+            self._environment_steps,
+            *observers,
+        ]
+        self._position = position.Position(environment)
+
+    @property
+    def environment(self) -> tf_environment.TFEnvironment:
+        """The environment in which the loop collects experience."""
+        return self._environment
+
+    @property
+    def calls_python(self) -> bool:
+        """Whether the environment or an observer calls Python at each step."""
+        return self._environment.calls_python or any(
+            map(observers_lib.calls_python, self._observers)
+        )
+
+    @property
+    def samples_from_dataset(self) -> bool:
+        """Whether an iteration reads a tf.data pipeline, which XLA cannot compile."""
+        return False
+
+    def checkpoint_items(self, include_replay_buffer: bool = True) -> dict[str, Any]:
+        """Returns the objects to save so that a run can be resumed, by name.
+
+        The states of the environment and of the policy are included if the environment
+        can save its state. Otherwise a restored loop begins a new episode, which the
+        buffer records as a cut, never as a transition.
+        """
+        return {
+            **super().checkpoint_items(include_replay_buffer),
+            "average_return": self._average_return,
+            "episodes": self._episodes,
+            "environment_steps": self._environment_steps,
+            "observers": [o for o in self._observers if isinstance(o, tf.Module)],
+            "position": self._position,
+        }
+
+    def info(self, loss: float = float("nan")) -> IterationInfo:
+        """Returns the current counters and average return, with the given loss."""
+        return (
+            super()
+            .info(loss)
+            ._replace(
+                environment_steps=int(self._environment_steps.result()),
+                episodes=int(self._episodes.result()),
+                average_return=float(self._average_return.result()),
+            )
+        )
+
+    def environment_steps(self) -> tf.Tensor:
+        """Returns the total steps of all environments, an int64 scalar."""
+        return self._environment_steps.result()
+
+    def begin(self) -> tuple[Any, Any]:
+        """Resets the environment, in a graph; for sweeps.
+
+        Returns the first time step and the policy's initial state.
+        """
+        policy = self._agent.collect_policy
+        batch_size = self._environment.batch_size
+        return self._transform.apply(
+            lambda: (self._environment.reset(), policy.get_initial_state(batch_size))
+        )
+
+    def _start(self) -> bool:
+        """Resets the environment if the loop has no position to continue from.
+
+        Returns whether the loop can iterate; if not, it must be called again.
+        """
+        if not self._position.is_set:
+            self._position.set(
+                self._environment.reset(),
+                self._agent.collect_policy.get_initial_state(
+                    self._environment.batch_size
+                ),
+            )
+        return True
+
+    @contextlib.contextmanager
+    def _own_errors(self) -> Iterator[None]:
+        """Raises the exceptions of the loop's parts in place of TensorFlow's."""
+        with (
+            super()._own_errors(),
+            self._environment.reraise(),
+            observers_lib.reraise(self._observers),
+        ):
+            yield
+
+    def _has_position(self) -> bool:
+        return self._position.is_set
+
+    def _take_position(self) -> tuple[Any, ...]:
+        return self._position.take()
+
+    def _set_position(self, position: tuple[Any, ...]) -> None:
+        self._position.set(*position)
+
+    def _has_failed(self) -> tf.Tensor:
+        """Returns a bool scalar, whether a call of Python has raised under XLA."""
+        return functools.reduce(
+            tf.logical_or,
+            observers_lib.have_failed(self._observers),
+            self._environment.has_failed(),
+        )
+
+    def _iterate(self, position: tuple[Any, ...]) -> tuple[tuple[Any, ...], tf.Tensor]:
+        *reached, loss = self.iterate(*position)
+        return tuple(reached), loss
+
+    def _copied_weights(self) -> list[Any]:
+        """Returns the variables that a program on the host may copy from the device."""
+        return [*self._agent.variables(), *self._agent.collect_policy.variables()]
+
+    @abc.abstractmethod
+    def iterate(self, time_step: Any, policy_state: Any) -> tuple[Any, Any, tf.Tensor]:
+        """Does one iteration in a graph.
+
+        Args:
+          time_step: The current time step.
+          policy_state: The current state of the collecting policy.
+
+        Returns:
+          The time step and policy state to continue from, and the loss.
+        """
+
+    def _take_step(
+        self, policy: tf_policy.TFPolicy, time_step: Any, policy_state: Any
+    ) -> tuple[trajectory.Trajectory, Any, Any]:
+        """Steps the environment; returns the frame, the time step and policy state."""
+        action_step = policy.action(time_step, policy_state, seed=self._step_seed())
+        action = self._environment_action(action_step.action)
+        next_time_step = self._environment.step(action)
+        frame = trajectory.from_transition(time_step, action_step, next_time_step)
+        observers_lib.show(self._observers, frame, "observers")
+        return frame, next_time_step, action_step.state
+
+    def _environment_action(self, action: Any) -> Any:
+        """Returns what the environment is given for the policy's action."""
+        return action
+
+    def _collect_frames(
+        self, num_steps: int, time_step: Any, policy_state: Any
+    ) -> tuple[Any, Any, trajectory.Trajectory]:
+        """Takes steps of the collecting policy without adding them to a buffer.
+
+        Returns the last time step and policy state, and the frames `[num_steps, B,
+        ...]`.
+        """
+        batch_size = self._environment.batch_size
+        policy = self._agent.collect_policy
+
+        def step(time_step: Any, policy_state: Any) -> tuple[Any, Any]:
+            frame, *reached = self._take_step(policy, time_step, policy_state)
+            return tuple(reached), frame
+
+        reached, frames = self._transform.scan(
+            num_steps,
+            step,
+            (time_step, policy_state),
+            tensor_spec.add_outer_dim(self._agent.collect_data_spec, batch_size),
+        )
+        return *reached, frames
+
+    def _add(self, frame: trajectory.Trajectory) -> tf.Tensor:
+        """Adds `frame` to the buffer; returns an int64 scalar that depends on it.
+
+        If `add_batch` returns an int64 scalar, that is the result.
+        """
+        done = self._replay_buffer.add_batch(frame)
+        if tf.is_tensor(done) and (done.shape.rank, done.dtype) == (0, tf.int64):
+            return done
+        pending = [part for part in tf.nest.flatten(done) if part is not None]
+        with tf.control_dependencies(pending):
+            return tf.identity(tf.cast(self._replay_buffer.num_frames(), tf.int64))

@@ -1,0 +1,353 @@
+"""The training loop of agents that learn from fresh rollouts, such as PPO and A2C."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import tensorflow as tf
+
+from tfrl.agents import tf_agent
+from tfrl.compilation import variable_substitution
+from tfrl.environments import tf_environment
+from tfrl.specs import tensor_spec
+from tfrl.train.loops import collecting_loop, loop_checks
+from tfrl.trajectories import time_step as ts
+from tfrl.trajectories import trajectory
+from tfrl.utils import common, number_checks, permutations
+
+# A minibatch whose KL divergence is this many times the target is the last one.
+_KL_TOLERANCE = 1.5
+
+
+class OnPolicyLoop(collecting_loop.CollectingLoop):
+    """Collects a rollout, trains on it for some epochs and discards it, repeatedly.
+
+    An iteration takes T = `collect_steps_per_iteration` steps of the batched
+    environment with the current policy, which are `[B, T]` frames. The agent's
+    `preprocess_sequence` adds what it learns from, such as advantages. Then come
+    `num_epochs` epochs. In each of them, every frame is in exactly one minibatch, and
+    a new seeded permutation shuffles the frames. The statistics of the agent's
+    normalizers change after the epochs, so that training sees the observations as the
+    policy saw them.
+
+    Episodes go on from one rollout to the next. At a rollout's end the agent is given
+    the time step reached, from whose value it bootstraps.
+
+    A minibatch of an agent with recurrent networks consists of the whole rollouts of
+    some environments, so that the networks see sequences. Training starts from the
+    policy's state at the rollout's start.
+
+    Actions of unbounded distributions can leave the bounds of their spec. The frames
+    hold them as they were drawn; the environment is given them clipped to the bounds.
+    """
+
+    supports_sweep = True
+
+    def __init__(
+        self,
+        environment: tf_environment.TFEnvironment,
+        agent: tf_agent.TFAgent,
+        observers: Sequence[Callable[[Any], Any]] = (),
+        *,
+        collect_steps_per_iteration: int,
+        num_epochs: int = 1,
+        minibatch_size: int | None = None,
+        target_kl: float | None = None,
+        seed: int | None = None,
+        jit_compile: bool | Literal["auto"] = False,
+    ) -> None:
+        """Creates the loop.
+
+        Args:
+          environment: See `CollectingLoop`.
+          agent: See `CollectingLoop`. A `PPOAgent` needs `num_epochs=1`,
+            `compute_value_and_advantage_in_train=False` and
+            `update_normalizers_in_train=False`, because the loop does all this. An
+            agent that computes advantages in `train` is given the whole rollout
+            instead, `[B, T + 1, ...]`, once an iteration.
+          observers: See `CollectingLoop`.
+          collect_steps_per_iteration: The number of steps of the batched environment in
+            an iteration; each of them counts as `environment.batch_size` environment
+            steps.
+          num_epochs: How often an iteration trains on each of its frames.
+          minibatch_size: The number of frames in an update, a divisor of the number of
+            frames in an iteration; for an agent with recurrent networks, it is also a
+            multiple of `collect_steps_per_iteration`. None trains on all frames in one
+            update, `[B, T, ...]`, as A2C does.
+          target_kl: The KL divergence between the policy that collected and the one
+            that is trained, beyond which an iteration ends early: if that of a
+            minibatch, `LossInfo.extra.approx_kl`, is more than 1.5 times as large, it
+            is the iteration's last one. None does all updates.
+          seed: See `CollectingLoop`.
+          jit_compile: See `CollectingLoop`.
+
+        Raises:
+          ValueError: A number is not positive, `minibatch_size` does not divide the
+            frames of an iteration, or the agent trains in another way than the loop
+            does. Or specs do not match.
+          TypeError: A number is not an integer, or a part is of another kind.
+        """
+        super().__init__(environment, agent, None, observers, seed, jit_compile)
+        for name, value in (
+            ("collect_steps_per_iteration", collect_steps_per_iteration),
+            ("num_epochs", num_epochs),
+            ("minibatch_size", 1 if minibatch_size is None else minibatch_size),
+        ):
+            number_checks.check_integer(name, value, 1, remedy="give a positive number")
+        if target_kl is not None:
+            number_checks.check_number(
+                "target_kl",
+                target_kl,
+                0,
+                excludes_low=True,
+                remedy="give a positive number, such as 0.01, or None",
+            )
+        self._num_steps = collect_steps_per_iteration
+        self._num_epochs = num_epochs
+        self._minibatch_size = minibatch_size
+        self._target_kl = target_kl
+        self._agent_updates_normalizers = getattr(
+            agent, "update_normalizers_in_train", False
+        )
+        self._is_recurrent = bool(
+            tf.nest.flatten(agent.collect_policy.policy_state_spec)
+        )
+        loop_checks.check_on_policy_agent(agent, num_epochs, minibatch_size)
+        batch_size = environment.batch_size
+        if minibatch_size is not None:
+            loop_checks.check_minibatch_size(
+                minibatch_size, batch_size, self._num_steps, self._is_recurrent
+            )
+        # The last minibatch of the last iteration, for the log. What an agent logs of
+        # recurrent networks would need the policy's state, too.
+        # An agent that computes advantages in train also has the time step reached.
+        num_frames = self._num_steps + getattr(
+            agent, "compute_value_and_advantage_in_train", False
+        )
+        outer_dims = [batch_size, num_frames]
+        if minibatch_size is not None:
+            outer_dims = [minibatch_size, 1]
+        specs = [] if self._is_recurrent else tf.nest.flatten(agent.training_data_spec)
+        with tf.device(self._placement.device):
+            self._last_minibatch = [
+                tf.Variable(
+                    tf.zeros([*outer_dims, *spec.shape], spec.dtype), trainable=False
+                )
+                for spec in specs
+            ]
+        self._collect_on_host = self._placement.on_host(
+            self._collect, self._copied_weights, self._jit_compile
+        )
+        self._learn_on_device = self._placement.on_device(
+            self._learn, self._jit_compile
+        )
+
+    def can_draw_for_log(self) -> bool:
+        """Whether there was an iteration, and the agent is not recurrent."""
+        has_trained = self.trace_count() > 0 and self.iteration > 0
+        return has_trained and not self._is_recurrent
+
+    def draw_for_log(self) -> Any:
+        """Returns the last minibatch of the last iteration.
+
+        Without minibatches, this is all that the agent was given, `[B, T, ...]` or
+        `[B, T + 1, ...]`.
+        """
+        return tf.nest.pack_sequence_as(
+            self._agent.training_data_spec,
+            [variable.read_value() for variable in self._last_minibatch],
+        )
+
+    def iterate(self, time_step: Any, policy_state: Any) -> tuple[Any, Any, tf.Tensor]:
+        """Collects a rollout and trains on it."""
+        start = policy_state
+        time_step, policy_state, frames, seed = self._collect_on_host(
+            time_step, policy_state
+        )
+
+        def learn() -> tf.Tensor:
+            return self._learn_on_device(frames, start, seed)
+
+        if not (self._jit_compile and self.calls_python):
+            return time_step, policy_state, learn()
+        # The steps after an exception are made up.
+        loss = tf.cond(self._has_failed(), lambda: tf.constant(0.0), learn)
+        return time_step, policy_state, loss
+
+    def _environment_action(self, action: Any) -> Any:
+        return tf.nest.map_structure(
+            lambda x, spec: (
+                common.clip_to_spec(x, spec)
+                if tensor_spec.is_continuous(spec) and tensor_spec.is_bounded(spec)
+                else x
+            ),
+            action,
+            self._environment.action_spec(),
+        )
+
+    def _collect(self, time_step: Any, policy_state: Any) -> tuple[Any, ...]:
+        """Takes an iteration's steps.
+
+        Returns:
+          The last time step and policy state, the frames `[B, T + 1, ...]`, of which
+          the last ones hold the time step reached, and a seed for the minibatches.
+        """
+        time_step, policy_state, frames = self._collect_frames(
+            self._num_steps, time_step, policy_state
+        )
+        frames = self._transform.apply(_with_reached, frames, time_step)
+        return time_step, policy_state, frames, self._transform.apply(self._seed_now)
+
+    def _seed_now(self) -> tf.Tensor:
+        """Returns a seed of the current step that no step has."""
+        return tf.stack([self._seed.read_value(), -1 - self._step.read_value()])
+
+    def _learn(
+        self, frames: trajectory.Trajectory, policy_state: Any, seed: tf.Tensor
+    ) -> tf.Tensor:
+        """Trains on a rollout; returns the mean loss of the updates.
+
+        Args:
+          frames: Frames `[B, T + 1, ...]`.
+          policy_state: The policy's state before the first frame, `[B, ...]`.
+          seed: The seed of the minibatches.
+        """
+        experience = self._transform.apply(self._prepare, frames, policy_state)
+        rows = self._transform.apply(self._minibatch_rows, seed)
+        start = [
+            self._transform.broadcast(tf.constant(value)) for value in (0.0, 0.0, True)
+        ]
+        loss_sum, num_updates, _ = self._transform.repeat(
+            self._num_epochs * self._num_minibatches(),
+            self._update,
+            tuple(start),
+            (experience, rows),
+        )
+        return self._transform.apply(
+            self._finish, frames, experience, rows, loss_sum, num_updates
+        )
+
+    def _num_minibatches(self) -> int:
+        if self._minibatch_size is None:
+            return 1
+        return self._environment.batch_size * self._num_steps // self._minibatch_size
+
+    def _prepare(
+        self, frames: trajectory.Trajectory, policy_state: Any
+    ) -> tuple[Any, Any]:
+        """Returns the training data and policy states, of which minibatches are rows.
+
+        A row is one frame `[1, ...]`, or an environment's sequence `[T, ...]`.
+        """
+        if not self._is_recurrent:
+            experience = self._agent.preprocess_sequence(frames)
+            if self._minibatch_size is not None:
+                experience = tf.nest.map_structure(_one_row_each, experience)
+            return experience, ()
+        experience = self._agent.preprocess_sequence(frames, policy_state=policy_state)
+        return experience, policy_state
+
+    def _minibatch_rows(self, seed: tf.Tensor) -> tf.Tensor:
+        """Returns the rows of each update's minibatch, int32 `[updates, rows]`."""
+        if self._minibatch_size is None:
+            return tf.zeros([self._num_epochs, 0], tf.int32)
+        num_rows = self._environment.batch_size
+        if not self._is_recurrent:
+            num_rows *= self._num_steps
+        order = permutations.permutations(seed, self._num_epochs, num_rows)
+        return tf.reshape(order, [self._num_epochs * self._num_minibatches(), -1])
+
+    def _update(
+        self,
+        i: tf.Tensor,
+        loss_sum: tf.Tensor,
+        num_updates: tf.Tensor,
+        goes_on: tf.Tensor,
+        data: tuple[Any, Any],
+        rows: tf.Tensor,
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Trains with the minibatch of update `i`, unless the iteration has ended."""
+        experience, policy_state = self._minibatch(data, rows[i])
+
+        def train() -> Any:
+            if not self._is_recurrent:
+                return self._agent.train(experience)
+            return self._agent.train(experience, policy_state=policy_state)
+
+        if self._target_kl is None:
+            return loss_sum + train().loss, num_updates + 1.0, goes_on
+        largest_kl = _KL_TOLERANCE * self._target_kl
+
+        def train_and_compare() -> tuple[tf.Tensor, tf.Tensor]:
+            loss, extra = train()
+            if not hasattr(extra, "approx_kl"):
+                raise ValueError(
+                    f"target_kl: got {self._target_kl} for a "
+                    f"{type(self._agent).__name__}, whose LossInfo.extra has no "
+                    "approx_kl, expected None; leave it out."
+                )
+            return loss, extra.approx_kl <= largest_kl
+
+        loss, is_near = variable_substitution.cond(
+            goes_on, train_and_compare, (tf.constant(0.0), tf.constant(False))
+        )
+        return loss_sum + loss, num_updates + tf.cast(goes_on, tf.float32), is_near
+
+    def _minibatch(self, data: tuple[Any, Any], rows: tf.Tensor) -> tuple[Any, Any]:
+        """Returns rows of the training data and of the policy states."""
+        if self._minibatch_size is None:
+            return data
+        return tf.nest.map_structure(lambda t: tf.gather(t, rows), data)
+
+    def _finish(
+        self,
+        frames: trajectory.Trajectory,
+        data: tuple[Any, Any],
+        rows: tf.Tensor,
+        loss_sum: tf.Tensor,
+        num_updates: tf.Tensor,
+    ) -> tf.Tensor:
+        """Ends an iteration, after its updates; returns their mean loss."""
+        if self._last_minibatch:
+            minibatch, _ = self._minibatch(data, rows[-1])
+            for variable, value in zip(
+                self._last_minibatch, tf.nest.flatten(minibatch), strict=True
+            ):
+                variable.assign(value)
+        if not self._agent_updates_normalizers:
+            self._agent.update_normalizers(
+                tf.nest.map_structure(lambda t: t[:, :-1], frames)
+            )
+        return loss_sum / num_updates
+
+
+def _with_reached(
+    frames: trajectory.Trajectory, time_step: ts.TimeStep
+) -> trajectory.Trajectory:
+    """Returns frames `[T, B, ...]` and one with the time step reached, batch-major.
+
+    Returns:
+      Frames `[B, T + 1, ...]`. Of the last ones, the action and what follows it are
+      those of the frames before, but for the step types.
+    """
+    # Not zeros: on processors with AVX, the XLA of TensorFlow 2.21 writes a constant
+    # row that is appended to 64-bit numbers `[T, 4]` beyond the end of the buffer.
+    last = tf.nest.map_structure(lambda t: t[-1], frames)._replace(
+        step_type=time_step.step_type,
+        observation=time_step.observation,
+        next_step_type=tf.where(
+            time_step.is_last(), ts.StepType.FIRST, ts.StepType.MID
+        ),
+    )
+
+    def join(column: tf.Tensor, reached: tf.Tensor) -> tf.Tensor:
+        joined = tf.concat([column, reached[tf.newaxis]], axis=0)
+        return tf.transpose(joined, [1, 0, *range(2, joined.shape.rank)])
+
+    return tf.nest.map_structure(join, frames, last)
+
+
+def _one_row_each(column: tf.Tensor) -> tf.Tensor:
+    """Returns a column `[B, T, ...]` as `[B T, 1, ...]`."""
+    return tf.reshape(column, [-1, 1, *column.shape[2:]])

@@ -1,0 +1,321 @@
+"""The base class of all training loops: calls of a program, counters, checkpoints.
+
+A loop runs whole iterations inside calls of one `tf.function`. Between calls it is a
+plain object whose state a checkpoint saves. `CollectingLoop` adds the environment.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfrl.agents import tf_agent
+from tfrl.compilation import compile_errors, trace_counts
+from tfrl.environments.boundary import running_steps
+from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
+from tfrl.system import interrupts
+from tfrl.train.loops import iteration_transform, loop_checks, lost_weights, placement
+from tfrl.utils import call_sizes, seeds
+
+
+class IterationInfo(NamedTuple):
+    """The counters after a call of `TrainingLoop.run`, and the call's mean loss.
+
+    Attributes:
+      iteration: The total number of iterations.
+      train_steps: The total number of the agent's updates.
+      environment_steps: The total number of steps, summed over all environments.
+      episodes: The total number of finished episodes.
+      average_return: Mean return of the last 10 finished episodes. NaN, and the steps
+        and episodes 0, for a loop without an environment.
+      loss: Mean loss of the call's updates.
+    """
+
+    iteration: int
+    train_steps: int
+    environment_steps: int
+    episodes: int
+    average_return: float
+    loss: float
+
+
+class TrainingLoop(tf.Module, abc.ABC):
+    """What `train.Run` drives: it trains an agent, in calls of about half a second.
+
+    A subclass implements `_iterate`. What an iteration passes on to the next, beside
+    variables, is the loop's position, a tuple of nests of tensors: empty here.
+    """
+
+    def __init__(
+        self,
+        agent: tf_agent.TFAgent,
+        replay_buffer: replay_buffer_lib.ReplayBuffer | None,
+        seed: int | None,
+        jit_compile: bool,
+        placed: placement.Placement,
+    ) -> None:
+        """Creates the loop.
+
+        Args:
+          agent: The agent.
+          replay_buffer: The buffer of the experience, or None.
+          seed: Seed of all random numbers of the loop; None draws one.
+          jit_compile: Whether XLA compiles the whole call into one program.
+          placed: The devices of the loop.
+        """
+        super().__init__()
+        self._placement = placed
+        self._agent = agent
+        self._replay_buffer: Any = replay_buffer
+        if seed is None:
+            seed = seeds.draw_number()
+        with tf.device(placed.collecting_device):
+            self._seed = tf.Variable(seed, dtype=tf.int64, trainable=False, name="seed")
+            self._iteration = tf.Variable(0, dtype=tf.int64, trainable=False)
+            # Steps of the loop, from which the random numbers derive.
+            self._step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
+            self._zero_loss = tf.constant(0.0, tf.float64)
+        self._is_started = False
+        self._call_sizes = call_sizes.CallSizes()
+        self._transform = iteration_transform.IterationTransform()
+        self._weights = lost_weights.LostWeights(agent)
+        self._jit_compile = jit_compile
+        self._call: Any = tf.function(
+            trace_counts.of_one_object(self._iterations),
+            autograph=False,
+            jit_compile=(jit_compile and not placed.is_split) or None,
+        )
+
+    @property
+    def agent(self) -> tf_agent.TFAgent:
+        """The agent that is trained."""
+        return self._agent
+
+    @property
+    def iteration(self) -> int:
+        """The total number of iterations so far."""
+        return int(self._iteration)
+
+    def checkpoint_items(self, include_replay_buffer: bool = True) -> dict[str, Any]:
+        """Returns the objects to save so that a run can be resumed, by name."""
+        items = {
+            "agent": self._agent,
+            "seed": self._seed,
+            "iteration": self._iteration,
+            "step": self._step,
+        }
+        if include_replay_buffer and self._replay_buffer is not None:
+            items["replay_buffer"] = self._replay_buffer
+        return items
+
+    def run(self, num_iterations: int) -> IterationInfo:
+        """Does `num_iterations` iterations, in compiled calls of about half a second.
+
+        The results do not depend on the division into calls, and iterations that take
+        less than half a second together are one call. Ctrl-C ends the run after the
+        current call with a KeyboardInterrupt; the loop can then be run again, and goes
+        on from there. If the environment does not return, a second Ctrl-C ends the
+        process.
+
+        Raises:
+          Exception: The exception that the environment or the function of a
+            `host_observer` raised. Earlier iterations keep their effect. The loop can
+            be run again, and then begins a new episode.
+          ValueError: An observer runs in Python alone.
+          NotImplementedError: XLA cannot compile the loop, for instance a `tf.print`.
+          replay_service.ReverbError: The buffer's server failed, for instance it died.
+          KeyboardInterrupt: Ctrl-C was pressed.
+          tf.errors.InvalidArgumentError: A check inside the call failed, for instance
+            the loss or its gradients were not finite. In a compiled loop the agent's
+            weights are then lost; restore a checkpoint.
+        """
+        self._is_started = False
+        loss_sum, done = self._zero_loss, 0
+        with interrupts.deferred(running_steps.describe) as is_requested:
+            while not is_requested():
+                size, loss_sum = self._run_call(num_iterations - done, loss_sum)
+                done += size
+                if done >= num_iterations and self._is_started:
+                    break
+        return self.info(float(loss_sum) / done if done else float("nan"))
+
+    def run_call(self, most_iterations: int) -> IterationInfo:
+        """Does at most so many iterations, in one call of about half a second.
+
+        The first call only traces and compiles the program. Calls that collect initial
+        experience do no iterations either.
+
+        Args:
+          most_iterations: The largest number of iterations.
+
+        Raises:
+          Exception: See `run`.
+        """
+        size, loss_sum = self._run_call(most_iterations, self._zero_loss)
+        return self.info(float(loss_sum) / size if size else float("nan"))
+
+    def _run_call(
+        self, most_iterations: int, loss_sum: tf.Tensor
+    ) -> tuple[int, tf.Tensor]:
+        """Does at most `most_iterations` iterations in one call.
+
+        Returns their number, and `loss_sum` plus their losses.
+        """
+        device = tf.device(self._placement.collecting_device)
+        with loop_checks.short_assertions(), self._own_errors(), device:
+            if not (self._is_started and self._has_position()):
+                self._is_started = self._start()
+                if not self._is_started:
+                    return 0, loss_sum
+            is_traced = self.trace_count() > 0
+            size = self._call_sizes.choose(most_iterations) if is_traced else 0
+            started = time.monotonic()
+            position, loss_sum = self._call(
+                self._take_position(), tf.constant(size, tf.int64), loss_sum
+            )
+        self._set_position(position)
+        self._iteration.assign_add(size)
+        loss = float(loss_sum)  # Waits for the device.
+        if size > 0:
+            self._call_sizes.measured(size, time.monotonic() - started)
+            if self._jit_compile:
+                self._check_call(loss, size)
+        return size, loss_sum
+
+    def info(self, loss: float = float("nan")) -> IterationInfo:
+        """Returns the current counters and average return, with the given loss."""
+        return IterationInfo(
+            iteration=self.iteration,
+            train_steps=int(self._agent.train_step_counter),
+            environment_steps=0,
+            episodes=0,
+            average_return=float("nan"),
+            loss=loss,
+        )
+
+    @property
+    def activity(self) -> str:
+        """What the next call of `run_call` does, for reports of the progress."""
+        return "training" if self.trace_count() else "compiling the training loop"
+
+    def replay_size(self) -> int | None:
+        """Returns the number of frames in the replay buffer.
+
+        Returns None if the loop keeps no experience from one iteration to the next.
+        """
+        return None
+
+    def can_draw_for_log(self) -> bool:
+        """Whether `draw_for_log` can be called now."""
+        return False
+
+    def draw_for_log(self) -> Any:
+        """Returns a batch as training draws it, in a graph; has no effect on training.
+
+        A loop that says so by `can_draw_for_log` overrides this method.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.draw_for_log")
+
+    def trace_count(self) -> int:
+        """Returns how often `run` has traced its graph; 1 after the first call."""
+        return self._call.experimental_get_tracing_count()
+
+    def agent_is_finite(self) -> tf.Tensor:
+        """Returns whether the numbers of the agent's variables are finite, a bool."""
+        return self._weights.are_finite()
+
+    @contextlib.contextmanager
+    def transformed_by(
+        self, transform: iteration_transform.IterationTransform
+    ) -> Iterator[None]:
+        """Applies the parts of an iteration by `transform` in this context."""
+        plain, self._transform = self._transform, transform
+        try:
+            yield
+        finally:
+            self._transform = plain
+
+    @contextlib.contextmanager
+    def _own_errors(self) -> Iterator[None]:
+        """Raises the exceptions of the loop's parts in place of TensorFlow's."""
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(compile_errors.explained())
+            if self._replay_buffer is not None:
+                stack.enter_context(self._replay_buffer.reraise())
+            yield
+
+    def _check_call(self, loss: float, num_iterations: int) -> None:
+        """Raises the errors that a compiled call cannot raise itself.
+
+        Args:
+          loss: The call's mean loss.
+          num_iterations: The number of iterations in the call.
+        """
+        self._weights.check(loss, num_iterations)
+
+    def _start(self) -> bool:
+        """Prepares the first iteration of a run.
+
+        Returns whether the loop can iterate; if not, it must be called again.
+        """
+        return True
+
+    def _has_position(self) -> bool:
+        """Whether there is a position to continue from."""
+        return True
+
+    def _take_position(self) -> tuple[Any, ...]:
+        """Returns the position and forgets it, in case that the call fails."""
+        return ()
+
+    def _set_position(self, position: tuple[Any, ...]) -> None:
+        """Sets the position to continue from."""
+
+    def _has_failed(self) -> tf.Tensor:
+        """Returns a bool scalar, whether the iterations of this call must end."""
+        return tf.constant(False)
+
+    @abc.abstractmethod
+    def _iterate(self, position: tuple[Any, ...]) -> tuple[tuple[Any, ...], tf.Tensor]:
+        """Does one iteration in a graph; returns the next position, and the loss."""
+
+    def _iterations(
+        self, position: tuple[Any, ...], num_iterations: tf.Tensor, loss_sum: tf.Tensor
+    ) -> tuple[tuple[Any, ...], tf.Tensor]:
+        """Does the iterations; adds their losses, float64, to `loss_sum`.
+
+        The calls of one run pass the sum on, so that the order of the summation does
+        not depend on their sizes.
+        """
+
+        def goes_on(*_: Any) -> tf.Tensor:
+            # A plain graph ends by the error of the Python that it called.
+            return ~self._has_failed() if self._jit_compile else tf.constant(True)
+
+        def body(position: tuple[Any, ...], loss_sum: tf.Tensor) -> tuple[Any, ...]:
+            position, loss = self._iterate(position)
+            return position, loss_sum + tf.cast(loss, tf.float64)
+
+        # TensorFlow counts the iterations of every loop, so this one needs no counter.
+        # Each iteration reads what the one before it wrote: none run in parallel.
+        position, loss_sum = tf.while_loop(
+            goes_on,
+            body,
+            (position, loss_sum),
+            maximum_iterations=tf.cast(num_iterations, tf.int32),
+            parallel_iterations=1,
+        )
+        if self._jit_compile:
+            with tf.device(self._placement.device):
+                loss_sum = self._weights.nan_if_lost(loss_sum)
+        return position, loss_sum
+
+    def _step_seed(self) -> tf.Tensor:
+        """Counts a step, and returns its stateless seed, int64 `[2]`."""
+        step = self._step.assign_add(1, read_value=True)
+        return tf.stack([self._seed.read_value(), tf.cast(step, tf.int64)])

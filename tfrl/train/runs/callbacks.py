@@ -1,0 +1,134 @@
+"""Callbacks of a run: code of the user that sees its progress and may stop it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tfrl.eval import evaluate
+    from tfrl.train.runs import run_result
+
+
+class Callback:
+    """Base class of callbacks; override the methods of the events to react to.
+
+    ```python
+    class StopAtReturn(train.Callback):
+        def on_evaluation(self, result):
+            if result.mean >= 475.0:
+                self.stop("the task is solved")
+
+    train.Run(loop, directory, num_iterations=10_000, callbacks=[StopAtReturn()], ...)
+    ```
+
+    As in Keras and Lightning, a callback asks for a stop, and the run decides when: the
+    other callbacks are still called for the same event, and the run then saves a
+    checkpoint and its last policy, prints which callback stopped it and why, and ends.
+    It can be resumed. Return values are ignored.
+
+    At each iteration, the run first writes everything that is due: the row, the
+    policies and the checkpoint. It then calls `on_log`, `on_evaluation` and
+    `on_checkpoint`, those of them whose event has occurred. So the files that a
+    callback reads are complete.
+
+    An exception that a callback raises ends the run at that point and reaches the
+    caller of `Run.run` as it is. Nothing further is saved: the run can be resumed from
+    its last checkpoint, and `on_end` is not called.
+    """
+
+    _stop_reason: str | None = None
+
+    def stop(self, reason: str = "") -> None:
+        """Asks the run to stop after the current event.
+
+        Args:
+          reason: Why; the run prints it and returns it in `RunResult.stopped_by`.
+        """
+        self._stop_reason = reason
+
+    def on_start(self, iteration: int) -> None:
+        """Called when training starts or resumes, and not for a finished run.
+
+        Args:
+          iteration: The iterations done so far: 0, or more in a resumed run.
+        """
+
+    def on_log(self, row: Mapping[str, Any]) -> None:
+        """Called after a row of metrics.csv was written.
+
+        Args:
+          row: The numbers by name, without those that were not measured: the columns of
+            metrics.csv, and the further numbers that loggers receive.
+        """
+
+    def on_evaluation(self, result: evaluate.EvaluationResult) -> None:
+        """Called after an evaluation.
+
+        Args:
+          result: The returns and lengths of its episodes.
+        """
+
+    def on_checkpoint(self, path: str) -> None:
+        """Called after a checkpoint was saved.
+
+        Args:
+          path: The checkpoint's prefix, `LOGDIR/checkpoints/ckpt-ITERATION`.
+        """
+
+    def on_end(self, result: run_result.RunResult) -> None:
+        """Called when training has ended: finished, stopped or interrupted.
+
+        Args:
+          result: What `Run.run` will return.
+        """
+
+
+class CallbackList:
+    """Calls several callbacks in order, and finds the one that asks for a stop."""
+
+    def __init__(self, callbacks: Sequence[Callback]) -> None:
+        """Keeps the callbacks.
+
+        Args:
+          callbacks: The callbacks.
+
+        Raises:
+          TypeError: One of them is not a `Callback`.
+        """
+        for i, callback in enumerate(callbacks):
+            if not isinstance(callback, Callback):
+                found = (
+                    f"the class {callback.__name__}"
+                    if isinstance(callback, type)
+                    else f"a {type(callback).__name__}"
+                )
+                raise TypeError(
+                    f"callbacks[{i}]: got {found}, expected an instance of a subclass "
+                    "of tfrl.train.Callback; derive a class from it and pass an object "
+                    "of this class."
+                )
+        self._callbacks = tuple(callbacks)
+
+    def start(self, iteration: int) -> None:
+        """Forgets earlier requests to stop, and calls `on_start`."""
+        for callback in self._callbacks:
+            callback._stop_reason = None
+        self.call(on_start=iteration)
+
+    def call(self, **events: Any) -> None:
+        """Calls the methods named, each with its argument unless that is None."""
+        for event, argument in events.items():
+            if argument is not None:
+                for callback in self._callbacks:
+                    getattr(callback, event)(argument)
+
+    @property
+    def stopped_by(self) -> str | None:
+        """The name and the reason of the first callback that asks for a stop."""
+        for callback in self._callbacks:
+            reason = callback._stop_reason
+            if reason is not None:
+                name = type(callback).__name__
+                return f"{name}: {reason}" if reason else name
+        return None

@@ -1,0 +1,388 @@
+"""Runs a training loop to its end, with evaluation, logs, checkpoints and outputs."""
+
+from __future__ import annotations
+
+import contextlib
+import pathlib
+import signal
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.environments import tf_environment
+from tfrl.environments.boundary import running_steps
+from tfrl.eval import evaluate as evaluate_lib
+from tfrl.eval import supervision
+from tfrl.loggers import base
+from tfrl.savers import checkpointing
+from tfrl.system import interrupts
+from tfrl.train.runs import callbacks as callbacks_lib
+from tfrl.train.loops import training_loop
+from tfrl.train.runs import finished_runs, full_disk, learning_curve, progress, run_directory, run_log, run_result, saved_policies, video
+from tfrl.utils import variables
+
+_LARGEST_BUFFER_TO_SAVE = 10**9  # Bytes.
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Run:
+    """Drives a loop to `num_iterations` and writes the outputs of a `RunDirectory`.
+
+    A run that was interrupted or killed resumes from its last checkpoint when it is run
+    again. On SIGINT (Ctrl-C) or SIGTERM it stops after the current call, which takes
+    about half a second, and saves a checkpoint; an evaluation by an `Evaluator` stops
+    in the same way, and is done again after the run is resumed. A second signal stops
+    it immediately. If a step of the environment does not return, a second signal ends
+    the process with status 130 (SIGINT) or 143 (SIGTERM).
+    A callback may stop the run, too; see `Callback`.
+
+    A finished run becomes longer if it is run again with a larger `num_iterations`. It
+    goes on from its last checkpoint. A schedule that the caller makes from
+    `num_iterations`, such as a learning rate that decays until then, is that of the
+    longer run from there on, so its value may jump.
+
+    Until `run` ends, it holds the lock of its directory, so that no other process
+    trains there.
+    """
+
+    def __init__(
+        self,
+        loop: training_loop.TrainingLoop,
+        directory: run_directory.RunDirectory,
+        *,
+        num_iterations: int,
+        evaluate: Callable[[int], evaluate_lib.EvaluationResult] | None = None,
+        eval_interval: int = 1000,
+        log_interval: int = 1000,
+        checkpoint_interval: int = 10000,
+        checkpoint_replay_buffer: bool | None = None,
+        video_environment: tf_environment.TFEnvironment | None = None,
+        title: str = "",
+        loggers: Sequence[base.Logger] = (),
+        callbacks: Sequence[callbacks_lib.Callback] = (),
+        max_eval_steps: int | None = None,
+    ) -> None:
+        """Creates the run and restores its last checkpoint, if there is one.
+
+        Args:
+          loop: The loop to run.
+          directory: The directory of the outputs.
+          num_iterations: The iteration at which training ends.
+          evaluate: A function that evaluates the agent's policy; it is called with the
+            iteration. The policy with the best mean return is saved in `policy/`;
+            without `evaluate`, the last policy is saved there. The last policy is
+            always saved in `final_policy/`.
+          eval_interval: Iterations between evaluations; the policy is also evaluated
+            before the first iteration and after the last.
+          log_interval: Iterations between rows of metrics.csv.
+          checkpoint_interval: Iterations between checkpoints; one is also saved after
+            every evaluation.
+          checkpoint_replay_buffer: Whether checkpoints include the replay buffer; None
+            includes it up to 1 GB. Without it, a resumed run collects initial
+            experience again.
+          video_environment: An environment of batch size 1 for the video of the saved
+            policy; None records no video.
+          title: The title of the learning curve.
+          loggers: Further `tfrl.loggers.Logger`s, such as
+            `[loggers.TerminalLogger()]`. Each receives the rows of metrics.csv, without
+            values that were not measured, and the further numbers that TensorBoard
+            shows. The run always writes metrics.csv and
+            TensorBoard's files, too. It closes the loggers when it ends or fails.
+          callbacks: `Callback`s, which are called in this order.
+          max_eval_steps: The largest number of steps of each environment in an
+            evaluation by an `Evaluator`, for policies whose episodes do not end. If it
+            is reached, a warning says so, and the episodes that have not ended count
+            with their returns so far. None allows 100,000 steps for each episode of an
+            environment.
+
+        Raises:
+          ValueError: An interval or number is not positive.
+          RunDirectoryError: Another process uses the directory, or it holds outputs
+            whose checkpoints are lost.
+          CheckpointError: There are checkpoints, but none can be used, or they belong
+            to a loop with other variables.
+          TypeError: One of `loggers` has no `write` and `close`, or one of `callbacks`
+            is not a `Callback`.
+        """
+        for name, value in (
+            ("num_iterations", num_iterations),
+            ("eval_interval", eval_interval),
+            ("log_interval", log_interval),
+            ("checkpoint_interval", checkpoint_interval),
+            ("max_eval_steps", 1 if max_eval_steps is None else max_eval_steps),
+        ):
+            if value < 1:
+                raise ValueError(f"{name}: expected at least 1, got {value}.")
+        self._callbacks = callbacks_lib.CallbackList(callbacks)
+        self._log = run_log.RunLog(loop, directory, loggers)
+        self._loop = loop
+        self._directory = directory
+        self._num_iterations = num_iterations
+        self._evaluate = evaluate
+        self._eval_interval = eval_interval
+        self._log_interval = log_interval
+        self._checkpoint_interval = checkpoint_interval
+        self._max_eval_steps = max_eval_steps
+        self._video_environment = video_environment
+        self._title = title
+        self._best_return = tf.Variable(float("-inf"), trainable=False)
+        self._last_return: float | None = None
+        self._policies = saved_policies.SavedPolicies(loop.agent)
+        if checkpoint_replay_buffer is None:
+            buffer = loop.checkpoint_items().get("replay_buffer")
+            size = 0 if buffer is None else _bytes_of(buffer)
+            checkpoint_replay_buffer = size <= _LARGEST_BUFFER_TO_SAVE
+        with contextlib.ExitStack() as after_error:
+            after_error.callback(directory.unlock)
+            directory.lock()
+            directory.check_checkpoints()
+            self._checkpointer = checkpointing.Checkpointer(
+                directory.checkpoints,
+                max_to_keep=3,
+                best_return=self._best_return,
+                seconds=self._log.seconds,
+                loss=self._log.loss,
+                **loop.checkpoint_items(checkpoint_replay_buffer),
+            )
+            after_error.pop_all()
+
+    def run(self) -> run_result.RunResult:
+        """Trains to the end, or until interrupted or stopped by a callback.
+
+        Raises:
+          Exception: The exception that the environment or a callback raised; the
+            checkpoints are unchanged.
+          CheckpointError: The weights are not finite; the checkpoints and the saved
+            policies are unchanged.
+          FullDiskError: There is no space left for the files of the run.
+          RunDirectoryError: Another process uses the directory, or it or its metrics
+            were removed during the run.
+        """
+        self._directory.lock()
+        first = self._loop.iteration
+        resumed_at = first if self._checkpointer.checkpoint_exists else None
+        if resumed_at is not None:
+            self._mend_policies()
+        bar = progress.Progress(first, self._num_iterations)
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(full_disk.explaining())
+            stack.callback(self._directory.unlock)
+            stack.callback(bar.close)
+            stack.callback(self._log.close_loggers)
+            if self._is_finished():
+                bar.note(finished_runs.text(first, self._directory.path))
+                self._write_outputs()
+                return self._result(resumed_at, 0.0)
+            grown = self._directory.grow()
+            if resumed_at is not None:
+                self._note_resumption(bar, grown)
+            self._callbacks.start(first)
+            result = self._result(resumed_at, self._train(bar, resumed_at))
+            self._callbacks.call(on_end=result)
+            return result
+
+    def _note_resumption(
+        self, bar: progress.Progress, grown: dict[str, tuple[int, int]]
+    ) -> None:
+        steps = self._loop.info().environment_steps
+        bar.note(
+            f"Resumed at iteration {self._loop.iteration:,}"
+            + (f", environment step {steps:,}" if steps else "")
+            + f", from {self._checkpointer.restored_path}."
+        )
+        for field, (before, now) in grown.items():
+            bar.note(
+                f"{field} has grown from {before:,} to {now:,}. Schedules that depend "
+                "on it, such as a learning rate that decays until the end, are those "
+                "of the longer run from here on, so their values may jump; all other "
+                "schedules go on."
+            )
+
+    def _train(self, bar: progress.Progress, resumed_at: int | None) -> float:
+        """Trains and writes all outputs; returns the iterations per second."""
+        first = self._loop.iteration
+        self._directory.forget_after(-1 if resumed_at is None else first)
+        training_seconds = 0.0
+        signals = interrupts.requested(_SIGNALS, running_steps.describe)
+        with self._log.opened(), signals as interrupted:
+
+            def goes_on() -> bool:
+                return not (interrupted() or self._callbacks.stopped_by)
+
+            if goes_on() and (resumed_at is None or self._evaluation_is_missing()):
+                self._at_stop(bar, interrupted)
+            while self._loop.iteration < self._num_iterations and goes_on():
+                before = self._loop.iteration
+                bar.begin(self._loop.activity)
+                started = time.monotonic()
+                info = self._loop.run_call(self._next_stop() - before)
+                elapsed = time.monotonic() - started
+                bar.update(info)
+                self._log.called(info, info.iteration - before, elapsed)
+                # A call without iterations compiles the program, or collects initial
+                # experience.
+                if info.iteration > before:
+                    training_seconds += elapsed
+                    self._at_stop(bar, interrupted)
+            if not goes_on():
+                self._end_early(bar)
+        self._directory.check_intact(self._loop.iteration)
+        if not all(path.exists() for path in self._expected_policies()):
+            self._mend_policies()
+        self._write_outputs()
+        return (self._loop.iteration - first) / max(training_seconds, 1e-9)
+
+    def _end_early(self, bar: progress.Progress) -> None:
+        """Saves a run that was interrupted or stopped, and says how to resume it."""
+        if self._is_finished():
+            return
+        iteration, stopped_by = self._loop.iteration, self._callbacks.stopped_by
+        self._directory.check_intact(iteration)
+        path = self._checkpointer.save(iteration)
+        if stopped_by:
+            self._save_last_policy()
+        self._callbacks.call(on_checkpoint=path)
+        bar.note(
+            f"{'Stopped' if stopped_by else 'Interrupted'} at iteration {iteration:,}"
+            f"{f' by {stopped_by}' if stopped_by else ''}; saved {path}. "
+            "Run the same command again to resume from there."
+        )
+
+    def _next_stop(self) -> int:
+        """Returns the next iteration at which to evaluate, log or save."""
+        iteration = self._loop.iteration
+        intervals = (self._eval_interval, self._log_interval, self._checkpoint_interval)
+        stops = [(iteration // interval + 1) * interval for interval in intervals]
+        return min(*stops, self._num_iterations)
+
+    def _at_stop(self, bar: progress.Progress, interrupted: Callable[[], bool]) -> None:
+        """Evaluates, logs and saves, each if it is due, and then calls the callbacks.
+
+        Does none of them if the evaluation is interrupted; a resumed run does them.
+        """
+        iteration = self._loop.iteration
+        at_end = iteration == self._num_iterations
+        self._directory.check_intact(iteration)
+        evaluates = at_end or iteration % self._eval_interval == 0
+        if evaluates:
+            # No policy is evaluated or saved whose weights are not finite.
+            self._checkpointer.check_finite()
+        result = None
+        if evaluates and self._evaluate is not None:
+            result = self._evaluated(bar, interrupted)
+            if result is None:
+                return
+            self._last_return = result.mean
+        row = None
+        if evaluates or iteration % self._log_interval == 0:
+            row = self._log.write(result)
+        if result is not None:
+            # The untrained policy is evaluated but not saved.
+            if iteration:
+                self._save_if_best(result.mean)
+            bar.evaluated(result.mean, float(self._best_return) if iteration else None)
+        if at_end:
+            self._save_last_policy()
+        path = None
+        if (evaluates or iteration % self._checkpoint_interval == 0) and iteration:
+            path = self._checkpointer.save(iteration)
+        self._callbacks.call(on_log=row, on_evaluation=result, on_checkpoint=path)
+
+    def _evaluated(
+        self, bar: progress.Progress, interrupted: Callable[[], bool]
+    ) -> evaluate_lib.EvaluationResult | None:
+        """Evaluates the policy; returns None if a signal ends the evaluation."""
+        assert self._evaluate is not None
+        bar.begin("evaluating the policy")
+
+        def between_calls(finished: int, num_episodes: int, num_steps: int) -> None:
+            if interrupted():
+                raise supervision.EvaluationInterruptedError
+            bar.evaluating(finished, num_episodes, num_steps)
+
+        limits = supervision.Supervision(
+            self._max_eval_steps, "max_eval_steps", between_calls
+        )
+        try:
+            with supervision.supervised(limits):
+                return self._evaluate(self._loop.iteration)
+        except supervision.EvaluationInterruptedError:
+            return None
+
+    def _is_finished(self) -> bool:
+        """Whether all iterations are done, and the last evaluation."""
+        at_end = self._loop.iteration >= self._num_iterations
+        return at_end and not self._evaluation_is_missing()
+
+    def _evaluation_is_missing(self) -> bool:
+        """Whether an evaluation is due at this iteration and metrics.csv lacks it."""
+        iteration = self._loop.iteration
+        is_due = (
+            iteration % self._eval_interval == 0 or iteration >= self._num_iterations
+        )
+        if self._evaluate is None or not is_due:
+            return False
+        return self._directory.evaluation_return(iteration) is None
+
+    def _expected_policies(self) -> list[pathlib.Path]:
+        """Returns the paths of the policies that this run has saved until now."""
+        finished = self._is_finished()
+        has_best = float(self._best_return) > float("-inf")
+        expected = [self._directory.final_policy] * finished
+        if has_best or (finished and self._evaluate is None):
+            expected.append(self._directory.policy)
+        return expected
+
+    def _save_if_best(self, mean: float) -> None:
+        if mean >= float(self._best_return):
+            self._best_return.assign(mean)
+            self._policies.save(self._directory.policy)
+
+    def _save_last_policy(self) -> None:
+        self._policies.save(self._directory.final_policy)
+        if self._evaluate is None:
+            self._policies.save(self._directory.policy)
+
+    def _mend_policies(self) -> None:
+        """Writes policies again that are missing or damaged."""
+        best = float(self._best_return)
+        now = self._policies.mend(
+            self._expected_policies(), self._directory, self._loop.iteration, best
+        )
+        if now != best:
+            self._best_return.assign(now)
+            self._checkpointer.save(self._loop.iteration)
+
+    def _write_outputs(self) -> None:
+        """Draws the learning curve, films the policy, and marks a finished run."""
+        if self._directory.metrics_csv.exists():
+            learning_curve.plot_learning_curve(
+                self._directory.metrics_csv, self._directory.learning_curve, self._title
+            )
+        if self._video_environment is not None and self._directory.policy.exists():
+            video.record_video(
+                self._video_environment,
+                tf.saved_model.load(str(self._directory.policy)),
+                self._directory.video,
+            )
+        if self._is_finished():
+            self._directory.mark_finished(self._loop.iteration)
+
+    def _result(self, resumed_at: int | None, speed: float) -> run_result.RunResult:
+        best, finished = float(self._best_return), self._is_finished()
+        return run_result.RunResult(
+            iteration=self._loop.iteration,
+            finished=finished,
+            resumed_at=resumed_at,
+            best_return=None if best == float("-inf") else best,
+            last_return=self._last_return,
+            iterations_per_second=speed,
+            stopped_by=None if finished else self._callbacks.stopped_by,
+        )
+
+
+def _bytes_of(replay_buffer: Any) -> int:
+    held = variables.tracked_variables(replay_buffer)
+    return sum(v.shape.num_elements() * v.dtype.size for v in held)

@@ -1,0 +1,342 @@
+"""The folder of a run, with the paths of its outputs and its configuration."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import warnings
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from tfrl.loggers import csv as csv_logger
+from tfrl.savers import checkpoint_names
+from tfrl.system import directory_lock
+from tfrl.train.runs import finished_runs, full_disk, run_config
+
+_CONFIG = "config.json"
+# The outputs of a run. `overwrite` removes these and nothing else.
+_OUTPUTS = (
+    "config.json",
+    "metrics.csv",
+    "learning_curve.png",
+    "agent.mp4",
+    "checkpoints",
+    "policy",
+    "final_policy",
+    "tensorboard",
+    finished_runs.NAME,
+    # Of a sweep.
+    "runs",
+    "curves.csv",
+    "learning_curves.png",
+)
+
+
+RunDirectoryError = run_config.RunDirectoryError
+
+
+class RunDirectory:
+    """Paths of a run's outputs, all under `logdir`.
+
+    The constructor creates the folder and writes the run's configuration to
+    `config.json`. If the folder already has a configuration, it must be the same; the
+    run is then resumed, or made longer if `num_iterations` has grown. Only one process
+    may use the folder: the constructor holds its lock while it works, and a `Run` until
+    it ends. `lock` holds it in between, too.
+    """
+
+    def __init__(
+        self,
+        logdir: str | os.PathLike,
+        config: Mapping[str, Any],
+        overwrite: bool = False,
+        *,
+        may_change: Collection[str] = (),
+        may_grow: Collection[str] = ("num_iterations",),
+    ) -> None:
+        """Creates the folder, or checks that it belongs to this run.
+
+        Args:
+          logdir: The folder.
+          config: The run's configuration; its values must be valid in JSON.
+          overwrite: Whether to remove the outputs of an earlier run first.
+          may_change: The names of fields that may differ from the earlier run's
+            configuration, such as the device.
+          may_grow: The names of fields whose integers may be larger than in the earlier
+            run's configuration. `grow` writes the larger ones to it.
+
+        Raises:
+          RunDirectoryError: The folder cannot be written, or belongs to a run of
+            another configuration (the error lists the different fields), or holds
+            outputs but no configuration, or another process uses it.
+        """
+        self.path = pathlib.Path(logdir)
+        self.checkpoints = self.path / "checkpoints"
+        self.policy = self.path / "policy"
+        self.final_policy = self.path / "final_policy"
+        self.tensorboard = self.path / "tensorboard"
+        self.metrics_csv = self.path / "metrics.csv"
+        self.learning_curve = self.path / "learning_curve.png"
+        self.video = self.path / "agent.mp4"
+        self._config: dict[str, Any] = json.loads(json.dumps(config))
+        self._may_change = frozenset(may_change)
+        self._may_grow = frozenset(may_grow)
+        self._grown: dict[str, tuple[int, int]] = {}
+        self._lock: directory_lock.DirectoryLock | None = None
+        _check_name(self.path)
+        self._has_metrics = False
+        _check_writable(self.path)
+        was_held = directory_lock.is_held(self.path)
+        self._take_lock()
+        try:
+            if overwrite:
+                self._remove_outputs()
+            self._claim()
+        finally:
+            if not was_held:
+                self.unlock()
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The run's configuration."""
+        return dict(self._config)
+
+    def grow(self) -> dict[str, tuple[int, int]]:
+        """Writes fields that have grown to the configuration; a `Run` calls this.
+
+        Returns:
+          The names of these fields, with their numbers in the earlier run, and now.
+        """
+        grown, self._grown = self._grown, {}
+        if grown:
+            finished_runs.unmark(self.path)
+            now = {name: number for name, (_, number) in grown.items()}
+            self._write_config({**run_config.read(self.path / _CONFIG), **now})
+        return grown
+
+    def lock(self) -> None:
+        """Locks the folder for this process, until `unlock` or its end.
+
+        Raises:
+          RunDirectoryError: Another process uses the folder, or it belongs to a run of
+            another configuration now.
+        """
+        was_held = directory_lock.is_held(self.path)
+        self._take_lock()
+        try:
+            self._claim()
+        except RunDirectoryError:
+            if not was_held:
+                self.unlock()
+            raise
+
+    def _take_lock(self) -> None:
+        try:
+            self._lock = directory_lock.lock(self.path)
+        except directory_lock.DirectoryLockedError as error:
+            raise RunDirectoryError(f"logdir {str(self.path)!r}: {error}") from None
+        except OSError as error:
+            raise RunDirectoryError(
+                f"logdir {str(self.path)!r}: its lock cannot be written ({error}); "
+                "remove that file if no process uses the folder."
+            ) from None
+
+    def unlock(self) -> None:
+        """Lets other processes use the folder; does nothing without a lock."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def _claim(self) -> None:
+        """Writes the configuration, or compares it with the existing one."""
+        path = self.path / _CONFIG
+        if path.exists():
+            before = run_config.read(path)
+            grown = run_config.grown(before, self._config, self._may_grow)
+            free = self._may_change | grown.keys()
+            run_config.check_same(
+                self.path,
+                run_config.without(before, free),
+                run_config.without(self._config, free),
+            )
+            self._grown = grown
+            return
+        found = [name for name in _OUTPUTS if (self.path / name).exists()]
+        if found:
+            raise RunDirectoryError(
+                f"logdir {str(self.path)!r}: holds {', '.join(found)} but no "
+                f"{_CONFIG}, so the run that they belong to is unknown; choose "
+                "another logdir, or start again with --overwrite."
+            )
+        self._write_config(self._config)
+
+    def _write_config(self, config: Mapping[str, Any]) -> None:
+        path = self.path / _CONFIG
+        temporary = path.with_suffix(".json.tmp")
+        with full_disk.explaining():
+            temporary.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+        temporary.replace(path)
+
+    def _remove_outputs(self) -> None:
+        for name in _OUTPUTS:
+            path = self.path / name
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+
+    def check_checkpoints(self) -> None:
+        """Checks that a run whose outputs are here did not lose its checkpoints.
+
+        A run that was killed before its first checkpoint starts from the beginning,
+        with a warning. What a killed run left of an unfinished checkpoint is removed.
+
+        Raises:
+          RunDirectoryError: There was a checkpoint, and now there is none.
+        """
+        for unfinished in self.checkpoints.glob(f"{checkpoint_names.NAME}-*_temp"):
+            shutil.rmtree(unfinished, ignore_errors=True)
+        has_folder = self.checkpoints.is_dir()
+        if has_folder and checkpoint_names.newest_first(str(self.checkpoints)):
+            return
+        rows = self._rows()
+        iterations = [int(row["iteration"]) for row in rows]
+        found = [
+            path.name for path in (self.policy, self.final_policy) if path.exists()
+        ]
+        if not found and max(iterations, default=0) <= 0:
+            return
+        last = max(iterations, default=0)
+        # A checkpoint follows each row with an evaluation, but the first; a later row
+        # tells that it was written.
+        evaluated = [
+            iteration
+            for iteration, row in zip(iterations, rows, strict=True)
+            if iteration > 0 and row.get("evaluation_return")
+        ]
+        outputs = ", ".join(["metrics.csv"] * bool(rows) + found)
+        if (
+            not has_folder
+            or (self.checkpoints / "checkpoint").exists()
+            or last > min(evaluated, default=last)
+        ):
+            raise RunDirectoryError(
+                f"logdir {str(self.path)!r}: it holds {outputs} of a run up to "
+                f"iteration {last:,}, but {self.checkpoints} has no checkpoint, so the "
+                "run cannot be resumed. Restore that folder from a copy, choose "
+                "another logdir, or start again with --overwrite."
+            )
+        warnings.warn(
+            f"NO CHECKPOINT: logdir {str(self.path)!r} holds {outputs} of a run up to "
+            f"iteration {last:,}, which ended before its first checkpoint; it starts "
+            "from the beginning.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+    def check_intact(self, iteration: int) -> None:
+        """Checks that nobody has removed the folder since this process locked it.
+
+        Args:
+          iteration: The run's iteration, for the error.
+
+        Raises:
+          RunDirectoryError: The folder or a file in it was removed or replaced.
+        """
+        if (
+            self._lock is None
+            or not self._lock.is_intact
+            or not (self.path / _CONFIG).exists()
+        ):
+            raise RunDirectoryError(
+                f"logdir {str(self.path)!r}: it was removed or replaced during the "
+                f"run. All outputs up to iteration {iteration:,} are lost: the "
+                "configuration, the metrics, the checkpoints and the policies. Start "
+                "the run again."
+            )
+        if self._has_metrics and not self.metrics_csv.exists():
+            raise RunDirectoryError(
+                f"{self.metrics_csv}: it was removed during the run; its rows up to "
+                f"iteration {iteration:,} are lost. Restore it from a copy if you have "
+                "one, and run the same command again to resume from the last "
+                "checkpoint."
+            )
+        self._has_metrics = self.metrics_csv.exists()
+
+    def mark_finished(self, iteration: int) -> None:
+        """Records that the run has finished, and the outputs that it has now.
+
+        Args:
+          iteration: The iteration at which it ended.
+        """
+        finished_runs.mark(self.path, iteration)
+
+    def finished_iteration(self) -> int | None:
+        """Returns the iteration at which the run has finished, or None.
+
+        This takes a fraction of a second and no TensorFlow, so a script may ask before
+        it builds its agent. If an output was changed or damaged since, the result is
+        None, and a `Run` then looks at the outputs and writes them again. It is also
+        None if the run is to become longer.
+        """
+        return None if self._grown else finished_runs.find(self.path)
+
+    def evaluation_return(self, iteration: int) -> float | None:
+        """Returns the mean return of an evaluation in metrics.csv, or None."""
+        for row in self._rows():
+            if int(row["iteration"]) == iteration and row.get("evaluation_return"):
+                with contextlib.suppress(ValueError):
+                    return float(row["evaluation_return"])
+        return None
+
+    def _rows(self) -> list[dict[str, str]]:
+        """Returns the rows of metrics.csv that have an iteration."""
+        if not self.metrics_csv.exists():
+            return []
+        header, *rows = csv_logger.read_rows(self.metrics_csv) or [[]]
+        records = [dict(zip(header, row, strict=False)) for row in rows]
+        return [row for row in records if row.get("iteration", "").isdecimal()]
+
+    def forget_after(self, iteration: int) -> None:
+        """Drops the rows of metrics.csv after `iteration`, which will be rewritten.
+
+        Warns if a run that is resumed has lost the file.
+
+        Raises:
+          ValueError: The file is not the metrics of a run.
+        """
+        if iteration > 0 and not self.metrics_csv.exists():
+            warnings.warn(
+                f"METRICS LOST: {self.metrics_csv} is missing; the rows up to "
+                f"iteration {iteration:,} are lost, and the learning curve starts "
+                "there. Restore the file from a copy if you have one.",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        csv_logger.drop_rows_after(self.metrics_csv, "iteration", iteration)
+
+
+def _check_name(path: pathlib.Path) -> None:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise RunDirectoryError(
+            f"logdir {str(path)!r}: has bytes that are not UTF-8, expected a name in "
+            "UTF-8, which TensorFlow needs for its files; choose another --logdir."
+        ) from None
+
+
+def _check_writable(path: pathlib.Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        probe = path / f".writable-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise RunDirectoryError(
+            f"logdir {str(path)!r}: cannot be written ({error.strerror}); choose a "
+            "folder that you may write to with --logdir."
+        ) from None

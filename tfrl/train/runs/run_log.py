@@ -1,0 +1,207 @@
+"""The rows of a run's log, for metrics.csv, TensorBoard and the user's loggers."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.eval import evaluate
+from tfrl.loggers import base, csv, tf_summary
+from tfrl.train.loops import training_loop
+from tfrl.train.runs import diagnostics, run_config, run_directory
+
+# The tags in TensorBoard, whose first parts are its groups. Other names are put into
+# the group `train`.
+_TAGS = {
+    "iteration": "iteration",
+    "environment_steps": "time/environment_steps",
+    "train_steps": "time/train_steps",
+    "training_seconds": "time/training_seconds",
+    "steps_per_second": "time/steps_per_second",
+    "episodes": "collect/episodes",
+    "average_return": "collect/average_return",
+    "evaluation_return": "eval/average_return",
+    "evaluation_return_std": "eval/return_std",
+    "evaluation_length": "eval/average_length",
+    "epsilon": "exploration/epsilon",
+    "temperature": "exploration/temperature",
+    "replay_size": "replay/size",
+}
+
+
+class RunLog:
+    """Collects the numbers of a run between two rows, and writes the rows.
+
+    Attributes:
+      seconds: The seconds of training so far, for checkpoints.
+      loss: The mean loss since the last row, for checkpoints.
+    """
+
+    def __init__(
+        self,
+        loop: training_loop.TrainingLoop,
+        directory: run_directory.RunDirectory,
+        loggers: Sequence[base.Logger],
+    ) -> None:
+        """Checks the loggers; `opened` opens the files.
+
+        Args:
+          loop: The loop that is logged.
+          directory: The directory of the outputs.
+          loggers: The user's loggers.
+
+        Raises:
+          TypeError: One of `loggers` has no `write` and `close`.
+        """
+        for i, logger in enumerate(loggers):
+            if not isinstance(logger, base.Logger):
+                raise TypeError(
+                    f"loggers[{i}]: got a {type(logger).__name__}, expected an object "
+                    "with write(values) and close(); see tfrl.loggers."
+                )
+        self.seconds = tf.Variable(0.0, dtype=tf.float64, trainable=False)
+        self.loss = _Mean()
+        self._loop = loop
+        self._directory = directory
+        self._loggers = tuple(loggers)
+        self._diagnostics = diagnostics.Diagnostics(loop)
+        self._known_steps = 0
+        # Steps of the environment and seconds of training since the last row.
+        self._interval = (0, 0.0)
+        self._table: base.Logger
+        self._others: list[base.Logger] = []
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """Opens metrics.csv and TensorBoard's files in this context."""
+        self._known_steps = self._loop.info().environment_steps
+        self._interval = (0, 0.0)
+        with (
+            contextlib.closing(self._metrics()) as table,
+            contextlib.closing(self._tensorboard()) as tensorboard,
+        ):
+            self._table = table
+            self._others = [_Tagged(tensorboard), *self._loggers]
+            yield
+
+    def _metrics(self) -> csv.CSVLogger:
+        """Opens metrics.csv, whose columns have the order of `_row`."""
+        return csv.CSVLogger(self._directory.metrics_csv, sort_columns=False)
+
+    def _tensorboard(self) -> tf_summary.TFSummaryLogger:
+        """Opens TensorBoard's files and writes the configuration."""
+        logger = tf_summary.TFSummaryLogger(
+            str(self._directory.tensorboard), label="", steps_key="iteration"
+        )
+        logger.write_hyperparameters(run_config.flatten(self._directory.config))
+        return logger
+
+    def close_loggers(self) -> None:
+        """Closes the user's loggers."""
+        with contextlib.ExitStack() as stack:
+            for logger in self._loggers:
+                stack.callback(logger.close)
+
+    def called(
+        self, info: training_loop.IterationInfo, num_iterations: int, seconds: float
+    ) -> None:
+        """Adds the loss and the time of a call of the loop to the next row.
+
+        A call without iterations, which compiles the program or collects initial
+        experience, does not count.
+        """
+        new_steps = info.environment_steps - self._known_steps
+        self._known_steps = info.environment_steps
+        if num_iterations:
+            self.seconds.assign_add(seconds)
+            self.loss.add(info.loss, num_iterations)
+            steps, interval = self._interval
+            self._interval = steps + new_steps, interval + seconds
+
+    def write(self, result: evaluate.EvaluationResult | None) -> dict[str, Any]:
+        """Writes a row to metrics.csv, and more numbers to TensorBoard and the loggers.
+
+        Returns what the loggers receive: all numbers that were measured.
+
+        Args:
+          result: The evaluation at this iteration, if there was one.
+        """
+        row = self._row(result)
+        self._table.write(row)
+        measured = {**row, **self._more()}
+        values = {name: x for name, x in measured.items() if x is not None}
+        for logger in self._others:
+            logger.write(values)
+        return values
+
+    def _row(self, result: evaluate.EvaluationResult | None) -> dict[str, Any]:
+        """Returns one row of metrics.csv; None for values that were not measured."""
+        info = self._loop.info()
+        return {
+            "iteration": info.iteration,
+            "environment_steps": info.environment_steps,
+            "train_steps": info.train_steps,
+            "episodes": info.episodes,
+            "training_seconds": round(float(self.seconds), 3),
+            "loss": self.loss.take(),
+            "average_return": _rounded(info.average_return) if info.episodes else None,
+            "evaluation_return": None if result is None else _rounded(result.mean),
+            "evaluation_return_std": None if result is None else _rounded(result.std),
+            "evaluation_length": None
+            if result is None
+            else _rounded(result.lengths.mean()),
+        }
+
+    def _more(self) -> dict[str, Any]:
+        """Returns the numbers that metrics.csv does not hold."""
+        steps, seconds = self._interval
+        self._interval = (0, 0.0)
+        return {
+            "steps_per_second": _rounded(steps / seconds) if seconds else None,
+            "replay_size": self._loop.replay_size(),
+            **{k: _rounded(v) for k, v in self._diagnostics.measure().items()},
+        }
+
+
+class _Tagged:
+    """A logger that passes values on under their tags in TensorBoard."""
+
+    def __init__(self, to: base.Logger) -> None:
+        self._to = to
+
+    def write(self, values: base.Values) -> None:
+        """Writes the values under their tags."""
+        self._to.write({_TAGS.get(k, f"train/{k}"): v for k, v in values.items()})
+
+    def close(self) -> None:
+        """Closes the logger behind it."""
+        self._to.close()
+
+
+def _rounded(value: float) -> float:
+    """Rounds to six digits, so that the order of a mean's summation does not show."""
+    return float(f"{value:.6g}")
+
+
+class _Mean(tf.Module):
+    """A weighted mean, which checkpoints save; `take` returns and resets it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sum = tf.Variable(0.0, dtype=tf.float64, trainable=False)
+        self._weight = tf.Variable(0.0, dtype=tf.float64, trainable=False)
+
+    def add(self, value: float, weight: float) -> None:
+        self._sum.assign_add(value * weight)
+        self._weight.assign_add(weight)
+
+    def take(self) -> float | None:
+        """Returns the mean, or None without values."""
+        weight = float(self._weight)
+        mean = _rounded(float(self._sum) / weight) if weight else None
+        self._sum.assign(0.0)
+        self._weight.assign(0.0)
+        return mean

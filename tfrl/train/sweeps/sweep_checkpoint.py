@@ -1,0 +1,118 @@
+"""The checkpoint of a sweep: the variables of all runs, and the results so far."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import zipfile
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tfrl.savers import checkpointing
+from tfrl.train.runs import full_disk
+
+
+@dataclasses.dataclass
+class Progress:
+    """What a sweep of `N` runs has measured so far.
+
+    Attributes:
+      iterations: The number of iterations before each evaluation.
+      rows: The losses, environment steps and returns of each evaluation, each `[N]`.
+    """
+
+    iterations: list[int] = dataclasses.field(default_factory=list)
+    rows: list[list[np.ndarray]] = dataclasses.field(default_factory=list)
+
+    @property
+    def done(self) -> int:
+        """The number of iterations until now."""
+        return self.iterations[-1] if self.iterations else 0
+
+    def columns(self) -> list[np.ndarray]:
+        """Returns the losses, environment steps and returns, each `[N, E]`."""
+        return [np.stack(column, axis=1) for column in zip(*self.rows, strict=True)]
+
+
+class SweepCheckpoint:
+    """A file that holds the last state of a sweep; each save replaces it whole."""
+
+    def __init__(
+        self, directory: str | os.PathLike, settings: Mapping[str, Any]
+    ) -> None:
+        """Creates the directory.
+
+        Args:
+          directory: The directory of the file.
+          settings: What a sweep must have in common with the one that was saved, as
+            values of JSON, by the names of arguments.
+        """
+        self._path = pathlib.Path(directory) / "sweep.npz"
+        self._settings = json.loads(json.dumps(settings))
+        with full_disk.explaining():
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+
+    def save(self, progress: Progress, arrays: Sequence[np.ndarray]) -> None:
+        """Replaces the file.
+
+        Args:
+          progress: The results until now.
+          arrays: The state of all runs.
+        """
+        named = {
+            "settings": np.array(json.dumps(self._settings)),
+            "iterations": np.array(progress.iterations, np.int64),
+            **{f"array_{i}": array for i, array in enumerate(arrays)},
+        }
+        for name, column in zip(_COLUMNS, progress.columns(), strict=True):
+            named[name] = column
+        temporary = self._path.with_suffix(".tmp")
+        with full_disk.explaining():
+            with open(temporary, "wb") as file:
+                np.savez(file, allow_pickle=False, **named)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self._path)
+
+    def restore(self) -> tuple[Progress, list[np.ndarray]] | None:
+        """Returns what the last `save` was given; None without one.
+
+        Raises:
+          CheckpointError: The file is damaged.
+          ValueError: It belongs to a sweep of other settings.
+        """
+        if not self._path.exists():
+            return None
+        with self._explained(), np.load(self._path, allow_pickle=False) as file:
+            settings = json.loads(str(file["settings"]))
+            columns = [file[name] for name in _COLUMNS]
+            iterations = file["iterations"].tolist()
+            count = sum(name.startswith("array_") for name in file.files)
+            arrays = [file[f"array_{i}"] for i in range(count)]
+        for name, now in self._settings.items():
+            if settings.get(name) != now:
+                raise ValueError(
+                    f"{name}: got {now}, but {self._path} belongs to a sweep with "
+                    f"{settings.get(name)}; give that to go on with it, or choose "
+                    "another directory."
+                )
+        rows = [[c[:, i] for c in columns] for i in range(len(iterations))]
+        return Progress(iterations, rows), arrays
+
+    @contextlib.contextmanager
+    def _explained(self) -> Any:
+        try:
+            yield
+        except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
+            raise checkpointing.CheckpointError(
+                f"{self._path}: cannot be read ({error}); restore it from a copy, or "
+                "remove it to start the sweep from the beginning."
+            ) from error
+
+
+_COLUMNS = ("losses", "environment_steps", "returns")

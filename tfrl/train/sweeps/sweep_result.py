@@ -1,0 +1,219 @@
+"""The results of many runs: their learning curves, and the final state of a sweep."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import functools
+import pathlib
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from tfrl.loggers import csv as csv_logger
+from tfrl.train.loops import collecting_loop
+from tfrl.train.runs import saved_policies
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepCurves:
+    """The learning curves of `N` runs with `E` evaluations.
+
+    Attributes:
+      seeds: The seed of each run, `[N]`.
+      hyperparameters: The values of each hyperparameter, `[N]`, by name.
+      iterations: The number of iterations before each evaluation, int64 `[E]`.
+      environment_steps: The number of steps before each evaluation, summed over the
+        environments of a run, int64 `[N, E]`.
+      returns: Mean return of the greedy policy's episodes, float32 `[N, E]`.
+      losses: Mean loss since the previous evaluation, float32 `[N, E]`; not finite for
+        a run that diverged.
+    """
+
+    seeds: tuple[int, ...]
+    hyperparameters: Mapping[str, tuple[float, ...]]
+    iterations: np.ndarray
+    environment_steps: np.ndarray
+    returns: np.ndarray
+    losses: np.ndarray
+
+    @classmethod
+    def read(
+        cls,
+        paths: Sequence[pathlib.Path],
+        seeds: Sequence[int],
+        hyperparameters: Mapping[str, Sequence[float]],
+    ) -> SweepCurves:
+        """Reads the curves of runs that were trained by `Run`, one by one.
+
+        The evaluation before the first iteration is left out.
+
+        Args:
+          paths: The metrics.csv of each run. A run's losses are means since the
+            previous evaluation if its `log_interval` is its `eval_interval`.
+          seeds: The seed of each run.
+          hyperparameters: The values of each hyperparameter, by name.
+
+        Raises:
+          ValueError: The runs were not evaluated at the same iterations.
+        """
+        tables = [_evaluations(path) for path in paths]
+        iterations = tables[0][0]
+        for path, table in zip(paths, tables, strict=True):
+            if not np.array_equal(table[0], iterations):
+                raise ValueError(
+                    f"{path}: has evaluations at the iterations {_listed(table[0])}, "
+                    f"expected {_listed(iterations)}, those of {paths[0]}; train all "
+                    "runs to the same end, with the same eval_interval."
+                )
+        steps, returns, losses = (
+            np.stack([table[i] for table in tables]) for i in (1, 2, 3)
+        )
+        swept = {name: tuple(values) for name, values in hyperparameters.items()}
+        return cls(
+            tuple(seeds),
+            swept,
+            iterations.astype(np.int64),
+            steps.astype(np.int64),
+            returns.astype(np.float32),
+            losses.astype(np.float32),
+        )
+
+    def write_csv(self, path: str | pathlib.Path) -> None:
+        """Writes a row for each run and evaluation, below the names of the columns.
+
+        The columns are the hyperparameters, seed, iteration, environment_steps, return
+        and loss.
+        """
+        measured = self.environment_steps, self.returns, self.losses
+        names = ["seed", "iteration", "environment_steps", "return", "loss"]
+        with open(path, "w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow([*self.hyperparameters, *names])
+            for run, seed in enumerate(self.seeds):
+                own = [values[run] for values in self.hyperparameters.values()]
+                for column, iteration in enumerate(self.iterations):
+                    numbers = [values[run, column] for values in measured]
+                    writer.writerow([*own, seed, iteration, *numbers])
+
+    def plot(self, path: str | pathlib.Path, group_by: str | None = None) -> None:
+        """Writes a picture of the learning curves: median and quartiles of the runs.
+
+        Args:
+          path: The path of the picture; its suffix determines the format.
+          group_by: The name of a hyperparameter; each of its values gets a curve. None
+            draws one curve for all runs.
+
+        Raises:
+          ValueError: `group_by` is not one of the hyperparameters.
+        """
+        from matplotlib.backends import backend_agg
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(7, 4.5), layout="constrained")
+        backend_agg.FigureCanvasAgg(figure)
+        axes = figure.add_subplot()
+        for label, chosen in self._groups(group_by):
+            low, median, high = np.quantile(
+                self.returns[chosen], (0.25, 0.5, 0.75), axis=0
+            )
+            steps = np.median(self.environment_steps[chosen], axis=0)
+            (line,) = axes.plot(steps, median, label=label)
+            axes.fill_between(steps, low, high, alpha=0.25, color=line.get_color())
+        axes.set_xlabel("environment steps")
+        axes.set_ylabel("return of the greedy policy")
+        axes.set_title("median and quartiles")
+        axes.grid(alpha=0.3)
+        axes.legend()
+        figure.savefig(path, dpi=150)
+
+    def _groups(self, group_by: str | None) -> list[tuple[str, np.ndarray]]:
+        if group_by is None:
+            return [(_counted(len(self.seeds)), np.arange(len(self.seeds)))]
+        if group_by not in self.hyperparameters:
+            raise ValueError(
+                f"group_by: got {group_by!r}, expected one of the hyperparameters "
+                f"{list(self.hyperparameters)}."
+            )
+        values = np.asarray(self.hyperparameters[group_by])
+        return [
+            (
+                f"{group_by}={value:g} ({_counted((values == value).sum())})",
+                values == value,
+            )
+            for value in sorted(set(values.tolist()))
+        ]
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepResult(SweepCurves):
+    """The learning curves and the final state of all runs of a sweep.
+
+    The weights of a run that diverged are lost; the other runs continue.
+    """
+
+    _loop: collecting_loop.CollectingLoop = dataclasses.field(repr=False)
+    _variables: Sequence[tf.Variable] = dataclasses.field(repr=False)
+    _final: Sequence[np.ndarray] = dataclasses.field(repr=False)
+
+    def restore(self, run: int) -> collecting_loop.CollectingLoop:
+        """Returns the loop with the agent, buffer and counters of run `run`.
+
+        All runs share one loop object, so restoring another run changes the loop that
+        was returned before. The loop begins a new episode when it is run.
+        """
+        for variable, values in zip(self._variables, self._final, strict=True):
+            variable.assign(values[run])
+        items = self._loop.checkpoint_items()
+        items["iteration"].assign(int(self.iterations[-1]))
+        items["position"].take()
+        return self._loop
+
+    def save_policy(self, run: int, path: str | pathlib.Path) -> None:
+        """Saves the last greedy policy of run `run` as a SavedModel.
+
+        Like `restore`, it changes the loop that all runs share.
+
+        Args:
+          run: The number of the run.
+          path: The folder of the policy; replaced if it exists.
+
+        Raises:
+          ValueError: The run diverged, so its weights are lost.
+        """
+        if not np.isfinite(self.losses[run, -1]):
+            raise ValueError(
+                f"run: got {run}, which diverged: its last loss is "
+                f"{self.losses[run, -1]}, expected a run with a finite loss; lower its "
+                "learning rate."
+            )
+        self.restore(run)
+        path = pathlib.Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._saved_policies.save(path)
+
+    @functools.cached_property
+    def _saved_policies(self) -> saved_policies.SavedPolicies:
+        return saved_policies.SavedPolicies(self._loop.agent)
+
+
+def _evaluations(path: pathlib.Path) -> list[np.ndarray]:
+    """Returns a metrics.csv's iterations, steps, returns and losses, each `[E]`."""
+    header, *rows = csv_logger.read_rows(path)
+    records = [dict(zip(header, row, strict=False)) for row in rows]
+    evaluated = [
+        record
+        for record in records
+        if record.get("evaluation_return") and record["iteration"] != "0"
+    ]
+    names = ("iteration", "environment_steps", "evaluation_return", "loss")
+    return [np.array([float(record[name]) for record in evaluated]) for name in names]
+
+
+def _listed(iterations: np.ndarray) -> list[int]:
+    return iterations.astype(int).tolist()
+
+
+def _counted(number: int) -> str:
+    return "1 run" if number == 1 else f"{number} runs"

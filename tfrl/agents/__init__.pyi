@@ -16,6 +16,7 @@ from . import normalization as normalization
 from . import observation_embedding as observation_embedding
 from . import on_policy as on_policy
 from . import on_policy_agent as on_policy_agent
+from . import options as options
 from . import ppo as ppo
 from . import random as random
 from . import reinforce as reinforce

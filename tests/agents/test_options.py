@@ -1,0 +1,95 @@
+"""The records of settings, and that the agents' arguments are the records' fields."""
+
+import dataclasses
+import inspect
+import typing
+
+import pytest
+import tensorflow as tf
+
+from tfrl import agents
+from tfrl.agents import options
+
+RECORDS = {
+    options.TdOptions: options.TdSettings,
+    options.AgentOptions: options.AgentSettings,
+}
+FIELDS = {
+    field.name: field for record in RECORDS for field in dataclasses.fields(record)
+}
+# The agents that take the settings one by one, in TF-Agents' order.
+OF_TF_AGENTS = [
+    agents.DqnAgent,
+    agents.DdpgAgent,
+    agents.Td3Agent,
+    agents.SacAgent,
+    agents.CqlSacAgent,
+]
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_keywords_are_the_fields_of_the_record(record):
+    fields = {field.name: field.type for field in dataclasses.fields(record)}
+    keywords = RECORDS[record].__annotations__
+    assert {
+        name: getattr(kind, "__forward_arg__", kind) for name, kind in keywords.items()
+    } == fields
+
+
+@pytest.mark.parametrize("agent", OF_TF_AGENTS)
+def test_agents_of_tf_agents_take_all_settings(agent):
+    arguments = dict(inspect.signature(agent.__init__).parameters)
+    if agent is agents.CqlSacAgent:  # TF-Agents' name.
+        arguments["seed"] = arguments.pop("random_seed")
+    differing = {
+        name
+        for name, field in FIELDS.items()
+        if arguments[name].default != field.default
+    }
+    # SAC has the squared loss.
+    assert differing <= {"td_errors_loss_fn"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"gamma": 1.5}, ValueError, "gamma: expected"),
+        ({"target_update_tau": -1.0}, ValueError, "target_update_tau: expected"),
+        ({"target_update_period": 0}, ValueError, "target_update_period: expected"),
+        ({"reward_scale_factor": float("nan")}, ValueError, "reward_scale_factor: "),
+        ({"gradient_clipping": 0.0}, ValueError, "gradient_clipping: expected"),
+        ({"n_step_update": 0}, ValueError, "n_step_update: expected"),
+        ({"n_step_update": 1.0}, TypeError, "n_step_update: "),
+        ({"train_step_counter": 3}, TypeError, "train_step_counter: expected"),
+        ({"gama": 0.5}, TypeError, r"SacAgent\(\) got .* argument 'gama'"),
+    ],
+)
+def test_a_wrong_setting_is_refused_by_name(settings, error, message):
+    with pytest.raises(error, match=message):
+        options.from_settings(agents.SacAgent, settings)
+
+
+def test_settings_go_before_the_agents_defaults():
+    counter = tf.Variable(0)
+    td, common = options.from_settings(
+        agents.SacAgent,
+        {"gamma": 0.5, "train_step_counter": counter, "seed": 3},
+        gamma=0.9,
+        n_step_update=5,
+    )
+    assert td == options.TdOptions(gamma=0.5, n_step_update=5)
+    assert common.train_step_counter is counter
+    assert common.of_base() == {
+        "debug_summaries": False,
+        "summarize_grads_and_vars": False,
+        "train_step_counter": counter,
+        "name": None,
+        "observation_normalizer": None,
+        "reward_normalizer": None,
+    }
+
+
+def test_none_of_the_typed_keywords_is_required():
+    assert not options.Settings.__required_keys__
+    assert options.Settings.__optional_keys__ == FIELDS.keys()
+    assert typing.is_typeddict(options.Settings)

@@ -1,0 +1,165 @@
+"""The settings that agents share, each explained and checked once.
+
+An agent of TF-Agents takes these settings one by one, in TF-Agents' order, and makes
+both records of them. An agent that TF-Agents never had takes them as keywords,
+`**settings: Unpack[TdSettings]`, which editors complete, and makes the records by
+`from_settings`. The base classes take the records.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import tensorflow as tf
+
+from tfrl.agents import checks
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+    from tfrl.utils.reward_normalizer import RewardNormalizer
+    from tfrl.utils.tensor_normalizer import TensorNormalizer
+
+
+@dataclasses.dataclass(frozen=True)
+class TdOptions:
+    """How an agent learns values from temporal differences.
+
+    Attributes:
+      target_update_tau: The step size of the targets' soft update; 1 copies the
+        weights.
+      target_update_period: The number of train steps between updates of the targets;
+        None never updates them.
+      td_errors_loss_fn: A loss of (targets, predictions), element by element; Huber if
+        None.
+      gamma: The discount factor.
+      reward_scale_factor: The factor by which the rewards are multiplied.
+      gradient_clipping: The largest norm of each variable's gradient; None does not
+        clip.
+      n_step_update: The number `n` of steps in the return; `train` then takes
+        experience with `T = n + 1`. It must be 1 if a network is recurrent.
+    """
+
+    target_update_tau: float = 1.0
+    target_update_period: int | None = 1
+    td_errors_loss_fn: types.LossFn | None = None
+    gamma: float = 1.0
+    reward_scale_factor: float = 1.0
+    gradient_clipping: float | None = None
+    n_step_update: int = 1
+
+    def __post_init__(self) -> None:
+        """Checks the numbers; those that are tensors are not checked.
+
+        Raises:
+          ValueError: A number is out of range.
+          TypeError: A setting is not a number.
+        """
+        checks.check_gamma(self.gamma)
+        checks.check_scale_of_rewards(self.reward_scale_factor)
+        checks.check_gradient_clipping(self.gradient_clipping)
+        checks.check_target_update(self.target_update_tau, self.target_update_period)
+        checks.check_n_step_update(self.n_step_update, recurrent=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class AgentOptions:
+    """What an agent of any algorithm can be given.
+
+    Attributes:
+      debug_summaries: Whether to write histograms of the parts of the loss.
+      summarize_grads_and_vars: Whether to write histograms of gradients and variables.
+      train_step_counter: An integer variable that `train` increments; if None, the
+        agent makes an int64 variable.
+      name: The module's name.
+      seed: Seed of the random numbers in the losses and in the policies; None draws it.
+      observation_normalizer: Normalizes the observations that the networks see, in the
+        policies and the losses; such as a `StreamingTensorNormalizer` of the
+        observation spec. Loops update it; see `TFAgent.update_normalizers`.
+      reward_normalizer: Normalizes the rewards that the losses see, before they are
+        scaled; such as a `RewardNormalizer`.
+    """
+
+    debug_summaries: bool = False
+    summarize_grads_and_vars: bool = False
+    train_step_counter: tf.Variable | None = None
+    name: str | None = None
+    seed: int | None = None
+    observation_normalizer: TensorNormalizer | None = None
+    reward_normalizer: RewardNormalizer | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the counter.
+
+        Raises:
+          TypeError: `train_step_counter` is not an integer variable.
+        """
+        if self.train_step_counter is not None:
+            checks.as_train_step_counter(self.train_step_counter)
+
+    def of_base(self) -> dict[str, Any]:
+        """Returns the keyword arguments of `TFAgent`: all but the seed."""
+        fields = (field.name for field in dataclasses.fields(self))
+        return {name: getattr(self, name) for name in fields if name != "seed"}
+
+
+class TdSettings(TypedDict, total=False):
+    """The fields of `TdOptions` as keyword arguments."""
+
+    target_update_tau: float
+    target_update_period: int | None
+    td_errors_loss_fn: types.LossFn | None
+    gamma: float
+    reward_scale_factor: float
+    gradient_clipping: float | None
+    n_step_update: int
+
+
+class AgentSettings(TypedDict, total=False):
+    """The fields of `AgentOptions` as keyword arguments."""
+
+    debug_summaries: bool
+    summarize_grads_and_vars: bool
+    train_step_counter: tf.Variable | None
+    name: str | None
+    seed: int | None
+    observation_normalizer: TensorNormalizer | None
+    reward_normalizer: RewardNormalizer | None
+
+
+class Settings(TdSettings, AgentSettings, total=False):
+    """The fields of both records as keyword arguments."""
+
+
+def from_settings(
+    agent: type, settings: Mapping[str, Any], **defaults: Any
+) -> tuple[TdOptions, AgentOptions]:
+    """Makes both records of an agent's keyword arguments.
+
+    Args:
+      agent: The agent's class, for the error.
+      settings: The keyword arguments that the agent was given.
+      **defaults: The agent's own defaults, where they differ from the records'.
+
+    Raises:
+      TypeError: A keyword argument is no setting, or is of a wrong type.
+      ValueError: A number is out of range.
+    """
+    names = {
+        record: {field.name for field in dataclasses.fields(record)}
+        for record in (TdOptions, AgentOptions)
+    }
+    for name in settings:
+        if not any(name in known for known in names.values()):
+            raise TypeError(
+                f"{agent.__name__}() got an unexpected keyword argument {name!r}, "
+                f"expected one of its own or of TdOptions or AgentOptions: "
+                f"{', '.join(sorted(set.union(*names.values())))}."
+            )
+    given = {**defaults, **settings}
+    td, common = (
+        {name: value for name, value in given.items() if name in known}
+        for known in names.values()
+    )
+    return TdOptions(**td), AgentOptions(**common)

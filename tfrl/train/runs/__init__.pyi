@@ -1,0 +1,13 @@
+from . import callbacks as callbacks
+from . import diagnostics as diagnostics
+from . import finished_runs as finished_runs
+from . import full_disk as full_disk
+from . import learning_curve as learning_curve
+from . import progress as progress
+from . import run as run
+from . import run_config as run_config
+from . import run_directory as run_directory
+from . import run_log as run_log
+from . import run_result as run_result
+from . import saved_policies as saved_policies
+from . import video as video

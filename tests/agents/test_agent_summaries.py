@@ -59,7 +59,7 @@ def dqn(normalized=True, **kwargs):
 
 def reinforce(**kwargs):
     actor = actor_distribution_network.ActorDistributionNetwork(
-        OBSERVATION, ACTION, fc_layer_params=()
+        OBSERVATION, ACTION, fc_layer_params=(), seed=0
     )
     return reinforce_agent.ReinforceAgent(
         ts.time_step_spec(OBSERVATION),

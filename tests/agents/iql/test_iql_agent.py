@@ -66,9 +66,11 @@ def make(optimizer=keras.optimizers.SGD, **kwargs):
     )
     defaults = {
         "critic_network": networks.CriticNetwork(specs, seed=2),
-        "value_network": networks.ValueNetwork(OBSERVATION, fc_layer_params=None),
+        "value_network": networks.ValueNetwork(
+            OBSERVATION, fc_layer_params=None, seed=4
+        ),
         "actor_network": networks.ActorDistributionNetwork(
-            *specs, fc_layer_params=None, continuous_projection_net=projection
+            *specs, fc_layer_params=None, continuous_projection_net=projection, seed=5
         ),
         "expectile": EXPECTILE,
         "inverse_temperature": BETA,

@@ -21,7 +21,7 @@ ENTROPY = -np.sum(PROBS * np.log(PROBS), axis=-1)
 
 def make(**kwargs):
     actor = actor_distribution_network.ActorDistributionNetwork(
-        OBSERVATION, ACTION, fc_layer_params=()
+        OBSERVATION, ACTION, fc_layer_params=(), seed=0
     )
     return reinforce_agent.ReinforceAgent(
         ts.time_step_spec(OBSERVATION),

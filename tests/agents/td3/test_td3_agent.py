@@ -131,9 +131,9 @@ def test_target_actions_are_smoothed_inside_an_asymmetric_spec(scaled):
     spec = BoundedTensorSpec([2], tf.float32, [-0.4, 0.0], [0.1, 4.0])
     agent = make_agent(
         spec,
-        actor_network=networks.ActorNetwork(OBSERVATION, spec),
+        actor_network=networks.ActorNetwork(OBSERVATION, spec, seed=1),
         target_actor_network=None,
-        critic_network=networks.CriticNetwork((OBSERVATION, spec)),
+        critic_network=networks.CriticNetwork((OBSERVATION, spec), seed=2),
         critic_network_2=None,
         target_critic_network=None,
         target_critic_network_2=None,

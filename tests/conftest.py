@@ -4,6 +4,7 @@ And the process whose forks run examples and scripts, which modules share.
 """
 
 import os
+import random
 
 import pytest
 
@@ -12,6 +13,14 @@ os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 from tests.forks import Forks
+
+
+def pytest_runtest_setup():
+    """Lets layers without a seed draw the same weights in each run of a test.
+
+    Keras takes their seeds from Python's generator.
+    """
+    random.seed(0)
 
 
 @pytest.fixture(scope="session")

@@ -67,7 +67,7 @@ def test_an_agents_target_of_a_stored_transition_is_the_n_step_target(client, dr
     short = [1 + 2 / 2, 2 + 4 / 4, 2.75 + 6 / 8, 4.5 + 8 / 8 - 2]
     terminal = [6.25 - 2, 6.5 - 6, 5 - 4]
     truncated = [6.25 + 10 / 8 - 2, 6.5 + 10 / 4 - 6, 5 + 10 / 2 - 4]
-    np.testing.assert_allclose(info.td_error, short + terminal + short + truncated)
+    np.testing.assert_array_equal(info.td_error, short + terminal + short + truncated)
 
 
 def test_stored_transitions_and_frames_of_a_buffer_give_the_same_targets(client, drain):

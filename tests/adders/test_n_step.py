@@ -8,8 +8,8 @@ from tfrl.adders import n_step
 
 def test_the_discount_has_one_factor_less_than_steps():
     total, discount = n_step.n_step_return([1, 2, 3], [0.9, 0.8, 0.7], 0.5)
-    np.testing.assert_allclose(total, 1 + 0.45 * 2 + 0.45 * 0.4 * 3)
-    np.testing.assert_allclose(discount, 0.25 * 0.9 * 0.8 * 0.7)
+    np.testing.assert_allclose(total, 1 + 0.45 * 2 + 0.45 * 0.4 * 3, rtol=1e-12)
+    np.testing.assert_allclose(discount, 0.25 * 0.9 * 0.8 * 0.7, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

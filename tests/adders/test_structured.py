@@ -80,7 +80,7 @@ def test_the_transitions_are_those_of_a_transition_adder(
         flat += [transition.extras]
         for leaf, other_leaf in zip(flat, other, strict=True):
             assert leaf.dtype == other_leaf.dtype
-            np.testing.assert_allclose(leaf, other_leaf)
+            np.testing.assert_array_equal(leaf, other_leaf)
 
 
 def test_a_table_gets_the_signature_of_its_configs():

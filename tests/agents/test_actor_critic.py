@@ -169,8 +169,8 @@ def test_two_steps_end_at_the_end_of_an_episode():
     )
     transitions = agent._transitions(experience)
     # 10 (1 + 0.5 * 2), then 0.5**2; and one step with 0.5.
-    np.testing.assert_allclose(transitions.reward, [20, 10])
-    np.testing.assert_allclose(transitions.discount, [0.25, 0.5])
+    np.testing.assert_array_equal(transitions.reward, [20, 10])
+    np.testing.assert_array_equal(transitions.discount, [0.25, 0.5])
 
 
 def test_an_update_moves_weights_counts_and_clips():

@@ -164,8 +164,8 @@ def sgd(number, rate=0.5):
     return [keras.optimizers.SGD(rate) for _ in range(number)]
 
 
-def q_network(**kwargs):
-    return networks.QNetwork(OBSERVATION, CHOICE, fc_layer_params=(), **kwargs)
+def q_network():
+    return networks.QNetwork(OBSERVATION, CHOICE, fc_layer_params=(), seed=1)
 
 
 def squashed():
@@ -173,6 +173,7 @@ def squashed():
         *SPECS,
         fc_layer_params=(),
         continuous_projection_net=agents.sac.TanhNormalProjectionNetwork,
+        seed=2,
     )
 
 
@@ -189,7 +190,7 @@ MAKERS = {
     "dqn": lambda: agents.DqnAgent(TIME_STEP, CHOICE, q_network(), *sgd(1), **SHARED),
     "discrete_sac": lambda: agents.DiscreteSacAgent(
         TIME_STEP, CHOICE, q_network(),
-        networks.ActorDistributionNetwork(OBSERVATION, CHOICE, ()),
+        networks.ActorDistributionNetwork(OBSERVATION, CHOICE, (), seed=2),
         *sgd(2), None, **NO_ENTROPY,
     ),
     "ddpg": lambda: agents.DdpgAgent(
@@ -208,7 +209,7 @@ MAKERS = {
         critic_network_2=Quadratic(0.1), **PENALTY, **NO_ENTROPY,
     ),
     "iql": lambda: agents.IqlAgent(
-        TIME_STEP, ACTION, Quadratic(), networks.ValueNetwork(OBSERVATION, ()),
+        TIME_STEP, ACTION, Quadratic(), networks.ValueNetwork(OBSERVATION, (), seed=3),
         squashed(), *sgd(1, 0.0), *sgd(2), critic_network_2=Quadratic(0.1),
         target_update_tau=1.0, **SHARED,
     ),

@@ -286,10 +286,10 @@ def test_boundaries_give_their_observations_and_no_rewards():
         )
     count, mean, squares, _ = observations.variables
     assert count == 3
-    np.testing.assert_allclose(mean, [1, 1, 1])
-    np.testing.assert_allclose(squares, [2, 2, 2])
+    np.testing.assert_allclose(mean, [1, 1, 1], rtol=1e-6)
+    np.testing.assert_allclose(squares, [2, 2, 2], rtol=1e-6)
     # The standard deviation of 1 and 3 is 1.
-    np.testing.assert_allclose(rewards.normalize(tf.constant([4.0])), [4])
+    np.testing.assert_allclose(rewards.normalize(tf.constant([4.0])), [4], rtol=1e-6)
 
 
 def test_sequences_move_moving_averages_by_their_mean():

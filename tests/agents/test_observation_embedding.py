@@ -107,10 +107,10 @@ def test_policies_see_embeddings_also_when_saved(tmp_path):
     time_step = ts.restart(tf.constant([[1.0], [-2.0]]), batch_size=2)
     expected = [[1.5], [-3.0]]
     for policy in (agent.policy, agent.collect_policy):
-        np.testing.assert_allclose(policy.action(time_step).action, expected)
+        np.testing.assert_array_equal(policy.action(time_step).action, expected)
     policy_saver.PolicySaver(agent.policy, seed=0).save(str(tmp_path))
     loaded = tf.saved_model.load(str(tmp_path))
-    np.testing.assert_allclose(loaded.action(time_step).action, expected)
+    np.testing.assert_array_equal(loaded.action(time_step).action, expected)
 
 
 def test_observations_are_normalized_before_the_network():

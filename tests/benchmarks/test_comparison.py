@@ -42,8 +42,8 @@ def _compare(ratios, **options):
 
 def test_ratios_are_of_the_same_round():
     compared = _compare([1.2, 1.1, 1.3, 1.25, 1.15, 1.05])
-    assert compared.ratio == pytest.approx(1.175)
-    assert compared.interval == pytest.approx((1.05, 1.3))
+    assert compared.ratio == pytest.approx(1.175, rel=1e-9)
+    assert compared.interval == pytest.approx((1.05, 1.3), rel=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -76,16 +76,16 @@ def test_values_are_rates_in_each_unit():
     session.measure("benchmark", [_group("a", units=units)])
     first, second = session.results
     assert (first.unit, second.unit) == ("iterations/s", "environment steps/s")
-    assert first.series[0].values == pytest.approx([1000, 1000])
-    assert second.series[0].values == pytest.approx([8000, 8000])
+    assert first.series[0].values == pytest.approx([1000, 1000], rel=1e-9)
+    assert second.series[0].values == pytest.approx([8000, 8000], rel=1e-9)
 
 
 def test_a_contenders_own_seconds_may_be_counted():
     session, _ = _session({"a": 1000})
     session.clock = "cpu"
     session.measure("benchmark", [_group("a")])
-    assert session.results[0].series[0].values == pytest.approx([2000, 2000])
-    assert session.windows[0].cpu_seconds == pytest.approx(session.seconds)
+    assert session.results[0].series[0].values == pytest.approx([2000, 2000], rel=1e-9)
+    assert session.windows[0].cpu_seconds == pytest.approx(session.seconds, rel=1e-9)
 
 
 def test_who_is_missing_is_named_and_the_rest_goes_on():

@@ -72,9 +72,12 @@ def own_names(nodes):
     return names
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_no_private_module_is_named(path):
-    found = PRIVATE_MODULES.findall(path.read_text())
+def test_no_private_module_is_named():
+    found = [
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for path in FILES
+        for match in PRIVATE_MODULES.finditer(path.read_text())
+    ]
     assert not found
 
 

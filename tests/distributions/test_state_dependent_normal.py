@@ -42,7 +42,9 @@ def test_noise_has_the_deviations_of_the_distribution():
 def test_noise_of_actions_of_any_shape():
     noise = np.ones([3, 3, 2], np.float32)
     perturbed = make(shape=(1, 2)).perturb(noise)
-    np.testing.assert_allclose(perturbed, make().perturb(noise)[:, tf.newaxis])
+    np.testing.assert_allclose(
+        perturbed, make().perturb(noise)[:, tf.newaxis], rtol=1e-5, atol=1e-6
+    )
 
 
 def test_density_is_that_of_a_diagonal_normal():

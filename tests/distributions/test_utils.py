@@ -80,7 +80,7 @@ def test_parameters_round_trip():
     assert params.params["bijector"].type_ is tfp.bijectors.Shift
     rebuilt = utils.make_from_parameters(params)
     np.testing.assert_allclose(
-        rebuilt.log_prob([[0.0, 0.0]]), distribution.log_prob([[0.0, 0.0]])
+        rebuilt.log_prob([[0.0, 0.0]]), distribution.log_prob([[0.0, 0.0]]), rtol=1e-6
     )
 
 

@@ -145,7 +145,9 @@ def test_max_episode_steps_truncates_with_the_discount():
     environment.reset()
     steps = [environment.step(np.array(0)) for _ in range(4)]
     assert [int(step.step_type) for step in steps] == [1, 1, 2, 0]
-    assert [float(step.discount) for step in steps] == pytest.approx([0.9] * 3 + [1])
+    assert [float(step.discount) for step in steps] == pytest.approx(
+        [0.9] * 3 + [1], rel=1e-6
+    )
     assert environment.get_info()["episode_frame_number"] == 0
 
 

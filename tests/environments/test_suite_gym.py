@@ -57,7 +57,9 @@ def test_time_limit_keeps_the_discount():
     environment.reset()
     steps = [environment.step(np.zeros(1, np.float32)) for _ in range(4)]
     assert [int(step.step_type) for step in steps] == [1, 1, 2, 0]
-    assert [float(step.discount) for step in steps] == pytest.approx([0.9] * 3 + [1.0])
+    assert [float(step.discount) for step in steps] == pytest.approx(
+        [0.9] * 3 + [1.0], rel=1e-6
+    )
 
 
 def test_max_episode_steps_shortens_lengthens_and_removes_the_limit():

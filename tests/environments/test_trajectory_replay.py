@@ -69,7 +69,7 @@ def test_the_policy_sees_the_recorded_steps_in_turn(time_major, in_graph):
     assert state.numpy().tolist() == [6, 60]
     # A step has the reward and discount of the frame before; the first has 0 and 1.
     assert infos["reward"].numpy().tolist() == [[0, 4, 5], [0, 7, 0]]
-    np.testing.assert_allclose(infos["discount"], [[1, 0.9, 0.8], [1, 0, 1]])
+    np.testing.assert_allclose(infos["discount"], [[1, 0.9, 0.8], [1, 0, 1]], rtol=1e-6)
 
 
 def test_it_begins_with_the_state_that_is_given():

@@ -104,7 +104,7 @@ def test_result_has_documented_dtypes_and_statistics():
     assert result.returns.dtype == np.float32
     assert result.lengths.dtype == np.int64
     assert (result.mean, result.median) == (3, 2)
-    assert result.std == pytest.approx(np.std([1, 2, 6]))
+    assert result.std == pytest.approx(np.std([1, 2, 6]), rel=1e-6)
 
 
 def test_policy_state_starts_anew_with_each_episode():

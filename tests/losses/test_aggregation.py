@@ -16,8 +16,8 @@ def aggregate(values, **kwargs):
 def test_mean_over_all_dimensions():
     for values in (LOSSES[:, 0], LOSSES, LOSSES[..., None]):
         result = aggregate(values)
-        np.testing.assert_allclose(result.total_loss, values.mean())
-        np.testing.assert_allclose(result.weighted, values.mean())
+        np.testing.assert_array_equal(result.total_loss, values.mean())
+        np.testing.assert_array_equal(result.weighted, values.mean())
         assert result.regularization is None
 
 
@@ -30,21 +30,21 @@ def test_mean_over_all_dimensions():
     ],
 )
 def test_weights_are_expanded_on_the_right(weight, expected):
-    np.testing.assert_allclose(aggregate(LOSSES, sample_weight=weight)[0], expected)
+    np.testing.assert_array_equal(aggregate(LOSSES, sample_weight=weight)[0], expected)
 
 
 def test_weight_of_zero_removes_what_is_not_a_number():
     result = aggregate([1.0, np.nan], sample_weight=[1.0, 0.0])
-    np.testing.assert_allclose(result.total_loss, 0.5)
+    np.testing.assert_array_equal(result.total_loss, 0.5)
 
 
 def test_global_batch_size_divides():
-    np.testing.assert_allclose(aggregate([1.0, 2.0], global_batch_size=8)[0], 3 / 8)
+    np.testing.assert_array_equal(aggregate([1.0, 2.0], global_batch_size=8)[0], 3 / 8)
 
 
 def test_regularization_is_added():
     result = aggregate([1.0, 2.0], regularization_loss=[tf.constant(1.0), 2.0])
-    np.testing.assert_allclose(result, [4.5, 1.5, 3.0])
+    np.testing.assert_array_equal(result, [4.5, 1.5, 3.0])
     alone = aggregation.aggregate_losses(regularization_loss=[tf.constant(1.0)])
     assert (float(alone.total_loss), alone.weighted) == (1.0, None)
 

@@ -24,14 +24,14 @@ def gradient_of_the_policy(clipping):
 def test_the_gradient_of_the_policy_is_the_chain_rule():
     # a = (0.5, 1.5), so Q = 1.75 and dQ/da = (2, 2); da/dk = (1, 3).
     loss, gradient = gradient_of_the_policy(None)
-    np.testing.assert_allclose(loss, [-1.75])
-    np.testing.assert_allclose(gradient, -(2 + 3 * 2))
+    np.testing.assert_array_equal(loss, [-1.75])
+    np.testing.assert_array_equal(gradient, -(2 + 3 * 2))
 
 
 def test_clipping_changes_the_gradient_and_not_the_loss():
     loss, gradient = gradient_of_the_policy(0.5)
-    np.testing.assert_allclose(loss, [-1.75])
-    np.testing.assert_allclose(gradient, -(0.5 + 3 * 0.5))
+    np.testing.assert_array_equal(loss, [-1.75])
+    np.testing.assert_array_equal(gradient, -(0.5 + 3 * 0.5))
 
 
 @pytest.mark.parametrize(

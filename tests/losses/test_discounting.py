@@ -41,7 +41,7 @@ def test_values_after_an_episode_count_as_zero_whatever_they_are():
 def test_shift_values():
     shifted = losses.shift_values(VALUES, 0.5, 2, final_values=[8.0, 16.0])
     # g^2 v_2, then g^2 and g^1 times the final value.
-    np.testing.assert_allclose(shifted, [[1.75, 2, 4], [0.125, 4, 8]])
+    np.testing.assert_allclose(shifted, [[1.75, 2, 4], [0.125, 4, 8]], rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,9 @@ def test_shift_values():
     [(0, VALUES), (1, [[3, 3.5, 0], [-1, 0.25, 0]]), (9, np.zeros([2, 3]))],
 )
 def test_without_final_values_nothing_follows(num_steps, expected):
-    np.testing.assert_allclose(losses.shift_values(VALUES, 0.5, num_steps), expected)
+    np.testing.assert_allclose(
+        losses.shift_values(VALUES, 0.5, num_steps), expected, rtol=1e-6
+    )
 
 
 def test_n_step_returns_are_a_sum_and_a_shift():
@@ -66,7 +68,7 @@ def test_n_step_returns_are_a_sum_and_a_shift():
         ]
         for b in range(2)
     ]
-    np.testing.assert_allclose(returns, expected, rtol=1e-5)
+    np.testing.assert_allclose(returns, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_unknown_shapes_and_tensors_of_steps_trace_once():
@@ -85,7 +87,7 @@ def test_unknown_shapes_and_tensors_of_steps_trace_once():
     for shape in ((2, 3), (4, 5)):
         values = np.arange(np.prod(shape), dtype=np.float64).reshape(shape)
         sums, shifted = both(values, 2)
-        np.testing.assert_allclose(sums, future_sum(values, 0.9, 2))
+        np.testing.assert_allclose(sums, future_sum(values, 0.9, 2), rtol=1e-6)
         assert (shifted.shape, shifted.dtype) == (shape, tf.float64)
     assert both.experimental_get_tracing_count() == 1
 

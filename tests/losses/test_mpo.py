@@ -12,18 +12,18 @@ VALUES = np.array([[1.0, -2.0], [3.0, 0.5], [0.0, 4.0]], np.float32)
 
 def test_weights_are_a_softmax_over_the_actions():
     weights = mpo.mpo_weights(VALUES, 2.0)
-    np.testing.assert_allclose(weights, special.softmax(VALUES / 2, axis=0), rtol=1e-6)
+    np.testing.assert_allclose(weights, special.softmax(VALUES / 2, axis=0), rtol=1e-5)
     objectives = mpo.mpo_weights(np.stack([VALUES, -VALUES], axis=-1), [2.0, 0.5])
-    np.testing.assert_allclose(objectives[..., 0], weights, rtol=1e-6)
+    np.testing.assert_allclose(objectives[..., 0], weights, rtol=1e-5)
     np.testing.assert_allclose(
-        objectives[..., 1], special.softmax(-2 * VALUES, axis=0), rtol=1e-6
+        objectives[..., 1], special.softmax(-2 * VALUES, axis=0), rtol=1e-5
     )
 
 
 def test_temperature_loss():
     loss = mpo.mpo_temperature_loss(VALUES, 2.0, 0.1)
     expected = 2 * (0.1 + np.log(np.exp(VALUES / 2).mean(axis=0)))
-    np.testing.assert_allclose(loss, expected, rtol=1e-6)
+    np.testing.assert_allclose(loss, expected, rtol=1e-5)
 
 
 def test_at_the_best_temperature_the_weights_use_the_whole_divergence():
@@ -97,7 +97,7 @@ def test_the_penalty_trains_the_policy_and_the_dual_loss_alpha():
         loss = mpo.kl_dual_loss(kl, alpha, 0.2)
     np.testing.assert_allclose(penalty, [0.9, 1.0], rtol=1e-6)
     np.testing.assert_allclose(loss, [0.1, 0.0], atol=1e-6)
-    np.testing.assert_allclose(tape.gradient(penalty, kl), [[2, 3], [2, 3]])
+    np.testing.assert_array_equal(tape.gradient(penalty, kl), [[2, 3], [2, 3]])
     assert tape.gradient(penalty, alpha) is None
     # Descent raises alpha where the divergence is above 0.2.
     np.testing.assert_allclose(tape.gradient(loss, alpha), [-0.4, 0.3], rtol=1e-5)

@@ -71,4 +71,4 @@ def test_the_quantile_loss_has_the_gradient_of_the_predictions_alone():
 
 def test_terminal_states_have_no_value():
     loss = losses.quantile([[1.0]], [0.5], [3.0], [0.0], [[np.inf]])
-    np.testing.assert_allclose(loss, [0.5 * 2])
+    np.testing.assert_array_equal(loss, [0.5 * 2])

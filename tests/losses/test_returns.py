@@ -45,17 +45,17 @@ def columns(data):
 
 def test_discounted_returns_by_hand():
     returns = losses.discounted_returns([1.0, 2.0, 4.0], [0.5, 0.5, 0.5])
-    np.testing.assert_allclose(returns, [1 + 1 + 1, 2 + 2, 4])
+    np.testing.assert_array_equal(returns, [1 + 1 + 1, 2 + 2, 4])
 
 
 def test_final_value_is_bootstrapped():
     returns = losses.discounted_returns([1.0, 2.0, 4.0], [0.5, 0.5, 0.5], 8.0)
-    np.testing.assert_allclose(returns, [4, 6, 8])
+    np.testing.assert_array_equal(returns, [4, 6, 8])
 
 
 def test_zero_discount_separates_episodes():
     returns = losses.discounted_returns([1.0, 2.0, 4.0], [1.0, 0.0, 1.0], 8.0)
-    np.testing.assert_allclose(returns, [3, 2, 12])
+    np.testing.assert_array_equal(returns, [3, 2, 12])
 
 
 def test_discounted_returns_of_a_batch_equal_a_loop(data):
@@ -114,7 +114,7 @@ def test_truncation_bootstraps_its_own_last_observation():
         lambda_=1.0,
         continues_t=[1, 0, 1],
     )
-    np.testing.assert_allclose(returns, [1 + 0.5 * 7, 2 + 0.5 * 10, 99])
+    np.testing.assert_array_equal(returns, [1 + 0.5 * 7, 2 + 0.5 * 10, 99])
 
 
 def test_gae_by_hand():
@@ -122,7 +122,7 @@ def test_gae_by_hand():
     advantages = losses.generalized_advantage_estimation(
         [2.0, 4.0, 6.0], [1.0, 1.0, 1.0], [0.5, 0.5, 0.5], [4.0, 6.0, 8.0], lambda_=0.5
     )
-    np.testing.assert_allclose(advantages, [1 + 0.25 * -0.25, 0 - 0.25, -1])
+    np.testing.assert_array_equal(advantages, [1 + 0.25 * -0.25, 0 - 0.25, -1])
 
 
 def test_gae_is_the_lambda_return_less_the_value(data):
@@ -143,7 +143,7 @@ def test_gae_does_not_cross_a_truncation():
     advantages = losses.generalized_advantage_estimation(
         [0.0, 0.0], [1.0, 99.0], [0.5, 0.5], [10.0, 0.0], 1.0, continues_t=[0, 1]
     )
-    np.testing.assert_allclose(advantages, [6, 99])
+    np.testing.assert_array_equal(advantages, [6, 99])
 
 
 def test_returns_are_targets_without_gradient():

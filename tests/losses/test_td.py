@@ -14,18 +14,18 @@ Q_T = [[4.0, 8.0], [7.0, 6.0]]
 
 def test_td_error_ignores_the_next_value_at_a_termination():
     error = losses.td_error([3.0, 3.0], R_T, DISCOUNT_T, [10.0, 10.0])
-    np.testing.assert_allclose(error, [1 + 5 - 3, 2 - 3])
+    np.testing.assert_array_equal(error, [1 + 5 - 3, 2 - 3])
 
 
 def test_q_learning_bootstraps_the_best_action():
     error = losses.q_learning(Q_TM1, [1, 0], R_T, DISCOUNT_T, Q_T)
-    np.testing.assert_allclose(error, [1 + 0.5 * 8 - 5, 2 - 2])
+    np.testing.assert_array_equal(error, [1 + 0.5 * 8 - 5, 2 - 2])
 
 
 def test_double_q_learning_values_the_action_the_selector_chose():
     selector = [[9.0, 1.0], [0.0, 1.0]]
     error = losses.double_q_learning(Q_TM1, [1, 0], R_T, DISCOUNT_T, Q_T, selector)
-    np.testing.assert_allclose(error, [1 + 0.5 * 4 - 5, 2 - 2])
+    np.testing.assert_array_equal(error, [1 + 0.5 * 4 - 5, 2 - 2])
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int32, np.int64])
@@ -61,7 +61,7 @@ def test_sequences_are_each_step_for_itself():
         return tf.constant(x)[tf.newaxis]
 
     error = losses.q_learning(*map(in_time, (Q_TM1, [1, 0], R_T, DISCOUNT_T, Q_T)))
-    np.testing.assert_allclose(error, [[0, 0]])
+    np.testing.assert_array_equal(error, [[0, 0]])
 
 
 def test_gradient_flows_into_the_prediction_alone():
@@ -70,7 +70,7 @@ def test_gradient_flows_into_the_prediction_alone():
         tape.watch((q_tm1, q_t, selector))
         error = losses.double_q_learning(q_tm1, [1, 0], R_T, DISCOUNT_T, q_t, selector)
     gradients = tape.gradient(error, (q_tm1, q_t, selector))
-    np.testing.assert_allclose(gradients[0], [[0, -1], [-1, 0]])
+    np.testing.assert_array_equal(gradients[0], [[0, -1], [-1, 0]])
     assert gradients[1:] == (None, None)
 
 

@@ -97,7 +97,7 @@ def test_nested_observations_are_accepted():
 
 
 def test_mask_makes_actions_impossible():
-    net = ActorDistributionNetwork(OBSERVATION, DISCRETE)
+    net = ActorDistributionNetwork(OBSERVATION, DISCRETE, seed=0)
     mask = np.array([[1, 0, 1, 0]] * 5)
     distribution, _ = net(X, mask=mask)
     probabilities = tf.nn.softmax(distribution.logits).numpy()
@@ -113,7 +113,7 @@ def test_custom_projection_network():
         )
 
     net = ActorDistributionNetwork(
-        OBSERVATION, CONTINUOUS, continuous_projection_net=projection
+        OBSERVATION, CONTINUOUS, continuous_projection_net=projection, seed=0
     )
     distribution, _ = net(X)
     assert np.ptp(distribution.stddev()[:, 0]) > 0

@@ -22,7 +22,7 @@ def test_actions_are_scaled_onto_the_bounds():
 
 
 def test_initial_weights_are_those_of_the_paper():
-    net = ActorNetwork(OBSERVATION, ACTION, (400, 300))
+    net = ActorNetwork(OBSERVATION, ACTION, (400, 300), seed=0)
     net.create_variables()
     kernels = [v.numpy() for v in net.variables if len(v.shape) == 2]
     # Uniform numbers fill their range.

@@ -20,7 +20,7 @@ def test_the_action_remembers_until_the_episode_begins_anew():
 
 
 def test_defaults_and_initial_weights():
-    net = ActorRnnNetwork(OBSERVATION, ACTION)
+    net = ActorRnnNetwork(OBSERVATION, ACTION, seed=0)
     net.create_variables()
     kernels = {
         tuple(v.shape): np.abs(v.numpy()).max()

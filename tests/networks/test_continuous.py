@@ -51,7 +51,7 @@ def test_sequences_keep_their_time():
     sequence = tf.tile(INPUTS[:, np.newaxis], [1, 2, 1])
     outputs, _ = network(sequence)
     assert outputs.shape == [4, 2, 3]
-    np.testing.assert_allclose(outputs[:, 1], network(INPUTS)[0], rtol=1e-5)
+    np.testing.assert_allclose(outputs[:, 1], network(INPUTS)[0], rtol=1e-5, atol=1e-6)
 
 
 def test_kernels_are_uniform_of_a_third_over_the_outputs():

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import processors
 from tfrl.networks import CriticEnsembleNetwork, CriticNetwork
 from tfrl.specs import tensor_spec
 
@@ -65,6 +66,7 @@ def test_layer_norm_and_dropout():
     assert np.any(ensemble(INPUTS, training=True)[0] != values)
 
 
+@processors.multiplies_in_half_precision
 def test_values_are_float32_under_mixed_precision():
     ensemble = CriticEnsembleNetwork(SPECS, 2, dtype="mixed_bfloat16", seed=1)
     values, _ = ensemble(INPUTS)

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import processors
 from tfrl.networks import CriticNetwork
 from tfrl.specs import BoundedTensorSpec
 
@@ -33,7 +34,8 @@ def test_value_is_that_of_the_weights():
 
 
 def test_initial_weights_are_those_of_the_paper():
-    net = CriticNetwork((OBSERVATION, ACTION), None, (400,), None, None, None, (300,))
+    sizes = None, (400,), None, None, None, (300,)
+    net = CriticNetwork((OBSERVATION, ACTION), *sizes, seed=0)
     net.create_variables()
     kernels = [v.numpy() for v in net.variables if len(v.shape) == 2]
     for kernel, bound in zip(kernels, [3**-0.5, 402**-0.5, 0.003], strict=True):
@@ -92,6 +94,7 @@ def test_a_last_layer_of_ones_own_is_copied():
     assert not last.built
 
 
+@processors.multiplies_in_half_precision
 def test_values_are_float32_under_mixed_precision():
     net = CriticNetwork(
         (OBSERVATION, ACTION), joint_fc_layer_params=(7,), dtype="mixed_bfloat16"

@@ -21,7 +21,7 @@ def test_the_value_remembers_until_the_episode_begins_anew():
 
 
 def test_defaults_and_initial_weights():
-    net = CriticRnnNetwork((OBSERVATION, ACTION), lstm_size=(40,))
+    net = CriticRnnNetwork((OBSERVATION, ACTION), lstm_size=(40,), seed=0)
     net.create_variables()
     kernels = [v for v in net.trainable_variables if len(v.shape) == 2]
     assert [tuple(v.shape) for v in kernels] == [

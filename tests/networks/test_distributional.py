@@ -17,7 +17,7 @@ def test_standard_deviations_start_at_init_scale(is_independent):
         3, use_tfd_independent=is_independent
     )
     distribution = head(tf.zeros([2, 5]))
-    np.testing.assert_allclose(distribution.stddev(), 0.3000010, atol=1e-7)
+    np.testing.assert_allclose(distribution.stddev(), 0.3000010, rtol=1e-6)
     np.testing.assert_array_equal(distribution.mean(), np.zeros([2, 3]))
     # The density of three independent normal numbers at two standard deviations.
     one = -0.5 * 4 - np.log(0.300001) - 0.5 * np.log(2 * np.pi)
@@ -44,7 +44,9 @@ def test_mean_and_scale_are_functions_of_the_embedding():
 
 def test_fixed_scale_has_no_variables():
     head = distributional.MultivariateNormalDiagHead(2, 0.7, fixed_scale=True)
-    np.testing.assert_allclose(head(EMBEDDINGS).stddev(), np.full([4, 2], 0.7))
+    np.testing.assert_allclose(
+        head(EMBEDDINGS).stddev(), np.full([4, 2], 0.7), rtol=1e-6
+    )
     assert len(head.trainable_variables) == 2
 
 

@@ -35,7 +35,7 @@ def test_mask_is_dropped():
 
 
 def test_mask_is_passed_on():
-    actor = actor_distribution_network.ActorDistributionNetwork(SEEN, ACTION)
+    actor = actor_distribution_network.ActorDistributionNetwork(SEEN, ACTION, seed=0)
     net = mask_splitter_network.MaskSplitterNetwork(
         split, actor, passthrough_mask=True, input_tensor_spec=SPEC
     )

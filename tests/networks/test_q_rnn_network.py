@@ -23,7 +23,7 @@ def test_the_last_layer_begins_small_and_has_no_activation():
     net.create_variables()
     kernel, bias = net.trainable_variables[-2:]
     assert np.abs(kernel).max() <= 0.03
-    np.testing.assert_allclose(bias, [-0.2] * 3)
+    np.testing.assert_allclose(bias, [-0.2] * 3, rtol=1e-6)
     np.testing.assert_array_less(net(tf.zeros([1, 2]))[0], 0)
 
 

@@ -91,7 +91,7 @@ def test_mlp_layers():
     assert kinds == ["Conv2D", "Flatten", "Dense", "Dense", dropout]
     names = [layers[i].name for i in (0, 2, 3)]
     assert names == ["mlp_conv2d_0", "mlp_dense0", "mlp_dense1"]
-    np.testing.assert_allclose(layers[3].kernel_regularizer.l2, 0.2)
+    np.testing.assert_allclose(layers[3].kernel_regularizer.l2, 0.2, rtol=1e-6)
 
 
 def test_seed_stream_repeats_and_does_not_collide():

@@ -70,32 +70,34 @@ def distribution_network(action_spec):
 
 
 def test_actions_of_the_network_are_clipped_to_the_spec():
-    np.testing.assert_allclose(make().action(step()).action, [[0.3, 1.0]])
+    np.testing.assert_allclose(make().action(step()).action, [[0.3, 1.0]], rtol=1e-6)
 
 
 def test_clipping_can_be_switched_off():
-    np.testing.assert_allclose(make(clip=False).action(step()).action, [[0.3, 3.0]])
+    np.testing.assert_allclose(
+        make(clip=False).action(step()).action, [[0.3, 3.0]], rtol=1e-6
+    )
 
 
 def test_an_action_becomes_a_deterministic_distribution():
     distribution = make().distribution(step()).action
-    np.testing.assert_allclose(distribution.mode(), [[0.3, 3.0]])
+    np.testing.assert_allclose(distribution.mode(), [[0.3, 3.0]], rtol=1e-6)
 
 
 def test_training_reaches_the_network():
     action = make(training=True, clip=False).action(step()).action
-    np.testing.assert_allclose(action, [[0.6, 6.0]])
+    np.testing.assert_allclose(action, [[0.6, 6.0]], rtol=1e-6)
 
 
 def test_the_normalizer_sees_the_observation_first():
     policy = make(observation_normalizer=Halving())
-    np.testing.assert_allclose(policy.action(step()).action, [[0.15, 1.0]])
+    np.testing.assert_allclose(policy.action(step()).action, [[0.15, 1.0]], rtol=1e-6)
     assert isinstance(policy.observation_normalizer, Halving)
 
 
 def test_a_greedy_actor_of_tensors_gives_the_tensors():
     action = greedy_policy.GreedyPolicy(make(clip=False)).action(step()).action
-    np.testing.assert_allclose(action, [[0.3, 1.0]])
+    np.testing.assert_allclose(action, [[0.3, 1.0]], rtol=1e-6)
 
 
 def test_discrete_actions_have_the_dtype_of_the_spec():
@@ -126,7 +128,7 @@ def test_the_state_is_the_networks():
     first = policy.action(step())
     time_step = ts.transition(step().observation, tf.zeros([1]))
     second = policy.action(time_step, first.state)
-    np.testing.assert_allclose(second.action, [[0.2, 2.0]])
+    np.testing.assert_allclose(second.action, [[0.2, 2.0]], rtol=1e-6)
 
 
 def test_the_network_is_given_the_mask():

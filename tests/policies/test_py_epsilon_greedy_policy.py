@@ -77,7 +77,7 @@ def test_epsilon_falls_linearly_with_the_calls():
     for _ in range(6):
         policy.action(step())
         seen.append(policy._get_epsilon())
-    np.testing.assert_allclose(seen, [0.5, 0.4, 0.3, 0.1, 0.1, 0.1])
+    np.testing.assert_allclose(seen, [0.5, 0.4, 0.3, 0.1, 0.1, 0.1], rtol=1e-6)
 
 
 def test_exploration_honours_the_mask():

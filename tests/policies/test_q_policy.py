@@ -49,7 +49,7 @@ def masked_step(mask):
 
 def test_distribution_has_the_values_as_logits():
     distribution = make().distribution(step(Q_VALUES)).action
-    np.testing.assert_allclose(distribution.logits, Q_VALUES)
+    np.testing.assert_array_equal(distribution.logits, Q_VALUES)
     assert distribution.dtype == tf.int32
 
 

@@ -80,14 +80,18 @@ def test_log_probability_counts_the_valid_actions():
         emit_log_probability=True,
     )
     info = policy.action(step(2, mask=(1, 0, 1))).info
-    np.testing.assert_allclose(info.log_probability, np.log([0.5, 0.5]))
+    np.testing.assert_allclose(info.log_probability, np.log([0.5, 0.5]), rtol=1e-6)
 
 
 def test_log_probability_is_the_uniform_density():
     spec = {"d": DISCRETE, "c": CONTINUOUS}
     info = make(spec, emit_log_probability=True).action(step(2)).info
-    np.testing.assert_allclose(info.log_probability["d"], np.log([1 / 3] * 2))
-    np.testing.assert_allclose(info.log_probability["c"], np.log([1 / 8] * 2))
+    np.testing.assert_allclose(
+        info.log_probability["d"], np.log([1 / 3] * 2), rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        info.log_probability["c"], np.log([1 / 8] * 2), rtol=1e-6
+    )
 
 
 def test_info_is_sampled_from_its_spec():

@@ -52,17 +52,19 @@ def step(x, first=False):
 def test_the_action_is_the_average_from_zero_on():
     policy = smooth()
     first = policy.action(step([8.0, 4.0], first=True))
-    np.testing.assert_allclose(first.action["a"], [[2.0], [1.0]])
+    np.testing.assert_array_equal(first.action["a"], [[2.0], [1.0]])
     second = policy.action(step([0.0, 8.0]), first.state)
-    np.testing.assert_allclose(second.action["a"], [[1.5], [2.75]])
-    np.testing.assert_allclose(second.state[1]["a"], second.action["a"])
+    np.testing.assert_array_equal(second.action["a"], [[1.5], [2.75]])
+    np.testing.assert_array_equal(second.state[1]["a"], second.action["a"])
 
 
 def test_a_new_episode_begins_at_zero_again():
     policy = smooth()
     state = policy.action(step([8.0, 4.0])).state
     mixed = step([4.0, 4.0])._replace(step_type=tf.constant([0, 1]))
-    np.testing.assert_allclose(policy.action(mixed, state).action["a"], [[1.0], [1.75]])
+    np.testing.assert_array_equal(
+        policy.action(mixed, state).action["a"], [[1.0], [1.75]]
+    )
 
 
 def test_the_wrapped_policys_state_and_info_are_kept():
@@ -78,7 +80,7 @@ def test_the_wrapped_policys_state_and_info_are_kept():
 
 
 def test_a_coefficient_of_zero_changes_nothing():
-    np.testing.assert_allclose(
+    np.testing.assert_array_equal(
         smooth(0.0).action(step([3.0], first=True)).action["a"], [[3.0]]
     )
 
@@ -94,7 +96,7 @@ def test_the_seed_reaches_the_wrapped_policy():
 
 def test_greedy_actions_are_smoothed_too():
     policy = greedy_policy.GreedyPolicy(smooth())
-    np.testing.assert_allclose(
+    np.testing.assert_array_equal(
         policy.action(step([8.0], first=True)).action["a"], [[2.0]]
     )
 

@@ -227,7 +227,9 @@ def test_samples_are_exactly_the_windows_that_do_not_cross_the_seam(num_steps, f
     }
     assert {tuple(window) for window in items.numpy()} == windows
     np.testing.assert_array_equal(info.ids, items % 100)
-    np.testing.assert_allclose(info.probabilities, np.full(400, 1 / len(windows)))
+    np.testing.assert_allclose(
+        info.probabilities, np.full(400, 1 / len(windows)), rtol=1e-6
+    )
 
 
 def test_samples_are_uniform_over_windows():
@@ -331,7 +333,7 @@ def test_adding_and_sampling_in_one_graph_loop(jit_compile):
         return frames.stack(), counts.stack()
 
     frames, counts = loop(tf.constant(12))
-    np.testing.assert_allclose(counts, 2 * np.minimum(np.arange(1, 13), 4))
+    np.testing.assert_allclose(counts, 2 * np.minimum(np.arange(1, 13), 4), rtol=1e-6)
     newest = np.arange(12)[:, None, None]
     ages = newest - frames.numpy() % 100
     assert np.all((ages >= 0) & (ages <= np.minimum(newest, 3)))

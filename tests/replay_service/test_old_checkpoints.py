@@ -68,7 +68,7 @@ def test_old_items_have_their_steps_priorities_and_keys(client):
         np.testing.assert_array_equal(reward, [last - 1, last])
         weights = np.sqrt(np.arange(3, 8))
         expected = weights[last - 3] / weights.sum()
-        np.testing.assert_allclose(sample.info.probability, expected)
+        np.testing.assert_allclose(sample.info.probability, expected, rtol=1e-12)
     assert sorted(int(s.info.priority) for s in found.values()) == [3, 4, 5, 6, 7]
 
 

@@ -156,7 +156,7 @@ def test_a_layer_that_is_called_with_a_nest_keeps_the_nest(tmp_path):
     snapshotter = savers.Snapshotter({"add": layer}, directory=tmp_path)
     snapshotter.save()
     found = load(snapshotter, "add")([INPUTS, INPUTS])
-    np.testing.assert_allclose(found, 2 * INPUTS)
+    np.testing.assert_array_equal(found, 2 * INPUTS)
 
 
 def test_something_that_is_not_a_layer_is_refused(tmp_path):

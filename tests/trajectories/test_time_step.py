@@ -134,7 +134,7 @@ def test_truncation_is_last_and_keeps_the_discount():
     assert step.is_last()
     assert_scalar(step.discount, 1)
     tensors = ts.truncation(tf.zeros([2, 1]), tf.ones([2]), 0.9)
-    np.testing.assert_allclose(tensors.discount, [0.9, 0.9])
+    np.testing.assert_allclose(tensors.discount, [0.9, 0.9], rtol=1e-6)
     np.testing.assert_array_equal(tensors.step_type, [2, 2])
 
 

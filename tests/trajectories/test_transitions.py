@@ -38,8 +38,8 @@ def assert_n_step(transition, reward, discount, observation, step_type):
     assert not step.is_last()[0]
     assert step.observation["x"].numpy().tolist() == [[10]]
     assert action.action.numpy().tolist() == [20]
-    np.testing.assert_allclose(end.reward, [reward])
-    np.testing.assert_allclose(end.discount, [discount])
+    np.testing.assert_allclose(end.reward, [reward], rtol=1e-6)
+    np.testing.assert_allclose(end.discount, [discount], rtol=1e-6)
     assert end.observation["x"].numpy().tolist() == [[observation]]
     assert end.step_type.numpy().tolist() == [step_type]
 
@@ -195,8 +195,8 @@ def test_rows_of_a_batch_end_each_for_itself():
     )
     end = trajectory.to_n_step_transition(batch, GAMMA).next_time_step
     np.testing.assert_array_equal(end.observation["x"][:, 0], [12, 11, 12])
-    np.testing.assert_allclose(end.reward, [2, 1, 2])
-    np.testing.assert_allclose(end.discount, [0.5, 1, 0.5])
+    np.testing.assert_allclose(end.reward, [2, 1, 2], rtol=1e-6)
+    np.testing.assert_allclose(end.discount, [0.5, 1, 0.5], rtol=1e-6)
 
 
 def test_garbage_after_the_episode_does_not_leak():
@@ -271,8 +271,8 @@ def test_unknown_time_dimension_traces_once():
         )
         return trajectory.to_n_step_transition(frames, GAMMA).next_time_step.reward
 
-    np.testing.assert_allclose(returns(tf.ones([1, 3])), [1.5])
-    np.testing.assert_allclose(returns(tf.ones([2, 4])), [1.75, 1.75])
+    np.testing.assert_allclose(returns(tf.ones([1, 3])), [1.5], rtol=1e-6)
+    np.testing.assert_allclose(returns(tf.ones([2, 4])), [1.75, 1.75], rtol=1e-6)
     assert returns.experimental_get_tracing_count() == 1
 
 

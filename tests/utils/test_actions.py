@@ -44,13 +44,13 @@ def test_means_and_magnitudes_of_a_nest():
 )
 def test_bounds_of_small_integer_types_do_not_wrap(dtype, low, high):
     mean, magnitude = actions.spec_means_and_magnitudes(bounded([], dtype, low, high))
-    np.testing.assert_allclose(mean, (low + high) / 2)
-    np.testing.assert_allclose(magnitude, (high - low) / 2)
+    np.testing.assert_array_equal(mean, (low + high) / 2)
+    np.testing.assert_array_equal(magnitude, (high - low) / 2)
 
 
 def test_scaling_from_minus_one_and_one_to_the_bounds():
     scaled = actions.scale_to_spec(tf.constant([[0.0, 1], [-1, 0.5]]), SPEC)
-    np.testing.assert_allclose(scaled, [[1, 10], [-1, 7.5]])
+    np.testing.assert_array_equal(scaled, [[1, 10], [-1, 7.5]])
 
 
 def test_scaling_takes_the_shape_and_type_of_the_spec():

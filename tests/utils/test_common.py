@@ -27,8 +27,8 @@ def test_function_is_that_of_tensorflow():
 
 def test_element_wise_losses():
     x, y = tf.constant([0.0, 0.0, 3.0]), tf.constant([0.5, -2.0, 3.0])
-    np.testing.assert_allclose(common.element_wise_squared_loss(x, y), [0.25, 4, 0])
-    np.testing.assert_allclose(common.element_wise_huber_loss(x, y), [0.125, 1.5, 0])
+    np.testing.assert_array_equal(common.element_wise_squared_loss(x, y), [0.25, 4, 0])
+    np.testing.assert_array_equal(common.element_wise_huber_loss(x, y), [0.125, 1.5, 0])
 
 
 # --- Periodically.

@@ -62,7 +62,7 @@ def test_fused_adam_is_keras_adam_step_by_step(make, graph):
     for step in range(10):
         apply(gradients(step))
         reference.apply_gradients(zip(gradients(step), plain, strict=True))
-        assert_close(fused, plain, rtol=1e-5, atol=1e-6)
+        assert_close(fused, plain, rtol=1e-4, atol=1e-5)
     # The slots and the counter, too, so that either can go on with the other's.
     # TensorFlow's `1 - beta_2` is of float32, hence the tolerance.
     assert_close(adapter.variables(), reference.variables, rtol=2e-5, atol=1e-7)
@@ -87,7 +87,7 @@ def test_learning_rate_may_be_changed_between_steps():
         apply(gradients(step))
         plain.apply_gradients(zip(gradients(step), reference, strict=True))
         adam.learning_rate = plain.learning_rate = 0.01
-    assert_close(variables, reference, rtol=1e-5, atol=1e-6)
+    assert_close(variables, reference, rtol=1e-4, atol=1e-5)
 
 
 def test_variables_of_tensorflow_are_trained_as_well_as_those_of_keras():
@@ -97,7 +97,7 @@ def test_variables_of_tensorflow_are_trained_as_well_as_those_of_keras():
     for step in range(3):
         adapter.apply(gradients(step))
         reference.apply_gradients(zip(gradients(step), plain, strict=True))
-    assert_close(fused, plain, rtol=1e-5)
+    assert_close(fused, plain, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_both_kinds_of_variables_at_once(make):
     for step in range(3):
         adapter.apply(gradients(step))
         reference.apply(gradients(step))
-    assert_close(mixed, plain, rtol=1e-6)
+    assert_close(mixed, plain, rtol=1e-5, atol=1e-6)
 
 
 FALLBACKS = {
@@ -145,7 +145,7 @@ def test_other_keras_optimizers_do_what_they_do_alone(name):
     for step in range(4):
         adapter.apply(gradients(step))
         reference.apply_gradients(zip(gradients(step), plain, strict=True))
-        assert_close(variables, plain, rtol=1e-6)
+        assert_close(variables, plain, rtol=1e-5, atol=1e-6)
 
 
 def test_constraints_of_variables_hold():
@@ -157,7 +157,7 @@ def test_constraints_of_variables_hold():
         keras.optimizers.Adam(0.1), layer.trainable_variables
     )
     adapter.apply([tf.constant([[1.0, -1], [1, -1]]), tf.ones([2])])
-    np.testing.assert_allclose(layer.kernel, [[0, 0.1], [0, 0.1]], rtol=1e-5)
+    np.testing.assert_allclose(layer.kernel, [[0, 0.1], [0, 0.1]], rtol=1e-4)
 
 
 # --- Gradients that are missing.
@@ -217,7 +217,7 @@ def test_v1_optimizer_does_what_it_does_alone(make, graph):
     for step in range(4):
         apply(gradients(step))
         reference.apply_gradients(zip(gradients(step), plain, strict=True))
-    assert_close(variables, plain, rtol=1e-5)
+    assert_close(variables, plain, rtol=1e-5, atol=1e-6)
 
 
 # --- What is bound, cloned, refused.
@@ -246,7 +246,7 @@ def test_optimizer_bound_to_other_variables_is_cloned():
     for adapter in adapters:
         for step in range(3):
             adapter.apply(gradients(step))
-    assert_close(first, second)
+    assert_close(first, second, rtol=1e-6)
     assert not set(map(id, adapters[0].variables())) & set(
         map(id, adapters[1].variables())
     )
@@ -257,7 +257,7 @@ def test_clone_has_the_learning_rate_of_now():
     optimizers.OptimizerAdapter(optimizer, keras_variables())
     optimizer.learning_rate = 0.01
     clone = optimizers.OptimizerAdapter(optimizer, keras_variables()).optimizer
-    np.testing.assert_allclose(clone.learning_rate, 0.01)
+    np.testing.assert_allclose(clone.learning_rate, 0.01, rtol=1e-6)
 
 
 def test_optimizer_bound_to_the_same_variables_is_kept():
@@ -391,7 +391,7 @@ def test_gradients_of_other_precisions_are_summed_up_in_a_wider_one():
     half = [tf.constant([300.0], kind) for kind in (tf.float16, tf.bfloat16)]
     assert optimizers.half_squared_norm(half) == 300**2
     double = tf.constant([1e30], tf.float64)
-    np.testing.assert_allclose(optimizers.half_squared_norm([double]), 5e59)
+    np.testing.assert_allclose(optimizers.half_squared_norm([double]), 5e59, rtol=1e-12)
     assert np.isfinite(optimizers.half_squared_norm([*half, double]))
 
 

@@ -105,7 +105,7 @@ def test_losses_worked_by_hand():
     values = softmax([2, -2, 0]) @ ATOMS
     np.testing.assert_allclose(info.extra.actor_loss, -values.sum() / 4, rtol=1e-5)
     np.testing.assert_allclose(
-        info.loss, info.extra.actor_loss + info.extra.critic_loss
+        info.loss, info.extra.actor_loss + info.extra.critic_loss, rtol=1e-6
     )
 
 
@@ -189,7 +189,9 @@ def test_targets_are_copied_at_times():
 def test_policies():
     agent = make_agent(sigma=0.3, actor_network=linear([1.0, 4.99]))
     time_step = ts.restart(tf.ones([2000, 1]), batch_size=2000)
-    np.testing.assert_allclose(agent.policy.action(time_step).action[0], [1, 4.99])
+    np.testing.assert_allclose(
+        agent.policy.action(time_step).action[0], [1, 4.99], rtol=1e-6
+    )
     noisy = agent.collect_policy.action(time_step, seed=tf.constant([1, 2])).action
     np.testing.assert_allclose(np.std(noisy[:, 0]), 0.3, rtol=0.05)
     assert noisy[:, 1].numpy().max() == 5

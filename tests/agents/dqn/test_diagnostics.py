@@ -67,7 +67,8 @@ def test_the_numbers_of_a_batch_are_those_worked_by_hand():
             "q_value": -0.5,
             "td_error": 3.5,
             "gradient_norm": np.sqrt(1 + 18**2),
-        }
+        },
+        rel=1e-6,
     )
     for now, earlier in zip(agent.variables(), before, strict=True):
         np.testing.assert_array_equal(now.numpy(), earlier)
@@ -90,7 +91,7 @@ def test_without_a_batch_there_are_the_rate_and_the_exploration():
     agent.train(experience())
     assert floats(agent.diagnose()) == {"learning_rate": 0.75, "temperature": 1.75}
     agent = make_agent(optimizer=tf.compat.v1.train.AdamOptimizer(0.1))
-    assert floats(agent.diagnose()) == pytest.approx({"epsilon": 0.1})
+    assert floats(agent.diagnose()) == pytest.approx({"epsilon": 0.1}, rel=1e-6)
 
 
 def test_nothing_is_written_to_a_summary_writer(tmp_path):

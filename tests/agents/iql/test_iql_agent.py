@@ -66,9 +66,11 @@ def make(optimizer=keras.optimizers.SGD, **kwargs):
     )
     defaults = {
         "critic_network": networks.CriticNetwork(specs, seed=2),
-        "value_network": networks.ValueNetwork(OBSERVATION, fc_layer_params=None),
+        "value_network": networks.ValueNetwork(
+            OBSERVATION, fc_layer_params=None, seed=4
+        ),
         "actor_network": networks.ActorDistributionNetwork(
-            *specs, fc_layer_params=None, continuous_projection_net=projection
+            *specs, fc_layer_params=None, continuous_projection_net=projection, seed=5
         ),
         "expectile": EXPECTILE,
         "inverse_temperature": BETA,
@@ -231,7 +233,7 @@ def test_a_squashed_actor_learns_from_actions_at_the_bounds():
 def test_diagnose(agent):
     values = agent.diagnose(frames())
     np.testing.assert_allclose(values["advantage"], advantages()[:3].mean(), rtol=1e-5)
-    np.testing.assert_allclose(values["value_learning_rate"], 0.1)
+    np.testing.assert_allclose(values["value_learning_rate"], 0.1, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def test_advantages_bootstrap_at_truncations_and_stop_at_boundaries_and_cuts():
     np.testing.assert_allclose(
         info["return"][0].numpy()[valid], [2.5, 2, 8, 3], rtol=1e-6
     )
-    np.testing.assert_allclose(info["value_prediction"][0], WORKED[1][:-1])
+    np.testing.assert_array_equal(info["value_prediction"][0], WORKED[1][:-1])
     # Nothing is known of what follows the frame before the cut, the fifth.
     np.testing.assert_array_equal(np.where(data.step_type[0] == 2)[0], [2, 4, 5])
     np.testing.assert_array_equal(data.reward[0], WORKED[2])
@@ -135,7 +135,7 @@ def test_the_last_observation_counts_without_an_end_and_at_a_truncation(row):
     agent = of_values(discount_factor=1.0, lambda_value=1.0)
     frames = worked_frames(agent, row, [0.0, 0, 0, 10], [0.0, 0, 0])
     advantage = agent.preprocess_sequence(frames).policy_info["advantage"]
-    np.testing.assert_allclose(advantage, [[10, 10, 10]])
+    np.testing.assert_array_equal(advantage, [[10, 10, 10]])
 
 
 def test_a_sequence_without_batch_dimension_is_preprocessed_alike():
@@ -215,7 +215,7 @@ def test_the_loss_is_that_of_numpy():
     np.testing.assert_allclose(numbers["entropy"], entropy[valid].mean(), rtol=1e-5)
     for name in ("approx_kl", "clip_fraction", "explained_variance"):
         np.testing.assert_allclose(numbers[name], getattr(info, name), rtol=1e-5)
-    np.testing.assert_allclose(numbers["learning_rate"], 1e-2)
+    np.testing.assert_allclose(numbers["learning_rate"], 1e-2, rtol=1e-6)
 
 
 def test_the_penalty_is_that_of_the_divergence_by_tfp():
@@ -283,7 +283,9 @@ def test_a_step_without_return_and_advantage_is_trained_on():
     zero = tf.zeros([1, 1])
     data.policy_info.update({"return": zero, "advantage": zero})
     critic = data.policy_info["value_prediction"].numpy()
-    np.testing.assert_allclose(agent.loss(data).loss, 0.5 * critic[0, 0] ** 2)
+    np.testing.assert_allclose(
+        agent.loss(data).loss, 0.5 * critic[0, 0] ** 2, rtol=1e-5
+    )
     assert critic != 0
 
 
@@ -336,7 +338,7 @@ def test_squashed_distributions_have_no_entropy_bonus():
     data = agent.preprocess_sequence(collect(agent, *ROWS)[0])
     assert np.isfinite(agent.train(data).loss)
     assert "entropy" not in agent.diagnose(data)
-    np.testing.assert_allclose(agent.loss(data).extra.kl_penalty_loss, 0)
+    np.testing.assert_allclose(agent.loss(data).extra.kl_penalty_loss, 0, atol=1e-6)
 
 
 # --- Updates.

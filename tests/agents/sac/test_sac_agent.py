@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import processors
 from tfrl import agents
 from tfrl.agents.sac import sac_agent
 from tfrl.distributions import sampling
@@ -419,6 +420,7 @@ def test_diagnose():
     assert not values
 
 
+@processors.multiplies_in_half_precision
 def test_nested_observations_and_actions_and_mixed_precision():
     observation = {"a": OBSERVATION, "b": tf.TensorSpec([2, 2], tf.float32)}
     action = {
@@ -442,7 +444,7 @@ def test_nested_observations_and_actions_and_mixed_precision():
         seed=1,
     )
     assert agent._target_entropy == -1.5
-    assert agent._log_magnitude == pytest.approx(np.log(2 * 0.5 * 2))
+    assert agent._log_magnitude == pytest.approx(np.log(2 * 0.5 * 2), rel=1e-6)
     frames = tensor_spec.sample_spec_nest(
         agent.collect_data_spec, outer_dims=[3, 2], seed=1
     )

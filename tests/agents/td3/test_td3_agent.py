@@ -90,7 +90,7 @@ def test_losses_worked_by_hand():
     # The first critic alone: o + 2 * 0.5 o, for o = 1, 2, 1.
     np.testing.assert_allclose(info.extra.actor_loss, -(2 + 4 + 2) / 4, rtol=1e-6)
     np.testing.assert_allclose(
-        info.loss, info.extra.actor_loss + info.extra.critic_loss
+        info.loss, info.extra.actor_loss + info.extra.critic_loss, rtol=1e-6
     )
 
 
@@ -131,9 +131,9 @@ def test_target_actions_are_smoothed_inside_an_asymmetric_spec(scaled):
     spec = BoundedTensorSpec([2], tf.float32, [-0.4, 0.0], [0.1, 4.0])
     agent = make_agent(
         spec,
-        actor_network=networks.ActorNetwork(OBSERVATION, spec),
+        actor_network=networks.ActorNetwork(OBSERVATION, spec, seed=1),
         target_actor_network=None,
-        critic_network=networks.CriticNetwork((OBSERVATION, spec)),
+        critic_network=networks.CriticNetwork((OBSERVATION, spec), seed=2),
         critic_network_2=None,
         target_critic_network=None,
         target_critic_network_2=None,
@@ -208,7 +208,9 @@ def test_twins_start_different_and_the_seeds_of_networks_are_not_needed():
 def test_policies():
     agent = make_agent(exploration_noise_std=0.1, noise_scaled_to_spec=True)
     step = ts.restart(tf.ones([4000, 1]), batch_size=4000)
-    np.testing.assert_allclose(agent.policy.action(step).action[:2], [[0.5], [0.5]])
+    np.testing.assert_allclose(
+        agent.policy.action(step).action[:2], [[0.5], [0.5]], rtol=1e-6
+    )
     assert isinstance(agent.collect_policy, gaussian_policy.GaussianPolicy)
     actions = agent.collect_policy.action(step).action.numpy()
     np.testing.assert_allclose(actions.std(), 0.5, rtol=0.05)

@@ -120,7 +120,7 @@ def test_one_hot_leaves_floats_and_takes_a_vector_of_choices(scripted):
         {"choice": [[0, 1, 0], [1, 0, 0]], "force": np.float32([0.1, 0.2, 0.3])}
     )
     assert inner.actions[0]["choice"].tolist() == [1, 0]
-    np.testing.assert_allclose(inner.actions[0]["force"], [0.1, 0.2, 0.3])
+    np.testing.assert_allclose(inner.actions[0]["force"], [0.1, 0.2, 0.3], rtol=1e-6)
 
 
 @pytest.mark.parametrize("size", [1, 7])

@@ -7,6 +7,7 @@ import pkgutil
 import re
 import runpy
 
+import numpy as np
 import pytest
 
 import tfrl
@@ -15,6 +16,17 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
 MODULES = pkgutil.walk_packages(tfrl.__path__, "tfrl.")
 PACKAGES = ["tfrl", *sorted(module.name for module in MODULES if module.ispkg)]
 PAGES = sorted((REPOSITORY / "docs").glob("*.md"))
+# Returns on CartPole at the ends of pages that train; an untrained agent gets 10 to 25.
+RETURNS = {
+    "callbacks": ["best", "memory.data[-1]['evaluation_return']"],
+    "evaluation": ["results['AverageReturn']"],
+    "from_stable_baselines3": ["info.average_return"],
+    "from_tf_agents": ["average_return.result()"],
+    "gpu": ["info.average_return"],
+    "on_policy": ["info.average_return"],
+    "own_loop": ["evaluation.mean"],
+    "speed": ["info.average_return", "compiled_info.average_return", "result.returns"],
+}
 
 
 @pytest.mark.parametrize("name", PACKAGES)
@@ -30,7 +42,7 @@ def test_the_packages_docstring_shows_its_use(name):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_pages_code_runs(page, tmp_path, monkeypatch):
+def test_the_pages_code_runs_and_learns(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = page.read_text()
     blocks = list(re.finditer(r"```python\n(.*?)```", text, re.DOTALL))
@@ -40,6 +52,8 @@ def test_the_pages_code_runs(page, tmp_path, monkeypatch):
         # With the page's line numbers, by which AutoGraph finds a function's source.
         before = "\n" * text.count("\n", 0, block.start(1))
         exec(compile(before + block[1], str(page), "exec"), names)
+    for expression in RETURNS.get(page.stem, []):
+        assert np.mean(eval(expression, names)) >= 80, expression
 
 
 def test_the_page_on_tf_agents_lists_every_refused_override():

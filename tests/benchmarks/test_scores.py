@@ -86,14 +86,6 @@ def test_curves_are_those_of_the_evaluations_and_on_the_page(tmp_path):
     assert page.endswith("![SAC on Pendulum-v1](scores/sac_sac.png)\n")
 
 
-def test_the_readme_has_the_interquartile_means_of_the_page():
-    readme = (scores.ROOT / "README.md").read_text()
-    page = (scores.ROOT / "docs" / "scores.md").read_text()
-    lines = [line.split(" | ") for line in page.splitlines() if line.endswith(" |")]
-    for _, environment, _, _, mean, *_ in lines[1:]:
-        assert f"{mean.split()[0]} on {environment}" in readme
-
-
 def test_an_unknown_name_is_an_error(capsys):
     with pytest.raises(SystemExit):
         scores.main(["--only=Sarsa"])

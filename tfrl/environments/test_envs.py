@@ -27,9 +27,7 @@ class _EpisodeCounter(environments.CountingEnvironment):
         action_spec: Any,
         observe: Callable[[int, int], Any],
     ):
-        number_checks.check_integer(
-            "steps_per_episode", steps_per_episode, 1, remedy="raise it"
-        )
+        number_checks.check_sizes(steps_per_episode=steps_per_episode)
         super().__init__(
             steps_per_episode,
             observation_spec=observation_spec,

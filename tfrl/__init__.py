@@ -13,12 +13,11 @@ TensorFlow's start-up messages do not appear; `TF_CPP_MIN_LOG_LEVEL=0` shows the
 
 import lazy_loader
 
-from tfrl import absent, moved
+from tfrl import absent
 from tfrl.system import quiet
 
 __version__ = "0.1.0"
 
-moved.install()
 absent.install()
 quiet.install()
 

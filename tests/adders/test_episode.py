@@ -77,5 +77,5 @@ def test_a_priority_function_sees_the_padded_episode(client):
 
 
 def test_room_for_one_observation_is_refused(client):
-    with pytest.raises(ValueError, match="max_sequence_length: got 1, expected"):
+    with pytest.raises(ValueError, match=r"max_sequence_length: .* got 1"):
         adders.EpisodeAdder(client, 1)

@@ -190,8 +190,8 @@ def test_older_arguments_choose_the_end_behavior(client, drain, older, behavior)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"sequence_length": 0}, "sequence_length: got 0, expected"),
-        ({"period": 0}, "period: got 0, expected"),
+        ({"sequence_length": 0}, r"sequence_length: .* got 0"),
+        ({"period": 0}, r"period: .* got 0"),
         ({"end_of_episode_behavior": "write"}, "got 'write', expected one of"),
         (
             {"end_of_episode_behavior": WRITE, "pad_end_of_episode": False},
@@ -201,7 +201,7 @@ def test_older_arguments_choose_the_end_behavior(client, drain, older, behavior)
             {"pad_end_of_episode": True, "break_end_of_episode": False},
             "got True and False",
         ),
-        ({"max_in_flight_items": -1}, "max_in_flight_items: got -1, expected"),
+        ({"max_in_flight_items": -1}, r"max_in_flight_items: .* got -1"),
     ],
 )
 def test_invalid_arguments_are_refused(client, arguments, message):

@@ -257,5 +257,5 @@ def test_python_floats_are_refused_by_a_signature_of_float32():
 
 
 def test_n_below_one_is_refused(client):
-    with pytest.raises(ValueError, match="n_step: got 0, expected"):
+    with pytest.raises(ValueError, match=r"n_step: .* got 0"):
         adders.NStepTransitionAdder(client, 0, 0.5)

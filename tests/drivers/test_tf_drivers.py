@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.tf_counting import TFCountingEnvironment
 from tfrl.drivers import DynamicEpisodeDriver, DynamicStepDriver, TFDriver
 from tfrl.environments.py_environment import PyEnvironment
 from tfrl.environments.tf_py_environment import TFPyEnvironment
@@ -12,7 +13,7 @@ from tfrl.policies.random_tf_policy import RandomTFPolicy
 from tfrl.policies.tf_policy import TFPolicy
 from tfrl.replay_buffers.tf_uniform_replay_buffer import TFUniformReplayBuffer
 from tfrl.specs import tensor_spec
-from tfrl.testing import CountingEnvironment, TFCountingEnvironment
+from tfrl.testing import CountingEnvironment
 from tfrl.train import host_observer
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories.policy_step import PolicyStep

@@ -200,5 +200,5 @@ def test_a_fraction_of_a_step_is_rounded_up():
 
 
 def test_the_limit_is_positive():
-    with pytest.raises(ValueError, match="duration: got 0, expected an integer of at"):
+    with pytest.raises(ValueError, match=r"duration: .* got 0"):
         limited(0)

@@ -121,9 +121,9 @@ def test_actions_are_checked():
     [
         (
             {"episode_end_probability": 2},
-            "episode_end_probability: got 2, expected a n",
+            r"episode_end_probability: .* got 2",
         ),
-        ({"batch_size": 0}, "batch_size: got 0, expected at least 1; give None"),
+        ({"batch_size": 0}, r"batch_size: .* got 0"),
         (
             {"batch_size": 3, "discount": [1, 1]},
             r"discount: got shape \(2,\), expected",

@@ -132,7 +132,7 @@ def test_actions_of_another_kind_are_an_error():
 
 
 def test_arguments_are_checked():
-    with pytest.raises(ValueError, match=r"episode_end_probability: got 1.5, expected"):
+    with pytest.raises(ValueError, match=r"episode_end_probability: .* got 1.5"):
         make(probability=1.5)
-    with pytest.raises(ValueError, match="batch_size: got 0, expected at least 1"):
+    with pytest.raises(ValueError, match=r"batch_size: expected .* at least 1, got 0"):
         make(0)

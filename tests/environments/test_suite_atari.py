@@ -347,11 +347,11 @@ def test_without_envpool_several_games_run_in_processes(monkeypatch, capfd):
     ("name", "kwargs", "message"),
     [
         ("ALE/Pong-v5", {"emulator": "mame"}, "emulator: got 'mame', expected one of"),
-        ("ALE/Pong-v5", {"num_envs": 0}, "num_envs: got 0, expected at least 1"),
+        ("ALE/Pong-v5", {"num_envs": 0}, r"num_envs: .* got 0"),
         ("ALE/Pomg-v5", {}, "did you mean ALE/Pong-v5"),
         ("Pong-v4", {"emulator": "envpool"}, "'ALE/Pong-v5' or 'PongNoFrameskip-v4'"),
         ("PongDeterministic-v4", {}, "env: got a game that repeats actions for 4 fra"),
-        ("ALE/Pong-v5", {"emulator": "ale-py", "noop_max": -1}, "noop_max: got -1"),
+        ("ALE/Pong-v5", {"emulator": "ale-py", "noop_max": -1}, r"noop_max: .* got -1"),
     ],
 )
 def test_a_batch_that_cannot_be_loaded_is_an_error(name, kwargs, message):

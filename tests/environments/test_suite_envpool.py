@@ -318,8 +318,8 @@ def test_wrong_actions_are_refused(action, message):
         ("CartPol-v1", {}, "environment_name: got 'CartPol-v1'.*mean CartPole-v1"),
         ("ALE/Pong-v5", {}, "environment_name: got 'ALE/Pong-v5'.*mean Pong-v5"),
         ("Nothing", {}, r"environment_name: .*envpool.list_all_envs\(\) lists"),
-        ("CartPole-v1", {"num_envs": 0}, "num_envs: got 0, expected at least 1"),
-        ("CartPole-v1", {"max_episode_steps": -1}, "max_episode_steps: got -1"),
+        ("CartPole-v1", {"num_envs": 0}, r"num_envs: .* got 0"),
+        ("CartPole-v1", {"max_episode_steps": -1}, r"max_episode_steps: .* got -1"),
         (
             "CartPole-v1",
             {"envpool_kwargs": {"seed": 3}},

@@ -70,7 +70,7 @@ def test_max_episode_steps_shortens_lengthens_and_removes_the_limit():
     assert ends == [False] * 299 + [True]
     unlimited = suite_gym.load("CartPole-v1", max_episode_steps=0)
     assert isinstance(unlimited, gymnasium_wrapper.GymnasiumWrapper)
-    with pytest.raises(ValueError, match="duration: got -1"):
+    with pytest.raises(ValueError, match=r"duration: .* got -1"):
         suite_gym.load("CartPole-v1", max_episode_steps=-1)
 
 

@@ -70,5 +70,5 @@ def test_they_keep_their_specs_and_their_state(make):
 
 @pytest.mark.parametrize("make", ENVIRONMENTS)
 def test_an_episode_without_steps_is_an_error(make):
-    with pytest.raises(ValueError, match="steps_per_episode: got 0, expected at least"):
+    with pytest.raises(ValueError, match=r"^steps_per_episode: .* got 0; raise it"):
         make(0)

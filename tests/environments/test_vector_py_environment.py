@@ -336,7 +336,7 @@ def test_renders_all_members(mode):
 def test_load_refuses_what_there_is_not():
     with pytest.raises(ValueError, match="did you mean CartPole-v1"):
         vector_py_environment.load("CartPole-v9", 2)
-    with pytest.raises(ValueError, match="num_envs: got 0"):
+    with pytest.raises(ValueError, match=r"num_envs: .* got 0"):
         vector_py_environment.load("CartPole-v1", 0)
     with pytest.raises(ValueError, match=r"vectorization_mode: got 'threads'.*sync"):
         vector_py_environment.load("CartPole-v1", 2, "threads")

@@ -89,6 +89,7 @@ def test_n_step_returns_equal_a_loop(data, n):
     np.testing.assert_allclose(returns, expected, rtol=1e-5, atol=1e-6)
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize("lambda_", [0.0, 0.7, 1.0])
 def test_lambda_returns_mix_the_n_step_returns(data, lambda_):
     def mixture(t, column):
@@ -117,6 +118,8 @@ def test_truncation_bootstraps_its_own_last_observation():
     np.testing.assert_array_equal(returns, [1 + 0.5 * 7, 2 + 0.5 * 10, 99])
 
 
+=======
+>>>>>>> 428bafa1629c82bf12245d57f533f9e66acd3a1b
 def test_gae_by_hand():
     # delta = r + d v' - v = [1+.5*4-2, 1+.5*6-4, 1+.5*8-6] = [1, 0, -1].
     advantages = losses.generalized_advantage_estimation(
@@ -125,18 +128,23 @@ def test_gae_by_hand():
     np.testing.assert_array_equal(advantages, [1 + 0.25 * -0.25, 0 - 0.25, -1])
 
 
-def test_gae_is_the_lambda_return_less_the_value(data):
+@pytest.mark.parametrize("lambda_", [0.0, 0.7, 1.0])
+def test_gae_is_a_mixture_of_n_step_returns_less_the_value(data, lambda_):
     # Where an episode goes on, the state reached is the one that is left next.
     v_tm1 = np.random.default_rng(1).normal(size=(NUM_STEPS, BATCH)).astype(np.float32)
     follows = np.concatenate([v_tm1[1:], data["v_t"][-1:]])
-    v_t = np.where(data["continues_t"] == 1, follows, data["v_t"])
-    arguments = data["r_t"], data["discount_t"], v_t, 0.8, data["continues_t"]
-    np.testing.assert_allclose(
-        losses.generalized_advantage_estimation(v_tm1, *arguments) + v_tm1,
-        losses.lambda_returns(*arguments),
-        rtol=1e-4,
-        atol=1e-5,
-    )
+    data["v_t"] = np.where(data["continues_t"] == 1, follows, data["v_t"])
+
+    def mixture(t, column):
+        # The n-step returns weigh (1 - l) l^(n-1); the longest takes what is left.
+        longest = NUM_STEPS - t
+        n_steps = [loop_n_step(t, n, **column) for n in range(1, longest + 1)]
+        weights = [(1 - lambda_) * lambda_ ** (n - 1) for n in range(1, longest)]
+        return np.dot([*weights, 1 - sum(weights)], n_steps)
+
+    expected = [[mixture(t, c) for c in columns(data)] for t in range(NUM_STEPS)]
+    advantages = losses.generalized_advantage_estimation(v_tm1, **data, lambda_=lambda_)
+    np.testing.assert_allclose(advantages + v_tm1, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_gae_does_not_cross_a_truncation():
@@ -156,7 +164,6 @@ def test_returns_are_targets_without_gradient():
                 losses.discounted_returns(r_t, r_t, 1.0),
                 losses.discounted_return(r_t, r_t),
                 losses.n_step_returns(r_t, r_t, r_t, 2),
-                losses.lambda_returns(r_t, r_t, r_t),
                 losses.generalized_advantage_estimation(r_t, r_t, r_t, r_t),
             )
         )
@@ -164,15 +171,13 @@ def test_returns_are_targets_without_gradient():
 
 
 def test_unknown_length_gives_the_same_and_traces_once(data):
-    @tf.function(input_signature=[tf.TensorSpec([None, None])] * 3)
-    def dynamic(r_t, discount_t, v_t):
-        return losses.lambda_returns(r_t, discount_t, v_t, 0.7)
+    def advantages(v_tm1, r_t, discount_t, v_t):
+        return losses.generalized_advantage_estimation(v_tm1, r_t, discount_t, v_t, 0.7)
 
+    dynamic = tf.function(advantages, input_signature=[tf.TensorSpec([None, None])] * 4)
     for length in (1, 4, NUM_STEPS):
-        cut = [data[k][:length] for k in ("r_t", "discount_t", "v_t")]
-        np.testing.assert_allclose(
-            dynamic(*cut), losses.lambda_returns(*cut, 0.7), rtol=1e-6
-        )
+        cut = [data[k][:length] for k in ("v_t", "r_t", "discount_t", "v_t")]
+        np.testing.assert_allclose(dynamic(*cut), advantages(*cut), rtol=1e-6)
     assert dynamic.experimental_get_tracing_count() == 1
 
 
@@ -182,7 +187,7 @@ def test_shapes_that_differ_are_an_error():
     with pytest.raises(ValueError, match=r"v_final: got shape \(2,\), expected"):
         losses.discounted_returns([1.0, 2.0], [0.9, 0.9], [1.0, 1.0])
     with pytest.raises(ValueError, match=r"continues_t: got shape \(1,\), expected"):
-        losses.lambda_returns([1.0, 2.0], [0.9, 0.9], [0.0, 0.0], continues_t=[1])
+        losses.generalized_advantage_estimation(*[[1.0, 2.0]] * 4, continues_t=[1])
 
 
 def test_n_must_be_positive():

@@ -50,5 +50,5 @@ def test_wrong_arguments():
         CategoricalQNetwork(SPEC, tf.TensorSpec([], tf.int32))
     with pytest.raises(ValueError, match="expected a bounded integer"):
         CategoricalQNetwork(SPEC, tensor_spec.BoundedTensorSpec([], tf.float32, 0, 1))
-    with pytest.raises(ValueError, match="num_atoms: got 1, expected 2 or more"):
+    with pytest.raises(ValueError, match=r"num_atoms: expected .* at least 2, got 1"):
         CategoricalQNetwork(SPEC, ACTION, num_atoms=1)

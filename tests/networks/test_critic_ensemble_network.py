@@ -74,7 +74,7 @@ def test_values_are_float32_under_mixed_precision():
 
 
 def test_numbers_must_be_positive():
-    with pytest.raises(ValueError, match="num_critics: got 0"):
+    with pytest.raises(ValueError, match=r"num_critics: .* got 0"):
         CriticEnsembleNetwork(SPECS, 0)
-    with pytest.raises(ValueError, match="num_quantiles: got 0"):
+    with pytest.raises(ValueError, match=r"num_quantiles: .* got 0"):
         CriticEnsembleNetwork(SPECS, 2, 0)

@@ -144,7 +144,7 @@ def test_a_network_of_another_shape_is_refused():
     ("kwargs", "text"),
     [
         ({"low": 1.0, "high": 1.0}, r"min_q_value, max_q_value: got 1\.0 and 1\.0"),
-        ({"temperature": 0.0}, r"temperature: got 0\.0, expected a positive number"),
+        ({"temperature": 0.0}, r"temperature: .* got 0\.0"),
     ],
 )
 def test_numbers_out_of_range_are_errors(kwargs, text):

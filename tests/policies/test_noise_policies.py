@@ -133,11 +133,11 @@ def test_there_is_no_distribution(policy_class):
 
 
 def test_numbers_out_of_range_are_errors():
-    with pytest.raises(ValueError, match=r"scale: got -1\.0, expected a number that"):
+    with pytest.raises(ValueError, match=r"scale: .* got -1\.0"):
         gaussian(-1.0)
-    with pytest.raises(ValueError, match=r"ou_stddev: got -1\.0"):
+    with pytest.raises(ValueError, match=r"ou_stddev: .* got -1\.0"):
         ou_noise_policy.OUNoisePolicy(fixed(), ou_stddev=-1.0)
-    with pytest.raises(ValueError, match=r"ou_damping: got 2\.0"):
+    with pytest.raises(ValueError, match=r"ou_damping: .* got 2\.0"):
         ou_noise_policy.OUNoisePolicy(fixed(), ou_damping=2.0)
 
 

@@ -135,7 +135,7 @@ def test_a_seed_argument_decides_alone():
 @pytest.mark.parametrize(
     ("kwargs", "text"),
     [
-        ({"epsilon": 1.5}, r"epsilon: got 1\.5, expected a number in \[0, 1\]"),
+        ({"epsilon": 1.5}, r"epsilon: .* got 1\.5"),
         ({"epsilon_decay_end_count": 3}, r"epsilon_decay_end_value: got None"),
         (
             {"epsilon_decay_end_count": 3, "epsilon_decay_end_value": 0.5},
@@ -143,7 +143,7 @@ def test_a_seed_argument_decides_alone():
         ),
         (
             {"epsilon_decay_end_count": 0, "epsilon_decay_end_value": 0.1},
-            r"epsilon_decay_end_count: got 0, expected a positive number",
+            r"epsilon_decay_end_count: .* got 0",
         ),
     ],
 )

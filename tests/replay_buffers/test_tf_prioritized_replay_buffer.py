@@ -257,7 +257,7 @@ def test_priorities_must_be_a_vector_like_the_keys():
     "name", ["priority_exponent", "importance_exponent", "epsilon"]
 )
 def test_settings_must_not_be_negative(name):
-    with pytest.raises(ValueError, match=f"{name}: got -0.1, expected a number of 0"):
+    with pytest.raises(ValueError, match=f"{name}: .* of at least 0, got -0.1"):
         _filled(**{name: -0.1})
 
 

@@ -150,7 +150,7 @@ def test_a_refused_write_leaves_the_buffer_as_it_was():
 @pytest.mark.parametrize("value", [0, -1, 2.0, None, True])
 def test_sizes_must_be_positive_integers(name, value):
     sizes = {"batch_size": 1, "max_length": 1, name: value}
-    with pytest.raises(ValueError, match=f"{name}: got {value}.*positive"):
+    with pytest.raises((TypeError, ValueError), match=f"{name}: .* 1, got {value}"):
         TFUniformReplayBuffer(ID_SPEC, **sizes)
 
 
@@ -279,7 +279,7 @@ def test_windows_longer_than_the_ring_are_refused_at_once():
 
 @pytest.mark.parametrize("name", ["sample_batch_size", "num_steps"])
 def test_sample_sizes_must_be_positive_integers(name):
-    with pytest.raises(ValueError, match=f"{name}: got 0, expected a positive"):
+    with pytest.raises(ValueError, match=f"{name}: expected .* got 0"):
         _filled(frames=4).sample(**{name: 0})
 
 

@@ -140,10 +140,10 @@ def test_recall_repeats_itself_with_its_seed():
     ],
 )
 def test_episodes_without_steps_are_refused(make):
-    with pytest.raises(ValueError, match="length: got 0, expected at least 1 step"):
+    with pytest.raises(ValueError, match=r"length: expected .* at least 1, got 0"):
         make(0)
 
 
 def test_a_negative_delay_is_refused():
-    with pytest.raises(ValueError, match="delay: got -1, expected at least 0"):
+    with pytest.raises(ValueError, match=r"delay: expected .* at least 0, got -1"):
         testing.RecallEnvironment(delay=-1)

@@ -44,5 +44,5 @@ def test_another_number_of_rows_is_an_error(seen, make_observer):
 
 
 def test_batch_size_must_be_positive(make_observer):
-    with pytest.raises(ValueError, match="batch_size: got 0, expected a positive"):
+    with pytest.raises(ValueError, match=r"batch_size: expected .* got 0"):
         BatchedObserverUnbatching(make_observer, 0)

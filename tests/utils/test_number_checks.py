@@ -102,6 +102,20 @@ def test_integers():
             number_checks.check_integer("n", value, 1, remedy="raise it")
 
 
+def test_none_passes_only_where_it_is_optional():
+    number_checks.check_integer("n", None, 1, remedy="raise it", optional=True)
+    check(None, 0.0, optional=True)
+    with pytest.raises(ValueError, match="of at least 1 or None, got 0; raise it"):
+        number_checks.check_integer("n", 0, 1, remedy="raise it", optional=True)
+
+
+def test_sizes_are_positive_integers():
+    number_checks.check_sizes(height=2, width=1)
+    number_checks.check_sizes(optional=True, height=None, width=1)
+    with pytest.raises(ValueError, match=r"^width: expected .* at least 1, got 0; "):
+        number_checks.check_sizes(height=2, width=0)
+
+
 def test_environment_workers_can_import_it_without_tensorflow():
     code = "import sys, tfrl.utils.number_checks; print('tensorflow' in sys.modules)"
     result = subprocess.run(

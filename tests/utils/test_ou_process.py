@@ -60,8 +60,8 @@ def test_a_checkpoint_holds_the_noise_and_its_stream(tmp_path):
 @pytest.mark.parametrize(
     ("kwargs", "text"),
     [
-        ({"damping": 1.5}, r"damping: got 1\.5, expected a number in \[0, 1\]"),
-        ({"stddev": -0.1}, r"stddev: got -0\.1, expected a number that is not neg"),
+        ({"damping": 1.5}, r"damping: .* got 1\.5"),
+        ({"stddev": -0.1}, r"stddev: .* got -0\.1"),
     ],
 )
 def test_numbers_that_make_no_process_are_errors(kwargs, text):

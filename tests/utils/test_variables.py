@@ -120,7 +120,7 @@ def test_update_pairs_by_name_if_asked_to():
 
 
 @pytest.mark.parametrize("argument", ["tau", "tau_non_trainable"])
-@pytest.mark.parametrize("tau", [-0.1, 1.1, 2, np.float32(1.5)])
+@pytest.mark.parametrize("tau", [-0.1, 1.1, 2.0, np.float32(1.5)])
 def test_tau_outside_of_zero_and_one(argument, tau):
     with pytest.raises(ValueError, match=rf"{argument}: .* \[0, 1\], got {tau}; 0 kee"):
         variables_lib.soft_variables_update([], [], **{argument: tau})

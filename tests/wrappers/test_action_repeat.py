@@ -39,5 +39,5 @@ def test_once_changes_nothing():
 
 
 def test_fewer_than_one_is_refused():
-    with pytest.raises(ValueError, match="num_repeats: got 0, expected 1 or more"):
+    with pytest.raises(ValueError, match=r"num_repeats: expected .* got 0"):
         wrappers.ActionRepeatWrapper(Scripted([0.0]), 0)

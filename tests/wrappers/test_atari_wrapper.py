@@ -251,7 +251,7 @@ def test_the_adapter_observes_the_screen_and_the_lives():
     ("environment", "arguments", "message"),
     [
         (lambda: scripted([0.0]), {"pooled_frames": 5}, "pooled_frames: got 5 with"),
-        (lambda: scripted([0.0]), {"max_abs_reward": 0}, "max_abs_reward: got 0, exp"),
+        (lambda: scripted([0.0]), {"max_abs_reward": 0}, r"max_abs_reward: .* got 0"),
         (lambda: Scripted([0.0]), {}, "expected a sequence of the screen"),
         (
             lambda: Scripted([0.0], observation_spec=(SCREEN,)),

@@ -33,5 +33,5 @@ def test_a_reset_forgets_rewards():
 
 
 def test_a_period_of_none_at_all_is_refused():
-    with pytest.raises(ValueError, match="accumulation_period: got 0, expected 1"):
+    with pytest.raises(ValueError, match=r"accumulation_period: .* got 0"):
         wrappers.DelayedRewardWrapper(Scripted([1.0]), 0)

@@ -49,5 +49,5 @@ def test_none_is_no_wrapper():
     assert play(wrappers.NoopStartsWrapper(Scripted([1.0]), noop_max=0), 2) == play(
         Scripted([1.0]), 2
     )
-    with pytest.raises(ValueError, match="noop_max: got -1, expected 0 or more"):
+    with pytest.raises(ValueError, match=r"noop_max: expected .* got -1"):
         wrappers.NoopStartsWrapper(Scripted([1.0]), noop_max=-1)

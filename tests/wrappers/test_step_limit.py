@@ -28,5 +28,5 @@ def test_the_count_begins_again_after_an_episode_that_ended_earlier():
 def test_none_is_no_limit():
     environment = wrappers.StepLimitWrapper(Scripted([1.0] * 3))
     assert step_types(play(environment, 4)) == "FMMLF"
-    with pytest.raises(ValueError, match="step_limit: got 0, expected 1 or more"):
+    with pytest.raises(ValueError, match=r"step_limit: expected .* got 0"):
         wrappers.StepLimitWrapper(environment, 0)

@@ -9,6 +9,7 @@ import numpy as np
 import tree
 
 from tfrl.adders import priorities, reverb_adder, steps
+from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
     from tfrl.replay_service import Client
@@ -49,11 +50,12 @@ class EpisodeAdder(reverb_adder.ReverbAdder):
           ValueError: If a number is out of range.
         """
         del delta_encoded, chunk_length
-        if max_sequence_length < 2:
-            raise ValueError(
-                f"max_sequence_length: got {max_sequence_length}, expected at least 2, "
-                "the number of observations of an episode with one action."
-            )
+        number_checks.check_integer(
+            "max_sequence_length",
+            max_sequence_length,
+            2,
+            remedy="an episode with one action has two observations",
+        )
         super().__init__(
             client, max_sequence_length, max_in_flight_items, priority_fns=priority_fns
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tfrl.adders import base, priorities, steps
+from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
     from tfrl.replay_service import Client
@@ -51,11 +52,13 @@ class ReverbAdder(base.Adder):
         Raises:
           ValueError: If a number is out of range.
         """
-        if max_in_flight_items is not None and max_in_flight_items < 0:
-            raise ValueError(
-                f"max_in_flight_items: got {max_in_flight_items}, expected a number of "
-                "at least 0, or None for no limit."
-            )
+        number_checks.check_integer(
+            "max_in_flight_items",
+            max_in_flight_items,
+            0,
+            optional=True,
+            remedy="None sets no limit",
+        )
         self._client = client
         self._max_sequence_length = max_sequence_length
         self._max_in_flight_items = max_in_flight_items

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import tree
 
 from tfrl.adders import priorities, reverb_adder, steps
+from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
     from tfrl.replay_service import Client
@@ -74,11 +75,7 @@ class SequenceAdder(reverb_adder.ReverbAdder):
             episodes contradict each other.
         """
         del delta_encoded, chunk_length
-        for name, number in (("sequence_length", sequence_length), ("period", period)):
-            if number < 1:
-                raise ValueError(
-                    f"{name}: got {number}, expected a number of rows of at least 1."
-                )
+        number_checks.check_sizes(sequence_length=sequence_length, period=period)
         super().__init__(
             client, sequence_length, max_in_flight_items, priority_fns=priority_fns
         )

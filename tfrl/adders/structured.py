@@ -10,6 +10,7 @@ import tree
 from tfrl.adders import priorities, reverb_adder, steps
 from tfrl.adders.sequence import EndBehavior, rows_to_next_sequence
 from tfrl.replay_service import structured_writer as sw
+from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
     from tfrl.replay_service import Client
@@ -173,9 +174,7 @@ def create_sequence_config(
             "or TRUNCATE, because patterns only refer to rows of one episode; use a "
             "SequenceAdder."
         )
-    for name, number in (("sequence_length", sequence_length), ("period", period)):
-        if number < 1:
-            raise ValueError(f"{name}: got {number}, expected at least 1.")
+    number_checks.check_sizes(sequence_length=sequence_length, period=period)
     reference = sw.create_reference_step(step_spec)
     index = sw.Condition.step_index
 
@@ -226,8 +225,7 @@ def create_n_step_transition_config(
     Raises:
       ValueError: If `n_step` is below 1.
     """
-    if n_step < 1:
-        raise ValueError(f"n_step: got {n_step}, expected at least 1.")
+    number_checks.check_sizes(n_step=n_step)
     reference = sw.create_reference_step(step_spec)
     index = sw.Condition.step_index
 

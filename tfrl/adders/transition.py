@@ -10,6 +10,7 @@ import tree
 
 from tfrl.adders import n_step as n_steps
 from tfrl.adders import priorities, reverb_adder, steps
+from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
     from tfrl.replay_service import Client
@@ -52,10 +53,7 @@ class NStepTransitionAdder(reverb_adder.ReverbAdder):
         Raises:
           ValueError: If a number is out of range.
         """
-        if n_step < 1:
-            raise ValueError(
-                f"n_step: got {n_step}, expected a number of steps of at least 1."
-            )
+        number_checks.check_sizes(n_step=n_step)
         super().__init__(
             client, n_step + 1, max_in_flight_items, priority_fns=priority_fns
         )

@@ -14,6 +14,7 @@ import tensorflow as tf
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
+from tfrl.utils import number_checks
 
 # How many frames are read and added at a time.
 _BLOCK = 1024
@@ -30,7 +31,7 @@ def sequences(frames: tf.data.Dataset, num_steps: int) -> tf.data.Dataset:
       frames: A dataset of frames.
       num_steps: The number of frames in a window, at least 1.
     """
-    replay_buffer_lib.check_count("num_steps", num_steps, optional=False)
+    number_checks.check_sizes(num_steps=num_steps)
     empty = tf.nest.map_structure(
         lambda leaf: tf.zeros([num_steps, *leaf.shape], leaf.dtype), frames.element_spec
     )

@@ -15,6 +15,7 @@ import gymnasium
 import numpy as np
 
 from tfrl.compilation import internals
+from tfrl.utils import number_checks
 
 
 class AtariPreprocessing(gymnasium.wrappers.AtariPreprocessing):
@@ -54,16 +55,10 @@ class AtariPreprocessing(gymnasium.wrappers.AtariPreprocessing):
           ValueError: If a number is too small, or `env` skips frames itself, or its
             observations are not pictures.
         """
-        for name, value in (("frame_skip", frame_skip), ("screen_size", screen_size)):
-            if value <= 0:
-                raise ValueError(
-                    f"{name}: got {value}, expected a positive number; leave it out "
-                    "for the default."
-                )
-        if noop_max < 0:
-            raise ValueError(
-                f"noop_max: got {noop_max}, expected 0 or more; leave it out for none."
-            )
+        number_checks.check_sizes(frame_skip=frame_skip, screen_size=screen_size)
+        number_checks.check_integer(
+            "noop_max", noop_max, 0, remedy="leave it out for none"
+        )
         shape = env.observation_space.shape
         if shape is None or len(shape) not in (2, 3):
             raise ValueError(

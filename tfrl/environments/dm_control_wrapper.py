@@ -12,11 +12,9 @@ import numpy as np
 import tree
 
 from tfrl.environments import dm_control_state, dm_env_wrapper
-from tfrl.specs import dm_env_specs
 from tfrl.trajectories import time_step as ts
 
-_FLOAT32 = {np.float64: np.float32}
-_STEP_TYPES = (ts.StepType.FIRST, ts.StepType.MID, ts.StepType.LAST)
+_FLOAT32 = {np.dtype(np.float64): np.dtype(np.float32)}
 
 
 def convert_time_step(time_step: Any) -> ts.TimeStep:
@@ -27,7 +25,7 @@ def convert_time_step(time_step: Any) -> ts.TimeStep:
     reward = 0.0 if time_step.reward is None else time_step.reward
     discount = 1.0 if time_step.discount is None else time_step.discount
     return ts.TimeStep(
-        _STEP_TYPES[int(time_step.step_type)],
+        dm_env_wrapper.STEP_TYPES[int(time_step.step_type)],
         np.asarray(reward, np.float32),
         np.asarray(discount, np.float32),
         tree.map_structure(_as_float32, time_step.observation),
@@ -40,12 +38,7 @@ def convert_spec(spec: Any) -> Any:
     Raises:
       ValueError: If a leaf of the nest is not a spec of dm_env.
     """
-    return tree.map_structure(
-        lambda leaf: (
-            leaf.replace(dtype=np.float32) if leaf.dtype == np.float64 else leaf
-        ),
-        dm_env_specs.from_dm_env_spec(spec),
-    )
+    return dm_env_wrapper.convert_specs(spec, _FLOAT32)
 
 
 class DmControlWrapper(dm_env_wrapper.DmEnvWrapper):

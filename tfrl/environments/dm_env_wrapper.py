@@ -14,11 +14,13 @@ import tree
 from tfrl.environments import py_environment
 from tfrl.specs import array_spec, dm_env_specs
 from tfrl.trajectories import time_step as ts
+from tfrl.utils import forwarding
 
-_STEP_TYPES = (ts.StepType.FIRST, ts.StepType.MID, ts.StepType.LAST)
+# By dm_env's step types.
+STEP_TYPES = (ts.StepType.FIRST, ts.StepType.MID, ts.StepType.LAST)
 
 
-class DmEnvWrapper(py_environment.PyEnvironment):
+class DmEnvWrapper(forwarding.Forwards, py_environment.PyEnvironment):
     """A `dm_env.Environment` as a `PyEnvironment`, with its specs converted.
 
     Both interfaces have FIRST, MID and LAST steps, and a LAST step that keeps its
@@ -53,8 +55,8 @@ class DmEnvWrapper(py_environment.PyEnvironment):
         dtypes = {
             np.dtype(old): np.dtype(new) for old, new in (spec_dtype_map or {}).items()
         }
-        self._observation_spec = _convert_specs(env.observation_spec(), dtypes)
-        self._action_spec = _convert_specs(env.action_spec(), dtypes)
+        self._observation_spec = convert_specs(env.observation_spec(), dtypes)
+        self._action_spec = convert_specs(env.action_spec(), dtypes)
         self._dm_action_spec = env.action_spec()
         self._reward_spec = _as_float32(env.reward_spec())
         self._discount_spec = _as_float32(env.discount_spec())
@@ -107,11 +109,6 @@ class DmEnvWrapper(py_environment.PyEnvironment):
         """Closes the dm_env environment."""
         self._env.close()
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or "_env" not in self.__dict__:
-            raise AttributeError(name)
-        return getattr(self._env, name)
-
     def _reset(self) -> ts.TimeStep:
         return self._convert(self._env.reset())
 
@@ -126,7 +123,7 @@ class DmEnvWrapper(py_environment.PyEnvironment):
         return self._convert(self._env.step(action))
 
     def _convert(self, time_step: Any) -> ts.TimeStep:
-        step_type = _STEP_TYPES[int(time_step.step_type)]
+        step_type = STEP_TYPES[int(time_step.step_type)]
         if step_type is ts.StepType.FIRST:
             reward = tree.map_structure(
                 lambda spec: np.zeros(spec.shape, spec.dtype), self._reward_spec
@@ -152,7 +149,12 @@ def _check_is_dm_env(env: Any) -> None:
         )
 
 
-def _convert_specs(specs: Any, dtypes: Mapping[Any, Any]) -> Any:
+def convert_specs(specs: Any, dtypes: Mapping[Any, Any]) -> Any:
+    """Converts a nest of specs of dm_env to array specs, and their dtypes by `dtypes`.
+
+    Raises:
+      ValueError: If a leaf of the nest is not a spec of dm_env.
+    """
     return tree.map_structure(
         lambda spec: spec.replace(dtype=dtypes.get(spec.dtype, spec.dtype)),
         dm_env_specs.from_dm_env_spec(specs),

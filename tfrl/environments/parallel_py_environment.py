@@ -11,7 +11,7 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
-from tfrl.environments import py_environment
+from tfrl.environments import batches
 from tfrl.environments.boundary import members
 from tfrl.environments.workers import (
     process_arrays,
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 
-class ParallelPyEnvironment(py_environment.PyEnvironment):
+class ParallelPyEnvironment(batches.BatchOfMembers):
     """Steps its members in parallel, each in its own process, as a batch `[B, ...]`.
 
     Each member resets itself when its own episode has ended. If a member dies, raises
@@ -47,9 +47,6 @@ class ParallelPyEnvironment(py_environment.PyEnvironment):
     Processes are faster if a step takes longer than its messages, which take about a
     tenth of a millisecond. For smaller environments `BatchedPyEnvironment` is faster.
     """
-
-    # Each member keeps its own current time step, and resets when it has none.
-    _current_time_step: Any = ()
 
     def __init__(
         self,
@@ -104,6 +101,7 @@ class ParallelPyEnvironment(py_environment.PyEnvironment):
             )
             for index, constructor in enumerate(env_constructors)
         ]
+        self._batch_size = len(self._envs)
         try:
             self.start()
             # At the end of the program the members end together, not one by one.
@@ -136,41 +134,6 @@ class ParallelPyEnvironment(py_environment.PyEnvironment):
         if process_arrays.can_share(specs):
             self._shared = self._share(specs)
 
-    @property
-    def batched(self) -> bool:
-        """Always True: there is a batch dimension."""
-        return True
-
-    @property
-    def batch_size(self) -> int:
-        """How many members there are."""
-        return len(self._envs)
-
-    @property
-    def envs(self) -> list[ProcessPyEnvironment]:
-        """The members."""
-        return self._envs
-
-    def observation_spec(self) -> Any:
-        """The specs of one member's observations."""
-        return self._time_step_spec.observation
-
-    def action_spec(self) -> Any:
-        """The specs of one member's actions."""
-        return self._action_spec
-
-    def reward_spec(self) -> Any:
-        """The specs of one member's rewards."""
-        return self._time_step_spec.reward
-
-    def discount_spec(self) -> Any:
-        """The spec of one member's discount."""
-        return self._time_step_spec.discount
-
-    def time_step_spec(self) -> ts.TimeStep:
-        """The specs of one member's time steps."""
-        return self._time_step_spec
-
     def current_time_step(self) -> ts.TimeStep:
         """Returns the members' current time steps.
 
@@ -184,57 +147,6 @@ class ParallelPyEnvironment(py_environment.PyEnvironment):
             )
         return self._stack(self._call("current_time_step"))
 
-    def seed(self, seed: int | Sequence[Any]) -> list[Any]:
-        """Seeds the members.
-
-        Args:
-          seed: One seed for each member; or a number, which gives member `i` the seed
-            `seed + i`.
-
-        Returns:
-          The results of the members' own `seed`.
-
-        Raises:
-          ValueError: If there is not one seed for each member.
-          NotImplementedError: If a member cannot be seeded.
-        """
-        if isinstance(seed, (int, np.integer)):
-            seed = [int(seed) + i for i in range(self.batch_size)]
-        if len(seed) != self.batch_size:
-            raise ValueError(
-                f"seed: got {len(seed)} seeds, expected one for each of the "
-                f"{self.batch_size} members; give as many, or a single number."
-            )
-        self._check_usable()
-        return _gather(
-            [e.call("seed", s) for e, s in zip(self._envs, seed, strict=True)]
-        )
-
-    def get_info(self) -> Any:
-        """Returns the members' infos as one nest, `[B, ...]`.
-
-        Infos that differ in structure or shape are returned as a list of `B`.
-        """
-        return members.stack_infos(self._call("get_info"))
-
-    def get_state(self) -> list[Any]:
-        """Returns the members' states.
-
-        Raises:
-          NotImplementedError: If a member's state cannot be saved.
-        """
-        nothing: list[tuple[Any, ...]] = [()] * self.batch_size
-        return self._apply("get_state", py_environment.capture_state, nothing)
-
-    def set_state(self, state: list[Any]) -> None:
-        """Restores what `get_state` returned.
-
-        Raises:
-          NotImplementedError: If a member's state cannot be restored.
-        """
-        arguments = [(member,) for member in state]
-        self._apply("set_state", py_environment.restore_state, arguments)
-
     def render(self, mode: str = "rgb_array") -> np.ndarray:
         """Returns the members' pictures, uint8 `[B, height, width, 3]`.
 
@@ -243,7 +155,7 @@ class ParallelPyEnvironment(py_environment.PyEnvironment):
             "rgb_array".
         """
         process_py_environment.check_render_mode(mode)
-        return np.stack(self._call("render", mode))
+        return np.stack(self._call("render", [(mode,)] * self.batch_size))
 
     def close(self) -> None:
         """Closes the members and ends their processes, whatever state they are in.
@@ -311,13 +223,11 @@ class ParallelPyEnvironment(py_environment.PyEnvironment):
             time_steps, self._time_step_spec, lambda i: self._envs[i]._name
         )
 
-    def _call(self, name: str, *args: Any) -> list[Any]:
-        """Calls a method of all members in parallel."""
-        self._check_usable()
-        return _gather([env.call(name, *args) for env in self._envs])
-
     def _apply(
-        self, what: str, function: Callable[..., Any], arguments: list[tuple[Any, ...]]
+        self,
+        what: str,
+        function: Callable[..., Any],
+        arguments: Sequence[tuple[Any, ...]],
     ) -> list[Any]:
         """Calls `function(member, *args)` in every process, with its own args."""
         self._check_usable()

@@ -12,9 +12,10 @@ import numpy as np
 
 from tfrl.environments import py_environment
 from tfrl.specs import dm_env_specs
+from tfrl.utils import forwarding
 
 
-class PyToDMWrapper(dm_env.Environment):
+class PyToDMWrapper(forwarding.Forwards, dm_env.Environment):
     """Steps a single `PyEnvironment` through dm_env's interface.
 
     A FIRST step has reward and discount None, as dm_env requires. After a LAST step and
@@ -22,6 +23,8 @@ class PyToDMWrapper(dm_env.Environment):
     environment's `handle_auto_reset`. Attributes that are not found here are looked up
     in the environment.
     """
+
+    _forwards_to = "_environment"
 
     def __init__(self, env: py_environment.PyEnvironment):
         """Wraps `env`.
@@ -85,11 +88,6 @@ class PyToDMWrapper(dm_env.Environment):
     def close(self) -> None:
         """Closes the wrapped environment."""
         self._environment.close()
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or "_environment" not in self.__dict__:
-            raise AttributeError(name)
-        return getattr(self._environment, name)
 
     def _convert(self, time_step: Any) -> dm_env.TimeStep:
         step_type = dm_env.StepType(int(np.asarray(time_step.step_type)))

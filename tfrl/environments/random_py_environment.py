@@ -12,6 +12,7 @@ from tfrl.environments import py_environment
 from tfrl.environments.boundary import action_arrays
 from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
+from tfrl.utils import number_checks
 
 RewardFn = Callable[[np.ndarray, Any, Any], Any]
 
@@ -202,16 +203,16 @@ def _check_arguments(
     min_duration: int,
     max_duration: int | None,
 ) -> None:
-    if not 0.0 <= episode_end_probability <= 1.0:
-        raise ValueError(
-            f"episode_end_probability: got {episode_end_probability}, expected a "
-            "number from 0 to 1; mend it."
-        )
-    if batch_size is not None and batch_size < 1:
-        raise ValueError(
-            f"batch_size: got {batch_size}, expected at least 1; give None for a "
-            "single environment."
-        )
+    number_checks.check_number(
+        "episode_end_probability",
+        episode_end_probability,
+        0,
+        1,
+        remedy="it is a probability",
+    )
+    number_checks.check_integer(
+        "batch_size", batch_size, 1, optional=True, remedy="None is a single one"
+    )
     if max_duration is not None and max_duration < max(1, min_duration):
         raise ValueError(
             f"max_duration: got {max_duration} with min_duration {min_duration}, "

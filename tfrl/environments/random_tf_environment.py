@@ -11,7 +11,7 @@ from tfrl.environments import tf_environment
 from tfrl.environments.boundary import action_tensors
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import nest_utils, seeds
+from tfrl.utils import nest_utils, number_checks, seeds
 
 
 class RandomTFEnvironment(tf_environment.TFEnvironment):
@@ -45,15 +45,14 @@ class RandomTFEnvironment(tf_environment.TFEnvironment):
             positive.
         """
         super().__init__(time_step_spec, action_spec, batch_size)
-        if not 0.0 <= episode_end_probability <= 1.0:
-            raise ValueError(
-                f"episode_end_probability: got {episode_end_probability}, expected a "
-                "number from 0 to 1; mend it."
-            )
-        if batch_size < 1:
-            raise ValueError(
-                f"batch_size: got {batch_size}, expected at least 1; raise it."
-            )
+        number_checks.check_number(
+            "episode_end_probability",
+            episode_end_probability,
+            0,
+            1,
+            remedy="it is a probability",
+        )
+        number_checks.check_sizes(batch_size=batch_size)
         self._end_probability = episode_end_probability
         self._generator = seeds.make_generator(seed)
         self._variables = [

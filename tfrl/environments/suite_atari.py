@@ -27,6 +27,7 @@ from tfrl.environments import (
     suite_envpool,
     suite_gym,
 )
+from tfrl.utils import number_checks
 
 DEFAULT_ATARI_GYM_WRAPPERS = (atari_preprocessing.AtariPreprocessing,)
 DEFAULT_ATARI_GYM_WRAPPERS_WITH_STACKING = (
@@ -215,8 +216,7 @@ def load_batch(
             f"emulator: got {emulator!r}, expected one of {_EMULATORS}; leave it out "
             "for what is installed."
         )
-    if num_envs < 1:
-        raise ValueError(f"num_envs: got {num_envs}, expected at least 1; raise it.")
+    number_checks.check_sizes(num_envs=num_envs)
     if emulator is None:
         emulator = "envpool" if _envpool_has(environment_name) else "ale-py"
     if emulator == "envpool":

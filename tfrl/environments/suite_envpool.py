@@ -17,6 +17,7 @@ from typing import Any
 
 from tfrl.environments import extras, vector_py_environment
 from tfrl.environments.gymnasium import envpool_vector_env
+from tfrl.utils import number_checks
 
 _EXTRA = "pip install 'tfrl[envpool]'"
 
@@ -91,13 +92,14 @@ def load(
 
 
 def _check_numbers(num_envs: int, max_episode_steps: int | None) -> None:
-    if num_envs < 1:
-        raise ValueError(f"num_envs: got {num_envs}, expected at least 1; raise it.")
-    if max_episode_steps is not None and max_episode_steps < 0:
-        raise ValueError(
-            f"max_episode_steps: got {max_episode_steps}, expected a positive number, "
-            "or 0 for no limit; leave it out for the registered limit."
-        )
+    number_checks.check_sizes(num_envs=num_envs)
+    number_checks.check_integer(
+        "max_episode_steps",
+        max_episode_steps,
+        0,
+        optional=True,
+        remedy="0 sets no limit; leave it out for the registered one",
+    )
 
 
 def _make_spec(name: str, num_envs: int, options: Mapping[str, Any]) -> Any:

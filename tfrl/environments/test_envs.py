@@ -1,71 +1,61 @@
 """TF-Agents' small environments that count, for tests.
 
-Every observation says which step of which episode it is, so a test can tell frames
-apart. `tfrl.testing` has more environments for tests.
+They are `tfrl.testing.CountingEnvironment`s that count episodes, too. Every observation
+says which step of which episode it is, so a test can tell frames apart.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tfrl.environments import py_environment
 from tfrl.specs import array_spec
+from tfrl.testing import environments
 from tfrl.trajectories import time_step as ts
+from tfrl.utils import number_checks
 
 
-class _StepCounter(py_environment.PyEnvironment):
-    """Counts episodes and steps; the last step of an episode has reward 1, others 0.
+class _EpisodeCounter(environments.CountingEnvironment):
+    """Counts episodes and steps; the last step of an episode has reward 1, others 0."""
 
-    Subclasses write the specs, and `_observe` from `_episodes` and `_steps`.
-    """
-
-    def __init__(self, steps_per_episode: int):
-        super().__init__(handle_auto_reset=True)
-        if steps_per_episode < 1:
-            raise ValueError(
-                f"steps_per_episode: got {steps_per_episode}, expected at least 1; "
-                "raise it."
-            )
-        self._steps_per_episode = steps_per_episode
+    def __init__(
+        self,
+        steps_per_episode: int,
+        observation_spec: Any,
+        action_spec: Any,
+        observe: Callable[[int, int], Any],
+    ):
+        number_checks.check_sizes(steps_per_episode=steps_per_episode)
+        super().__init__(
+            steps_per_episode,
+            observation_spec=observation_spec,
+            action_spec=action_spec,
+            observe=lambda count: observe(self._episodes, count),
+            reward=lambda count, _: float(count == self.length),
+        )
         self._episodes = 0
-        self._steps = 0
-
-    def seed(self, seed: Any) -> Any:
-        """Returns `seed`: nothing here is random."""
-        return seed
 
     def get_info(self) -> dict[str, Any]:
         """Returns an empty dict."""
         return {}
 
-    def get_state(self) -> tuple[int, int]:
-        """Returns the number of finished episodes and of steps in the current one."""
-        return self._episodes, self._steps
+    def get_state(self) -> Any:
+        """Returns the number of finished episodes, and the counts of steps."""
+        return self._episodes, *super().get_state()
 
-    def set_state(self, state: tuple[int, int]) -> None:
+    def set_state(self, state: Any) -> None:
         """Restores what `get_state` returned."""
-        self._episodes, self._steps = state
-
-    def _observe(self) -> Any:
-        raise NotImplementedError
+        self._episodes = state[0]
+        super().set_state(state[1:])
 
     def _reset(self) -> ts.TimeStep:
-        if self._steps >= self._steps_per_episode:
-            self._episodes += 1
-        self._steps = 0
-        return ts.restart(self._observe())
-
-    def _step(self, action: Any) -> ts.TimeStep:
-        del action
-        self._steps += 1
-        if self._steps < self._steps_per_episode:
-            return ts.transition(self._observe(), 0.0)
-        return ts.termination(self._observe(), 1.0)
+        self._episodes += self.count >= self.length
+        return super()._reset()
 
 
-class CountingEnv(_StepCounter):
+class CountingEnv(_EpisodeCounter):
     """Observes one number, `10 * finished episodes + steps in this episode`.
 
     Actions are 0 or 1 and change nothing. A reset in mid-episode counts no episode.
@@ -82,22 +72,15 @@ class CountingEnv(_StepCounter):
         Raises:
           ValueError: If an episode would have no step.
         """
-        super().__init__(steps_per_episode)
-        self._dtype = np.dtype(dtype)
-
-    def observation_spec(self) -> array_spec.BoundedArraySpec:
-        """The spec of the number."""
-        return array_spec.BoundedArraySpec((), self._dtype, name="observation")
-
-    def action_spec(self) -> array_spec.BoundedArraySpec:
-        """The spec of the actions, 0 or 1."""
-        return array_spec.BoundedArraySpec((), self._dtype, 0, 1, name="action")
-
-    def _observe(self) -> np.ndarray:
-        return np.array(10 * self._episodes + self._steps, self._dtype)
+        super().__init__(
+            steps_per_episode,
+            array_spec.BoundedArraySpec((), dtype, name="observation"),
+            array_spec.BoundedArraySpec((), dtype, 0, 1, name="action"),
+            lambda episodes, steps: np.array(10 * episodes + steps, dtype),
+        )
 
 
-class EpisodeCountingEnv(_StepCounter):
+class EpisodeCountingEnv(_EpisodeCounter):
     """Observes `(finished episodes, steps in this episode)`, both int32.
 
     Actions are 0 or 1 and change nothing. A reset in mid-episode counts no episode.
@@ -112,24 +95,15 @@ class EpisodeCountingEnv(_StepCounter):
         Raises:
           ValueError: If an episode would have no step.
         """
-        super().__init__(steps_per_episode)
-
-    def observation_spec(self) -> tuple[array_spec.BoundedArraySpec, ...]:
-        """The specs of the two numbers."""
-        return (
-            array_spec.BoundedArraySpec((), np.int32, name="episodes"),
-            array_spec.BoundedArraySpec((), np.int32, name="steps"),
+        super().__init__(
+            steps_per_episode,
+            (_number("episodes"), _number("steps")),
+            _number("action", 0, 1),
+            lambda *counts: tuple(np.array(count, np.int32) for count in counts),
         )
 
-    def action_spec(self) -> array_spec.BoundedArraySpec:
-        """The spec of the actions, 0 or 1."""
-        return array_spec.BoundedArraySpec((), np.int32, 0, 1, name="action")
 
-    def _observe(self) -> tuple[np.ndarray, np.ndarray]:
-        return np.array(self._episodes, np.int32), np.array(self._steps, np.int32)
-
-
-class NestedCountingEnv(_StepCounter):
+class NestedCountingEnv(_EpisodeCounter):
     """Observes a dict: `total_steps` as `CountingEnv` counts, and `current_steps`.
 
     Actions are 0 or 1, two of them in a dict if `nested_action`, and change nothing.
@@ -145,25 +119,17 @@ class NestedCountingEnv(_StepCounter):
         Raises:
           ValueError: If an episode would have no step.
         """
-        super().__init__(steps_per_episode)
-        self._nested_action = nested_action
+        nest = {name: _number(name, 0, 1) for name in ("foo", "bar")}
+        super().__init__(
+            steps_per_episode,
+            {name: _number(name) for name in ("total_steps", "current_steps")},
+            nest if nested_action else _number("action", 0, 1),
+            lambda episodes, steps: {
+                "total_steps": np.array(10 * episodes + steps, np.int32),
+                "current_steps": np.array(steps, np.int32),
+            },
+        )
 
-    def observation_spec(self) -> dict[str, array_spec.BoundedArraySpec]:
-        """The specs of the two numbers, int32."""
-        return {
-            name: array_spec.BoundedArraySpec((), np.int32, name=name)
-            for name in ("total_steps", "current_steps")
-        }
 
-    def action_spec(self) -> Any:
-        """The spec of the actions, 0 or 1, or a dict of two."""
-        spec = array_spec.BoundedArraySpec((), np.int32, 0, 1, name="action")
-        if not self._nested_action:
-            return spec
-        return {name: spec.replace(name=name) for name in ("foo", "bar")}
-
-    def _observe(self) -> dict[str, np.ndarray]:
-        return {
-            "total_steps": np.array(10 * self._episodes + self._steps, np.int32),
-            "current_steps": np.array(self._steps, np.int32),
-        }
+def _number(name: str, *bounds: int) -> array_spec.BoundedArraySpec:
+    return array_spec.BoundedArraySpec((), np.int32, *bounds, name=name)

@@ -38,12 +38,13 @@ from tfrl.environments.boundary import (
 )
 from tfrl.specs import array_spec, tensor_spec
 from tfrl.trajectories import time_step as ts
+from tfrl.utils import forwarding
 
 # Takes the flat action, and returns the next time step as programs read it.
 _Advance = Callable[..., list[np.ndarray]]
 
 
-class TFPyEnvironment(tf_environment.TFEnvironment):
+class TFPyEnvironment(forwarding.Forwards, tf_environment.TFEnvironment):
     """Steps a Python environment from TensorFlow, eagerly or in a `tf.function`.
 
     An unbatched environment becomes a batch of one. Every time step is checked against
@@ -116,11 +117,6 @@ class TFPyEnvironment(tf_environment.TFEnvironment):
         self._lock = threading.Lock()
         self._channel = host_calls.Channel()
         running_steps.register(self)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or "_env" not in self.__dict__:
-            raise AttributeError(name)
-        return getattr(self._env, name)
 
     @property
     def calls_python(self) -> bool:

@@ -13,9 +13,10 @@ from tfrl.environments import tf_environment
 from tfrl.environments.boundary import action_specs, action_tensors
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
+from tfrl.utils import forwarding
 
 
-class TFEnvironmentBaseWrapper(tf_environment.TFEnvironment):
+class TFEnvironmentBaseWrapper(forwarding.Forwards, tf_environment.TFEnvironment):
     """Passes all calls on to the wrapped environment; subclasses change some of them.
 
     Attributes that are not found here are looked up in the wrapped environment.
@@ -37,11 +38,6 @@ class TFEnvironmentBaseWrapper(tf_environment.TFEnvironment):
             )
         super().__init__(env.time_step_spec(), env.action_spec(), env.batch_size)
         self._env = env
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or "_env" not in self.__dict__:
-            raise AttributeError(name)
-        return getattr(self._env, name)
 
     def wrapped_env(self) -> tf_environment.TFEnvironment:
         """Returns the wrapped environment."""

@@ -12,7 +12,7 @@ import gymnasium
 import numpy as np
 import tree
 
-from tfrl.environments import py_environment, state_adapters, suite_gym
+from tfrl.environments import batches, state_adapters, suite_gym
 from tfrl.environments.boundary import time_step_checker
 from tfrl.environments.gymnasium import (
     autoreset,
@@ -26,6 +26,7 @@ from tfrl.environments.workers import process_py_environment
 from tfrl.specs import array_spec
 from tfrl.specs.gym_spaces import spec_from_gym_space
 from tfrl.trajectories import time_step as ts
+from tfrl.utils import number_checks
 
 _TRUE = np.True_.tobytes()
 _EXPLAINED = (
@@ -39,7 +40,7 @@ _EXPLAINED = (
 )
 
 
-class VectorPyEnvironment(py_environment.PyEnvironment):
+class VectorPyEnvironment(batches.Batch):
     """A `gymnasium.vector.VectorEnv` as one batched environment, `[B, ...]`.
 
     Each member has its own step type. The step after a member's LAST step ignores that
@@ -89,6 +90,7 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
             simplify_box_bounds,
             "action",
         )
+        self._time_step_spec = ts.time_step_spec(self._observation_spec)
         # Gymnasium's environments require the dtypes of their spaces.
         self._action_dtypes = [
             np.asarray(leaf).dtype
@@ -106,16 +108,6 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
         self._failure: BaseException | None = None
 
     @property
-    def batched(self) -> bool:
-        """Always True: there is a batch dimension."""
-        return True
-
-    @property
-    def batch_size(self) -> int:
-        """How many members there are."""
-        return self._batch_size
-
-    @property
     def gym(self) -> gymnasium.vector.VectorEnv:
         """The Gymnasium vector environment."""
         return self._vector_env
@@ -124,14 +116,6 @@ class VectorPyEnvironment(py_environment.PyEnvironment):
     def spec(self) -> Any:
         """Gymnasium's registered spec of the members, or None."""
         return self._vector_env.spec
-
-    def observation_spec(self) -> Any:
-        """The specs of one member's observations."""
-        return self._observation_spec
-
-    def action_spec(self) -> Any:
-        """The specs of one member's actions."""
-        return self._action_spec
 
     def seed(self, seed: int) -> int:
         """Seeds member `i` with `seed + i` at the next `reset`. Returns `seed`.
@@ -331,8 +315,7 @@ def load(
         `num_envs` is not positive, or `vector_kwargs` asks for an autoreset mode that
         `VectorPyEnvironment` refuses.
     """
-    if num_envs < 1:
-        raise ValueError(f"num_envs: got {num_envs}, expected at least 1; raise it.")
+    number_checks.check_sizes(num_envs=num_envs)
     spec = suite_gym.find_spec(environment_name)
     mode = _as_mode(vectorization_mode, spec)
     kwargs = suite_gym.make_kwargs(spec, gym_kwargs, render_kwargs)

@@ -122,13 +122,8 @@ class Evaluator:
                 "tfrl.environments.TFPyEnvironment."
             )
         number_checks.check_integer(
-            "num_episodes", num_episodes, 0, remedy="pass a number of 1 or more"
+            "num_episodes", num_episodes, 1, remedy="an evaluation has an episode"
         )
-        if num_episodes < 1:
-            raise ValueError(
-                f"num_episodes: got {num_episodes}, but an evaluation has at least one "
-                "episode; pass a number of 1 or more."
-            )
         self._environment = environment
         self._policy = policy
         each, more = divmod(num_episodes, environment.batch_size)

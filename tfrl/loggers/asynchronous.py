@@ -6,6 +6,7 @@ import queue
 import threading
 
 from tfrl.loggers import base
+from tfrl.utils import number_checks
 
 
 class AsyncLogger:
@@ -26,11 +27,12 @@ class AsyncLogger:
         Raises:
           ValueError: If `queue_size` is below 1.
         """
-        if queue_size < 1:
-            raise ValueError(
-                f"queue_size: got {queue_size}, expected 1 or more; pass the number of "
-                "writes that may wait."
-            )
+        number_checks.check_integer(
+            "queue_size",
+            queue_size,
+            1,
+            remedy="say how many writes may wait",
+        )
         self._to = to
         self._queue: queue.Queue[base.Values | None] = queue.Queue(queue_size)
         self._error: Exception | None = None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from tfrl.loggers import base
 from tfrl.system import throttle
+from tfrl.utils import number_checks
 
 
 class _Filter:
@@ -100,11 +101,9 @@ class StepFilter(_Filter):
           ValueError: If `step_delta` is negative.
         """
         super().__init__(to)
-        if step_delta < 0:
-            raise ValueError(
-                f"step_delta: got {step_delta}, expected steps of 0 or more; pass 0 to "
-                "let everything through."
-            )
+        number_checks.check_number(
+            "step_delta", step_delta, 0, remedy="pass 0 to let everything through"
+        )
         self._step_delta = step_delta
         self._steps_key = steps_key
         self._last_step = float("-inf")

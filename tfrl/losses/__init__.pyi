@@ -66,7 +66,6 @@ from .returns import discounted_returns as discounted_returns
 from .returns import (
     generalized_advantage_estimation as generalized_advantage_estimation,
 )
-from .returns import lambda_returns as lambda_returns
 from .returns import n_step_returns as n_step_returns
 from .sac import entropy_of as entropy_of
 from .sac import expected_soft_value as expected_soft_value
@@ -80,7 +79,6 @@ from .td import action_value as action_value
 from .td import best_action_value as best_action_value
 from .td import double_q_learning as double_q_learning
 from .td import largest_error as largest_error
-from .td import q_learning as q_learning
 from .td import td_error as td_error
 from .td import td_target as td_target
 from .v_trace import VTraceReturns as VTraceReturns

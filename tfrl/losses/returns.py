@@ -85,33 +85,6 @@ def n_step_returns(
     return tf.stop_gradient(result)
 
 
-def lambda_returns(
-    r_t: Any, discount_t: Any, v_t: Any, lambda_: Any = 1.0, continues_t: Any = None
-) -> tf.Tensor:
-    """Returns the targets of TD(lambda), which are mixtures of all n-step returns.
-
-        G_t = r_t + discount_t ((1 - l_t) v_t + l_t G_(t+1)),    G_T = v_(T-1)
-
-    Sutton and Barto 2018, equation 12.18, with `l_t = lambda_ continues_t`.
-
-    Args:
-      r_t: Rewards, `[T]` or `[T, B]`.
-      discount_t: Discounts, like `r_t`.
-      v_t: Values of the states reached, like `r_t`.
-      lambda_: A number in [0, 1], or numbers like `r_t`. With 0 the result is the
-        target of TD(0), with 1 the whole return.
-      continues_t: 1 where step `t + 1` continues the episode of step `t`, else 0, like
-        `r_t`; all 1 if None.
-    """
-    r_t, discount_t, v_t = sequences.as_sequences(
-        r_t=r_t, discount_t=discount_t, v_t=v_t
-    )
-    mix = tf.cast(lambda_, r_t.dtype) * sequences.as_continues(continues_t, r_t)
-    increments = r_t + discount_t * (1 - mix) * v_t
-    increments = _add_to_last(increments, discount_t[-1] * mix[-1] * v_t[-1])
-    return tf.stop_gradient(sequences.solve_backwards(increments, discount_t * mix))
-
-
 def generalized_advantage_estimation(
     v_tm1: Any,
     r_t: Any,

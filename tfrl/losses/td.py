@@ -114,23 +114,6 @@ def best_action_value(q_t: Any, q_t_selector: Any = None) -> tf.Tensor:
     return action_value(q_t, best)
 
 
-def q_learning(
-    q_tm1: Any, a_tm1: Any, r_t: Any, discount_t: Any, q_t: Any
-) -> tf.Tensor:
-    """Returns `r_t + discount_t max_a q_t(a) - q_tm1(a_tm1)`.
-
-    Watkins and Dayan, "Q-learning", 1992; Sutton and Barto 2018, equation 6.8.
-
-    Args:
-      q_tm1: Predicted action values, `[B, A]` or `[T, B, A]`.
-      a_tm1: Actions taken, 0-based integers `[B]` or `[T, B]`.
-      r_t: Rewards, like `a_tm1`.
-      discount_t: Discounts, like `a_tm1`.
-      q_t: Action values of the next states (the target network's), like `q_tm1`.
-    """
-    return td_error(action_value(q_tm1, a_tm1), r_t, discount_t, best_action_value(q_t))
-
-
 def double_q_learning(
     q_tm1: Any,
     a_tm1: Any,

@@ -152,10 +152,23 @@ class StreamingMetric(py_metric.PyStepMetric):
 class _AccumulatingMetric(StreamingMetric):
     """Base of streaming metrics that sum a number over each episode's steps."""
 
+    _default_name: str
+
     def __init__(
-        self, name: str, buffer_size: float = 10, batch_size: int | None = None
+        self,
+        name: str | None = None,
+        buffer_size: float = 10,
+        batch_size: int | None = None,
     ) -> None:
+        """Creates the metric.
+
+        Args:
+          name: The name of the metric; None is the class's name without "Metric".
+          buffer_size: How many of the latest episodes the result covers.
+          batch_size: The number of environments; None takes it from the first call.
+        """
         self._running = numpy_storage.NumpyState()
+        name = self._default_name if name is None else name
         super().__init__(name, buffer_size=buffer_size, batch_size=batch_size)
 
     def _reset(self, batch_size: int) -> None:
@@ -178,20 +191,7 @@ class AverageReturnMetric(_AccumulatingMetric):
     The numbers of a vector reward or of a nest of rewards are summed.
     """
 
-    def __init__(
-        self,
-        name: str = "AverageReturn",
-        buffer_size: float = 10,
-        batch_size: int | None = None,
-    ) -> None:
-        """Creates the metric.
-
-        Args:
-          name: The name of the metric.
-          buffer_size: How many of the latest episodes the result covers.
-          batch_size: The number of environments; None takes it from the first call.
-        """
-        super().__init__(name, buffer_size=buffer_size, batch_size=batch_size)
+    _default_name = "AverageReturn"
 
     def _increment(self, trajectory: traj.Trajectory) -> np.ndarray:
         rewards = map(np.asarray, tree.flatten(trajectory.reward))
@@ -201,20 +201,7 @@ class AverageReturnMetric(_AccumulatingMetric):
 class AverageEpisodeLengthMetric(_AccumulatingMetric):
     """Mean number of steps of the last `buffer_size` episodes."""
 
-    def __init__(
-        self,
-        name: str = "AverageEpisodeLength",
-        buffer_size: float = 10,
-        batch_size: int | None = None,
-    ) -> None:
-        """Creates the metric.
-
-        Args:
-          name: The name of the metric.
-          buffer_size: How many of the latest episodes the result covers.
-          batch_size: The number of environments; None takes it from the first call.
-        """
-        super().__init__(name, buffer_size=buffer_size, batch_size=batch_size)
+    _default_name = "AverageEpisodeLength"
 
     def _increment(self, trajectory: traj.Trajectory) -> np.ndarray:
         return ~trajectory.is_boundary()
@@ -223,8 +210,11 @@ class AverageEpisodeLengthMetric(_AccumulatingMetric):
 class _Counter(py_metric.PyMetric):
     """Base of metrics whose state is one integer."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
+    _default_name: str
+
+    def __init__(self, name: str | None = None) -> None:
+        """Creates the metric; None is the class's name without "Metric"."""
+        super().__init__(self._default_name if name is None else name)
         self._count = 0
 
     def reset(self) -> None:
@@ -243,13 +233,7 @@ class _Counter(py_metric.PyMetric):
 class EnvironmentSteps(_Counter, py_metric.PyStepMetric):
     """Counts the steps taken in the environment, without boundaries (resets)."""
 
-    def __init__(self, name: str = "EnvironmentSteps") -> None:
-        """Creates the metric.
-
-        Args:
-          name: The name of the metric.
-        """
-        super().__init__(name)
+    _default_name = "EnvironmentSteps"
 
     def reset(self, environment_steps: int = 0) -> None:
         """Starts again from `environment_steps`."""
@@ -263,13 +247,7 @@ class EnvironmentSteps(_Counter, py_metric.PyStepMetric):
 class NumberOfEpisodes(_Counter, py_metric.PyStepMetric):
     """Counts the episodes that ended."""
 
-    def __init__(self, name: str = "NumberOfEpisodes") -> None:
-        """Creates the metric.
-
-        Args:
-          name: The name of the metric.
-        """
-        super().__init__(name)
+    _default_name = "NumberOfEpisodes"
 
     def call(self, trajectory: traj.Trajectory) -> None:
         """Adds the number of episodes that end in `trajectory`."""
@@ -279,13 +257,7 @@ class NumberOfEpisodes(_Counter, py_metric.PyStepMetric):
 class CounterMetric(_Counter):
     """Counts its calls, for example iterations."""
 
-    def __init__(self, name: str = "Counter") -> None:
-        """Creates the metric.
-
-        Args:
-          name: The name of the metric.
-        """
-        super().__init__(name)
+    _default_name = "Counter"
 
     def call(self) -> None:
         """Adds 1."""

@@ -96,14 +96,26 @@ class NumberOfEpisodes(tf_metric.TFStepMetric):
 class _EpisodeMetric(tf_metric.TFStepMetric):
     """Base of metrics that sum a number over each episode and keep the last sums."""
 
+    _default_name: str
+
     def __init__(
         self,
-        name: str,
+        name: str | None = None,
         prefix: str = "Metrics",
         dtype: tf.DType = tf.float32,
         batch_size: int = 1,
         buffer_size: int = 10,
     ) -> None:
+        """Creates the metric.
+
+        Args:
+          name: The name of the metric; None is the class's name without "Metric".
+          prefix: The prefix of the summary's name.
+          dtype: The dtype of the result.
+          batch_size: The number of environments.
+          buffer_size: How many of the latest episodes the result covers.
+        """
+        name = self._default_name if name is None else name
         super().__init__(name=name, prefix=prefix)
         self._dtype = tf.as_dtype(dtype)
         self._sums = EpisodeSums(name, batch_size, buffer_size, self._dtype)
@@ -135,24 +147,7 @@ class _ReturnMetric(_EpisodeMetric):
 class AverageReturnMetric(_ReturnMetric):
     """Mean return of the last `buffer_size` episodes, 0 before the first ends."""
 
-    def __init__(
-        self,
-        name: str = "AverageReturn",
-        prefix: str = "Metrics",
-        dtype: tf.DType = tf.float32,
-        batch_size: int = 1,
-        buffer_size: int = 10,
-    ) -> None:
-        """Creates the metric.
-
-        Args:
-          name: The name of the metric.
-          prefix: The prefix of the summary's name.
-          dtype: The dtype of the returns.
-          batch_size: The number of environments.
-          buffer_size: How many of the latest episodes the result covers.
-        """
-        super().__init__(name, prefix, dtype, batch_size, buffer_size)
+    _default_name = "AverageReturn"
 
     def result(self) -> tf.Tensor:
         """Returns the mean return, `[]`."""
@@ -162,24 +157,7 @@ class AverageReturnMetric(_ReturnMetric):
 class MaxReturnMetric(_ReturnMetric):
     """Highest return of the last `buffer_size` episodes, `dtype.min` before any."""
 
-    def __init__(
-        self,
-        name: str = "MaxReturn",
-        prefix: str = "Metrics",
-        dtype: tf.DType = tf.float32,
-        batch_size: int = 1,
-        buffer_size: int = 10,
-    ) -> None:
-        """Creates the metric.
-
-        Args:
-          name: The name of the metric.
-          prefix: The prefix of the summary's name.
-          dtype: The dtype of the returns.
-          batch_size: The number of environments.
-          buffer_size: How many of the latest episodes the result covers.
-        """
-        super().__init__(name, prefix, dtype, batch_size, buffer_size)
+    _default_name = "MaxReturn"
 
     def result(self) -> tf.Tensor:
         """Returns the highest return, `[]`."""
@@ -189,24 +167,7 @@ class MaxReturnMetric(_ReturnMetric):
 class MinReturnMetric(_ReturnMetric):
     """Lowest return of the last `buffer_size` episodes, `dtype.max` before any."""
 
-    def __init__(
-        self,
-        name: str = "MinReturn",
-        prefix: str = "Metrics",
-        dtype: tf.DType = tf.float32,
-        batch_size: int = 1,
-        buffer_size: int = 10,
-    ) -> None:
-        """Creates the metric.
-
-        Args:
-          name: The name of the metric.
-          prefix: The prefix of the summary's name.
-          dtype: The dtype of the returns.
-          batch_size: The number of environments.
-          buffer_size: How many of the latest episodes the result covers.
-        """
-        super().__init__(name, prefix, dtype, batch_size, buffer_size)
+    _default_name = "MinReturn"
 
     def result(self) -> tf.Tensor:
         """Returns the lowest return, `[]`."""
@@ -216,24 +177,7 @@ class MinReturnMetric(_ReturnMetric):
 class AverageEpisodeLengthMetric(_EpisodeMetric):
     """Mean length of the last `buffer_size` episodes, 0 before the first ends."""
 
-    def __init__(
-        self,
-        name: str = "AverageEpisodeLength",
-        prefix: str = "Metrics",
-        dtype: tf.DType = tf.float32,
-        batch_size: int = 1,
-        buffer_size: int = 10,
-    ) -> None:
-        """Creates the metric.
-
-        Args:
-          name: The name of the metric.
-          prefix: The prefix of the summary's name.
-          dtype: The dtype of the mean.
-          batch_size: The number of environments.
-          buffer_size: How many of the latest episodes the result covers.
-        """
-        super().__init__(name, prefix, dtype, batch_size, buffer_size)
+    _default_name = "AverageEpisodeLength"
 
     def _increment(self, trajectory: traj.Trajectory) -> tf.Tensor:
         return tf.cast(tf.logical_not(trajectory.is_boundary()), self._dtype)

@@ -16,6 +16,7 @@ import tensorflow as tf
 from tfrl.keras_layers import inner_reshape
 from tfrl.networks import network, q_network, utils
 from tfrl.specs import tensor_spec
+from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -68,10 +69,9 @@ class CategoricalQNetwork(network.Network):
                 "action_spec must be a BoundedTensorSpec; give the actions bounds."
             )
         q_network.validate_specs(action_spec, input_tensor_spec)
-        if num_atoms < 2:
-            raise ValueError(
-                f"num_atoms: got {num_atoms}, expected 2 or more; the paper takes 51."
-            )
+        number_checks.check_integer(
+            "num_atoms", num_atoms, 2, remedy="the paper takes 51"
+        )
         super().__init__(input_tensor_spec=input_tensor_spec, name=name)
         span = np.asarray(action_spec.maximum, np.int64) - action_spec.minimum
         num_actions = int(np.max(span)) + 1

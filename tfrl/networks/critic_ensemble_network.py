@@ -17,6 +17,7 @@ from tfrl.networks import (
     seeding,
     utils,
 )
+from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -78,11 +79,12 @@ class CriticEnsembleNetwork(network.Network):
           ValueError: If `input_tensor_spec` is not a pair, or a number is not positive.
         """
         for argument, number in (("num_critics", num_critics), *_given(num_quantiles)):
-            if number < 1:
-                raise ValueError(
-                    f"{argument}: got {number}, expected a positive number; 2 critics "
-                    "are usual, 10 in REDQ, and 5 of 25 quantiles in TQC."
-                )
+            number_checks.check_integer(
+                argument,
+                number,
+                1,
+                remedy="2 critics are usual, 10 in REDQ, 5 of 25 quantiles in TQC",
+            )
         seeds = seeding.SeedStream(seed)
         encoders = critic_network.encoders(
             input_tensor_spec,

@@ -8,6 +8,7 @@ import keras
 import tensorflow as tf
 
 from tfrl.networks import recorded_layer, utils
+from tfrl.utils import number_checks
 
 
 @keras.saving.register_keras_serializable("tfrl")
@@ -34,11 +35,9 @@ class DiscreteFilteredQNetwork(recorded_layer.RecordedLayer):
           ValueError: If `threshold` is outside [0, 1].
         """
         super().__init__(**{"autocast": False, **kwargs})
-        if not 0 <= threshold <= 1:
-            raise ValueError(
-                f"threshold: got {threshold}, expected a number in [0, 1]; it is a "
-                "ratio of probabilities."
-            )
+        number_checks.check_number(
+            "threshold", threshold, 0, 1, remedy="it is a ratio of probabilities"
+        )
         self.g_network = utils.as_layer(g_network)
         self.q_network = utils.as_layer(q_network)
         self._threshold = threshold

@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.networks import dense, initializers, recorded_layer
+from tfrl.utils import number_checks
 
 # The smallest standard deviation of a mixture's component.
 _MIN_SCALE = 1e-4
@@ -49,11 +50,9 @@ class DiscreteValuedHead(recorded_layer.RecordedLayer):
         """
         super().__init__(**kwargs)
         low, high = np.asarray(vmin, np.float32), np.asarray(vmax, np.float32)
-        if num_atoms < 2:
-            raise ValueError(
-                f"num_atoms: got {num_atoms}, expected at least 2, one for each bound; "
-                "C51 has 51."
-            )
+        number_checks.check_integer(
+            "num_atoms", num_atoms, 2, remedy="each bound is an atom, and C51 has 51"
+        )
         if low.shape != high.shape or np.any(low >= high):
             raise ValueError(
                 f"vmin, vmax: got {vmin} and {vmax}, expected two numbers or two "

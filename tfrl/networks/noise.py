@@ -8,7 +8,7 @@ import keras
 import tensorflow as tf
 
 from tfrl.networks import recorded_layer
-from tfrl.utils import seeds
+from tfrl.utils import number_checks, seeds
 
 
 @keras.saving.register_keras_serializable("tfrl")
@@ -30,11 +30,9 @@ class ClippedGaussian(recorded_layer.RandomLayer):
           ValueError: If `stddev` is negative.
         """
         super().__init__(seed, **kwargs)
-        if stddev < 0:
-            raise ValueError(
-                f"stddev: got {stddev}, expected a number of at least 0; it is the "
-                "standard deviation of the noise."
-            )
+        number_checks.check_number(
+            "stddev", stddev, 0, remedy="it is the standard deviation of the noise"
+        )
         self._stddev = stddev
 
     def call(self, inputs: Any) -> Any:

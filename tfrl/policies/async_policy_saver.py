@@ -6,12 +6,12 @@ import logging
 import os
 from collections.abc import Callable
 from concurrent import futures
-from typing import Any
 
 from tfrl.policies import policy_saver as policy_saver_lib
+from tfrl.utils import forwarding
 
 
-class AsyncPolicySaver:
+class AsyncPolicySaver(forwarding.Forwards):
     """A `PolicySaver` whose saves run in a background thread, one at a time.
 
     A save that is requested while another is running is skipped, with a line in the
@@ -19,6 +19,8 @@ class AsyncPolicySaver:
     save, the saved values may come from different train steps. All other attributes
     are those of the wrapped saver.
     """
+
+    _forwards_to = "_policy_saver"
 
     def __init__(self, policy_saver: policy_saver_lib.PolicySaver) -> None:
         """Creates the saver.
@@ -97,9 +99,3 @@ class AsyncPolicySaver:
                 f"AsyncPolicySaver: the save to {self._export_dir} failed with "
                 f"{type(failure).__name__}: {failure}; mend that and save again."
             ) from failure
-
-    def __getattr__(self, name: str) -> Any:
-        # All other attributes are those of the wrapped saver.
-        if name == "_policy_saver":
-            raise AttributeError(name)
-        return getattr(self._policy_saver, name)

@@ -9,7 +9,7 @@ import tensorflow as tf
 from tfrl.policies import tf_policy, utils, wrapper_policy
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import schedules
+from tfrl.utils import number_checks, schedules
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -47,8 +47,12 @@ class BoltzmannPolicy(wrapper_policy.WrapperPolicy):
           ValueError: `temperature` is a number that is not positive, or a schedule
             without `step`.
         """
-        utils.check_positive(
-            "temperature", temperature, "use GreedyPolicy for the limit of 0."
+        number_checks.check_number(
+            "temperature",
+            temperature,
+            0,
+            excludes_low=True,
+            remedy="use GreedyPolicy for the limit of 0",
         )
         super().__init__(policy, name, seed=seed, clip=False)
         self._temperature = schedules.follow("temperature", temperature, step)

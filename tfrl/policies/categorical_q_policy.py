@@ -14,7 +14,7 @@ from tfrl.policies import q_policy, utils
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import common, schedules
+from tfrl.utils import common, number_checks, schedules
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -75,7 +75,13 @@ class CategoricalQPolicy(q_policy.QPolicy):
         num_actions = _num_actions(action_spec)
         num_atoms = _num_atoms(q_network)
         _check_support(min_q_value, max_q_value)
-        utils.check_positive("temperature", temperature, "use GreedyPolicy for 0")
+        number_checks.check_number(
+            "temperature",
+            temperature,
+            0,
+            excludes_low=True,
+            remedy="use GreedyPolicy for 0",
+        )
         super().__init__(
             time_step_spec,
             action_spec,

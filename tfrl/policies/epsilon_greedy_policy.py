@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from tfrl.policies import (
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import nest_utils, schedules, seeds
+from tfrl.utils import nest_utils, number_checks, schedules, seeds
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -195,9 +194,7 @@ def _is_small_discrete(action_spec: Any) -> bool:
 
 
 def _as_epsilon(epsilon: Any, step: tf.Variable | None) -> Any | Callable[[], Any]:
-    if isinstance(epsilon, numbers.Real) and not 0 <= float(epsilon) <= 1:
-        raise ValueError(
-            f"epsilon: got {epsilon}, expected a probability in [0, 1]; 0 never "
-            "explores, 1 always does."
-        )
+    number_checks.check_number(
+        "epsilon", epsilon, 0, 1, remedy="0 never explores, 1 always does"
+    )
     return schedules.follow("epsilon", epsilon, step)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from tfrl.policies import noise_policy, tf_policy, utils
-from tfrl.utils import schedules, seeds
+from tfrl.policies import noise_policy, tf_policy
+from tfrl.utils import number_checks, schedules, seeds
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -51,7 +51,7 @@ class GaussianPolicy(noise_policy.NoisePolicy):
           ValueError: An action is discrete, or `scale` is a negative number or a
             schedule without `step`.
         """
-        utils.check_not_negative("scale", scale, "0 adds no noise.")
+        number_checks.check_number("scale", scale, 0, remedy="0 adds no noise")
         super().__init__(
             wrapped_policy,
             clip=clip,

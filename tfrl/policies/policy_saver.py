@@ -33,7 +33,7 @@ from tfrl.policies.saving.saved_model import (
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import seeds, variables
+from tfrl.utils import number_checks, seeds, variables
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -379,11 +379,9 @@ def _check_arguments(
             f"policy is not a TFPolicy: got {type(policy).__name__}, expected the "
             "policy on tensors; pass agent.policy or agent.collect_policy."
         )
-    if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
-        raise ValueError(
-            f"batch_size: got {batch_size!r}, expected None or a positive integer; "
-            "None leaves it open."
-        )
+    number_checks.check_integer(
+        "batch_size", batch_size, 1, optional=True, remedy="None leaves it open"
+    )
     if train_step is not None and not isinstance(train_step, tf.Variable):
         raise ValueError(
             f"train_step: got {train_step!r}, expected a tf.Variable; pass "

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tree
 
-from tfrl.policies import py_policy, random_py_policy, utils
+from tfrl.policies import py_policy, random_py_policy
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
+from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -48,7 +49,9 @@ class EpsilonGreedyPolicy(py_policy.PyPolicy):
             positive, or `epsilon_decay_end_value` is missing, negative, or not below
             `epsilon`.
         """
-        utils.check_in_unit_interval("epsilon", epsilon, "it is a probability.")
+        number_checks.check_number(
+            "epsilon", epsilon, 0, 1, remedy="it is a probability"
+        )
         decay = _as_decay(epsilon, epsilon_decay_end_count, epsilon_decay_end_value)
         super().__init__(
             greedy_policy.time_step_spec,
@@ -133,11 +136,13 @@ def _as_decay(
     """Returns the pair (end_count, end_value), or None if epsilon does not decay."""
     if end_count is None:
         return None
-    if not end_count > 0:
-        raise ValueError(
-            f"epsilon_decay_end_count: got {end_count}, expected a positive number of "
-            "calls; None does not decay."
-        )
+    number_checks.check_number(
+        "epsilon_decay_end_count",
+        end_count,
+        0,
+        excludes_low=True,
+        remedy="count the calls; None does not decay",
+    )
     if end_value is None or not 0 <= end_value < epsilon:
         raise ValueError(
             f"epsilon_decay_end_value: got {end_value}, expected a number in "

@@ -14,7 +14,7 @@ from tfrl.policies import py_policy, tf_policy
 from tfrl.policies.saving import saved_model
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import common, nest_utils, seeds
+from tfrl.utils import common, forwarding, nest_utils, seeds
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -134,8 +134,10 @@ class PyTFEagerPolicy(PyTFEagerPolicyBase):
         )
 
 
-class SavedModelPyTFEagerPolicy(PyTFEagerPolicyBase):
+class SavedModelPyTFEagerPolicy(forwarding.Forwards, PyTFEagerPolicyBase):
     """Runs a policy that `PolicySaver` saved on NumPy arrays."""
+
+    _forwards_to = "_policy"
 
     def __init__(
         self,
@@ -236,9 +238,3 @@ class SavedModelPyTFEagerPolicy(PyTFEagerPolicyBase):
         self._train_step_from_last_restored_checkpoint_path = (
             int(number.group(1)) if number else None
         )
-
-    def __getattr__(self, name: str) -> Any:
-        # Functions that were registered with the saver are attributes of the model.
-        if name == "_policy":
-            raise AttributeError(name)
-        return getattr(self._policy, name)

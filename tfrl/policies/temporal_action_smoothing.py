@@ -10,6 +10,7 @@ from tfrl.policies import tf_policy, utils, wrapper_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
+from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -45,8 +46,12 @@ class TemporalActionSmoothing(wrapper_policy.WrapperPolicy):
             [0, 1].
         """
         utils.check_continuous(policy.action_spec, type(self).__name__)
-        utils.check_in_unit_interval(
-            "smoothing_coefficient", smoothing_coefficient, "0 does not smooth at all."
+        number_checks.check_number(
+            "smoothing_coefficient",
+            smoothing_coefficient,
+            0,
+            1,
+            remedy="0 does not smooth at all",
         )
         super().__init__(
             policy,

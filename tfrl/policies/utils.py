@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
@@ -120,28 +119,6 @@ def random_valid_index(mask: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
     numbers = seeds.uniform(seed, tf.shape(mask))
     valid = tf.where(tf.cast(mask, tf.bool), numbers, -1.0)
     return tf.argmax(valid, axis=-1, output_type=tf.int32)
-
-
-def check_positive(argument: str, value: Any, hint: str) -> None:
-    """Raises ValueError if the number `value` is not positive."""
-    if isinstance(value, numbers.Real) and not float(value) > 0:
-        raise ValueError(f"{argument}: got {value}, expected a positive number; {hint}")
-
-
-def check_not_negative(argument: str, value: Any, hint: str) -> None:
-    """Raises ValueError if the number `value` is negative."""
-    if isinstance(value, numbers.Real) and not float(value) >= 0:
-        raise ValueError(
-            f"{argument}: got {value}, expected a number that is not negative; {hint}"
-        )
-
-
-def check_in_unit_interval(argument: str, value: Any, hint: str) -> None:
-    """Raises ValueError if the number `value` is outside [0, 1]."""
-    if isinstance(value, numbers.Real) and not 0 <= float(value) <= 1:
-        raise ValueError(
-            f"{argument}: got {value}, expected a number in [0, 1]; {hint}"
-        )
 
 
 def check_continuous(action_spec: Any, policy: str) -> None:

@@ -13,7 +13,7 @@ from tfrl.replay_buffers.episodic import (
     episodic_reader,
     episodic_store,
 )
-from tfrl.utils import seeds
+from tfrl.utils import number_checks, seeds
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -85,8 +85,10 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
           TypeError: If an episode function cannot be called.
         """
         del buffer_size
-        replay_buffer.check_count("capacity", capacity, optional=False)
-        replay_buffer.check_count("dataset_window_shift", dataset_window_shift)
+        number_checks.check_sizes(capacity=capacity)
+        number_checks.check_sizes(
+            optional=True, dataset_window_shift=dataset_window_shift
+        )
         super().__init__(data_spec, int(capacity), stateful_dataset=True)
         self._name_prefix = name_prefix
         self._device = device
@@ -126,7 +128,7 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
           ValueError: If `num_episodes` is larger than the capacity.
         """
         if not tf.is_tensor(num_episodes) and num_episodes is not None:
-            replay_buffer.check_count("num_episodes", num_episodes)
+            number_checks.check_sizes(optional=True, num_episodes=num_episodes)
             if num_episodes > self._capacity:
                 raise ValueError(
                     f"num_episodes: got {num_episodes}, but the buffer holds only "

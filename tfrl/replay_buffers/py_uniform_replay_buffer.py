@@ -12,7 +12,7 @@ import tensorflow as tf
 import tree
 
 from tfrl.replay_buffers import replay_buffer
-from tfrl.utils import numpy_storage, seeds
+from tfrl.utils import number_checks, numpy_storage, seeds
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -46,7 +46,7 @@ class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
         Raises:
           ValueError: If `capacity` is not positive, or a leaf is not an `ArraySpec`.
         """
-        replay_buffer.check_count("capacity", capacity, optional=False)
+        number_checks.check_sizes(capacity=capacity)
         super().__init__(data_spec, int(capacity))
         self._storage = numpy_storage.NumpyStorage(
             self._encoded_data_spec(), self._capacity

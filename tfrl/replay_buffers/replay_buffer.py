@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import numbers
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +10,7 @@ import tensorflow as tf
 import tree
 
 from tfrl.compilation import conversion, fast_dataset
-from tfrl.utils import tracking
+from tfrl.utils import number_checks, tracking
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -175,8 +174,9 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
         Returns:
           `(items, BufferInfo)`.
         """
-        check_count("sample_batch_size", sample_batch_size)
-        check_count("num_steps", num_steps)
+        number_checks.check_sizes(
+            optional=True, sample_batch_size=sample_batch_size, num_steps=num_steps
+        )
         return self._get_next(sample_batch_size, num_steps, time_stacked)
 
     def as_dataset(
@@ -227,8 +227,9 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
             lists, which tf.data takes for tensors.
           NotImplementedError: If the buffer does not support an argument.
         """
-        check_count("sample_batch_size", sample_batch_size)
-        check_count("num_steps", num_steps)
+        number_checks.check_sizes(
+            optional=True, sample_batch_size=sample_batch_size, num_steps=num_steps
+        )
         _check_no_lists(self._data_spec)
         make = (
             self._single_deterministic_pass_dataset
@@ -325,17 +326,6 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
 
     def _clear(self) -> Any:
         raise NotImplementedError(f"{type(self).__name__}.clear")
-
-
-def check_count(name: str, value: Any, optional: bool = True) -> None:
-    """Raises a ValueError unless `value` is a positive whole number (or None)."""
-    if value is None and optional:
-        return
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-        raise ValueError(
-            f"{name}: got {value!r}, expected a positive Python integer"
-            f"{' or None' if optional else ''}."
-        )
 
 
 def placed(device: str | None) -> contextlib.AbstractContextManager[Any]:

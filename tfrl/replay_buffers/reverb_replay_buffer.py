@@ -18,6 +18,7 @@ from tfrl.replay_buffers.reverb.reverb_dataset import (
     make_reverb_dataset,
     truncate_reshape_rows_by_num_steps,
 )
+from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -108,13 +109,14 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
                 f"{'neither' if server_address is None else 'both'}, exactly one of "
                 "the server_address or local_server must be provided."
             )
-        for name, value, is_optional in (
-            ("sequence_length", sequence_length, True),
-            ("dataset_buffer_size", dataset_buffer_size, True),
-            ("max_cycle_length", max_cycle_length, False),
-            ("batch_size", batch_size, False),
-        ):
-            replay_buffer.check_count(name, value, is_optional)
+        number_checks.check_sizes(
+            max_cycle_length=max_cycle_length, batch_size=batch_size
+        )
+        number_checks.check_sizes(
+            optional=True,
+            sequence_length=sequence_length,
+            dataset_buffer_size=dataset_buffer_size,
+        )
         if local_server is not None:
             server_address = f"localhost:{local_server.port}"
         self._server_address = str(server_address)

@@ -22,6 +22,7 @@ import tree
 
 from tfrl.replay_buffers.reverb import reverb_observer
 from tfrl.trajectories import trajectory as trajectory_lib
+from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
     from tfrl import replay_service
@@ -65,9 +66,7 @@ class ReverbAddEpisodeObserver(reverb_observer.ReverbObserver):
           ValueError: If `max_sequence_length` is not positive, the priority is not a
             finite number from 0 up, or no table is given.
         """
-        max_sequence_length = reverb_observer.checked_count(
-            "max_sequence_length", max_sequence_length
-        )
+        number_checks.check_sizes(max_sequence_length=max_sequence_length)
         self._bypass_partial_episodes = bypass_partial_episodes
         self._has_overflowed = False
         super().__init__(py_client, table_name, max_sequence_length, priority)
@@ -78,7 +77,8 @@ class ReverbAddEpisodeObserver(reverb_observer.ReverbObserver):
         Raises:
           ValueError: If `priority` is not a finite number of 0 or more.
         """
-        self._priority = reverb_observer.checked_priority(priority)
+        number_checks.check_number("priority", priority, 0, remedy="1 is usual")
+        self._priority = float(priority)
 
     def flush(self, timeout_ms: int | None = None) -> None:
         """Waits until the server has all episodes that have ended.
@@ -188,12 +188,10 @@ class ReverbAddTrajectoryObserver(reverb_observer.ReverbObserver):
             from 0 up, no table is given, or `tile_end_of_episodes` is set without
             `pad_end_of_episodes`.
         """
-        sequence_length = reverb_observer.checked_count(
-            "sequence_length", sequence_length
+        number_checks.check_sizes(
+            sequence_length=sequence_length, stride_length=stride_length
         )
-        self._stride_length = reverb_observer.checked_count(
-            "stride_length", stride_length
-        )
+        self._stride_length = stride_length
         if tile_end_of_episodes and not pad_end_of_episodes:
             raise ValueError(
                 "tile_end_of_episodes: got True with pad_end_of_episodes=False, "

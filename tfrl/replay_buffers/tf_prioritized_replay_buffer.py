@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from tfrl.compilation import context
 from tfrl.replay_buffers.ring import packed_table, ring_replay_buffer, sum_tree
-from tfrl.utils import schedules, seeds
+from tfrl.utils import number_checks, schedules, seeds
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -118,10 +118,12 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
           ValueError: If a size is not positive, an exponent or `epsilon` is negative, a
             spec cannot be stored, or a schedule is given without `step`.
         """
-        _check_not_negative("priority_exponent", priority_exponent)
-        _check_not_negative("epsilon", epsilon)
-        if isinstance(importance_exponent, (int, float)):
-            _check_not_negative("importance_exponent", importance_exponent)
+        for name, value, remedy in (
+            ("priority_exponent", priority_exponent, "0 samples uniformly"),
+            ("epsilon", epsilon, "it keeps priorities above 0"),
+            ("importance_exponent", importance_exponent, "0 corrects no bias"),
+        ):
+            number_checks.check_number(name, value, 0, remedy=remedy)
         super().__init__(
             data_spec,
             batch_size,
@@ -256,11 +258,6 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
         # A frame's leaf is written before the frame can be drawn: no need to empty it.
         super()._clear()
         self._max_priority.assign(1.0)
-
-
-def _check_not_negative(name: str, value: float) -> None:
-    if not value >= 0:
-        raise ValueError(f"{name}: got {value!r}, expected a number of 0 or more.")
 
 
 def _checked_update(keys: Any, priorities: Any) -> tuple[tf.Tensor, tf.Tensor]:

@@ -16,8 +16,8 @@ failure says what the check got, what it expected and what to change. The packag
 parts pass the suites. Checks of graphs trace them without AutoGraph, as loops and
 drivers do.
 
-The environments in `environments` and `tf_environments` are so small that every step
-can be worked out by hand:
+The environments in `environments` are so small that every step can be worked out by
+hand:
 
 >>> environment = testing.CountingEnvironment(length=2)
 >>> [int(environment.step(0).observation) for _ in range(4)]

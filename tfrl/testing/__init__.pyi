@@ -6,7 +6,6 @@ from . import policy as policy
 from . import py_environment as py_environment
 from . import replay_buffer as replay_buffer
 from . import tf_environment as tf_environment
-from . import tf_environments as tf_environments
 from .agent import AgentConformance as AgentConformance
 from .conformance import Conformance as Conformance
 from .environments import CorridorEnvironment as CorridorEnvironment
@@ -17,4 +16,3 @@ from .policy import PolicyConformance as PolicyConformance
 from .py_environment import PyEnvironmentConformance as PyEnvironmentConformance
 from .replay_buffer import ReplayBufferConformance as ReplayBufferConformance
 from .tf_environment import TFEnvironmentConformance as TFEnvironmentConformance
-from .tf_environments import TFCountingEnvironment as TFCountingEnvironment

@@ -22,16 +22,7 @@ import tree
 from tfrl.environments import py_environment
 from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
-
-
-def check_length(length: int) -> int:
-    """Returns `length`; raises a ValueError if it is below 1."""
-    if length < 1:
-        raise ValueError(
-            f"length: got {length}, expected at least 1 step for each episode; raise "
-            "it."
-        )
-    return length
+from tfrl.utils import number_checks
 
 
 class _TestEnvironment(py_environment.PyEnvironment):
@@ -118,7 +109,8 @@ class CountingEnvironment(_TestEnvironment):
           ValueError: If `length` is below 1.
         """
         super().__init__(handle_auto_reset, errors)
-        self.length = check_length(length)
+        number_checks.check_sizes(length=length)
+        self.length = length
         self.count = 0
         self.actions: list[Any] = []
         self.closed = False
@@ -226,7 +218,8 @@ class CorridorEnvironment(_TestEnvironment):
           ValueError: If `length` is below 1.
         """
         super().__init__(errors=errors)
-        self._length = check_length(length)
+        number_checks.check_sizes(length=length)
+        self._length = length
         self.step_reward = step_reward
         self._goal_reward = goal_reward
         self._cell = 0
@@ -296,11 +289,11 @@ class RecallEnvironment(_TestEnvironment):
           ValueError: If `length` is below 1, or `delay` is negative.
         """
         super().__init__(errors=errors)
-        if delay < 0:
-            raise ValueError(
-                f"delay: got {delay}, expected at least 0; 0 asks for the bit on show."
-            )
-        self.length = check_length(length)
+        number_checks.check_integer(
+            "delay", delay, 0, remedy="0 asks for the bit on show"
+        )
+        number_checks.check_sizes(length=length)
+        self.length = length
         self._rng = np.random.default_rng(seed)
         self._bits = [0] * (delay + 1)
         self._count = 0

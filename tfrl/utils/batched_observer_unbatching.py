@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tfrl.utils import nest_utils
+from tfrl.utils import nest_utils, number_checks
 
 
 class BatchedObserverUnbatching:
@@ -30,11 +30,9 @@ class BatchedObserverUnbatching:
         Raises:
           ValueError: If `batch_size` is not positive.
         """
-        if batch_size <= 0:
-            raise ValueError(
-                f"batch_size: got {batch_size}, expected a positive number; give the "
-                "batch size of the environment."
-            )
+        number_checks.check_integer(
+            "batch_size", batch_size, 1, remedy="give the environment's batch size"
+        )
         self._delegated_observers = [
             create_delegated_observer_fn() for _ in range(batch_size)
         ]

@@ -22,6 +22,7 @@ def check_number(
     *,
     remedy: str,
     excludes_low: bool = False,
+    optional: bool = False,
 ) -> None:
     """Checks that a number is finite and in a range.
 
@@ -35,12 +36,15 @@ def check_number(
       high: The greatest allowed number.
       remedy: What to do, for the message.
       excludes_low: Whether `low` itself is not allowed.
+      optional: Whether None is allowed.
 
     Raises:
       ValueError: If the number, or one of a schedule, is not finite or not in range.
       TypeError: If `value` is something else, such as a string.
     """
-    expected = _describe(low, high, excludes_low)
+    if optional and value is None:
+        return
+    expected = _describe(low, high, excludes_low) + " or None" * optional
     for number, where in _numbers(name, value, expected, remedy):
         in_range = low < number <= high if excludes_low else low <= number <= high
         if not (in_range and math.isfinite(number)):
@@ -49,7 +53,9 @@ def check_number(
             )
 
 
-def check_integer(name: str, value: Any, minimum: int, *, remedy: str) -> None:
+def check_integer(
+    name: str, value: Any, minimum: int, *, remedy: str, optional: bool = False
+) -> None:
     """Checks that a number is an integer of at least `minimum`; tensors pass.
 
     Args:
@@ -57,18 +63,28 @@ def check_integer(name: str, value: Any, minimum: int, *, remedy: str) -> None:
       value: The argument.
       minimum: The least allowed number.
       remedy: What to do, for the message.
+      optional: Whether None is allowed.
 
     Raises:
       TypeError: If `value` is not an integer.
       ValueError: If it is less than `minimum`.
     """
-    expected = f"an integer of at least {minimum}"
+    if optional and value is None:
+        return
+    expected = f"an integer of at least {minimum}" + " or None" * optional
     if not isinstance(value, numbers.Integral) or isinstance(value, bool):
         if hasattr(value, "dtype") and not isinstance(value, numbers.Real):
             return
         raise _wrong_type(name, value, expected, remedy)
     if value < minimum:
         raise ValueError(f"{name}: expected {expected}, got {value}; {remedy}.")
+
+
+def check_sizes(optional: bool = False, **sizes: Any) -> None:
+    """Checks that each argument is a positive integer, or None if `optional`."""
+    remedy = "raise it, or leave it out" if optional else "raise it"
+    for name, size in sizes.items():
+        check_integer(name, size, 1, remedy=remedy, optional=optional)
 
 
 def _numbers(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
-from tfrl.utils import seeds
+from tfrl.utils import number_checks, seeds
 
 
 class OUProcess(tf.Module):
@@ -95,13 +94,11 @@ def ornstein_uhlenbeck_process(
 
 def check_ou_parameters(damping: Any, stddev: Any, prefix: str = "") -> None:
     """Raises a ValueError unless the numbers define an Ornstein-Uhlenbeck process."""
-    if isinstance(damping, numbers.Real) and not 0 <= float(damping) <= 1:
-        raise ValueError(
-            f"{prefix}damping: got {damping}, expected a number in [0, 1]; 0 is an "
-            "undamped random walk, 1 uncorrelated noise."
-        )
-    if isinstance(stddev, numbers.Real) and not float(stddev) >= 0:
-        raise ValueError(
-            f"{prefix}stddev: got {stddev}, expected a number that is not negative; 0 "
-            "adds no noise."
-        )
+    number_checks.check_number(
+        f"{prefix}damping",
+        damping,
+        0,
+        1,
+        remedy="0 is an undamped random walk, 1 uncorrelated noise",
+    )
+    number_checks.check_number(f"{prefix}stddev", stddev, 0, remedy="0 adds no noise")

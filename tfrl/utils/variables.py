@@ -12,6 +12,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfrl.utils import number_checks
+
 
 def as_tf_variable(variable: Any) -> tf.Variable:
     """Returns the `tf.Variable` behind a Keras variable, or the variable itself."""
@@ -87,8 +89,10 @@ def soft_variables_update(
       ValueError: If a tau is outside [0, 1], or the lists differ in length.
     """
     tau_non_trainable = tau if tau_non_trainable is None else tau_non_trainable
-    check_tau("tau", tau)
-    check_tau("tau_non_trainable", tau_non_trainable)
+    for name, value in (("tau", tau), ("tau_non_trainable", tau_non_trainable)):
+        number_checks.check_number(
+            name, value, 0, 1, remedy="0 keeps the target, 1 copies the source"
+        )
     sources, targets = list(source_variables), list(target_variables)
     if sort_variables_by_name:
         sources.sort(key=lambda v: v.name)
@@ -112,15 +116,6 @@ def soft_variables_update(
             target.assign(source)
         else:
             target.assign_add(tf.cast(step, target.dtype) * (source - target))
-
-
-def check_tau(name: str, tau: Any) -> None:
-    """Raises a ValueError if the number `tau` is outside [0, 1]."""
-    if isinstance(tau, numbers.Real) and not 0 <= float(tau) <= 1:
-        raise ValueError(
-            f"{name}: expected a number in [0, 1], got {tau}; 0 keeps the target, "
-            "1 copies the source."
-        )
 
 
 def extract_shared_variables(

@@ -8,6 +8,7 @@ import dm_env
 import numpy as np
 import tree
 
+from tfrl.utils import number_checks
 from tfrl.wrappers import base
 
 if TYPE_CHECKING:
@@ -33,11 +34,9 @@ class ActionRepeatWrapper(base.EpisodeWrapper):
           ValueError: If `num_repeats` is not positive.
         """
         super().__init__(environment)
-        if num_repeats < 1:
-            raise ValueError(
-                f"num_repeats: got {num_repeats}, expected 1 or more; 1 applies each "
-                "action once."
-            )
+        number_checks.check_integer(
+            "num_repeats", num_repeats, 1, remedy="1 applies each action once"
+        )
         self._num_repeats = num_repeats
 
     def _step(self, action: types.NestedArray) -> dm_env.TimeStep:

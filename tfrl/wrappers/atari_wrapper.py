@@ -15,6 +15,7 @@ from PIL import Image
 
 from tfrl.compilation import internals
 from tfrl.specs import dm_env_specs
+from tfrl.utils import number_checks
 from tfrl.wrappers import base, frame_stacking, noop_starts, step_limit
 
 if TYPE_CHECKING:
@@ -224,11 +225,14 @@ def _check_numbers(
             f"{action_repeats}, expected 1 to {action_repeats}; only frames of one "
             "step can be pooled."
         )
-    if max_abs_reward is not None and max_abs_reward <= 0:
-        raise ValueError(
-            f"max_abs_reward: got {max_abs_reward}, expected a positive number; pass "
-            "None to leave rewards as they are."
-        )
+    number_checks.check_number(
+        "max_abs_reward",
+        max_abs_reward,
+        0,
+        excludes_low=True,
+        optional=True,
+        remedy="pass None to leave rewards as they are",
+    )
 
 
 def _check_environment(

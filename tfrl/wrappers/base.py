@@ -9,16 +9,20 @@ import dm_env
 import numpy as np
 import tree
 
+from tfrl.utils import forwarding
+
 if TYPE_CHECKING:
     from tfrl.typing import types
 
 
-class EnvironmentWrapper(dm_env.Environment):
+class EnvironmentWrapper(forwarding.Forwards, dm_env.Environment):
     """Passes all calls on to the wrapped environment; subclasses change some of them.
 
     Attributes that are not found here are looked up in the wrapped environment, so the
     outermost wrapper has the attributes of the whole chain.
     """
+
+    _forwards_to = "_environment"
 
     def __init__(self, environment: dm_env.Environment):
         """Wraps `environment`.
@@ -70,11 +74,6 @@ class EnvironmentWrapper(dm_env.Environment):
     def close(self) -> None:
         """Closes the wrapped environment."""
         self._environment.close()
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or "_environment" not in self.__dict__:
-            raise AttributeError(name)
-        return getattr(self._environment, name)
 
 
 class EpisodeWrapper(EnvironmentWrapper):

@@ -8,6 +8,7 @@ import dm_env
 import numpy as np
 import tree
 
+from tfrl.utils import number_checks
 from tfrl.wrappers import base
 
 if TYPE_CHECKING:
@@ -37,11 +38,13 @@ class DelayedRewardWrapper(base.EpisodeWrapper):
           ValueError: If `accumulation_period` is not positive.
         """
         super().__init__(environment)
-        if accumulation_period is not None and accumulation_period < 1:
-            raise ValueError(
-                f"accumulation_period: got {accumulation_period}, expected 1 or more; "
-                "pass None to give the rewards at the end of an episode."
-            )
+        number_checks.check_integer(
+            "accumulation_period",
+            accumulation_period,
+            1,
+            optional=True,
+            remedy="pass None to give the rewards at the end of an episode",
+        )
         self._period = accumulation_period
         self._num_steps = 0
         self._reward = self._zero()

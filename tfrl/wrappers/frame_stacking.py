@@ -9,6 +9,7 @@ import numpy as np
 import tree
 
 from tfrl.specs import dm_env_specs
+from tfrl.utils import number_checks
 from tfrl.wrappers import base
 
 if TYPE_CHECKING:
@@ -84,11 +85,12 @@ class FrameStacker:
         Raises:
           ValueError: If `num_frames` is not positive.
         """
-        if num_frames < 1:
-            raise ValueError(
-                f"num_frames: got {num_frames}, expected 1 or more; give the number of "
-                "frames to stack, including the current one."
-            )
+        number_checks.check_integer(
+            "num_frames",
+            num_frames,
+            1,
+            remedy="give the number of frames to stack, including the current one",
+        )
         self._num_frames = num_frames
         self._flatten = flatten
         self._frames: np.ndarray | None = None

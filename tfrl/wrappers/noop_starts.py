@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import dm_env
 import numpy as np
 
+from tfrl.utils import number_checks
 from tfrl.wrappers import base
 
 if TYPE_CHECKING:
@@ -40,11 +41,9 @@ class NoopStartsWrapper(base.EpisodeWrapper):
           ValueError: If `noop_max` is negative.
         """
         super().__init__(environment)
-        if noop_max < 0:
-            raise ValueError(
-                f"noop_max: got {noop_max}, expected 0 or more; leave the wrapper out "
-                "for no no-ops."
-            )
+        number_checks.check_integer(
+            "noop_max", noop_max, 0, remedy="leave the wrapper out for no no-ops"
+        )
         self._noop_action = noop_action
         self._noop_max = noop_max
         self._rng = np.random.default_rng(seed)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import dm_env
 
+from tfrl.utils import number_checks
 from tfrl.wrappers import base
 
 if TYPE_CHECKING:
@@ -31,11 +32,9 @@ class StepLimitWrapper(base.EpisodeWrapper):
           ValueError: If `step_limit` is not positive.
         """
         super().__init__(environment)
-        if step_limit is not None and step_limit < 1:
-            raise ValueError(
-                f"step_limit: got {step_limit}, expected 1 or more; pass None for no "
-                "limit."
-            )
+        number_checks.check_integer(
+            "step_limit", step_limit, 1, optional=True, remedy="pass None for no limit"
+        )
         self._step_limit = step_limit
         self._num_steps = 0
 

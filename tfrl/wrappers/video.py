@@ -11,7 +11,7 @@ import dm_env
 import numpy as np
 from PIL import Image
 
-from tfrl.utils import mp4
+from tfrl.utils import mp4, number_checks
 from tfrl.wrappers import base
 
 if TYPE_CHECKING:
@@ -51,11 +51,9 @@ class VideoWrapper(base.EpisodeWrapper):
           ValueError: If `record_every` is not positive.
         """
         super().__init__(environment)
-        if record_every < 1:
-            raise ValueError(
-                f"record_every: got {record_every}, expected 1 or more; pass 1 to film "
-                "every episode."
-            )
+        number_checks.check_integer(
+            "record_every", record_every, 1, remedy="pass 1 to film every episode"
+        )
         self._directory = pathlib.Path(path).expanduser() / "videos"
         self._filename = filename
         self._record_every = record_every

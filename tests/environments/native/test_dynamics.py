@@ -49,12 +49,12 @@ def drawing(random):
         (
             {"num_step_randoms": -1},
             ValueError,
-            "num_step_randoms: got -1, expected 0 or more; say how many",
+            r"num_step_randoms: .* got -1",
         ),
         (
             {"max_episode_steps": 0},
             ValueError,
-            "max_episode_steps: got 0, expected at least 1; leave it None for no limit",
+            r"max_episode_steps: .* got 0",
         ),
     ],
 )

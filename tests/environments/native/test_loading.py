@@ -33,7 +33,5 @@ def test_a_name_like_none_of_them_is_an_error():
 
 
 def test_a_limit_below_zero_is_an_error():
-    with pytest.raises(
-        ValueError, match="max_episode_steps: got -1, expected at least"
-    ):
+    with pytest.raises(ValueError, match=r"max_episode_steps: expected .* got -1"):
         native.load("CartPole-v1", max_episode_steps=-1)

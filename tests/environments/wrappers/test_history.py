@@ -131,9 +131,9 @@ def test_history_continues_where_it_was_saved(scripted):
 
 
 def test_history_checks_its_length_and_the_actions(scripted):
-    with pytest.raises(ValueError, match="history_length: got 0, expected an integer"):
+    with pytest.raises(ValueError, match=r"history_length: .* got 0"):
         wrappers.HistoryWrapper(scripted(), 0)
-    with pytest.raises(TypeError, match=r"history_length: got 1.5 of type float"):
+    with pytest.raises(TypeError, match=r"history_length: .* got 1.5 of type float"):
         wrappers.HistoryWrapper(scripted(), 1.5)
     environment = wrappers.HistoryWrapper(scripted())
     environment.reset()

@@ -64,5 +64,5 @@ def test_profiles_hold_the_environments_own_functions(scripted):
 def test_profiler_checks_its_arguments(scripted):
     with pytest.raises(TypeError, match="process_profile_fn: got None, expected a fun"):
         wrappers.PerformanceProfiler(scripted(), None, 2)
-    with pytest.raises(ValueError, match="process_steps: got 0, expected an integer"):
+    with pytest.raises(ValueError, match=r"process_steps: .* got 0"):
         wrappers.PerformanceProfiler(scripted(), print, 0)

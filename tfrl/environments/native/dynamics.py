@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tfrl.utils import number_checks
+
 
 class Outcome(NamedTuple):
     """The result of one step of `Dynamics`.
@@ -70,16 +72,19 @@ class Dynamics:
         for name in ("observation_spec", "action_spec"):
             self._check_spec(name)
         for name in ("num_initial_randoms", "num_step_randoms"):
-            if getattr(self, name) < 0:
-                raise ValueError(
-                    f"{name}: got {getattr(self, name)}, expected 0 or more; say how "
-                    "many random numbers one member needs."
-                )
-        if self.max_episode_steps is not None and self.max_episode_steps < 1:
-            raise ValueError(
-                f"max_episode_steps: got {self.max_episode_steps}, expected at least "
-                "1; leave it None for no limit."
+            number_checks.check_integer(
+                name,
+                getattr(self, name),
+                0,
+                remedy="say how many random numbers one member needs",
             )
+        number_checks.check_integer(
+            "max_episode_steps",
+            self.max_episode_steps,
+            1,
+            optional=True,
+            remedy="leave it None for no limit",
+        )
 
     def observation(self, state: Any) -> Any:
         """Returns the observation of `state`, both nests of tensors `[B, ...]`."""

@@ -13,7 +13,7 @@ from tfrl.environments.boundary import action_tensors
 from tfrl.environments.native import dynamics_checks
 from tfrl.environments.native.dynamics import Dynamics
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import nest_utils, seeds, tracking
+from tfrl.utils import nest_utils, number_checks, seeds, tracking
 
 _FIRST, _LAST = int(ts.StepType.FIRST), int(ts.StepType.LAST)
 # The step type of a time step that was not returned yet. As after LAST, `step` resets;
@@ -57,10 +57,7 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
             cannot be traced, is not pure, or breaks its specs.
           TypeError: If the `step` of `dynamics` does not return an `Outcome`.
         """
-        if batch_size < 1:
-            raise ValueError(
-                f"batch_size: got {batch_size}, expected at least 1; raise it."
-            )
+        number_checks.check_sizes(batch_size=batch_size)
         tf.Module.__init__(self)
         super().__init__(batch_size=batch_size)
         self._dynamics = dynamics

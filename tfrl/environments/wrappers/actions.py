@@ -14,6 +14,7 @@ from tfrl.environments.boundary.action_specs import flat_spec, one_hot_spec
 from tfrl.environments.wrappers import base
 from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
+from tfrl.utils import number_checks
 
 
 class ActionClipWrapper(base.PyEnvironmentBaseWrapper):
@@ -248,18 +249,22 @@ class ExtraDisabledActionsWrapper(base.PyEnvironmentBaseWrapper):
                 "a BoundedArraySpec of one integer, to which actions can be added; "
                 "flatten or discretize the actions first",
             )
-        num_extra = base.check_count(
-            "num_extra_actions", num_extra_actions, 0, "actions cannot be taken away"
+        number_checks.check_integer(
+            "num_extra_actions",
+            num_extra_actions,
+            0,
+            remedy="actions cannot be taken away",
         )
         room = int(np.iinfo(spec.dtype).max) - int(spec.maximum)
-        if num_extra > room:
+        if num_extra_actions > room:
             raise ValueError(
-                f"num_extra_actions: got {num_extra}, expected at most {room}, so that "
-                f"{spec.dtype} can number the actions; lower it, or widen the dtype."
+                f"num_extra_actions: got {num_extra_actions}, expected at most {room}, "
+                f"so that {spec.dtype} can number the actions; lower it, or widen the "
+                "dtype."
             )
         self._allowed_spec = spec
-        self._action_spec = spec.replace(maximum=int(spec.maximum) + num_extra)
-        mask = np.repeat([1, 0], [int(spec.num_values), num_extra])
+        self._action_spec = spec.replace(maximum=int(spec.maximum) + num_extra_actions)
+        mask = np.repeat([1, 0], [int(spec.num_values), num_extra_actions])
         self._mask_spec = array_spec.BoundedArraySpec(
             mask.shape, np.int64, 0, 1, name="mask"
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,10 @@ import tree
 
 from tfrl.environments import py_environment
 from tfrl.trajectories import time_step as ts
+from tfrl.utils import forwarding
 
 
-class PyEnvironmentBaseWrapper(py_environment.PyEnvironment):
+class PyEnvironmentBaseWrapper(forwarding.Forwards, py_environment.PyEnvironment):
     """Passes all calls on to the wrapped environment; subclasses change some of them.
 
     Attributes that are not found here are looked up in the wrapped environment, so the
@@ -40,11 +40,6 @@ class PyEnvironmentBaseWrapper(py_environment.PyEnvironment):
                 "after it was wrapped."
             )
         self._env = env
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or "_env" not in self.__dict__:
-            raise AttributeError(name)
-        return getattr(self._env, name)
 
     @property
     def batched(self) -> bool:
@@ -136,30 +131,3 @@ def refuse_batched(env: py_environment.PyEnvironment, wrapper: str, hint: str) -
             "single one, because the episodes of a batch end at different steps; wrap "
             f"each member in {wrapper} before you batch them{hint}."
         )
-
-
-def check_count(name: str, value: Any, minimum: int, hint: str) -> int:
-    """Returns `value` as an integer.
-
-    Args:
-      name: The name of the argument, for the message.
-      value: The value to check.
-      minimum: The least value allowed.
-      hint: The remedy, for the message.
-
-    Raises:
-      TypeError: If it is not an integer.
-      ValueError: If it is below `minimum`.
-    """
-    try:
-        count = operator.index(value)
-    except TypeError:
-        raise TypeError(
-            f"{name}: got {value!r} of type {type(value).__name__}, expected an "
-            f"integer of at least {minimum}; {hint}."
-        ) from None
-    if count < minimum:
-        raise ValueError(
-            f"{name}: got {value}, expected an integer of at least {minimum}; {hint}."
-        )
-    return count

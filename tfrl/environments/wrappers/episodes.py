@@ -10,6 +10,7 @@ import tree
 from tfrl.environments import py_environment
 from tfrl.environments.wrappers import base
 from tfrl.trajectories import time_step as ts
+from tfrl.utils import number_checks
 
 _FIRST, _LAST = int(ts.StepType.FIRST), int(ts.StepType.LAST)
 
@@ -44,9 +45,10 @@ class TimeLimit(base.PyEnvironmentBaseWrapper):
             "TimeLimit",
             ", such as with the max_episode_steps of vector_py_environment.load",
         )
-        self._duration = base.check_count(
-            "duration", duration, 1, "leave the wrapper out for no limit"
+        number_checks.check_integer(
+            "duration", duration, 1, remedy="leave the wrapper out for no limit"
         )
+        self._duration = duration
         self._num_steps: int | None = None
 
     @property
@@ -107,12 +109,13 @@ class FixedLength(base.PyEnvironmentBaseWrapper):
         """
         super().__init__(env, handle_auto_reset)
         base.refuse_batched(env, "FixedLength", "")
-        self._fix_length = base.check_count(
+        number_checks.check_integer(
             "fix_length",
             fix_length,
             1,
-            "give the number of steps that every episode is to have",
+            remedy="give the number of steps that every episode is to have",
         )
+        self._fix_length = fix_length
         self._num_steps = 0
         self._ended = False
 
@@ -178,9 +181,10 @@ class ActionRepeat(base.PyEnvironmentBaseWrapper):
         """
         super().__init__(env, handle_auto_reset)
         base.refuse_batched(env, "ActionRepeat", "")
-        self._times = base.check_count(
-            "times", times, 2, "leave the wrapper out to apply each action once"
+        number_checks.check_integer(
+            "times", times, 2, remedy="leave the wrapper out to apply each action once"
         )
+        self._times = times
 
     def _step(self, action: Any) -> ts.TimeStep:
         rewards, discounts = [], []

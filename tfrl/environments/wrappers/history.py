@@ -12,6 +12,7 @@ from tfrl.environments.boundary import action_arrays
 from tfrl.environments.wrappers import base
 from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
+from tfrl.utils import number_checks
 
 
 class HistoryWrapper(base.PyEnvironmentBaseWrapper):
@@ -45,9 +46,13 @@ class HistoryWrapper(base.PyEnvironmentBaseWrapper):
           ValueError: If `history_length` is not positive.
         """
         super().__init__(env, handle_auto_reset)
-        self._length = base.check_count(
-            "history_length", history_length, 1, "give the number of observations"
+        number_checks.check_integer(
+            "history_length",
+            history_length,
+            1,
+            remedy="give the number of observations",
         )
+        self._length = history_length
         self._include_actions = include_actions
         self._tile_first = tile_first_step_obs
         self._outer_shape = base.outer_shape(env)

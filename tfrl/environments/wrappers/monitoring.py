@@ -11,6 +11,7 @@ import numpy as np
 from tfrl.environments import py_environment
 from tfrl.environments.wrappers import base
 from tfrl.trajectories import time_step as ts
+from tfrl.utils import number_checks
 
 
 class RunStats(base.PyEnvironmentBaseWrapper):
@@ -110,9 +111,10 @@ class PerformanceProfiler(base.PyEnvironmentBaseWrapper):
                 "lambda profile: profile.print_stats()."
             )
         self._process_profile_fn = process_profile_fn
-        self._process_steps = base.check_count(
-            "process_steps", process_steps, 1, "give a number of steps"
+        number_checks.check_integer(
+            "process_steps", process_steps, 1, remedy="give a number of steps"
         )
+        self._process_steps = process_steps
         self._profile = cProfile.Profile()
         self._num_steps = 0
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import numbers
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +9,7 @@ import tree
 
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory as trajectory_lib
+from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
     from tfrl import replay_service
@@ -45,7 +44,8 @@ class ReverbObserver:
         """
         self._table_names = _checked_names(table_name)
         self._num_frames = num_frames
-        self._priority = checked_priority(priority)
+        number_checks.check_number("priority", priority, 0, remedy="1 is usual")
+        self._priority = float(priority)
         self._py_client = py_client
         self._writer: Any = None
         # The state of the running episode.
@@ -192,22 +192,3 @@ def _checked_names(table_name: str | Sequence[str]) -> list[str]:
             f"table_name: got {table_name!r}, expected the name of a table, or several."
         )
     return names
-
-
-def checked_count(name: str, value: Any) -> int:
-    """Returns `value` as an int, or raises a ValueError if it is not an int above 0."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-        raise ValueError(
-            f"{name}: got {value!r}, expected an integer of 1 or more frames."
-        )
-    return int(value)
-
-
-def checked_priority(priority: Any) -> float:
-    """Returns a priority as a float; raises a ValueError if it is not valid."""
-    is_number = isinstance(priority, numbers.Real) and not isinstance(priority, bool)
-    if not is_number or not 0.0 <= priority < math.inf:
-        raise ValueError(
-            f"priority: got {priority!r}, expected a finite number from 0 up."
-        )
-    return float(priority)

@@ -21,7 +21,7 @@ import tensorflow as tf
 from tfrl.compilation import context, fast_function, trace_counts
 from tfrl.replay_buffers import batch_check, replay_buffer
 from tfrl.replay_buffers.ring import packed_table
-from tfrl.utils import seeds
+from tfrl.utils import number_checks, seeds
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -80,9 +80,10 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         Raises:
           ValueError: If a size is not positive, or a spec cannot be stored.
         """
-        replay_buffer.check_count("batch_size", batch_size, optional=False)
-        replay_buffer.check_count("max_length", max_length, optional=False)
-        replay_buffer.check_count("dataset_window_shift", dataset_window_shift)
+        number_checks.check_sizes(batch_size=batch_size, max_length=max_length)
+        number_checks.check_sizes(
+            optional=True, dataset_window_shift=dataset_window_shift
+        )
         super().__init__(data_spec, batch_size * max_length, stateful_dataset)
         self._batch_size = int(batch_size)
         self._max_length = int(max_length)
@@ -176,8 +177,9 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
           tf.errors.InvalidArgumentError: If the buffer is empty, or holds fewer than
             `num_steps` frames of each environment. (XLA compiles the check away.)
         """
-        replay_buffer.check_count("sample_batch_size", sample_batch_size)
-        replay_buffer.check_count("num_steps", num_steps)
+        number_checks.check_sizes(
+            optional=True, sample_batch_size=sample_batch_size, num_steps=num_steps
+        )
         self.check_fits(num_steps)
         if seed is not None:
             seed = tf.cast(seeds.as_seed(seed), tf.int64)

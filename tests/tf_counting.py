@@ -1,4 +1,4 @@
-"""`TFCountingEnvironment`, a small environment in TensorFlow, for tests."""
+"""A `tfrl.testing.CountingEnvironment` that is written in TensorFlow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from tfrl.environments import tf_environment
 from tfrl.specs import tensor_spec
-from tfrl.testing import environments
 from tfrl.trajectories import time_step as ts
 
 
@@ -36,13 +35,8 @@ class TFCountingEnvironment(tf_environment.TFEnvironment):
           action_spec: A nest of tensor specs; None for one int32 number, 0 or 1.
           reward: A function from the counts `[B]` and the actions to the rewards `[B]`;
             None for the counts.
-
-        Raises:
-          ValueError: If a length is below 1, or the members have different numbers of
-            lengths.
         """
         table = np.array([np.atleast_1d(each) for each in lengths], np.int32)
-        environments.check_length(int(table.min()))
         if action_spec is None:
             action_spec = tensor_spec.BoundedTensorSpec([], tf.int32, 0, 1, "action")
         super().__init__(
@@ -56,18 +50,6 @@ class TFCountingEnvironment(tf_environment.TFEnvironment):
         self._episode = tf.Variable(tf.zeros([len(table)], tf.int32))
         self._reward = tf.Variable(tf.zeros([len(table)]))
         self.num_resets = tf.Variable(0)
-
-    def get_state(self) -> list[np.ndarray]:
-        """Returns the values of the variables."""
-        return [variable.numpy() for variable in self._state()]
-
-    def set_state(self, state: Sequence[np.ndarray]) -> None:
-        """Restores what `get_state` returned."""
-        for variable, value in zip(self._state(), state, strict=True):
-            variable.assign(value)
-
-    def _state(self) -> list[tf.Variable]:
-        return [self._count, self._episode, self._reward]
 
     def _current_time_step(self) -> ts.TimeStep:
         count = tf.identity(self._count)
@@ -86,7 +68,7 @@ class TFCountingEnvironment(tf_environment.TFEnvironment):
 
     def _reset(self) -> ts.TimeStep:
         self.num_resets.assign_add(1)
-        for variable in self._state():
+        for variable in (self._count, self._episode, self._reward):
             variable.assign(tf.zeros_like(variable))
         return self._current_time_step()
 

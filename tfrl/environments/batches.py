@@ -1,0 +1,138 @@
+"""Bases of environments that are batches: of any kind, and of `PyEnvironment`s."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tfrl.environments import py_environment
+from tfrl.environments.boundary import members
+from tfrl.trajectories import time_step as ts
+
+
+class Batch(py_environment.PyEnvironment):
+    """Base of batched environments; subclasses set the three attributes below."""
+
+    _batch_size: int
+    _action_spec: Any  # Of one member, as are the specs of time steps.
+    _time_step_spec: ts.TimeStep
+
+    @property
+    def batched(self) -> bool:
+        """Always True: there is a batch dimension."""
+        return True
+
+    @property
+    def batch_size(self) -> int:
+        """How many members there are."""
+        return self._batch_size
+
+    def observation_spec(self) -> Any:
+        """The specs of one member's observations."""
+        return self._time_step_spec.observation
+
+    def action_spec(self) -> Any:
+        """The specs of one member's actions."""
+        return self._action_spec
+
+    def reward_spec(self) -> Any:
+        """The specs of one member's rewards."""
+        return self._time_step_spec.reward
+
+    def discount_spec(self) -> Any:
+        """The spec of one member's discount."""
+        return self._time_step_spec.discount
+
+    def time_step_spec(self) -> ts.TimeStep:
+        """The specs of one member's time steps."""
+        return self._time_step_spec
+
+
+class BatchOfMembers(Batch):
+    """Base of batches of `PyEnvironment`s, in this process or in others."""
+
+    # Each member keeps its own current time step, and resets when it has none.
+    _current_time_step: Any = ()
+    _envs: list[Any]
+
+    @property
+    def envs(self) -> list[Any]:
+        """The members."""
+        return self._envs
+
+    def seed(self, seed: int | Sequence[Any]) -> list[Any]:
+        """Seeds the members.
+
+        Args:
+          seed: One seed for each member; or a number, which gives member `i` the seed
+            `seed + i`.
+
+        Returns:
+          The results of the members' own `seed`.
+
+        Raises:
+          ValueError: If there is not one seed for each member.
+          NotImplementedError: If a member cannot be seeded.
+        """
+        if isinstance(seed, (int, np.integer)):
+            seed = [int(seed) + i for i in range(self.batch_size)]
+        if len(seed) != self.batch_size:
+            raise ValueError(
+                f"seed: got {len(seed)} seeds, expected one for each of the "
+                f"{self.batch_size} members; give as many, or a single number."
+            )
+        return self._call("seed", [(own,) for own in seed])
+
+    def get_info(self) -> Any:
+        """Returns the members' infos as one nest, `[B, ...]`.
+
+        Infos that differ in structure or shape are returned as a list of `B`.
+        """
+        return members.stack_infos(self._call("get_info"))
+
+    def get_state(self) -> list[Any]:
+        """Returns the members' states.
+
+        Raises:
+          NotImplementedError: If a member's state cannot be saved.
+        """
+        nothing: list[tuple[Any, ...]] = [()] * self.batch_size
+        return self._apply("get_state", py_environment.capture_state, nothing)
+
+    def set_state(self, state: list[Any]) -> None:
+        """Restores what `get_state` returned.
+
+        Raises:
+          NotImplementedError: If a member's state cannot be restored.
+        """
+        arguments = [(member,) for member in state]
+        self._apply("set_state", py_environment.restore_state, arguments)
+
+    def _call(
+        self, name: str, arguments: Sequence[tuple[Any, ...]] | None = None
+    ) -> list[Any]:
+        """Calls a method of all members, each with its own arguments, if any."""
+        arguments = [()] * self.batch_size if arguments is None else arguments
+        return self._apply(name, _call_method, [(name, *args) for args in arguments])
+
+    @abc.abstractmethod
+    def _apply(
+        self,
+        what: str,
+        function: Callable[..., Any],
+        arguments: Sequence[tuple[Any, ...]],
+    ) -> list[Any]:
+        """Calls `function(member, *args)` for every member, with its own `args`.
+
+        Args:
+          what: The name of the call, for messages.
+          function: A function that pickles.
+          arguments: The further arguments for each member.
+        """
+
+
+def _call_method(member: Any, name: str, *args: Any) -> Any:
+    return getattr(member, name)(*args)

@@ -89,37 +89,6 @@ def test_n_step_returns_equal_a_loop(data, n):
     np.testing.assert_allclose(returns, expected, rtol=1e-5, atol=1e-6)
 
 
-<<<<<<< HEAD
-@pytest.mark.parametrize("lambda_", [0.0, 0.7, 1.0])
-def test_lambda_returns_mix_the_n_step_returns(data, lambda_):
-    def mixture(t, column):
-        # The n-step returns weigh (1 - l) l^(n-1); the longest takes what is left.
-        longest = NUM_STEPS - t
-        n_steps = [loop_n_step(t, n, **column) for n in range(1, longest + 1)]
-        weights = [(1 - lambda_) * lambda_ ** (n - 1) for n in range(1, longest)]
-        return np.dot([*weights, 1 - sum(weights)], n_steps)
-
-    expected = [[mixture(t, c) for c in columns(data)] for t in range(NUM_STEPS)]
-    returns = losses.lambda_returns(
-        data["r_t"], data["discount_t"], data["v_t"], lambda_, data["continues_t"]
-    )
-    np.testing.assert_allclose(returns, expected, rtol=1e-4, atol=1e-5)
-
-
-def test_truncation_bootstraps_its_own_last_observation():
-    # Step 1 is truncated at a state worth 10; step 2 starts an episode with reward 99.
-    returns = losses.lambda_returns(
-        [1.0, 2.0, 99.0],
-        [0.5, 0.5, 0.5],
-        [5.0, 10.0, 0.0],
-        lambda_=1.0,
-        continues_t=[1, 0, 1],
-    )
-    np.testing.assert_array_equal(returns, [1 + 0.5 * 7, 2 + 0.5 * 10, 99])
-
-
-=======
->>>>>>> 428bafa1629c82bf12245d57f533f9e66acd3a1b
 def test_gae_by_hand():
     # delta = r + d v' - v = [1+.5*4-2, 1+.5*6-4, 1+.5*8-6] = [1, 0, -1].
     advantages = losses.generalized_advantage_estimation(

@@ -17,14 +17,6 @@ def test_td_error_ignores_the_next_value_at_a_termination():
     np.testing.assert_array_equal(error, [1 + 5 - 3, 2 - 3])
 
 
-<<<<<<< HEAD
-def test_q_learning_bootstraps_the_best_action():
-    error = losses.q_learning(Q_TM1, [1, 0], R_T, DISCOUNT_T, Q_T)
-    np.testing.assert_array_equal(error, [1 + 0.5 * 8 - 5, 2 - 2])
-
-
-=======
->>>>>>> 428bafa1629c82bf12245d57f533f9e66acd3a1b
 def test_double_q_learning_values_the_action_the_selector_chose():
     selector = [[9.0, 1.0], [0.0, 1.0]]
     error = losses.double_q_learning(Q_TM1, [1, 0], R_T, DISCOUNT_T, Q_T, selector)
@@ -63,14 +55,9 @@ def test_sequences_are_each_step_for_itself():
     def in_time(x):
         return tf.constant(x)[tf.newaxis]
 
-<<<<<<< HEAD
-    error = losses.q_learning(*map(in_time, (Q_TM1, [1, 0], R_T, DISCOUNT_T, Q_T)))
-    np.testing.assert_array_equal(error, [[0, 0]])
-=======
     arguments = map(in_time, (Q_TM1, [1, 0], R_T, DISCOUNT_T, Q_T, Q_T))
     error = losses.double_q_learning(*arguments)
-    np.testing.assert_allclose(error, [[0, 0]])
->>>>>>> 428bafa1629c82bf12245d57f533f9e66acd3a1b
+    np.testing.assert_array_equal(error, [[0, 0]])
 
 
 def test_gradient_flows_into_the_prediction_alone():

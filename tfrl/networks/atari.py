@@ -13,7 +13,6 @@ from tfrl.networks import (
     embedding,
     network,
     policy_value,
-    seeding,
     sequential,
     vision,
 )
@@ -107,12 +106,8 @@ class R2D2AtariNetwork(_AtariNetwork):
         super().__init__(layers, input_tensor_spec, name, seed)
         self._set_untracked("_core", core)
 
-    def copy(self, **kwargs: Any) -> R2D2AtariNetwork:
-        """Makes a new network with a copy of the core, without weights."""
-        if self._core is not None:
-            kwargs.setdefault("core", seeding.copy_layer(self._core))
-        copied: R2D2AtariNetwork = super().copy(**kwargs)
-        return copied
+    def _layer_arguments(self) -> dict[str, Any]:
+        return {} if self._core is None else {"core": self._core}
 
 
 class IMPALAAtariNetwork(_AtariNetwork):

@@ -181,7 +181,7 @@ def encoders(
 ) -> tuple[network.Network, network.Network]:
     """Makes the encoders of the observations and of the actions of a critic.
 
-    The arguments are those of `CriticNetwork`. Several actions are concatenated.
+    Takes the arguments of `CriticNetwork`. Several actions are concatenated.
 
     Raises:
       ValueError: If `input_tensor_spec` is not a pair.

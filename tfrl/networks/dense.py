@@ -21,7 +21,7 @@ def layers(
 
     Args:
       layer_sizes: The number of units of each layer.
-      w_init: The initialiser of the kernels, of which each layer gets a copy; by
+      w_init: The initialiser of the kernels; each layer gets a copy. By
         default `initializers.truncated`.
       activation: The activation of the layers.
       activate_final: Whether the last layer has it, too.

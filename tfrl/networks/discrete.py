@@ -15,8 +15,9 @@ from tfrl.utils import number_checks
 class DiscreteFilteredQNetwork(recorded_layer.RecordedLayer):
     """Lowers the values of actions that are unlikely in the data, for discrete BCQ.
 
-    An action whose probability under the softmax of `g_network`, divided by that of the
-    likeliest action, is below the threshold gets the smallest of the values. See
+    The softmax of `g_network` is how likely each action is in the data. An action gets
+    the smallest of the values if its probability, divided by the largest probability,
+    is below the threshold. See
     Fujimoto et al., "Benchmarking batch deep reinforcement learning algorithms", 2019,
     section 4.
     """

@@ -83,7 +83,8 @@ def epsilon_greedy(
 ) -> tf.Tensor:
     """Returns the probabilities of an epsilon-greedy policy among legal actions.
 
-    All legal actions share `epsilon` evenly, those of the largest value the rest.
+    All legal actions share `epsilon` evenly; the legal actions of the largest value
+    share the rest.
 
     Args:
       action_values: Floats `[..., num_actions]`.

@@ -17,7 +17,7 @@ class MaskSplitterNetwork(network.DistributionNetwork):
 
     The wrapped network is applied to its part of the observation. With
     `passthrough_mask` its `call` gets the mask as the argument `mask`; otherwise the
-    mask is dropped. Output and state are those of the wrapped network.
+    mask is dropped. Output and state are the wrapped network's.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class MaskSplitterNetwork(network.DistributionNetwork):
           name: The network's name.
 
         Raises:
-          ValueError: If the specs do not fit those of the wrapped network.
+          ValueError: If the specs do not fit the wrapped network's.
         """
         if input_tensor_spec is not None:
             _check_input_spec(splitter_fn, input_tensor_spec, wrapped_network)
@@ -94,11 +94,8 @@ class MaskSplitterNetwork(network.DistributionNetwork):
             return output_spec
         return super().create_variables(input_tensor_spec, **kwargs)
 
-    def copy(self, **kwargs: Any) -> MaskSplitterNetwork:
-        """Copies the network, and the wrapped network too unless `kwargs` has one."""
-        kwargs.setdefault("wrapped_network", self._wrapped_network.copy())
-        copied: MaskSplitterNetwork = super().copy(**kwargs)
-        return copied
+    def _layer_arguments(self) -> dict[str, Any]:
+        return {"wrapped_network": self._wrapped_network}
 
 
 def _check_input_spec(

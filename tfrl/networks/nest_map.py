@@ -109,14 +109,8 @@ class NestMap(network.Network):
         """The nest of networks; a Keras layer is wrapped in a `Sequential`."""
         return tree.unflatten_as(self._layer_nest, list(self._networks))
 
-    def copy(self, **kwargs: Any) -> NestMap:
-        """Makes a new `NestMap` of copies of the layers, without their weights."""
-        if "nested_layers" not in kwargs:
-            kwargs["nested_layers"] = tree.map_structure(
-                seeding.copy_layer, self._layer_nest
-            )
-        copied: NestMap = super().copy(**kwargs)
-        return copied
+    def _layer_arguments(self) -> dict[str, Any]:
+        return {"nested_layers": self._layer_nest}
 
     def call(
         self,

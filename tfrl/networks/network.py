@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
+import tree
 
 from tfrl.compilation import internals
 from tfrl.networks import checks, layer_utils, recurrence, seeding, signatures
 from tfrl.specs import sizes, tensor_spec
-from tfrl.utils import tracking
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _FIRST = 0
 
 
-class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
+class Network(internals.TracksMore, signatures.Recorded, keras.layers.Layer):
     """Base class of networks.
 
     A subclass makes its layers in `__init__` and writes
@@ -45,7 +45,6 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
     `*args`, so that `copy` can repeat it.
     """
 
-    _saved_kwargs: dict[str, Any]
     _call_parameters: tuple[tuple[str, ...], bool]
 
     def __init_subclass__(cls, **kwargs: Any):
@@ -53,14 +52,6 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
         if "__init__" in vars(cls):
             signatures.check_init(cls)
         cls._call_parameters = signatures.parameters_of_call(cls.call)
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        """Creates the network and records its arguments, for `copy`."""
-        network = super().__new__(cls, *args, **kwargs)
-        # Untracked, since layers among the arguments are not part of the network.
-        saved_kwargs = signatures.bind_init(cls, args, kwargs)
-        network._set_untracked("_saved_kwargs", saved_kwargs)
-        return network
 
     def __init__(
         self,
@@ -309,18 +300,31 @@ class Network(internals.TracksMore, keras.layers.Layer, tracking.Untracked):
     def copy(self, **kwargs: Any) -> Any:
         """Makes a new network with this one's constructor arguments, except `kwargs`.
 
-        Weights are not copied. A copy of a seeded network gets a new seed, derived from
-        the network's seed, so that twin critics differ but are the same in every run.
-        Pass `seed` to choose the seed of the copy.
+        Weights are not copied. Layers of the network that were arguments are copied,
+        unless `kwargs` has others. A copy of a seeded network gets a new seed, derived
+        from the network's seed, so that twin critics differ but are the same in every
+        run. Pass `seed` to choose the seed of the copy.
         """
-        arguments = {**self._saved_kwargs, **kwargs}
-        seed = self._saved_kwargs.get("seed")
+        copied = {
+            name: tree.map_structure(seeding.copy_layer, layers)
+            for name, layers in self._layer_arguments().items()
+            if name not in kwargs
+        }
+        arguments = {**self._arguments, **copied, **kwargs}
+        seed = self._arguments.get("seed")
         if isinstance(seed, int) and "seed" not in kwargs:
             self._set_untracked("_num_copies", self._num_copies + 1)
             stream = seeding.SeedStream(seed)
             seeds = [stream() for _ in range(self._num_copies)]
             arguments["seed"] = seeding.SeedStream(seeds[-1] + 1)()
         return type(self)(**arguments)
+
+    def _layer_arguments(self) -> dict[str, Any]:
+        """Returns the constructor's arguments that are layers of this network.
+
+        Each is a layer or a nest of layers, which `copy` copies.
+        """
+        return {}
 
     def get_initial_state(self, batch_size: Any = None) -> Any:
         """Returns zeros `[batch_size, ...]` as the state; unbatched if it is None."""

@@ -36,11 +36,11 @@ class NormalizedNetwork(network.DistributionNetwork):
           wrapped_network: The network to wrap.
           normalizer: A `TensorNormalizer`, or another object whose
             `normalize(observation)` returns an observation of the same spec.
-          input_tensor_spec: The nest of specs of the inputs; by default that of the
-            wrapped network.
-          name: The network's name; by default that of the wrapped network.
+          input_tensor_spec: The nest of specs of the inputs; by default the
+            wrapped network's.
+          name: The network's name; by default the wrapped network's.
           takes_action: Whether the inputs are pairs of an observation and an action, as
-            those of critics are. The actions are not normalized.
+            a critic's are. The actions are not normalized.
         """
         if input_tensor_spec is None:
             input_tensor_spec = wrapped_network.input_tensor_spec
@@ -95,8 +95,5 @@ class NormalizedNetwork(network.DistributionNetwork):
         )
         return result
 
-    def copy(self, **kwargs: Any) -> NormalizedNetwork:
-        """Copies the wrapped network; the copy has the same normalizer."""
-        kwargs.setdefault("wrapped_network", self._wrapped_network.copy())
-        copied: NormalizedNetwork = super().copy(**kwargs)
-        return copied
+    def _layer_arguments(self) -> dict[str, Any]:
+        return {"wrapped_network": self._wrapped_network}

@@ -29,14 +29,14 @@ def default_preprocessing(
     They are the `preprocessing_layers` and the `preprocessing_combiner` of
     `EncodingNetwork` and of the networks that contain one:
 
-    - A bounded integer becomes a one-hot vector, and an array of them, such as that of
-      a `MultiDiscrete` space, becomes one one-hot vector for each element, up to
+    - A bounded integer becomes a one-hot vector, and an array of them, for
+      a `MultiDiscrete` space, say, becomes one one-hot vector for each element, up to
       10,000 numbers in all.
     - A uint8 array of two or more dimensions is an image: it is scaled to [0, 1].
     - All others are cast to floats: booleans, arrays of zeros and ones, arrays of
       single bytes, and integers of more values.
 
-    Each is flattened, and those of a nest are concatenated. A single floating
+    Each is flattened, and the parts of a nest are concatenated. A single floating
     observation needs no layer.
 
     Args:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any, Self
 
 import keras
 import tensorflow as tf
 
-from tfrl.utils import tracking
+from tfrl.networks import signatures
 
 
-class RecordedLayer(keras.layers.Layer, tracking.Untracked):
+class RecordedLayer(signatures.Recorded, keras.layers.Layer):
     """Base class of layers made of other layers; records its constructor's arguments.
 
     The arguments are the layer's configuration, so that a subclass writes `__init__`,
@@ -23,14 +22,6 @@ class RecordedLayer(keras.layers.Layer, tracking.Untracked):
 
     # Whether inputs are [B, ...]; `Sequential` then folds the time of [B, T, ...].
     takes_one_outer_dim = False
-
-    _arguments: dict[str, Any]
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Creates the layer and records its arguments."""
-        layer = super().__new__(cls, *args, **kwargs)
-        layer._set_untracked("_arguments", _bind(cls, args, kwargs))
-        return layer
 
     def build(self, *input_shapes: Any, **named_shapes: Any) -> None:
         """Makes no variables, since the layers inside build themselves when called."""
@@ -73,19 +64,6 @@ class RandomLayer(RecordedLayer):
     def next_seed(self) -> tf.Tensor:
         """Returns the next stateless seed, int64 `[2]`."""
         return tf.cast(self.seed_generator.next(), tf.int64)
-
-
-def _bind(cls: type, args: Any, kwargs: Any) -> dict[str, Any]:
-    """Returns the arguments of a constructor call by name."""
-    signature = inspect.signature(cls.__init__)  # type: ignore[misc]
-    try:
-        arguments = dict(signature.bind(None, *args, **kwargs).arguments)
-    except TypeError:
-        # The arguments do not fit, so __init__ will raise the error.
-        return {}
-    del arguments["self"]
-    others = arguments.pop("kwargs", {})
-    return {**arguments, **others}
 
 
 def _revived(value: Any) -> Any:

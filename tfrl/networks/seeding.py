@@ -50,7 +50,7 @@ def stream_of(seed_stream_class: Any, seed: int | None, salt: str) -> Callable[[
     Args:
       seed_stream_class: The class; None is `SeedStream`.
       seed: The seed that determines the drawn ones.
-      salt: Makes the seeds differ from those of another salt, if the class is given.
+      salt: Other salts give other seeds, if the class is given.
     """
     own = SeedStream(seed)
     if seed_stream_class is None:
@@ -88,8 +88,7 @@ def clone_initializer(initializer: Any, seed: int | None = None) -> Any:
 def seed_layer(layer: keras.layers.Layer, seeds: SeedStream) -> None:
     """Seeds the initialisers and random generators of a layer that have no seed.
 
-    Those of its sub-layers are seeded too. Existing weights and explicit seeds do not
-    change.
+    It seeds the sub-layers, too. Existing weights and explicit seeds do not change.
     """
     for part in internals.flatten_layers(layer):
         if not part.built:
@@ -104,7 +103,7 @@ def seed_layer(layer: keras.layers.Layer, seeds: SeedStream) -> None:
 def reseed_layer(layer: keras.layers.Layer, seeds: SeedStream) -> None:
     """Gives seeded initialisers other seeds, which depend on the old ones.
 
-    Those of its sub-layers get other seeds too. Existing weights do not change.
+    The sub-layers' initialisers get other seeds, too. Existing weights do not change.
     """
     for part in internals.flatten_layers(layer):
         if not part.built:

@@ -44,8 +44,8 @@ class Sequential(network.Network):
         Args:
           layers: Keras layers, Networks, and functions such as `tf.nn.relu`. A layer or
             function may return a distribution or take one.
-          input_spec: The nest of specs of the observations; by default that of the
-            first layer, if it is a Network.
+          input_spec: The nest of specs of the observations; by default the
+            first layer's, if it is a Network.
           name: The network's name.
           seed: Seeds the initialisers and dropouts of unbuilt layers that have no seed
             of their own; None follows `tf.random.set_seed`.
@@ -92,12 +92,8 @@ class Sequential(network.Network):
         """The layers, in order."""
         return list(self._sequential_layers)
 
-    def copy(self, **kwargs: Any) -> Sequential:
-        """Makes a new `Sequential` of copies of the layers, without their weights."""
-        if "layers" not in kwargs:
-            kwargs["layers"] = [seeding.copy_layer(layer) for layer in self.layers]
-        copied: Sequential = super().copy(**kwargs)
-        return copied
+    def _layer_arguments(self) -> dict[str, Any]:
+        return {"layers": self.layers}
 
     @property
     def _least_outer_dims(self) -> int:

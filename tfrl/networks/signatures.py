@@ -1,9 +1,27 @@
-"""Inspects the signatures of a network's constructor and of its `call`."""
+"""Records constructors' arguments; inspects the signatures of `__init__` and `call`."""
 
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, Self
+
+from tfrl.utils import tracking
+
+
+class Recorded(tracking.Untracked):
+    """Mixin of layers that records a constructor's arguments, for copies of the layer.
+
+    It comes before `keras.layers.Layer` among the bases.
+    """
+
+    _arguments: dict[str, Any]
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Creates the layer and records its arguments."""
+        layer = super().__new__(cls, *args, **kwargs)
+        # Untracked, since layers among the arguments are not part of every layer.
+        layer._set_untracked("_arguments", _bind(cls, args, kwargs))
+        return layer
 
 
 def check_init(cls: type) -> None:
@@ -20,15 +38,17 @@ def check_init(cls: type) -> None:
         )
 
 
-def bind_init(cls: type, args: Any, kwargs: Any) -> dict[str, Any]:
+def _bind(cls: type, args: Any, kwargs: Any) -> dict[str, Any]:
     """Returns the arguments of a constructor call by name."""
+    signature = inspect.signature(cls.__init__)  # type: ignore[misc]
     try:
-        bound = inspect.signature(cls).bind(*args, **kwargs)
+        arguments = dict(signature.bind(None, *args, **kwargs).arguments)
     except TypeError:
         # The arguments do not fit, so __init__ will raise the error.
         return {}
-    arguments = dict(bound.arguments)
-    for name, parameter in bound.signature.parameters.items():
+    this, *_ = signature.parameters
+    del arguments[this]
+    for name, parameter in signature.parameters.items():
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             arguments.update(arguments.pop(name, {}))
     return arguments

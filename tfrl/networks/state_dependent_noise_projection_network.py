@@ -25,9 +25,9 @@ _LEAST_VARIANCE = 1e-6
 class StateDependentNoiseProjectionNetwork(network.DistributionNetwork):
     """Predicts normal actions whose noise is linear in the hidden state.
 
-    With the hidden state `z [n]` and learned deviations `std [n, A]`, the variance of
-    the action's component `j` is `sum_i z_i^2 std_ij^2`: that of `z (std * E)` with a
-    matrix `E` of standard normal numbers. Losses use this distribution. A
+    With the hidden state `z [n]`, learned deviations `std [n, A]` and a matrix `E` of
+    standard normal numbers, the noise is `z (std * E)`; its component `j` has the
+    variance `sum_i z_i^2 std_ij^2`. Losses use this distribution. A
     `StateDependentNoisePolicy` keeps `E` for several steps, in which the action is a
     smooth function of the state.
     """

@@ -105,7 +105,7 @@ def _reshape(tensor: tf.Tensor, shape: list[_Dimension]) -> tf.Tensor:
 
 
 def outer_rank(tensors: Any, specs: Any) -> int:
-    """Returns the number of dimensions of `tensors` before those of their `specs`."""
+    """Returns how many dimensions `tensors` have in front of the `specs`' own."""
     tensor = tf.nest.flatten(tensors)[0]
     spec = tf.nest.flatten(specs)[0]
     return int(tensor.shape.rank - spec.shape.rank)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfrl import losses
 from tfrl.trajectories import policy_step, trajectory, transitions
 from tfrl.trajectories import time_step as ts
 
@@ -250,6 +251,21 @@ def test_n_step_equals_a_loop_over_random_episodes():
             end.discount[b], worth / 0.9 if k else 0.0, rtol=1e-5, atol=1e-6
         )
         np.testing.assert_array_equal(end.observation[b], observation[b, k])
+
+
+@pytest.mark.parametrize("num_steps", [1, 2, 4])
+def test_with_a_value_it_is_the_n_step_return_of_a_sequence(num_steps):
+    rng = np.random.default_rng(1)
+    reward, discount, value = rng.random([3, 8, num_steps + 1]).astype(np.float32)
+    mid = np.full([8, num_steps + 1], MID, np.int32)
+    frames = trajectory.Trajectory(mid, value, (), (), mid, reward, discount)
+    end = trajectory.to_n_step_transition(frames, 0.9).next_time_step
+    returns = losses.n_step_returns(
+        reward[:, :-1].T, 0.9 * discount[:, :-1].T, value[:, 1:].T, num_steps
+    )
+    np.testing.assert_allclose(
+        end.reward + 0.9 * end.discount * end.observation, returns[0], rtol=1e-5
+    )
 
 
 def test_sparse_observations_end_where_dense_ones_do():

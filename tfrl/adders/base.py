@@ -16,7 +16,7 @@ class Adder(abc.ABC):
             timestep = environment.step(action)
             adder.add(action, next_timestep=timestep)
 
-    Time steps are those of dm_env or of tfrl: named tuples with `step_type`, `reward`,
+    Time steps are dm_env's or tfrl's: named tuples with `step_type`, `reward`,
     `discount` and `observation`.
     """
 

@@ -67,7 +67,7 @@ class EarlyAdder:
           extras: A nest of arrays to store with the step.
 
         Raises:
-          ValueError: If the data does not match that of earlier steps or the signature
+          ValueError: If the data does not match earlier steps' data or the signature
             of a table.
           Exception: The error of an earlier call of `add_async` or `end_episode_async`.
         """

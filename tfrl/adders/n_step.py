@@ -1,4 +1,10 @@
-"""The n-step return of an actor's rewards and discounts, in NumPy."""
+"""The n-step return of an actor's rewards and discounts, in NumPy.
+
+`trajectories.transitions` has it for frames of a buffer, and `losses.n_step_returns`
+for sequences with values. Here it is in NumPy: an actor computes it after each step, on
+a few numbers of its environment's dtypes, and calls of TensorFlow would take longer
+than the sums.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +27,8 @@ def n_step_return(
         g^(k-1) d_0 ... d_(k-1)
 
     The discount has one factor `g` less than steps, because a loss multiplies the value
-    of the observation reached by `g`. The results are those of
-    `trajectory.to_n_step_transition`.
+    of the observation reached by `g`. `trajectory.to_n_step_transition`
+    has the same results.
 
     Args:
       rewards: The `k` rewards. Each is a number, an array, or a nest of them.

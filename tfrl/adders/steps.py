@@ -104,7 +104,7 @@ def tensor_specs(specs: Any, outer_shape: tuple[int | None, ...] = ()) -> Any:
 
     Args:
       specs: A nest of specs with `shape` and `dtype`: of dm_env, of arrays or tensors.
-      outer_shape: Dimensions to put before those of the specs; None for any number.
+      outer_shape: Dimensions to put in front of the specs' own; None for any number.
     """
     import tensorflow as tf
 

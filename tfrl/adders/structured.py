@@ -22,7 +22,7 @@ SequencePattern = Callable[[Any, int], sw.Pattern]
 class StructuredAdder(reverb_adder.ReverbAdder):
     """Writes the items that the configs of a `StructuredWriter` describe.
 
-    The rows are those of `ReverbAdder`, in the structure of `Step`. The functions
+    It writes the rows of `ReverbAdder`, in the structure of `Step`. The functions
     `create_n_step_transition_config` and `create_sequence_config` return configs.
     """
 

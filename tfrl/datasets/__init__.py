@@ -1,6 +1,6 @@
 """Recorded experience as `tf.data`, and as the contents of replay buffers.
 
-The recordings are those of `utils.example_encoding_dataset`, or Minari's files.
+Recordings are files of `utils.example_encoding_dataset`, or Minari's files.
 `make_reverb_dataset` samples what `tfrl.adders` write to a replay server.
 
 >>> import tensorflow as tf

@@ -69,7 +69,7 @@ def frames_of_episode(
 
 
 def _arrays(nest: Any) -> Any:
-    """Returns a dict or tuple of arrays; a list is one array."""
+    """Converts the leaves to arrays; a list becomes one array."""
     if isinstance(nest, dict):
         return {name: _arrays(part) for name, part in nest.items()}
     if isinstance(nest, tuple):

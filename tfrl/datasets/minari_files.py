@@ -1,6 +1,6 @@
 """Reads Minari's datasets from their HDF5 files.
 
-The layout is that of Minari 0.5: one group an episode, `episode_0` and so on, with
+The layout is Minari 0.5's: one group an episode, `episode_0` and so on, with
 `observations` `[T + 1, ...]`, `actions`, `rewards`, `terminations` and `truncations`
 `[T, ...]`. A dict of arrays is a group, and a tuple a group of `_index_0` and so on.
 """

@@ -11,10 +11,10 @@ import tensorflow_probability as tfp
 class DiscreteValuedDistribution(tfp.distributions.Categorical):
     """A distribution over the numbers `values`, such as the atoms of C51's returns.
 
-    A sample is one of the values, and so is the mode; `mean()` and `variance()` are
-    those of the values. Entropies and KL divergences are those of the probabilities, so
-    a KL divergence expects two distributions over the same values. `log_prob(x)` is
-    that of the values equal to `x`, `-inf` if there is none.
+    `sample()`, `mode()`, `mean()` and `variance()` are about the values; entropies and
+    KL divergences are about the probabilities alone, so a KL divergence expects two
+    distributions over the same values. `log_prob(x)` adds up the values that equal `x`;
+    it is `-inf` if there is none.
     """
 
     def __init__(
@@ -27,8 +27,8 @@ class DiscreteValuedDistribution(tfp.distributions.Categorical):
         """Creates the distribution; give either `logits` or `probs`.
 
         Args:
-          values: The values, floats `[..., K]`. Their shape broadcasts to that of the
-            logits or probabilities: values `[K]` are shared by the batch.
+          values: The values, floats `[..., K]`. Their shape broadcasts to the shape of
+            the logits or probabilities: values `[K]` are shared by the batch.
           logits: The logits, `[..., K]`.
           probs: The probabilities, `[..., K]`.
           name: The distribution's name.

@@ -53,7 +53,7 @@ def sample_and_log_prob(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Draws reparameterized samples and returns them with their log densities.
 
-    The samples are those of `sample`. The density of a squashed sample is computed from
+    `sample` draws the same numbers. The density of a squashed sample is computed from
     the number before the squashing, by
 
         log(1 - tanh(x)^2) = 2 (log 2 - x - softplus(-2 x)),

@@ -16,7 +16,7 @@ class SquashToSpecNormal(tfp.distributions.Distribution):
     """The distribution of `mean + magnitude * tanh(x)` with `x` normal.
 
     `mean` is the middle and `magnitude` half the width of the spec's bounds. The KL
-    divergence of two such distributions with the same spec is that of their normals,
+    divergence of two such distributions with the same spec equals their normals',
     since the map is invertible. As approximations, `mode()` and `mean()` return the
     squashed mode of the normal, and `stddev()` is `magnitude * tanh(stddev)`.
     """

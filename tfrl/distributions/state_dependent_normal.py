@@ -12,8 +12,8 @@ class StateDependentNormal(tfp.distributions.MultivariateNormalDiag):
     """A `MultivariateNormalDiag` of actions with generalized state-dependent noise.
 
     The noise of an action is linear in features `z` of the state, with a random matrix
-    `noise_std * E` of independent normal entries. Given the state, the distribution is
-    that of `loc + z (noise_std * E)` with standard normal `E`, where `scale_diag` is
+    `noise_std * E` of independent normal entries. Given the state, the action is
+    `loc + z (noise_std * E)` with standard normal `E`, and `scale_diag` is
     the root of `z^2 noise_std^2`; `perturb` gives the action for a certain `E`. Raffin,
     Kober and Stulp, "Smooth exploration for robotic reinforcement learning" (2021,
     arXiv:2005.05719), equations 4 to 6.

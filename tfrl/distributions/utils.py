@@ -1,8 +1,8 @@
 """Converts distributions to their classes and constructor arguments, and back.
 
-`Params` holds the class and the constructor's arguments of a distribution, and those of
-the distributions, bijectors and linear operators inside it. `DistributionSpecV2`
-describes a distribution by a `Params` with specs in place of tensors.
+`Params` holds the class and the constructor's arguments of a distribution. Arguments
+that are distributions, bijectors or linear operators are `Params`, too.
+`DistributionSpecV2` describes a distribution by a `Params` with specs for tensors.
 """
 
 from __future__ import annotations

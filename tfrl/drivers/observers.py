@@ -111,7 +111,7 @@ class HostObserver:
 
     @contextlib.contextmanager
     def reraise(self) -> Iterator[None]:
-        """Raises the function's own exception in place of a `tf.errors.OpError`.
+        """Raises the function's own exception instead of a `tf.errors.OpError`.
 
         The loops and drivers of tfrl run in this context. Around one's own
         `tf.function`, write `with observer.reraise(): ...`.
@@ -149,7 +149,7 @@ def have_failed(observers: Iterable[Any]) -> list[tf.Tensor]:
 
 @contextlib.contextmanager
 def reraise(observers: Iterable[Any]) -> Iterator[None]:
-    """Raises the exceptions of host observers in place of a `tf.errors.OpError`."""
+    """Raises the exceptions of host observers instead of a `tf.errors.OpError`."""
     with contextlib.ExitStack() as stack:
         for observer in filter(calls_python, observers):
             stack.enter_context(observer.reraise())

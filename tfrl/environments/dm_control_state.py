@@ -50,7 +50,7 @@ def set_state(env: Any, state: dict[str, Any]) -> None:
     """Sets a state that `get_state` returned, here or in another process.
 
     Raises:
-      ValueError: If the state is that of another model.
+      ValueError: If the state belongs to another model.
     """
     env = _without_pixels(env)
     present = _numbers_of_model(env)

@@ -103,7 +103,7 @@ class DmControlWrapper(dm_env_wrapper.DmEnvWrapper):
 
         Raises:
           NotImplementedError: See `get_state`.
-          ValueError: If the state is that of another model.
+          ValueError: If the state belongs to another model.
         """
         if dm_control_state.is_known(self._env):
             dm_control_state.set_state(self._env, state)

@@ -120,7 +120,7 @@ def set_state(env: Any, state: dict[str, Any]) -> None:
 
     Raises:
       NotImplementedError: If a class is unknown.
-      ValueError: If the state is that of other classes.
+      ValueError: If the state belongs to other classes.
     """
     layers = list(_layers(env))
     classes = [_name_of(type(layer)) for layer in layers]

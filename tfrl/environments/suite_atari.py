@@ -260,7 +260,7 @@ def load_batch(
 
 
 def is_game(environment_name: str) -> bool:
-    """Whether a name is that of a game, as `load_batch` takes it."""
+    """Whether a name is a game's, as `load_batch` takes it."""
     return _REPEATED_BY_US.match(environment_name) is not None
 
 

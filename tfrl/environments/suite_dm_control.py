@@ -34,7 +34,7 @@ def is_available() -> bool:
 
 
 def is_task(environment_name: str) -> bool:
-    """Whether a name is that of a task, as `load_batch` takes it."""
+    """Whether a name is a task's, as `load_batch` takes it."""
     return _TASK_NAME.fullmatch(environment_name) is not None
 
 

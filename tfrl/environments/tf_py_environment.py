@@ -130,7 +130,7 @@ class TFPyEnvironment(forwarding.Forwards, tf_environment.TFEnvironment):
 
     @contextlib.contextmanager
     def reraise(self) -> Iterator[None]:
-        """Raises the environment's own exception in place of a `tf.errors.OpError`.
+        """Raises the environment's own exception instead of a `tf.errors.OpError`.
 
         ```
         with environment.reraise():

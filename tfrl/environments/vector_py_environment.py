@@ -149,7 +149,7 @@ class VectorPyEnvironment(batches.Batch):
 
         Raises:
           NotImplementedError: If a class of `state_adapters` is missing.
-          ValueError: If the state is that of other environments.
+          ValueError: If the state belongs to other environments.
         """
         if self._info is None:
             # Some environments make their parts in a reset.

@@ -21,7 +21,7 @@ def deterministic_policy_gradient(
 
     Silver et al., "Deterministic policy gradient algorithms", 2014, equation 9;
     Lillicrap et al., "Continuous control with deep reinforcement learning", 2016,
-    equation 6. Without clipping the gradient is that of `-q(s, a)`.
+    equation 6. Without clipping it is the gradient of `-q(s, a)`.
 
     Args:
       q: The critic's values of the actions, `[B]` or `[B, T]`; no gradient flows into
@@ -39,7 +39,7 @@ def deterministic_policy_gradient(
         inner = list(range(loss.shape.rank, a.shape.rank))
         if dqda_clipping is not None:
             gradient = _clipped(gradient, dqda_clipping, inner if clip_norm else None)
-        # The value is 0, the gradient is that of the policy.
+        # The value is 0, the gradient is the policy's.
         step = tf.stop_gradient(gradient) * (a - tf.stop_gradient(a))
         loss -= tf.cast(tf.reduce_sum(step, axis=inner), loss.dtype)
     return loss
@@ -54,7 +54,7 @@ def dpg(
 ) -> tf.Tensor:
     """Returns `|clip(dq/da)|^2 / 2`, with the gradient of the policy, as Acme has it.
 
-    The gradient is that of `deterministic_policy_gradient`, whose value says more.
+    `deterministic_policy_gradient` has the same gradient, and a value that says more.
 
     Args:
       q_max: The critic's values of the actions, `[B]`.

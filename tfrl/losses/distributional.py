@@ -41,7 +41,7 @@ def l2_project(z_p: Any, p: Any, z_q: Any) -> tf.Tensor:
       z_p: The atoms, `[..., M]`, in any order.
       p: Their probabilities, `[..., M]`.
       z_q: The new atoms, `[N]`, or `[..., N]` whose leading dimensions broadcast with
-        those of `z_p`. They rise strictly along the last axis; their distances may
+        `z_p`'s. They rise strictly along the last axis; their distances may
         differ.
 
     Returns:
@@ -101,8 +101,7 @@ def categorical(
       r_t: Rewards, `[B]` or `[B, T]`.
       d_t: Discounts like `r_t`, 0 where the next state is terminal.
       q_t: The distribution of the values of the next states (the target network's),
-        with `logits` like those of `q_tm1` and `values` `[N]`; no gradient flows into
-        it.
+        with `logits` of the same shape and `values` `[N]`; no gradient flows into it.
 
     Returns:
       The losses, like `r_t`. Their least value is the entropy of the target, not 0.

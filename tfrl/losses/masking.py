@@ -10,12 +10,12 @@ import tensorflow as tf
 def masked(values: Any, mask: tf.Tensor) -> tf.Tensor:
     """Returns `values` where `mask` is true, and 0 elsewhere, also for NaN there.
 
-    The result and the gradient are those of `tf.where(mask, values, 0)`, whose kernel
+    Result and gradient are the same as with `tf.where(mask, values, 0)`, whose kernel
     takes several times as long for small tensors.
 
     Args:
       values: Numbers, `[...]`.
-      mask: Bools, or ones and zeros, of a shape that broadcasts with that of `values`.
+      mask: Bools, or ones and zeros, which broadcast with `values`.
     """
     values = tf.convert_to_tensor(values)
     if not values.dtype.is_floating:

@@ -59,8 +59,8 @@ class MPOTerms(NamedTuple):
 class DecoupledMPO(tf.Module, abc.ABC):
     """Base class of `MPO` and `MultiObjectiveMPO`.
 
-    A call returns the mean of all losses, whose gradients are those of the online
-    policy and of the dual variables. `policy_loss` and `dual_loss` are its two parts,
+    A call returns the mean of all losses, with gradients for the online policy and for
+    the dual variables. `policy_loss` and `dual_loss` are its two parts,
     for each state, and change nothing.
     """
 
@@ -188,7 +188,7 @@ class DecoupledMPO(tf.Module, abc.ABC):
     ) -> tuple[tf.Tensor, MPOTerms]:
         """Returns the loss `[B]` of the online policy, and the terms of `dual_loss`.
 
-        The arguments are those of a call. Gradients flow into the online policy alone.
+        Takes the arguments of a call. Gradients flow into the online policy alone.
         """
         actions = tf.stop_gradient(tf.convert_to_tensor(actions))
         values = tf.stop_gradient(
@@ -239,8 +239,8 @@ class DecoupledMPO(tf.Module, abc.ABC):
           the policy, with `_min` and `_max` over the dimensions; the values of each
           objective, `q_min`, `q_mean` and `q_max`; and the standard deviations,
           `pi_stddev_min`, `pi_stddev_max` and their quotient `pi_stddev_cond`. A second
-          objective of `MPO`, the penalty, has the prefix `penalty_`; those of
-          `MultiObjectiveMPO` have their names.
+          objective of `MPO`, the penalty, has the prefix `penalty_`; the objectives of
+          `MultiObjectiveMPO` have their names as prefixes.
         """
         alphas = self._alphas()
         result = {

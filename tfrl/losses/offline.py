@@ -19,7 +19,7 @@ from tfrl.losses.shapes import check_ranks, check_same_shape
 def conservative_penalty(
     data_q: Any, sampled_q: Any, log_densities: Any, temperature: float = 1.0
 ) -> tf.Tensor:
-    """Returns by how much a soft maximum of values exceeds that of the recorded action.
+    """Returns the soft maximum of Q over drawn actions, minus Q of the recorded action.
 
         1/T log sum_k exp(T Q(s, a_k) - log p(a_k)) - Q(s, a)
 
@@ -67,7 +67,7 @@ def advantage_weighted_loss(
 
     Args:
       log_prob: The log-probabilities of the recorded actions.
-      advantage: The actions' values minus those of the states, like `log_prob`.
+      advantage: The actions' values minus the states' values, like `log_prob`.
       inverse_temperature: The factor beta; 0 is behavioural cloning.
       max_weight: The largest weight of an example.
     """

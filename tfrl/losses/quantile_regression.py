@@ -27,8 +27,8 @@ def quantile(
         sum_i mean_j |tau_i - 1(u_ij < 0)| huber(u_ij) / huber_param
 
     with `u_ij = r_t + d_t q_t_j - q_tm1_i`. Dabney et al. 2018, equation 10 and
-    algorithm 1. With `huber_param = 0` it is that of equation 8, with `|u_ij|` in place
-    of the Huber loss.
+    algorithm 1. With `huber_param = 0` it is the loss of equation 8, with `|u_ij|`
+    instead of the Huber loss.
 
     Args:
       q_tm1: The predicted quantiles, `[B, N]`.
@@ -62,12 +62,12 @@ def quantile_huber_loss(
         mean_j |tau_i - 1(u_ij < 0)| huber(u_ij) / delta
 
     with `u_ij = target_j - prediction_i`. Dabney et al. 2018, equation 10; with `delta`
-    0 it is equation 8, with `|u_ij|` in place of the Huber loss.
+    0 it is equation 8, with `|u_ij|` instead of the Huber loss.
 
     Args:
       predictions: Quantiles `[..., N]`, of rising probability.
       targets: Samples or quantiles `[..., M]`, whose leading dimensions broadcast to
-        those of the predictions; no gradient flows into them.
+        the predictions'; no gradient flows into them.
       delta: Where the Huber loss becomes linear.
       levels: The probabilities `tau_i`, `[N]` or `[..., N]`; `(i + 1/2) / N` if None.
 

@@ -63,7 +63,7 @@ def entropy_of(log_probs: Any) -> tf.Tensor:
 def sac_actor_loss(q: Any, log_prob: Any, alpha: Any) -> tf.Tensor:
     """Returns `alpha log_prob - q`, whose gradient flows through the actions.
 
-    Haarnoja et al. 2018, equation 9; the arguments are those of `soft_value`. For
+    Haarnoja et al. 2018, equation 9; with the arguments of `soft_value`. For
     discrete actions it is `-expected_soft_value`.
     """
     return -soft_value(q, log_prob, tf.stop_gradient(alpha))

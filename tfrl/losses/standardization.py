@@ -19,8 +19,7 @@ def standardize(
       values: Floats of any shape, such as advantages `[B, T]`. Values where the mask is
         0 may be anything, including NaN.
       mask: 1.0 where a value counts, else 0.0, in the shape of `values`.
-      reduce_sum: A function that sums up a tensor, such as one that adds those of
-        other replicas.
+      reduce_sum: A function that sums up a tensor, over all replicas, for example.
 
     Returns:
       `(values - mean) / (std + epsilon)`, also where the mask is 0.

@@ -45,8 +45,8 @@ def vtrace(
 
     Espeholt et al. 2018, equation 1 and the gradient after it, with `rho_t = pi / mu`,
     `c_t = l_t min(1, rho_t)` and `l_t = lambda_ continues_t`. The arguments follow
-    `losses.returns`. With ratios of 1, `vs` are the lambda returns, and `pg_advantages`
-    those of generalized advantage estimation.
+    `losses.returns`. With ratios of 1, `vs` are the lambda returns, and
+    `pg_advantages` are the advantages of generalized advantage estimation.
 
     Args:
       v_tm1: Values of the states before each step, `[T]` or `[T, B]`.
@@ -54,8 +54,8 @@ def vtrace(
       discount_t: Discounts, like `v_tm1`.
       v_t: Values of the states after each step, like `v_tm1`; at a truncation, the
         value of the last observation.
-      log_rhos: Logarithms of the ratios of the actions' probabilities, those of the
-        policy that learns to those of the one that acted, like `v_tm1`.
+      log_rhos: `log pi(a) - log mu(a)` of the actions, for the policy `pi` that learns
+        and the policy `mu` that acted, like `v_tm1`.
       lambda_: A number in [0, 1], or numbers like `v_tm1`.
       clip_rho: The largest ratio in `delta_t`; None does not clip.
       clip_pg_rho: The largest ratio in `A_t`; None does not clip.

@@ -33,7 +33,7 @@ def log_metrics(metrics: Iterable[Any], prefix: str = "") -> None:
 
 
 def plain(result: Any) -> Any:
-    """Returns a result with NumPy values in place of tensors."""
+    """Returns a result with its tensors as NumPy values."""
     return tf.nest.map_structure(
         lambda leaf: leaf.numpy() if hasattr(leaf, "numpy") else leaf, result
     )

@@ -17,7 +17,7 @@ class AsyncPolicySaver(forwarding.Forwards):
     A save that is requested while another is running is skipped, with a line in the
     log. The thread reads the variables one by one, so if training continues during a
     save, the saved values may come from different train steps. All other attributes
-    are those of the wrapped saver.
+    are looked up in the wrapped saver.
     """
 
     _forwards_to = "_policy_saver"

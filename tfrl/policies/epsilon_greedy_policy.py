@@ -30,9 +30,9 @@ _MAX_ACTIONS_BY_FLOAT = 2**16
 class EpsilonGreedyPolicy(wrapper_policy.WrapperPolicy):
     """Takes a random valid action with probability epsilon, else the greedy one.
 
-    The choice is independent for each entry of the batch. The policy state is that of
-    the greedy policy. The log-probability in `info` is a sum: the log-probability that
-    the greedy or the random policy gives the action, and `log(1 - epsilon)` or
+    The choice is independent for each entry of the batch. The policy state is
+    the greedy policy's. The log-probability in `info` is a sum: the log-probability
+    that the greedy or the random policy gives the action, and `log(1 - epsilon)` or
     `log(epsilon)` for the choice between the two.
     """
 

@@ -25,8 +25,8 @@ class OUNoisePolicy(noise_policy.NoisePolicy):
     `(1 - ou_damping) x + N(0, ou_stddev^2)`. If the batch size is known when `action`
     runs or is traced, each entry of the batch has its own noise; otherwise all entries
     share the same noise. The noise continues from one episode to the next. State and
-    `info` are those of the wrapped policy, so a log-probability in `info` is that of
-    the action without noise.
+    `info` are the wrapped policy's, so a log-probability in `info` belongs to the
+    action without noise.
 
     The noise is kept in variables, not in the policy state, so that it stays correlated
     in a loop that does not pass the policy state on. The first action makes them, or

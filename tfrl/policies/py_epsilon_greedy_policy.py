@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 class EpsilonGreedyPolicy(py_policy.PyPolicy):
     """Takes a random action with probability epsilon, else another policy's action.
 
-    The choice is independent for each entry of a batch. The policy state is that of
-    `greedy_policy`. A stateless `greedy_policy` is not called if every entry explores.
+    The choice is independent for each entry of a batch. The policy state is
+    `greedy_policy`'s. A stateless `greedy_policy` is not called if every entry
+    explores.
     """
 
     def __init__(

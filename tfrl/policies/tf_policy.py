@@ -189,7 +189,7 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
     ) -> policy_step.PolicyStep:
         """Returns the distribution over actions for each entry of the batch.
 
-        The arguments and errors are those of `action`.
+        Takes the arguments of `action`, and raises the same errors.
 
         Returns:
           `PolicyStep` whose `action` is a nest of TFP distributions with batch shape
@@ -242,7 +242,7 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
         tau_non_trainable: float | None = None,
         sort_variables_by_name: bool = False,
     ) -> None:
-        """Moves this policy's variables towards those of `policy`.
+        """Moves this policy's variables towards `policy`'s variables.
 
         See `common.soft_variables_update` for the arguments and errors.
         """

@@ -193,7 +193,7 @@ def action_log_probability(
 
 
 def log_probability_spec(action_spec: types.NestedTensorSpec) -> Any:
-    """Returns the specs of log-probabilities, a nest like that of `action_spec`."""
+    """Returns the specs of log-probabilities, in the structure of `action_spec`."""
     spec = tensor_spec.BoundedTensorSpec(
         (), tf.float32, minimum=-float("inf"), maximum=0.0, name="log_probability"
     )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class WrapperPolicy(tf_policy.TFPolicy):
     """Base class of policies that wrap a policy and take over its specs and flags.
 
-    The variables and the initial state are those of the wrapped policy too. A subclass
+    The variables and the initial state are the wrapped policy's, too. A subclass
     writes `_action` or `_distribution`, as for any `TFPolicy`.
     """
 

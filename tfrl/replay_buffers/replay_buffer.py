@@ -34,9 +34,8 @@ class BufferInfo(NamedTuple):
 class ReplayBuffer(tf.Module, tracking.Untracked):
     """Base of replay buffers, which store nests of tensors and sample them.
 
-    Subclasses override those of `_num_frames`, `_add_batch`, `_get_next`,
-    `_as_dataset`, `_single_deterministic_pass_dataset`, `_gather_all` and `_clear` that
-    they support.
+    Subclasses override what they support: `_num_frames`, `_add_batch`, `_get_next`,
+    `_as_dataset`, `_single_deterministic_pass_dataset`, `_gather_all` and `_clear`.
 
     A loop of `tfrl.train` asks a buffer what it can do: `supports_xla`,
     `is_prioritized`, `draws_by_seed`, `works_in_graph`, `batch_size`, `max_length` and

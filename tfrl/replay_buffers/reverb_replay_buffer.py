@@ -211,7 +211,7 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
 
     @contextlib.contextmanager
     def reraise(self) -> Iterator[None]:
-        """Raises the replay service's own exception in place of a `tf.errors.OpError`.
+        """Raises the replay service's own exception instead of a `tf.errors.OpError`.
 
         ```
         with replay_buffer.reraise():

@@ -1,8 +1,8 @@
 """Saves checkpoints, restores them, and saves networks as programs of their own.
 
 `Checkpointer` saves a dictionary of objects every few minutes, as Acme's does.
-`checkpointing.Checkpointer`, which it uses, saves when it is told to, as that of
-TF-Agents does (`utils.common.Checkpointer`).
+`checkpointing.Checkpointer`, which it uses, saves when it is told to, as TF-Agents'
+`utils.common.Checkpointer` does.
 
 >>> import tempfile
 >>> import tensorflow as tf

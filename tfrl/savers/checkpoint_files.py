@@ -124,7 +124,8 @@ def named_variables(root: Any) -> Iterator[tuple[str, Any]]:
 def trained_variables(root: Any) -> dict[str, Any]:
     """Returns the floating-point variables that training changes, by their keys.
 
-    These are the trainable ones, and those of agents, Keras layers and optimizers.
+    These are all trainable variables, and all variables of agents, Keras layers and
+    optimizers.
     Others hold data, such as experience and metrics, in which infinity may be right.
 
     Args:
@@ -164,7 +165,7 @@ def not_finite(reader: Any, keys: Iterable[str]) -> list[str]:
 
 
 def compare(reader: Any, root: Any) -> tuple[list[str], list[str]]:
-    """Compares the variables of a checkpoint with those of the object to restore.
+    """Compares a checkpoint's variables with the variables of the object to restore.
 
     Args:
       reader: The checkpoint's reader.

@@ -16,8 +16,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class CheckpointingRunner:
     """Calls `step` of an object, and saves the object every `time_delta_minutes`.
 
-    An object without `step`, which works on threads of its own, is saved alone. Methods
-    and attributes that the runner lacks are those of the object.
+    An object without `step`, which works on threads of its own, is only saved. Methods
+    and attributes that the runner lacks are looked up in the object.
     """
 
     def __init__(

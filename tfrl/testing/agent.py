@@ -26,7 +26,7 @@ class AgentConformance(Conformance):
     The checks of one object of the suite share an agent, so `run_all` makes two in all;
     pytest runs each check with an object of its own. The experience consists of whole
     episodes with random observations and actions, or of MID frames for agents that
-    train on a fixed number of steps. The policies' info is that of the collect policy.
+    train on a fixed number of steps. The info is the collect policy's.
     Override `make_experience` for agents that need other experience.
 
     Attributes:

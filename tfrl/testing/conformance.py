@@ -76,7 +76,7 @@ def check_like_spec(
     Args:
       value: A nest of arrays or eager tensors, each `[*outer_shape, *spec.shape]`.
       spec: A nest of array or tensor specs.
-      outer_shape: The dimensions in front of those of the specs.
+      outer_shape: The dimensions in front of the specs' own.
       where: The name of the nest, for the message.
       mend: The remedy, for the message.
       bounds: Whether the bounds of bounded specs are checked as well.

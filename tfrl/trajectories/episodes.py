@@ -104,7 +104,7 @@ def append(frames: Trajectory, frame: Trajectory) -> Trajectory:
 
 
 def put(frames: Trajectory, position: tf.Tensor, frame: Trajectory) -> Trajectory:
-    """Returns `frames` with `frame` in place of the frame at `position` of each row.
+    """Returns `frames` with the frame at `position` of each row replaced by `frame`.
 
     Args:
       frames: Frames `[B, T, ...]`.

@@ -63,14 +63,15 @@ def to_transition(
 
     Two frames that do not belong together (`next_step_type[t] != step_type[t + 1]`) do
     not make a valid transition. Its `time_step.step_type` is then LAST, as it is for a
-    boundary. So losses mask both with `~transition.time_step.is_last()`. If the step
-    types are `()`, all frames belong together, and those of the transitions are `()`.
+    boundary. So losses mask both with `~transition.time_step.is_last()`. If the frames'
+    step types are `()`, all frames belong together, and the transitions' step types
+    are `()`, too.
 
     Args:
       trajectory: Frames `[B, ...]` or `[B, T, ...]`. If `next_trajectory` is None, they
         must be `[B, T, ...]`, and `trajectory[:, :-1]` is paired with
         `trajectory[:, 1:]`.
-      next_trajectory: The frames that follow those of `trajectory`, of the same shape.
+      next_trajectory: The frames that follow on `trajectory`'s, of the same shape.
 
     Returns:
       A `Transition` of tensors, `[B, T - 1, ...]` without `next_trajectory`, else of

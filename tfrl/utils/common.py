@@ -102,7 +102,7 @@ def function(*args: Any, **kwargs: Any) -> Any:
     """Returns a `tf.function` without AutoGraph that relaxes shapes that vary.
 
     A train function of whole episodes is thus not traced again for every length. Both
-    defaults can be overridden; all arguments are those of `tf.function`. The result has
+    defaults can be overridden; it takes all arguments of `tf.function`. The result has
     less overhead per call; see `tfrl.compilation.fast_function`.
     """
     return fast_function(

@@ -1,8 +1,8 @@
 """Records experience in TFRecord files, and reads it as a dataset.
 
 A recording consists of two files. One holds a `tf.train.Example` for each frame. The
-other, whose name is that of the first with ".spec" appended, holds the spec of the
-frames. The format is TF-Agents'.
+other, with ".spec" appended to the name, holds the spec of the frames. The format is
+TF-Agents'.
 """
 
 from __future__ import annotations

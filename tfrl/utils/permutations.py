@@ -23,11 +23,10 @@ def permutations(seed: tf.Tensor, number: int, length: int) -> tf.Tensor:
     """Returns random permutations of `0, ..., length - 1`, a pure function of `seed`.
 
     They come from a Feistel network (Luby and Rackoff, "How to construct pseudorandom
-    permutations from pseudorandom functions", 1988) of eight rounds, with additions
-    modulo the sizes of the halves in place of exclusive or: index `i` has the halves
-    `i // b` and `i % b`, where `length = a * b`, and each round adds a keyed hash of
-    one half to the other. A length without a divisor of at least 8 up to its square
-    root is sorted by random keys instead.
+    permutations from pseudorandom functions", 1988) of eight rounds. With `length =
+    a * b`, index `i` has the halves `i // b` and `i % b`. Each round adds a keyed hash
+    of one half to the other, modulo the other's size. Lengths with no divisor between 8
+    and their square root (primes, say) are shuffled by sorting random keys instead.
 
     The same seed gives the same permutations in a plain graph, under XLA and under
     `tf.vectorized_map`.

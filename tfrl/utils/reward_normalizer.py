@@ -14,7 +14,7 @@ from tfrl.utils.running_moments import RunningMoments
 class RewardNormalizer(tf.Module):
     """Divides rewards by the running standard deviation of discounted returns.
 
-    The return of a step is that of the episode so far, `R_t = r_t + gamma R_(t-1)`, as
+    The return of a step counts the episode so far, `R_t = r_t + gamma R_(t-1)`, as
     in `VecNormalize` of Stable-Baselines3 and `NormalizeReward` of Gymnasium. With
     `gamma=0` it is the reward itself, whose standard deviation is what TF-Agents' PPO
     divides by. The mean is not subtracted, because that would change which policy is

@@ -83,7 +83,7 @@ class TensorNormalizer(tf.Module, abc.ABC):
         outer_dims: Sequence[int],
         mask: tf.Tensor | None,
     ) -> None:
-        """Updates the variables; the arguments are those of `update`."""
+        """Updates the variables; takes the arguments of `update`."""
 
     @abc.abstractmethod
     def _get_mean_var_estimates(self) -> tuple[list[tf.Tensor], list[tf.Tensor]]:

@@ -27,11 +27,10 @@ SCREEN, LIVES = 0, 1
 class AtariWrapper(base.EpisodeWrapper):
     """Repeats actions, and observes a stack of small grey pictures.
 
-    A step repeats its action for `action_repeats` frames. It observes the maximum of
-    the last `pooled_frames` screens in each colour, because some games draw their
-    objects in every second frame only, in grey and scaled (bilinearly), on top of the
-    pictures of the steps before it. Its reward is the sum over the frames, its discount
-    the product.
+    A step repeats its action for `action_repeats` frames, and adds a picture to the
+    stack. A picture is the maximum of the last `pooled_frames` screens, because some
+    games draw their objects in every second frame only; it is grey, and scaled
+    bilinearly. The reward is the sum over the frames, the discount the product.
 
     As in Acme, rewards are as they are and a lost life changes nothing. The published
     agent clips rewards, takes a lost life for an end in its targets, and begins each
@@ -80,8 +79,8 @@ class AtariWrapper(base.EpisodeWrapper):
             one action that counts from 0.
           max_abs_reward: Rewards are clipped to this absolute value; None for no
             clipping.
-          scale_dims: The height and the width of the pictures; None keeps those of the
-            screen.
+          scale_dims: The height and the width of the pictures; None keeps the
+            screen's.
           action_repeats: The number of frames for which each action is repeated.
           pooled_frames: The number of screens whose maximum is observed.
           zero_discount_on_life_loss: Whether the discount of a step that loses a life

@@ -128,7 +128,7 @@ class ObservationWrapper(EnvironmentWrapper):
         return timestep._replace(observation=self._observation(timestep.observation))
 
     def _observation(self, observation: types.NestedArray) -> types.NestedArray:
-        """Returns what is observed for an observation of the wrapped environment."""
+        """Maps an observation of the wrapped environment to this wrapper's."""
         raise NotImplementedError
 
 

@@ -31,8 +31,9 @@ class DelayedRewardWrapper(base.EpisodeWrapper):
 
         Args:
           environment: The environment.
-          accumulation_period: The number of steps whose rewards are given at once; at
-            the end of an episode also those of fewer. None for only at the end.
+          accumulation_period: The number of steps after which their rewards are
+            given at once. What is left is given at the end of the episode; with None,
+            that is all.
 
         Raises:
           ValueError: If `accumulation_period` is not positive.

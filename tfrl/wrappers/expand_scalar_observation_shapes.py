@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class ExpandScalarObservationShapesWrapper(base.ObservationWrapper):
     """Gives scalars in the observations the shape `[1]`, so that they have an axis.
 
-    Stacking frames along the last axis, such as those of
-    `ObservationActionRewardWrapper`, needs one.
+    Frames need one to be stacked along it, such as the observations of
+    `ObservationActionRewardWrapper`.
     """
 
     def observation_spec(self) -> Any:

@@ -1,4 +1,4 @@
-"""`SinglePrecisionWrapper`: numbers of 32 bits in place of those of 64."""
+"""`SinglePrecisionWrapper`: numbers of 32 bits instead of 64."""
 
 from __future__ import annotations
 

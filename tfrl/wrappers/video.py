@@ -45,7 +45,7 @@ class VideoWrapper(base.EpisodeWrapper):
           record_every: After how many episodes one is filmed.
           frame_rate: Frames per second.
           figsize: The size of the pictures in pixels: `(height, width)`, or the length
-            of the diagonal; None for that of the frames.
+            of the diagonal; None for the frames' size.
 
         Raises:
           ValueError: If `record_every` is not positive.

@@ -22,7 +22,7 @@ _ALWAYS, _PERIOD = 1000, 16
 class TimeStepChecker:
     """Checks time steps and flattens them, with a batch dimension in front.
 
-    The structure, shapes and dtypes of observations must equal those of the specs.
+    Observations must have the structure, shapes and dtypes of the specs.
     Python numbers, rewards and discounts are cast. Numbers must be finite in float32,
     because networks compute in it, and one NaN or infinity in a replay buffer spoils
     every batch that contains it. The first number that leaves the bounds of its spec
@@ -182,7 +182,7 @@ class TimeStepChecker:
 def environment_name(environment: Any) -> str:
     """Returns the environment's name for messages: its registered id, or its class.
 
-    It is the class inside of all wrappers; of a batch, that of the first member.
+    It is the class inside of all wrappers; for a batch, the first member's class.
     """
     name = getattr(getattr(environment, "spec", None), "id", None)
     if isinstance(name, str):

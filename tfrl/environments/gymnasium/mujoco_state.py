@@ -1,9 +1,9 @@
 """The state of Gymnasium's MuJoCo environments.
 
 The state from which MuJoCo computes the next step (`mjSTATE_INTEGRATION`) does not
-determine what an environment observes now: the positions of bodies and the contact
-forces are those of the last substep's start, and computing them again would give those
-of its end. So the arrays that MuJoCo has derived are saved, too.
+determine what an environment observes now: it observes the positions of bodies and the
+contact forces as they were when the last substep began, and computing them again would
+give what they are at its end. So the arrays that MuJoCo has derived are saved, too.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def set_state(env: Any, state: dict[str, Any]) -> None:
     """Sets the physics of a `MujocoEnv`.
 
     Raises:
-      ValueError: If the state is that of another model.
+      ValueError: If the state belongs to another model.
     """
     mujoco = importlib.import_module("mujoco")
     kind = mujoco.mjtState.mjSTATE_INTEGRATION
@@ -64,7 +64,7 @@ def set_state(env: Any, state: dict[str, Any]) -> None:
 
 
 def _derived(data: Any) -> dict[str, np.ndarray]:
-    """Returns the numbers in `data`, without those of single contacts."""
+    """Returns the numbers in `data`, except the single contacts'."""
     return float_arrays(data, without=("efc_", "iefc_", "contact"))
 
 

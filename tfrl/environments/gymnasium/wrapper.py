@@ -154,7 +154,7 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
 
         Raises:
           NotImplementedError: If a class of `state_adapters` is missing.
-          ValueError: If the state is that of another environment.
+          ValueError: If the state belongs to another environment.
         """
         if not self._was_reset:
             # Some environments make their parts in a reset.

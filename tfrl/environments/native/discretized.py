@@ -17,7 +17,7 @@ def discretize_actions(dynamics: Dynamics, num_actions: Any) -> Dynamics:
     """Offers evenly spaced values for each element of a continuous action.
 
     The discrete action is int32 and has the shape of the continuous one, except that a
-    continuous action of shape `(1,)` becomes a scalar. It is that of
+    continuous action of shape `(1,)` becomes a scalar, as with
     `wrappers.ActionDiscretizeWrapper`.
 
     Args:

@@ -147,7 +147,7 @@ class ActionOffsetWrapper(base.PyEnvironmentBaseWrapper):
 
 
 class FlattenActionWrapper(_ActionConverter):
-    """Takes one flat vector `[N]` in place of a nest of actions of any shapes.
+    """Takes one flat vector `[N]` instead of a nest of actions of any shapes.
 
     The elements follow the nest's order (dicts by sorted key), each array row by row.
     """
@@ -233,7 +233,7 @@ class ExtraDisabledActionsWrapper(base.PyEnvironmentBaseWrapper):
 
         Args:
           env: The environment.
-          num_extra_actions: How many disabled actions follow those of `env`.
+          num_extra_actions: How many disabled actions follow `env`'s own.
           handle_auto_reset: See `PyEnvironment`.
 
         Raises:

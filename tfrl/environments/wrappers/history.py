@@ -38,7 +38,7 @@ class HistoryWrapper(base.PyEnvironmentBaseWrapper):
           history_length: The number `H` of observations, including the current one.
           include_actions: Whether the actions are observed as well.
           tile_first_step_obs: Whether an episode's first observation is repeated for
-            the steps before it, in place of zeros.
+            the steps before it, instead of zeros.
           handle_auto_reset: See `PyEnvironment`.
 
         Raises:

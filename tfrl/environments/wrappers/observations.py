@@ -68,7 +68,7 @@ class ObservationFilterWrapper(base.PyEnvironmentBaseWrapper):
 
 
 class FlattenObservationsWrapper(base.PyEnvironmentBaseWrapper):
-    """Observes one vector `[N]` in place of a nest of arrays of any shapes.
+    """Observes one vector `[N]` instead of a nest of arrays of any shapes.
 
     The elements follow the nest's order (dicts by sorted key), each array row by row.
     The spec of the vector has no bounds.

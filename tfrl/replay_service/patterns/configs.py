@@ -241,7 +241,7 @@ class Config:
 
     Attributes:
       flat: The item's leaves, in the order of the flattened pattern.
-      pattern_structure: The pattern, with None in place of every leaf.
+      pattern_structure: The pattern, with None for every leaf.
       table: The name of the table.
       priority: The priority of the items.
       conditions: The conditions, which must all hold.

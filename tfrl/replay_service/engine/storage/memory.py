@@ -44,7 +44,7 @@ def check(size: int) -> None:
 
 
 class Reserved:
-    """Counts bytes that will be written soon, for which no memory is in use yet.
+    """Counts bytes that are promised to writes, but not yet allocated.
 
     Attributes:
       size: The number of bytes.

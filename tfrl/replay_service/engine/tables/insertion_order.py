@@ -31,7 +31,7 @@ class InsertionOrder(selectors_lib.OrderedSelector):
         self._blocks: list[np.ndarray] = []  # They are replaced, but never changed.
         self._last = np.empty(_BLOCK, np.uint64)  # Its keys follow the blocks.
         self._begin = self._end = 0  # The part of it that is in use.
-        self._size = 0  # The number of all keys, including void ones.
+        self._size = 0  # The number of all keys, including keys of items that are gone.
         self._next_dense = 0  # The next block from which to drop void keys.
 
     def insert(self, rows: np.ndarray) -> None:
@@ -81,7 +81,7 @@ class InsertionOrder(selectors_lib.OrderedSelector):
             width *= 2
 
     def order(self) -> list[np.ndarray]:
-        """Returns arrays of keys, the oldest first, including void ones.
+        """Returns arrays of keys, the oldest first, also of items that are gone.
 
         The arrays are never changed.
         """
@@ -90,7 +90,7 @@ class InsertionOrder(selectors_lib.OrderedSelector):
 
     @abc.abstractmethod
     def _ahead(self, width: int) -> np.ndarray:
-        """Returns the next `width` keys in order, including void ones."""
+        """Returns the next `width` keys in order, also of items that are gone."""
 
     @abc.abstractmethod
     def _drop(self, n: int) -> None:
@@ -124,7 +124,7 @@ class OldestFirst(InsertionOrder):
     """Orders items by insertion, the oldest first."""
 
     def _ahead(self, width: int) -> np.ndarray:
-        """Returns the next `width` keys in order, including void ones."""
+        """Returns the next `width` keys in order, also of items that are gone."""
         if self._blocks and self._blocks[0].size >= width:
             return self._blocks[0][:width]
         parts = []
@@ -150,7 +150,7 @@ class NewestFirst(InsertionOrder):
     """Orders items by insertion, the newest first."""
 
     def _ahead(self, width: int) -> np.ndarray:
-        """Returns the next `width` keys in order, including void ones."""
+        """Returns the next `width` keys in order, also of items that are gone."""
         parts = []
         last = self._last[self._begin : self._end]
         for block in itertools.chain([last], reversed(self._blocks)):

@@ -131,5 +131,7 @@ class NestedCountingEnv(_EpisodeCounter):
         )
 
 
-def _number(name: str, *bounds: int) -> array_spec.BoundedArraySpec:
-    return array_spec.BoundedArraySpec((), np.int32, *bounds, name=name)
+def _number(
+    name: str, minimum: int | None = None, maximum: int | None = None
+) -> array_spec.BoundedArraySpec:
+    return array_spec.BoundedArraySpec((), np.int32, minimum, maximum, name)

@@ -370,12 +370,12 @@ def _is_for_the_user(error: Exception) -> bool:
     import gymnasium
     import tensorflow as tf
 
-    from tfrl.savers import checkpointing
+    from tfrl.savers import whole_checkpoints
 
     return isinstance(
         error,
         (
-            checkpointing.CheckpointError,
+            whole_checkpoints.CheckpointError,
             gymnasium.error.Error,
             tfrl.replay_service.ReverbError,
             tf.errors.InvalidArgumentError,

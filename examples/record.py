@@ -106,7 +106,7 @@ def copy_replay(
     # Not at the top: --help does not wait for TensorFlow.
     import tensorflow as tf
 
-    from tfrl.savers import checkpointing
+    from tfrl.savers import whole_checkpoints
     from tfrl.utils import example_encoding_dataset
 
     settings = json.loads((run / "config.json").read_text())
@@ -120,7 +120,7 @@ def copy_replay(
         spec, batch_size=1, max_length=settings["replay_capacity"]
     )
     checkpoint = tf.train.Checkpoint(replay_buffer=replay_buffer)
-    checkpointing.restore_latest(checkpoint, run / "checkpoints")
+    whole_checkpoints.restore_latest(checkpoint, run / "checkpoints")
     if not replay_buffer.num_frames():
         raise ValueError(
             f"--replay: the checkpoints of {str(run)!r} hold no frames of its replay "

@@ -14,7 +14,7 @@ from tfrl.agents.reinforce import reinforce_agent
 from tfrl.environments import test_envs, tf_py_environment
 from tfrl.networks import actor_distribution_network, q_network
 from tfrl.replay_buffers import reverb_replay_buffer, reverb_utils
-from tfrl.savers import checkpointing
+from tfrl.savers import whole_checkpoints
 from tfrl.specs import tensor_spec
 from tfrl.train.loops import episodic_loop, off_policy_loop
 
@@ -74,7 +74,7 @@ def make_dqn_loop(path, jit_compile=False):
 
 def test_off_policy_loop_goes_on_with_the_servers_contents(tmp_path):
     loop, buffer = make_dqn_loop(tmp_path / "replay", jit_compile="auto")
-    checkpointer = checkpointing.Checkpointer(tmp_path, **loop.checkpoint_items())
+    checkpointer = whole_checkpoints.Checkpointer(tmp_path, **loop.checkpoint_items())
     for iterations in (1, 4):
         info = loop.run(iterations)
     assert (info.iteration, info.train_steps) == (5, 10)
@@ -88,7 +88,9 @@ def test_off_policy_loop_goes_on_with_the_servers_contents(tmp_path):
     buffer.local_server.stop()
 
     loop, buffer = make_dqn_loop(tmp_path / "replay")
-    assert checkpointing.Checkpointer(tmp_path, **loop.checkpoint_items()).restored_path
+    assert whole_checkpoints.Checkpointer(
+        tmp_path, **loop.checkpoint_items()
+    ).restored_path
     assert (loop.iteration, buffer.num_frames()) == (5, 19)
     assert loop.run(2).train_steps == 14
     buffer.flush()

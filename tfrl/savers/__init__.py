@@ -1,7 +1,7 @@
 """Saves checkpoints, restores them, and saves networks as programs of their own.
 
 `Checkpointer` saves a dictionary of objects every few minutes, as Acme's does.
-`checkpointing.Checkpointer`, which it uses, saves when it is told to, as TF-Agents'
+`whole_checkpoints.Checkpointer`, which it uses, saves when it is told to, as TF-Agents'
 `utils.common.Checkpointer` does.
 
 >>> import tempfile
@@ -9,11 +9,11 @@
 >>> from tfrl import savers
 >>> weights = tf.Variable([1.0, 2.0])
 >>> directory = tempfile.mkdtemp()
->>> savers.checkpointing.Checkpointer(directory, weights=weights).save(0)[-6:]
+>>> savers.whole_checkpoints.Checkpointer(directory, weights=weights).save(0)[-6:]
 'ckpt-0'
 >>> weights.assign([0.0, 0.0]).numpy().tolist()
 [0.0, 0.0]
->>> savers.checkpointing.Checkpointer(directory, weights=weights).checkpoint_exists
+>>> savers.whole_checkpoints.Checkpointer(directory, weights=weights).checkpoint_exists
 True
 >>> weights.numpy().tolist()
 [1.0, 2.0]

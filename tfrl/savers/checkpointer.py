@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.compilation import internals
-from tfrl.savers import checkpoint_names, checkpointing, saveable, unbuilt
+from tfrl.savers import checkpoint_names, saveable, unbuilt, whole_checkpoints
 from tfrl.system import paths, throttle
 
 _FIVE_DAYS = int(datetime.timedelta(days=5).total_seconds())
@@ -19,7 +19,7 @@ _FIVE_DAYS = int(datetime.timedelta(days=5).total_seconds())
 class Checkpointer:
     """Saves objects at most every `time_delta_minutes`; restores them when created.
 
-    It decides when to save, and in which directory. A `checkpointing.Checkpointer`
+    It decides when to save, and in which directory. A `whole_checkpoints.Checkpointer`
     writes and reads the checkpoints, so they are complete or absent, and never hold
     weights that are not finite. Take that class if the program has a train step and
     decides itself when to save.
@@ -72,13 +72,13 @@ class Checkpointer:
         """
         del checkpoint_ttl_seconds
         self._throttle = throttle.Throttle(60 * time_delta_minutes)
-        self._checkpointer: checkpointing.Checkpointer | None = None
+        self._checkpointer: whole_checkpoints.Checkpointer | None = None
         if not enable_checkpointing:
             return
         self._parts = {
             name: saveable.as_trackable(part) for name, part in objects_to_save.items()
         }
-        self._checkpointer = checkpointing.Checkpointer(
+        self._checkpointer = whole_checkpoints.Checkpointer(
             paths.process_path(directory, "checkpoints", subdirectory, add_uid=add_uid),
             max_to_keep,
             keep_checkpoint_every_n_hours=keep_checkpoint_every_n_hours,

@@ -21,7 +21,7 @@ import tensorflow as tf
 
 from tfrl.agents import tf_agent
 from tfrl.compilation import fast_dataset, trace_counts
-from tfrl.savers import checkpointing
+from tfrl.savers import whole_checkpoints
 from tfrl.train import distribution, interval_trigger
 from tfrl.utils import number_checks
 
@@ -145,7 +145,7 @@ class Learner:
             )
         with self.strategy.scope():
             agent.initialize()
-            self._checkpointer = checkpointing.Checkpointer(
+            self._checkpointer = whole_checkpoints.Checkpointer(
                 os.path.join(root_dir, TRAIN_DIR, POLICY_CHECKPOINT_DIR),
                 max_to_keep=max_checkpoints_to_keep,
                 agent=agent,

@@ -27,7 +27,7 @@ from tfrl.losses.discounting import (
     shift_values,
 )
 from tfrl.losses.elementwise import huber_loss, squared_loss
-from tfrl.savers.checkpointing import Checkpointer
+from tfrl.savers.whole_checkpoints import Checkpointer
 from tfrl.specs.files import load_spec, save_spec
 from tfrl.utils import value_ops
 from tfrl.utils.actions import (

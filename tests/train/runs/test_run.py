@@ -15,7 +15,7 @@ from tfrl import testing
 from tfrl.environments import tf_py_environment
 from tfrl.eval import evaluate
 from tfrl.loggers import filters, in_memory, terminal
-from tfrl.savers import checkpointing
+from tfrl.savers import whole_checkpoints
 from tfrl.specs import array_spec
 from tfrl.train.runs import full_disk, progress, run, run_directory
 
@@ -324,7 +324,7 @@ def test_a_damaged_last_checkpoint_falls_back_with_a_warning(finished):
 def test_nothing_but_damaged_checkpoints_is_an_error(finished):
     for path in (finished / "checkpoints").glob("*.index"):
         damage(path)
-    with pytest.raises(checkpointing.CheckpointError, match="none of its 3"):
+    with pytest.raises(whole_checkpoints.CheckpointError, match="none of its 3"):
         make_run(finished)
     assert not (finished / "lock").exists()
 
@@ -343,7 +343,9 @@ def test_weights_that_are_not_finite_leave_the_outputs_as_they_are(
         return info
 
     monkeypatch.setattr(loop, "run_call", run_and_spoil)
-    with pytest.raises(checkpointing.CheckpointError, match="agent, variable QNetwork"):
+    with pytest.raises(
+        whole_checkpoints.CheckpointError, match="agent, variable QNetwork"
+    ):
         this.run()
     assert loop.iteration == 6
     assert int(tf.saved_model.load(str(tmp_path / "policy")).get_train_step()) == 3

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tfrl.savers import checkpointing
+from tfrl.savers import whole_checkpoints
 from tfrl.train.sweeps import sweep_checkpoint
 
 
@@ -39,7 +39,8 @@ def test_a_damaged_file_is_an_error(tmp_path, progress):
     ):
         path.write_bytes(damaged)
         with pytest.raises(
-            checkpointing.CheckpointError, match=r"sweep.npz: cannot be read .*remove"
+            whole_checkpoints.CheckpointError,
+            match=r"sweep.npz: cannot be read .*remove",
         ):
             saved.restore()
 

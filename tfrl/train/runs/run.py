@@ -16,7 +16,7 @@ from tfrl.environments.boundary import running_steps
 from tfrl.eval import evaluate as evaluate_lib
 from tfrl.eval import supervision
 from tfrl.loggers import base
-from tfrl.savers import checkpointing
+from tfrl.savers import whole_checkpoints
 from tfrl.system import interrupts
 from tfrl.train.loops import training_loop
 from tfrl.train.runs import callbacks as callbacks_lib
@@ -148,7 +148,7 @@ class Run:
             after_error.callback(directory.unlock)
             directory.lock()
             directory.check_checkpoints()
-            self._checkpointer = checkpointing.Checkpointer(
+            self._checkpointer = whole_checkpoints.Checkpointer(
                 directory.checkpoints,
                 max_to_keep=3,
                 best_return=self._best_return,

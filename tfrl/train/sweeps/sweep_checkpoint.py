@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrl.savers import checkpointing
+from tfrl.savers import whole_checkpoints
 from tfrl.train.runs import full_disk
 
 
@@ -109,7 +109,7 @@ class SweepCheckpoint:
         try:
             yield
         except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
-            raise checkpointing.CheckpointError(
+            raise whole_checkpoints.CheckpointError(
                 f"{self._path}: cannot be read ({error}); restore it from a copy, or "
                 "remove it to start the sweep from the beginning."
             ) from error

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl.savers import checkpointing
+from tfrl.savers import whole_checkpoints
 
 
 def save_some(directory, values):
     """Saves a variable once for each value, numbered from 1."""
     variable = tf.Variable(0.0)
-    checkpointer = checkpointing.Checkpointer(directory, variable=variable)
+    checkpointer = whole_checkpoints.Checkpointer(directory, variable=variable)
     for number, value in enumerate(values, start=1):
         variable.assign(value)
         checkpointer.save(number)
@@ -21,7 +21,7 @@ def save_some(directory, values):
 
 def restored_value(directory):
     variable = tf.Variable(-1.0)
-    checkpointing.Checkpointer(directory, variable=variable)
+    whole_checkpoints.Checkpointer(directory, variable=variable)
     return float(variable)
 
 
@@ -33,7 +33,7 @@ def damage(path):
 
 def test_a_new_directory_is_created_and_holds_no_checkpoint(tmp_path):
     directory = tmp_path / "a" / "b"
-    checkpointer = checkpointing.Checkpointer(directory, variable=tf.Variable(0.0))
+    checkpointer = whole_checkpoints.Checkpointer(directory, variable=tf.Variable(0.0))
     assert directory.is_dir()
     assert not checkpointer.checkpoint_exists
 
@@ -45,7 +45,7 @@ def test_the_latest_checkpoint_is_restored_at_construction(tmp_path):
 
 def test_initialize_or_restore_brings_saved_values_back(tmp_path):
     variable = tf.Variable(1.0)
-    checkpointer = checkpointing.Checkpointer(tmp_path, variable=variable)
+    checkpointer = whole_checkpoints.Checkpointer(tmp_path, variable=variable)
     checkpointer.save(tf.Variable(7, dtype=tf.int64))
     variable.assign(2.0)
     assert checkpointer.initialize_or_restore().endswith("ckpt-7")
@@ -54,7 +54,7 @@ def test_initialize_or_restore_brings_saved_values_back(tmp_path):
 
 def test_only_the_newest_checkpoints_stay(tmp_path):
     variable = tf.Variable(0.0)
-    checkpointer = checkpointing.Checkpointer(tmp_path, 2, variable=variable)
+    checkpointer = whole_checkpoints.Checkpointer(tmp_path, 2, variable=variable)
     for number in range(5):
         checkpointer.save(number)
     left = sorted(name for name in os.listdir(tmp_path) if name.endswith(".index"))
@@ -63,7 +63,7 @@ def test_only_the_newest_checkpoints_stay(tmp_path):
 
 def test_numbers_are_ordered_as_numbers_not_as_text(tmp_path):
     variable = tf.Variable(9.0)
-    checkpointer = checkpointing.Checkpointer(tmp_path, variable=variable)
+    checkpointer = whole_checkpoints.Checkpointer(tmp_path, variable=variable)
     checkpointer.save(9)
     variable.assign(10.0)
     checkpointer.save(10)
@@ -112,7 +112,7 @@ def test_nothing_but_checkpoints_cut_short_is_an_error_that_names_files(
     save_some(tmp_path, [10.0, 20.0])
     for number in (1, 2):
         cut(tmp_path / f"ckpt-{number}{suffix}", 0)
-    with pytest.raises(checkpointing.CheckpointError) as error:
+    with pytest.raises(whole_checkpoints.CheckpointError) as error:
         restored_value(tmp_path)
     for number in (1, 2):
         assert f"ckpt-{number}{suffix} (0 bytes)" in str(error.value)
@@ -126,7 +126,7 @@ def test_a_missing_file_is_named(tmp_path, suffix, found):
     save_some(tmp_path, [10.0])
     (tmp_path / f"ckpt-1{suffix}").unlink()
     with pytest.raises(
-        checkpointing.CheckpointError, match=re.escape(f"{found} (missing)")
+        whole_checkpoints.CheckpointError, match=re.escape(f"{found} (missing)")
     ):
         restored_value(tmp_path)
 
@@ -134,7 +134,7 @@ def test_a_missing_file_is_named(tmp_path, suffix, found):
 def save_parts(directory, units, capacity):
     network = keras.Sequential([keras.layers.Dense(units, name="hidden")])
     network.build((None, 4))
-    checkpointing.Checkpointer(
+    whole_checkpoints.Checkpointer(
         directory,
         network=network,
         table=tf.Variable(tf.zeros([capacity]), name="rows"),
@@ -152,7 +152,7 @@ def test_other_shapes_are_an_error_that_names_the_variables(
     tmp_path, units, capacity, difference
 ):
     save_parts(tmp_path, 8, 5)
-    with pytest.raises(checkpointing.CheckpointError, match=difference) as error:
+    with pytest.raises(whole_checkpoints.CheckpointError, match=difference) as error:
         save_parts(tmp_path, units, capacity)
     assert "another configuration" in str(error.value)
     assert "Restore the files" not in str(error.value)
@@ -160,26 +160,30 @@ def test_other_shapes_are_an_error_that_names_the_variables(
 
 def test_other_shapes_do_not_fall_back_to_an_older_checkpoint(tmp_path):
     save_some(tmp_path, [10.0])
-    checkpointing.Checkpointer(tmp_path / "other", variable=tf.Variable([1.0])).save(2)
+    whole_checkpoints.Checkpointer(
+        tmp_path / "other", variable=tf.Variable([1.0])
+    ).save(2)
     for path in (tmp_path / "other").glob("ckpt-2*"):
         path.rename(tmp_path / path.name)
-    with pytest.raises(checkpointing.CheckpointError, match=r"ckpt-2: its files are"):
+    with pytest.raises(
+        whole_checkpoints.CheckpointError, match=r"ckpt-2: its files are"
+    ):
         restored_value(tmp_path)
 
 
 def test_another_dtype_is_an_error(tmp_path):
     save_some(tmp_path, [10.0])
     with pytest.raises(
-        checkpointing.CheckpointError, match=r"saved float32 \(\), here int32 \(\)"
+        whole_checkpoints.CheckpointError, match=r"saved float32 \(\), here int32 \(\)"
     ):
-        checkpointing.Checkpointer(tmp_path, variable=tf.Variable(0))
+        whole_checkpoints.Checkpointer(tmp_path, variable=tf.Variable(0))
 
 
 def test_a_variable_that_was_not_saved_keeps_its_value_with_a_warning(tmp_path):
-    checkpointing.Checkpointer(tmp_path, pair=[tf.Variable(1.0)]).save(1)
+    whole_checkpoints.Checkpointer(tmp_path, pair=[tf.Variable(1.0)]).save(1)
     pair = [tf.Variable(0.0), tf.Variable(5.0, name="second")]
     with pytest.warns(RuntimeWarning, match=r"does not hold[\s\S]*pair, variable seco"):
-        checkpointing.Checkpointer(tmp_path, pair=pair)
+        whole_checkpoints.Checkpointer(tmp_path, pair=pair)
     assert [float(v) for v in pair] == [1.0, 5.0]
 
 
@@ -187,7 +191,7 @@ def test_an_object_that_was_not_saved_at_all_is_no_reason_to_warn(tmp_path):
     save_some(tmp_path, [10.0])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        checkpointing.Checkpointer(
+        whole_checkpoints.Checkpointer(
             tmp_path, variable=tf.Variable(0.0), buffer=tf.Variable(1.0)
         )
 
@@ -197,7 +201,7 @@ def test_a_damaged_state_file_is_written_again(tmp_path, content):
     save_some(tmp_path, [10.0, 20.0])
     (tmp_path / "checkpoint").write_bytes(content)
     variable = tf.Variable(0.0)
-    checkpointer = checkpointing.Checkpointer(tmp_path, 2, variable=variable)
+    checkpointer = whole_checkpoints.Checkpointer(tmp_path, 2, variable=variable)
     assert float(variable) == 20.0
     checkpointer.save(3)
     left = sorted(name for name in os.listdir(tmp_path) if name.endswith(".index"))
@@ -219,7 +223,9 @@ def test_nothing_but_damaged_checkpoints_is_an_error(tmp_path):
     save_some(tmp_path, [10.0, 20.0])
     for number in (1, 2):
         damage(tmp_path / f"ckpt-{number}.data-00000-of-00001")
-    with pytest.raises(checkpointing.CheckpointError, match="none of its 2 checkpoin"):
+    with pytest.raises(
+        whole_checkpoints.CheckpointError, match="none of its 2 checkpoin"
+    ):
         restored_value(tmp_path)
 
 
@@ -239,12 +245,12 @@ class Agent(tf.Module):
 @pytest.mark.parametrize("name", ["weight", "statistic"])
 def test_numbers_of_an_agent_that_are_not_finite_are_not_saved(tmp_path, name, number):
     agent = Agent()
-    checkpointer = checkpointing.Checkpointer(tmp_path, agent=agent)
+    checkpointer = whole_checkpoints.Checkpointer(tmp_path, agent=agent)
     checkpointer.save(1)
     before = sorted(os.listdir(tmp_path))
     variable = getattr(agent, name)
     variable.assign(tf.fill(variable.shape, number))
-    with pytest.raises(checkpointing.CheckpointError) as error:
+    with pytest.raises(whole_checkpoints.CheckpointError) as error:
         checkpointer.save(2)
     assert f"agent, variable {name}" in str(error.value)
     assert f"the last checkpoint, {tmp_path / 'ckpt-1'}" in str(error.value)
@@ -254,10 +260,10 @@ def test_numbers_of_an_agent_that_are_not_finite_are_not_saved(tmp_path, name, n
 @pytest.mark.parametrize("kind", [tf.float16, tf.bfloat16, tf.float64])
 def test_every_kind_of_floating_point_number_is_checked(tmp_path, kind):
     weight = tf.Variable(tf.zeros([3], kind))
-    checkpointer = checkpointing.Checkpointer(tmp_path, weight=weight)
+    checkpointer = whole_checkpoints.Checkpointer(tmp_path, weight=weight)
     checkpointer.save(1)
     weight.assign([0, np.nan, 0])
-    with pytest.raises(checkpointing.CheckpointError, match="weight, variable"):
+    with pytest.raises(whole_checkpoints.CheckpointError, match="weight, variable"):
         checkpointer.save(2)
 
 
@@ -266,12 +272,12 @@ def test_slots_of_an_optimizer_and_statistics_of_a_layer_are_checked(tmp_path):
     layer.build((None, 2))
     optimizer = keras.optimizers.Adam()
     optimizer.build(layer.trainable_variables)
-    checkpointer = checkpointing.Checkpointer(
+    checkpointer = whole_checkpoints.Checkpointer(
         tmp_path, layer=layer, optimizer=optimizer
     )
     for variable in (layer.moving_variance, optimizer.variables[-1]):
         variable.assign(np.full(variable.shape, np.inf))
-        with pytest.raises(checkpointing.CheckpointError, match=variable.path):
+        with pytest.raises(whole_checkpoints.CheckpointError, match=variable.path):
             checkpointer.save(1)
         variable.assign(np.zeros(variable.shape))
     checkpointer.save(1)
@@ -280,12 +286,14 @@ def test_slots_of_an_optimizer_and_statistics_of_a_layer_are_checked(tmp_path):
 def test_data_may_be_infinite(tmp_path):
     data = tf.Variable([np.inf, np.nan], trainable=False)
     best = tf.Variable(-np.inf)
-    checkpointing.Checkpointer(tmp_path, agent=Agent(), data=data, best=best).save(1)
+    whole_checkpoints.Checkpointer(tmp_path, agent=Agent(), data=data, best=best).save(
+        1
+    )
     data.assign([0.0, 0.0])
     best.assign(3.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        checkpointing.Checkpointer(
+        whole_checkpoints.Checkpointer(
             tmp_path, agent=Agent(), data=data, best=tf.Variable(-np.inf)
         )
     np.testing.assert_array_equal(data, [np.inf, np.nan])
@@ -314,14 +322,14 @@ def test_a_checkpoint_that_is_not_finite_is_passed_over_with_a_warning(tmp_path)
 def test_nothing_but_checkpoints_that_are_not_finite_is_an_error(tmp_path):
     save_unchecked(tmp_path, np.nan)
     with pytest.raises(
-        checkpointing.CheckpointError, match=r"none of its 1[\s\S]*weights are lost"
+        whole_checkpoints.CheckpointError, match=r"none of its 1[\s\S]*weights are lost"
     ):
         restored_value(tmp_path)
 
 
 def test_a_program_whose_weights_are_lost_may_restore_a_good_checkpoint(tmp_path):
     weight = tf.Variable(1.0)
-    checkpointer = checkpointing.Checkpointer(tmp_path, weight=weight)
+    checkpointer = whole_checkpoints.Checkpointer(tmp_path, weight=weight)
     checkpointer.save(1)
     weight.assign(np.nan)
     assert checkpointer.initialize_or_restore().endswith("ckpt-1")

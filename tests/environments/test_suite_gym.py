@@ -165,7 +165,8 @@ def test_entry_point_that_takes_no_render_mode_gets_none():
 def test_python_environments_import_without_tensorflow():
     code = (
         "import sys\n"
-        "from tfrl.environments import py_environment, wrappers, gymnasium_wrapper\n"
+        "from tfrl.environments import py_environment, wrappers\n"
+        "from tfrl.environments.gymnasium import wrapper\n"
         "from tfrl.environments import suite_gym, vector_py_environment\n"
         "from tfrl.environments import dm_env_wrapper, py_to_dm_wrapper, test_envs\n"
         "from tfrl.environments import random_py_environment\n"

@@ -15,9 +15,9 @@ _NEAREST = 1e-6
 def log_probability(distributions: Any, actions: Any, action_spec: Any) -> tf.Tensor:
     """Returns the log-probabilities of recorded actions, float32 `[B]` or `[B, T]`.
 
-    They are finite also where the distribution is squashed to bounds (tanh), and an
-    action is at such a bound, where the density is 0 or infinite: the action is moved
-    inside, by a millionth of half the width of the range.
+    They are always finite. At a bound of a squashed distribution (tanh) the density is
+    0 or infinite, so an action at a bound is moved inside, by a millionth of half the
+    width of the range.
 
     Args:
       distributions: A nest of distributions.

@@ -81,7 +81,7 @@ class InsertionOrder(selectors_lib.OrderedSelector):
             width *= 2
 
     def order(self) -> list[np.ndarray]:
-        """Returns arrays of keys, the oldest first, also of items that are gone.
+        """Returns arrays of keys, the oldest first; some items are gone.
 
         The arrays are never changed.
         """
@@ -90,7 +90,7 @@ class InsertionOrder(selectors_lib.OrderedSelector):
 
     @abc.abstractmethod
     def _ahead(self, width: int) -> np.ndarray:
-        """Returns the next `width` keys in order, also of items that are gone."""
+        """Returns the next `width` keys in order; some items are gone."""
 
     @abc.abstractmethod
     def _drop(self, n: int) -> None:
@@ -124,7 +124,7 @@ class OldestFirst(InsertionOrder):
     """Orders items by insertion, the oldest first."""
 
     def _ahead(self, width: int) -> np.ndarray:
-        """Returns the next `width` keys in order, also of items that are gone."""
+        """Returns the next `width` keys in order; some items are gone."""
         if self._blocks and self._blocks[0].size >= width:
             return self._blocks[0][:width]
         parts = []
@@ -150,7 +150,7 @@ class NewestFirst(InsertionOrder):
     """Orders items by insertion, the newest first."""
 
     def _ahead(self, width: int) -> np.ndarray:
-        """Returns the next `width` keys in order, also of items that are gone."""
+        """Returns the next `width` keys in order; some items are gone."""
         parts = []
         last = self._last[self._begin : self._end]
         for block in itertools.chain([last], reversed(self._blocks)):

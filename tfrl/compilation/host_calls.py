@@ -91,7 +91,7 @@ class Channel:
         """Raises the exceptions of calls as they are, without printing them.
 
         That of a compiled program is raised when the context ends, and the last one of
-        `keep` in place of the `tf.errors.OpError` that it has become.
+        `keep` instead of the `tf.errors.OpError` that it has become.
         """
         self.check()
         self._is_watched, self._kept = True, None

@@ -27,7 +27,7 @@ def frames_of_episode(
       observations: A nest of arrays, `[T + 1, ...]`.
       actions: A nest of arrays, `[T, ...]`.
       rewards: An array `[T]`.
-      terminations: Booleans `[T]`, of which only the last may be true.
+      terminations: Booleans `[T]`; only the last may be true.
 
     Raises:
       ValueError: The lengths do not match, there is no step, or the episode ends

@@ -37,7 +37,7 @@ class GumbelSoftmax(tfp.distributions.RelaxedOneHotCategorical):
         Args:
           temperature: A positive number or tensor, broadcast with `logits[..., 0]`.
           logits: The logits of the K classes, `[..., K]`.
-          probs: The probabilities of the classes, `[..., K]`, in place of `logits`.
+          probs: The probabilities of the classes, `[..., K]`, instead of `logits`.
           dtype: The dtype of the one-hot vectors that `mode` and `convert_to_one_hot`
             return.
           validate_args: As in TFP.

@@ -55,7 +55,7 @@ class DistributionSpecV2:
     Attributes:
       event_shape: The shape of an event of the distribution.
       dtype: The dtype of the samples.
-      parameters: The parameters, with `tf.TypeSpec`s in place of tensors.
+      parameters: The parameters, with `tf.TypeSpec`s instead of tensors.
       batch_shape: The batch shape without outer dimensions, such as the number of
         independent scalar actions. It is left out when specs are compared.
 

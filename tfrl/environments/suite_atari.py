@@ -252,7 +252,7 @@ def load_batch(
         return batched_py_environment.BatchedPyEnvironment(
             [make()], multithreading=False
         )
-    # Here, an error is not that of a process.
+    # Here, an error does not come from a process.
     make().close()
     return parallel_py_environment.ParallelPyEnvironment(
         [make] * num_envs, start_serially=False

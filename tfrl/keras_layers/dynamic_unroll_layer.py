@@ -279,7 +279,7 @@ class DynamicUnroll(keras.layers.Layer):
 
 
 def plain(sizes: Any) -> Any:
-    """Returns a nest with plain lists in place of Keras' own list class."""
+    """Returns a nest with plain lists instead of Keras' own list class."""
     if isinstance(sizes, list):
         return [plain(size) for size in sizes]
     if isinstance(sizes, tuple) and not hasattr(sizes, "_fields"):

@@ -19,7 +19,7 @@ class Dispatcher:
 
         Args:
           to: The loggers to write to.
-          serialize_fn: A function whose result is written in place of the values, such
+          serialize_fn: A function whose result is written instead of the values, such
             as `to_numpy`; None writes the values themselves.
         """
         self._to = list(to)

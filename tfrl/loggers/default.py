@@ -29,7 +29,7 @@ def make_default_logger(
       time_delta: The least number of seconds between two writes that are passed on.
       asynchronous: Whether a thread writes, which the end of the program waits for.
       print_fn: A function that is called with each line; None takes `print`.
-      serialize_fn: A function whose result is written in place of the values.
+      serialize_fn: A function whose result is written instead of the values.
       steps_key: Accepted because Acme has it, where it has no effect either.
     """
     del steps_key

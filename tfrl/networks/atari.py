@@ -139,7 +139,7 @@ class IMPALAAtariNetwork(_AtariNetwork):
 
 
 class DeepIMPALAAtariNetwork(_AtariNetwork):
-    """`IMPALAAtariNetwork` with a `ResNetTorso` in place of `AtariTorso`."""
+    """`IMPALAAtariNetwork` with a `ResNetTorso` instead of `AtariTorso`."""
 
     def __init__(
         self,

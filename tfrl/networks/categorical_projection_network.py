@@ -39,7 +39,7 @@ class CategoricalProjectionNetwork(network.DistributionNetwork):
           logits_init_output_factor: The scale of the `VarianceScaling` of the kernel.
           name: The network's name.
           seed: Seeds the kernel; None follows `tf.random.set_seed`.
-          kernel_initializer: The initialiser of the kernel, in place of the
+          kernel_initializer: The initialiser of the kernel, instead of the
             `VarianceScaling`.
 
         Raises:

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tfrl.networks import dense, initializers, recorded_layer, utils
 from tfrl.utils import tf2_utils
 
-# Sonnet's value; that of Keras is 1e-3.
+# Sonnet's value; Keras has 1e-3.
 _LAYER_NORM_EPSILON = 1e-5
 
 

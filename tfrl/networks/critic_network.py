@@ -115,7 +115,7 @@ class CriticNetwork(EncoderCriticNetwork):
             uniform within `1 / sqrt(fan_in)`.
           last_kernel_initializer: The initialiser of the last kernel; by default
             uniform within 0.003.
-          last_layer: A layer from `[B, n]` to `[B, 1]` in place of the last one, which
+          last_layer: A layer from `[B, n]` to `[B, 1]` instead of the last one, which
             is copied.
           name: The network's name.
           preprocessing_layers: The preprocessing of the observations; as for

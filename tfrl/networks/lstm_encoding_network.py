@@ -61,7 +61,7 @@ class LSTMEncodingNetwork(network.Network):
           output_fc_layer_params: The units of each dense layer after the recurrent
             layer.
           activation_fn: The activation of convolutions and dense layers.
-          rnn_construction_fn: A function that returns the recurrent layer, in place of
+          rnn_construction_fn: A function that returns the recurrent layer, instead of
             `lstm_size`: a Keras RNN layer with `return_state` and `return_sequences`, a
             recurrent cell, a `DynamicUnroll` or an `RNNWrapper`.
           rnn_construction_kwargs: The arguments of `rnn_construction_fn`.

@@ -63,8 +63,8 @@ class NestMap(network.Network):
 
         Args:
           nested_layers: A nest of Keras layers and Networks.
-          input_spec: The nest of specs of the observations; by default that of the
-            layers, if all layers are Networks that know their input specs.
+          input_spec: The nest of specs of the observations; by default the
+            layers' specs, if all layers are Networks that know them.
           name: The network's name.
           seed: Seeds the initialisers and dropouts of unbuilt layers that have no seed
             of their own; None follows `tf.random.set_seed`.
@@ -168,7 +168,7 @@ def _flatten_up_to(layers: Any, nest: Any, names: str) -> list[Any]:
     """Returns the part of a nest that each layer takes.
 
     Raises:
-      TypeError: If the nest does not lie over that of the layers.
+      TypeError: If the nest has another structure than the layers.
     """
     try:
         parts: list[Any] = tree.flatten_up_to(layers, nest, check_types=False)

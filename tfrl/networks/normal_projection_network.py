@@ -69,7 +69,7 @@ class NormalProjectionNetwork(network.DistributionNetwork):
           seed_stream_class: A class like `tfp.util.SeedStream` that draws the kernels'
             seeds; by default this package's `SeedStream`.
           name: The network's name.
-          kernel_initializer: The initialiser of the kernels, in place of the
+          kernel_initializer: The initialiser of the kernels, instead of the
             `VarianceScaling`.
 
         Raises:

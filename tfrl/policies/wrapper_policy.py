@@ -34,7 +34,7 @@ class WrapperPolicy(tf_policy.TFPolicy):
           policy: The policy to wrap.
           name: The module's name.
           seed: See `TFPolicy`.
-          **differences: Arguments of `TFPolicy` to use in place of the wrapped policy's
+          **differences: Arguments of `TFPolicy` to use instead of the wrapped policy's
             values.
         """
         arguments = {

@@ -58,7 +58,7 @@ class DistributionSpec:
         """Makes a distribution.
 
         Raises:
-          ValueError: If the structure of the parameters is not that of their specs.
+          ValueError: If the parameters do not have the structure of their specs.
         """
         specs = self._input_params_spec
         if isinstance(specs, Mapping):

@@ -81,7 +81,7 @@ def make_temporary(prefix: str, parent: str | None = None) -> tuple[str, Lock | 
 
     Args:
       prefix: The beginning of its name.
-      parent: The directory in which it is made; None for that of temporary files.
+      parent: The directory in which it is made; None for the system's.
 
     Returns:
       Its path, and its lock or None if it cannot be locked.
@@ -103,7 +103,7 @@ def remove_temporary(prefix: str, parent: str | None = None) -> None:
 
     Args:
       prefix: The beginning of their names.
-      parent: The directory in which they are; None for that of temporary files.
+      parent: The directory in which they are; None for the system's.
     """
     with contextlib.suppress(OSError):
         for path in abandoned(parent or tempfile.gettempdir(), f"{prefix}*"):

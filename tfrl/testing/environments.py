@@ -103,7 +103,7 @@ class CountingEnvironment(_TestEnvironment):
           truncates: Whether episodes end with a truncation instead of a termination.
           handle_auto_reset: See `PyEnvironment`.
           errors: A dict from step numbers, counted from 1 over all episodes, to the
-            exceptions to raise in place of those steps, once each.
+            exceptions to raise instead of those steps, once each.
 
         Raises:
           ValueError: If `length` is below 1.

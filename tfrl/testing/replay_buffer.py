@@ -206,7 +206,7 @@ class ReplayBufferConformance(Conformance):
         )
         wrong = {
             "a batch twice as large": another_batch,
-            "float64 in place of int64": {
+            "float64 instead of int64": {
                 **good,
                 "number": good["number"].astype(np.float64),
             },

@@ -246,7 +246,7 @@ def from_episode(
       discount: Float32 `[T]`; ones if None.
 
     Returns:
-      Frames of step types FIRST, MID, ..., MID, the last of which leads to a LAST step.
+      Frames of step types FIRST, MID, ..., MID; the last frame leads to a LAST step.
       They are NumPy arrays if no argument holds a tensor.
 
     Raises:

@@ -36,7 +36,7 @@ def parse_encoded_spec_from_file(input_path: str) -> Any:
     """Returns the nest of tensor specs that `encode_spec_to_file` wrote.
 
     The result equals the nest that was written, including names and bounds, with tensor
-    specs in place of array specs. A named tuple becomes a named tuple of the same name
+    specs instead of array specs. A named tuple becomes a named tuple of the same name
     and fields.
 
     Raises:

@@ -223,7 +223,7 @@ def _flatten(
         leaves = tree.flatten_up_to(spec, value)
     except (TypeError, ValueError) as error:
         raise _BrokenSpecError(
-            field, f"another structure than that of the spec {spec} ({error})"
+            field, f"another structure than the spec {spec} ({error})"
         ) from None
     return [check(leaf) for check, leaf in zip(checks, leaves, strict=True)]
 
@@ -311,7 +311,7 @@ def _coerce(where: str, value: Any, dtype: np.dtype[Any], cast: bool) -> np.ndar
         array = np.asarray(value)
         if array.dtype == dtype:
             return array
-        # A value that has a dtype must have that of the spec.
+        # A value that has a dtype must have the spec's.
         castable = array.dtype.kind in ("b", "i", "u", "f", dtype.kind)
         if castable and (
             cast or (not hasattr(value, "dtype") and _holds(array, dtype))

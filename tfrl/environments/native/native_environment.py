@@ -19,7 +19,7 @@ _FIRST, _LAST = int(ts.StepType.FIRST), int(ts.StepType.LAST)
 # The step type of a time step that was not returned yet. As after LAST, `step` resets;
 # `step_type % _UNSEEN` turns it into FIRST and leaves the other step types.
 _UNSEEN = 3
-# Makes the random numbers differ from those of other users of the same seed.
+# Makes the random numbers differ from what other users of the same seed draw.
 _SALT = 0x6E61_7469
 
 # Nothing here or in pure dynamics needs AutoGraph, and converting it takes seconds.

@@ -185,7 +185,7 @@ class ProcessPyEnvironment:
         close_all([self])
 
     def __getattr__(self, name: str) -> Any:
-        # Private names are never those of the environment; pickling asks for some.
+        # Private names never belong to the environment; pickling asks for some.
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
         is_method, value = self._apply(name, process_worker.look_up, name)()

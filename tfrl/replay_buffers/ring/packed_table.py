@@ -47,7 +47,7 @@ class PackedTable(tf.Module, tracking.Untracked):
             internals.checkpoint_as_int32(self._table.variables()[-1])
 
     def variables(self) -> list[tf.Variable]:
-        """Returns the variables: those of separate leaves, then the words' variable."""
+        """Returns the separate leaves' variables, then the words' variable."""
         return self._table.variables()
 
     def read(self, rows: Any) -> Any:

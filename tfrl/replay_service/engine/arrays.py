@@ -35,7 +35,7 @@ def grown(array: np.ndarray, size: int, reserved: int) -> np.ndarray:
 
 
 def doubled(array: np.ndarray, size: int) -> np.ndarray:
-    """Returns an array with at least `size` elements, of which further ones are 0.
+    """Returns an array with at least `size` elements; new elements are 0.
 
     Has at least twice the elements if there are too few, so that repeated calls take
     little time. Copies large arrays only after they have grown a hundredfold.

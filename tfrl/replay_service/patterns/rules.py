@@ -23,7 +23,7 @@ class State:
         """
         self.watched = watched
         # Per column, one bit for each recent step: whether the step has a value. The
-        # lowest bit is that of the newest step.
+        # lowest bit stands for the newest step.
         self.present = [0] * columns
         self.values: dict[int, int] = {}
         self.step_index = -1

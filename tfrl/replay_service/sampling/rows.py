@@ -189,7 +189,7 @@ class Rows:
                 self._indices[i] = None
 
     def items_left(self) -> int:
-        """Returns the number of items of which no row has been taken."""
+        """Returns the number of items whose rows are all left."""
         stop = self._position + self.left
         item_rows = self.layout.item_rows
         return stop // item_rows + (-self._position // item_rows)

@@ -23,7 +23,7 @@ _deaths: dict[int, Callable[[float], str | None]] = {}
 
 
 def add(port: int, death: Callable[[float], str | None]) -> None:
-    """Adds a server, in place of an earlier one on its port.
+    """Adds a server, which replaces an earlier one on its port.
 
     Args:
       port: The port that the server listens on.

@@ -47,7 +47,7 @@ class Structure:
         """Returns the leaves of `data`, and a plan that lists the leaves' columns.
 
         Raises:
-          ValueError: If the structure of `data` contradicts that of earlier data, for
+          ValueError: If the structure of `data` contradicts earlier data, for
             example if a nest has become a leaf.
         """
         for plan in self._plans:

@@ -71,7 +71,7 @@ def assert_matching_dtypes_and_inner_shapes(
       caller: The name of the caller, for the error.
       tensors_name: A name of `tensors_or_specs`, for the error.
       specs_name: A name of `specs`, for the error.
-      allow_extra_fields: Whether dicts may hold more keys than those of `specs`.
+      allow_extra_fields: Whether dicts may hold more keys than `specs`.
 
     Raises:
       ValueError: If they differ.
@@ -100,7 +100,7 @@ def is_batched_nested_tensors(
       tensors: A nest of tensors.
       specs: A nest of specs.
       num_outer_dims: How many outer dimensions count as batched.
-      allow_extra_fields: Whether dicts may hold more keys than those of `specs`.
+      allow_extra_fields: Whether dicts may hold more keys than `specs`.
       check_dtypes: Whether dtypes are compared.
 
     Raises:

@@ -95,7 +95,7 @@ class SentSteps:
     def _merged(
         self, numbers: np.ndarray, slots: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Returns all steps with those of `add`; releases those that are replaced."""
+        """Returns all steps, also the added ones; releases the replaced ones."""
         old_numbers = self._numbers[self._start : self._end]
         old_slots = self._slots[self._start : self._end]
         replaced = np.isin(old_numbers, numbers, assume_unique=True)

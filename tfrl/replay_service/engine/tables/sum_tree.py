@@ -40,7 +40,7 @@ class SumTree:
             self._grow(self._levels, capacity)
 
     def _grow(self, old: list[np.ndarray], capacity: int) -> None:
-        """Sets levels for `capacity` leaves, the first elements of which are `old`."""
+        """Sets levels for `capacity` leaves, which begin with `old`."""
         size, reserved = _padded(max(capacity, 1)), _padded(self._reserved)
         self._levels = [arrays_lib.grown(old[0], size, reserved)]
         while size > _TOP:

@@ -23,74 +23,70 @@ if TYPE_CHECKING:
     from tfrl.typing import types
 
 
-class EnvironmentSteps(tf_metric.TFStepMetric):
+class _Count(tf_metric.TFStepMetric):
+    """Base of metrics that count some of the steps."""
+
+    _default_name: str
+
+    def __init__(
+        self,
+        name: str | None = None,
+        prefix: str = "Metrics",
+        dtype: tf.DType = tf.int64,
+    ) -> None:
+        """Creates the metric.
+
+        Args:
+          name: The name of the metric; None is the class's name.
+          prefix: The prefix of the summary's name.
+          dtype: The dtype of the count.
+        """
+        super().__init__(self._default_name if name is None else name, prefix)
+        self.dtype = dtype
+        self._count = tf.Variable(0, dtype=dtype, name="count")
+
+    @abc.abstractmethod
+    def _counts(self, trajectory: traj.Trajectory) -> tf.Tensor:
+        """Returns whether each step counts, bool `[B]`."""
+
+    def call(self, trajectory: traj.Trajectory) -> traj.Trajectory:
+        counts = tf.cast(self._counts(trajectory), self.dtype)
+        self._count.assign_add(tf.reduce_sum(counts))
+        return trajectory
+
+    def result(self) -> tf.Tensor:
+        return tf.identity(self._count)
+
+    def reset(self) -> None:
+        self._count.assign(0)
+
+
+class EnvironmentSteps(_Count):
     """Counts the steps taken in the environment, without boundaries (resets)."""
 
-    def __init__(
-        self,
-        name: str = "EnvironmentSteps",
-        prefix: str = "Metrics",
-        dtype: tf.DType = tf.int64,
-    ) -> None:
-        """Creates the metric.
+    _default_name = "EnvironmentSteps"
 
-        Args:
-          name: The name of the metric.
-          prefix: The prefix of the summary's name.
-          dtype: The dtype of the count.
-        """
-        super().__init__(name=name, prefix=prefix)
-        self.dtype = dtype
-        self.environment_steps = tf.Variable(0, dtype=dtype, name="environment_steps")
+    @property
+    def environment_steps(self) -> tf.Variable:
+        """The variable that counts."""
+        return self._count
 
-    def call(self, trajectory: traj.Trajectory) -> traj.Trajectory:
-        """Adds the number of steps in `trajectory` that are not boundaries."""
-        steps = tf.cast(tf.logical_not(trajectory.is_boundary()), self.dtype)
-        self.environment_steps.assign_add(tf.reduce_sum(steps))
-        return trajectory
-
-    def result(self) -> tf.Tensor:
-        """Returns the number of steps, `[]`."""
-        return tf.identity(self.environment_steps)
-
-    def reset(self) -> None:
-        """Sets the count to 0."""
-        self.environment_steps.assign(0)
+    def _counts(self, trajectory: traj.Trajectory) -> tf.Tensor:
+        return tf.logical_not(trajectory.is_boundary())
 
 
-class NumberOfEpisodes(tf_metric.TFStepMetric):
+class NumberOfEpisodes(_Count):
     """Counts the episodes that ended."""
 
-    def __init__(
-        self,
-        name: str = "NumberOfEpisodes",
-        prefix: str = "Metrics",
-        dtype: tf.DType = tf.int64,
-    ) -> None:
-        """Creates the metric.
+    _default_name = "NumberOfEpisodes"
 
-        Args:
-          name: The name of the metric.
-          prefix: The prefix of the summary's name.
-          dtype: The dtype of the count.
-        """
-        super().__init__(name=name, prefix=prefix)
-        self.dtype = dtype
-        self.number_episodes = tf.Variable(0, dtype=dtype, name="number_episodes")
+    @property
+    def number_episodes(self) -> tf.Variable:
+        """The variable that counts."""
+        return self._count
 
-    def call(self, trajectory: traj.Trajectory) -> traj.Trajectory:
-        """Adds the number of episodes that end in `trajectory`."""
-        ended = tf.cast(trajectory.is_episode_end(), self.dtype)
-        self.number_episodes.assign_add(tf.reduce_sum(ended))
-        return trajectory
-
-    def result(self) -> tf.Tensor:
-        """Returns the number of episodes, `[]`."""
-        return tf.identity(self.number_episodes)
-
-    def reset(self) -> None:
-        """Sets the count to 0."""
-        self.number_episodes.assign(0)
+    def _counts(self, trajectory: traj.Trajectory) -> tf.Tensor:
+        return trajectory.is_episode_end()
 
 
 class _EpisodeMetric(tf_metric.TFStepMetric):

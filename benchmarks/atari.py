@@ -3,8 +3,8 @@
     python -m benchmarks atari
 
 Pong with the preprocessing of `suite_atari.load_batch`, stepped from Python with random
-actions. A frame is one of the console's; an action lasts for four. The seconds are of
-processor time, those of worker processes included, whatever `--clock` says. Runs on
+actions. A frame is one of the console's; an action lasts for four. The seconds
+are processor time, with the time of worker processes, whatever `--clock` says. Runs on
 Linux.
 """
 

@@ -47,7 +47,7 @@ def other(label: str) -> str:
 
 
 def is_other(label: str) -> bool:
-    """Returns whether a label is that of the other checkout's contender."""
+    """Returns whether a label names the other checkout's contender."""
     return label.startswith(_OTHER)
 
 

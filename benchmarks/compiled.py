@@ -2,7 +2,7 @@
 
     python -m benchmarks compiled
 
-The settings are those of `benchmarks.dqn`; each environment steps once per iteration.
+The settings are as in `benchmarks.dqn`; each environment steps once per iteration.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class System:
       title: Its name for readers.
       module: The module that its worker runs.
       peer: The peer's Python environment (see `benchmarks.peers`); None for this one.
-      variables: Environment variables in addition to those of `environment_variables`.
+      variables: Environment variables in addition to `environment_variables`.
       one_thread: Whether its libraries use only one thread.
       root: The checkout whose package and workers run.
     """

@@ -2,10 +2,10 @@
 
     python -m benchmarks.profile [--loop=compiled|native|plain] [--top=25]
 
-The loop is that of `benchmarks.dqn` with one environment: "compiled" is compiled by XLA
+The loop is `benchmarks.dqn`'s with one environment: "compiled" is compiled by XLA
 and steps Gymnasium's CartPole, "native" is compiled and steps tfrl's, "plain" is not
 compiled. The rows of a compiled program are XLA's fusions (named after one of their
-operations), those of a plain graph are its operations; both include the calls of
+operations), and the rows of a plain graph are its operations; both include the calls of
 Python. Times include nested calls and the profiler's own cost, which is about as large
 as the smallest times.
 """

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
 _HEAD = """# Scores
 
-Returns of greedy episodes of the final weights: of 1,000 episodes on the environments
-that are written in TensorFlow, of 20 on those of dm_control, whose episodes have 1,000
-steps, of 50 on the others. IQM is the interquartile mean over
-the seeds, with its 95 % bootstrap interval (Agarwal et al., "Deep reinforcement
-learning at the edge of the statistical precipice", 2021). The settings were chosen on
-other seeds, or are published ones; only discrete SAC's were chosen on seeds 0 to 2. A
-reference is a published return, most of them of a single run. Seconds are the time of
-one run's iterations, with one thread, beside whatever else the processor did.
+Mean returns of greedy episodes with the final weights: 1,000 episodes on environments
+that are written in TensorFlow, 20 on dm_control's, whose episodes have 1,000 steps, and
+50 on all others. IQM is the interquartile mean over the seeds, with its 95 % bootstrap
+interval (Agarwal et al., "Deep reinforcement learning at the edge of the statistical
+precipice", 2021). The settings were chosen on other seeds, or are published ones; only
+discrete SAC's were chosen on seeds 0 to 2. A reference is a published return, most
+often the return of a single run. Seconds are the time of one run's iterations, with one
+thread, beside whatever else the processor did.
 
 """
 _COLUMNS = (
@@ -60,7 +60,7 @@ random steps first, one run) had 210.8 after 20,000 steps, over 50 greedy episod
 PYTHON benchmarks/workers/score_with_torch.py --env=Hopper-v5 --steps=20000
 ```
 
-PYTHON is that of an environment with `stable-baselines3` and `gymnasium[mujoco]`.
+PYTHON is a Python with `stable-baselines3` and `gymnasium[mujoco]`.
 
 IQL, CQL and behavioural cloning (BC) learn offline, from 50,000 frames that SAC
 collected while it learned. It made one update in 16 steps and was stopped half-trained,

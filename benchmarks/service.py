@@ -4,10 +4,10 @@
 
 On both sides server, writer and sampler are separate processes that run the same code,
 on all cores unless `--cores` names some. Small items are two steps of CartPole, stacks
-are two steps of 84x84x4 bytes, and frames are five steps of 84x84 bytes, of which
-successive items share four. "Unix socket" is the service without memory shared between
-server and clients; "gRPC" is the service with a network connection only, as between
-hosts. The last lines compare the results with their targets.
+are two steps of 84x84x4 bytes, and frames are five steps of 84x84 bytes;
+successive items share four steps. "Unix socket" is the service without memory shared
+between server and clients; "gRPC" is the service with a network connection only, as
+between hosts. The last lines compare the results with their targets.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ def _speed(session: Session, labels: list[str]) -> None:
 def weigh(session: Session, label: str, kind: str) -> tuple[float, float]:
     """Returns a server's memory per item of noise, in bytes and relative to raw size.
 
-    The raw size is that of the items' steps, each counted once.
+    The raw size counts each step of the items once.
     """
     count = _WEIGHED[kind] // (5 if session.quick else 1)
     tables = {

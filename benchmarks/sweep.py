@@ -2,7 +2,7 @@
 
     python -m benchmarks sweep [--cores=all]
 
-The settings are those of `benchmarks.dqn`, with one environment and a buffer of 10,000
+The settings are as in `benchmarks.dqn`, with one environment and a buffer of 10,000
 frames per run. No window includes compilation. The runs of a sweep are also evaluated
 at the end of each window. On several cores, a sweep uses a thread for each.
 """

@@ -3,7 +3,7 @@
     python -m benchmarks td3
 
 The settings are in `benchmarks/workers/pendulum_settings.py`, the contenders in
-`benchmarks/pendulum.py`. Peers step Gymnasium's environment (TF-Agents that of Gym,
+`benchmarks/pendulum.py`. Peers step Gymnasium's environment (TF-Agents steps Gym's,
 from which it comes); tfrl steps this or its own.
 """
 

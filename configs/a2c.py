@@ -1,6 +1,6 @@
 """A2C on CartPole-v1, for 500,000 steps.
 
-The settings are those that rl-zoo3 publishes, but with Adam in place of RMSprop.
+The settings are rl-zoo3's, but with Adam instead of RMSprop.
 """
 
 from ml_collections import ConfigDict

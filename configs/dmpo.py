@@ -48,7 +48,7 @@ def get_config() -> ConfigDict:
     config.epsilon_penalty = 1e-3  # Of the weights by the penalty of large actions.
     config.init_log_temperature = 1.0  # Of both temperatures.
     config.init_log_alpha_mean = 1.0  # Of the penalty of the mean.
-    config.init_log_alpha_stddev = 10.0  # Of that of the standard deviation.
+    config.init_log_alpha_stddev = 10.0  # Of the penalty of the standard deviation.
 
     config.eval_interval = 1_000  # Iterations between evaluations.
     config.num_eval_episodes = 10  # Episodes in an evaluation.

@@ -1,6 +1,6 @@
 """PPO on MuJoCo's HalfCheetah-v5, and by --env on Hopper-v5 and others of its kind.
 
-It needs `pip install 'tfrl[mujoco]'`. The settings are those of the published results
+It needs `pip install 'tfrl[mujoco]'`. The published results used these settings
 for 1,000,000 steps (Schulman et al., "Proximal policy optimization algorithms", 2017),
 with normalized observations and rewards.
 """

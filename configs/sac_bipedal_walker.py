@@ -1,6 +1,6 @@
 """SAC on BipedalWalker-v3, which needs `pip install 'tfrl[box2d]'`.
 
-The settings are those of rl-zoo3 for 500,000 steps: 64 updates follow 64 steps, in
+The settings are rl-zoo3's for 500,000 steps: 64 updates follow 64 steps, in
 which state-dependent noise (gSDE) keeps its matrix.
 """
 

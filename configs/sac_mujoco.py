@@ -1,6 +1,6 @@
 """SAC on MuJoCo's Hopper-v5, and by --env on HalfCheetah-v5 and others of its kind.
 
-It needs `pip install 'tfrl[mujoco]'`. The settings are those of the published results
+It needs `pip install 'tfrl[mujoco]'`. The published results used these settings
 for 1,000,000 steps (Haarnoja et al., "Soft actor-critic algorithms and applications",
 2018).
 """

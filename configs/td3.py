@@ -36,7 +36,7 @@ def get_config() -> ConfigDict:
     config.n_step_update = 1  # Steps in a return.
     config.target_update_tau = 0.005  # Step of the targets to the networks.
     config.target_update_period = 2  # Updates between such steps; only TD3.
-    config.actor_update_period = 2  # Updates between those of the actor; only TD3.
+    config.actor_update_period = 2  # Critic updates for one of the actor; only TD3.
     # Noise is in units of half of the range of each action.
     config.exploration_noise = 0.1  # Gaussian noise of TD3.
     config.target_policy_noise = 0.2  # Noise of the targets of TD3.

@@ -1,6 +1,6 @@
 """TD3 on BipedalWalker-v3, which needs `pip install 'tfrl[box2d]'`.
 
-The settings are those of rl-zoo3 for 1,000,000 steps.
+The settings are rl-zoo3's for 1,000,000 steps.
 """
 
 from ml_collections import ConfigDict

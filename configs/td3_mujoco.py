@@ -1,7 +1,6 @@
 """TD3 on MuJoCo's Hopper-v5, and by --env on HalfCheetah-v5 and others of its kind.
 
-It needs `pip install 'tfrl[mujoco]'`. The settings are those of rl-zoo3 for 1,000,000
-steps.
+It needs `pip install 'tfrl[mujoco]'`. The settings are rl-zoo3's for 1,000,000 steps.
 """
 
 from ml_collections import ConfigDict

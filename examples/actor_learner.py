@@ -5,9 +5,9 @@
 
 An actor steps the environment and writes what it sees to a replay server, a process of
 its own. A learner trains on samples of it. Triggers save policies, log the speed and
-have the server save its contents. Agent and settings are those of train_sac.py, which
-does the same in one compiled program and is faster; start from here if actors and
-learner are to be processes of their own.
+have the server save its contents. Agent and settings are as in
+train_sac.py, which does the same in one compiled program and is faster; start from here
+if actors and learner are to be processes of their own.
 
 To resume a run, run the same command again; the environment then begins a new episode.
 Watch it with `tensorboard --logdir=logs`.

@@ -56,7 +56,7 @@ def nearest(name: str, config_file: str | None) -> str | None:
 
 
 def _script_flags() -> list[tuple[str, str]]:
-    """Returns the flags of the scripts, without those of absl and of the fields."""
+    """Returns the flags that the scripts define, without absl's and the fields'."""
     rows = []
     for module, defined in flags.FLAGS.flags_by_module_dict().items():
         if not module.startswith("absl"):

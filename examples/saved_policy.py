@@ -31,8 +31,8 @@ def load(path: pathlib.Path) -> Any:
 def find() -> tuple[pathlib.Path, str, int, int]:
     """Returns the policy's folder, the environment's name, the seed, and the bins.
 
-    The bins are those of `num_action_bins` in the run's configuration: the policy then
-    returns the number of a bin.
+    The bins are `num_action_bins` of the run's configuration: with bins, the policy
+    returns the number of one.
     """
     if not POLICY.value and not cli.LOGDIR.value:
         raise ValueError(

@@ -3,8 +3,8 @@
     python -m examples.train_dqn_service
     python -m examples.train_dqn_service --env=Acrobot-v1 --seed=3
 
-Agent, settings and outputs are those of train_dqn.py. To resume an interrupted run, run
-the same command again; this also resumes a run that an earlier version started by
+It has the agent, settings and outputs of train_dqn.py. To resume an interrupted run,
+run the same command again; this also resumes a run that an earlier version started by
 `train_dqn --replay=service`. The server's checkpoints are beside the agent's.
 """
 

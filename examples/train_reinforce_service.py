@@ -3,7 +3,7 @@
     python -m examples.train_reinforce_service
     python -m examples.train_reinforce_service --config.use_baseline
 
-Agent, settings and outputs are those of train_reinforce.py. To resume an interrupted
+It has the agent, settings and outputs of train_reinforce.py. To resume an interrupted
 run, run the same command again; this also resumes a run that an earlier version started
 by `train_reinforce --replay=service`. The queue is empty between iterations, so
 checkpoints do not include it.

@@ -2,7 +2,7 @@
 
     PYTHON benchmarks/workers/score_with_torch.py --env=Hopper-v5 --steps=50000
 
-PYTHON is that of an environment with stable-baselines3 and gymnasium[mujoco]. The
+PYTHON is a Python with stable-baselines3 and gymnasium[mujoco]. The
 episodes are greedy ones of the current weights, as in benchmarks/scores.py.
 """
 

@@ -24,7 +24,7 @@ from tfrl.replay_service.sampling import sampler
 
 TABLES = ("queue", "ratio", "images")
 IMAGE = (84, 84)
-LENGTH = 3  # Steps in an item, of which successive items share two.
+LENGTH = 3  # Steps in an item; successive items share two.
 _PIXELS = np.arange(IMAGE[0] * IMAGE[1]).reshape(IMAGE)
 _EPISODE = 50  # Steps.
 _POLL, _LAST = 0.2, 1.0  # Seconds to wait for samples, and for the last ones.

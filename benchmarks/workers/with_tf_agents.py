@@ -114,8 +114,8 @@ def reinforce(policy: str) -> serving.Task:
 def ppo(envs: int, steps: int) -> serving.Task:
     """Makes the loop of its PPO example, with all frames of a rollout in a minibatch.
 
-    Its agent does the epochs by itself, each on the whole rollout: there are fewer and
-    larger updates than those of the other contenders.
+    Its agent does the epochs by itself, each on the whole rollout: its updates are
+    fewer and larger than the other contenders'.
     """
     environment = _environment(envs)
     agent = _ppo_agent(environment)

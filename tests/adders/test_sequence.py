@@ -29,7 +29,7 @@ def observations(client, drain, length, period, behavior, num_steps):
 
 
 def of_two(items):
-    """Returns the items of an episode from 1, and those of one from 101."""
+    """Returns the items of two episodes, which count from 1 and from 101."""
     second = [[row + 100 if row else 0 for row in item] for item in items]
     return [*items, *second]
 

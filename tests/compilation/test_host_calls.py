@@ -353,7 +353,7 @@ def test_a_function_traced_for_xla_works_outside_of_it():
 
 @pytest.fixture
 def call_count():
-    """How many calls are remembered now, beside those of other tests."""
+    """How many calls are remembered now, besides the calls of other tests."""
     gc.collect()
     before = len(host_calls._sites)
 

@@ -18,8 +18,8 @@ def check_resuming():
 def _check_resuming(make, *steps, more=60):
     """Plays on from states that went through bytes, in another object.
 
-    The observations, rewards and step types must be those of the environment whose
-    states were saved, and those of one whose state nobody has read.
+    The environment whose states were saved, and another whose state nobody has read,
+    must have the same observations, rewards and step types.
 
     Args:
       make: Makes the environment.

@@ -58,7 +58,7 @@ class CountingPolicy(TFPolicy):
 
 
 def test_every_environment_contributes_its_first_episodes():
-    # The first four to end would be those of 1 step, all of member 0.
+    # The first four episodes to end have 1 step each, all of member 0.
     env = ScriptedEnvironment([[1, 1, 1, 1, 1, 1], [10, 4, 9, 9, 9, 9]])
     result = Evaluator(env, ConstantPolicy(), num_episodes=4).run()
     assert result.lengths.tolist() == [1, 1, 10, 4]

@@ -32,7 +32,7 @@ SMALL_DQN = (
 )
 PLAIN_DQN = (*SMALL_DQN, "--config.jit_compile=False")
 
-# For runs of which only the outputs count.
+# For tests that look at a run's outputs alone.
 SHORT_DQN = (
     "--num_iterations=8",
     "--config.initial_collect_steps=100",

@@ -134,7 +134,7 @@ def test_duals_are_clipped_before_use_and_keep_a_gradient():
     np.testing.assert_array_equal(variables["log_alpha_mean"], [-18.0, 1.0])
     # softplus(-18) is 1.5e-8.
     np.testing.assert_allclose(stats["dual_temperature"], 2.523e-8, rtol=1e-3)
-    # So the weights are those of the best actions alone.
+    # So only the best actions have weights.
     np.testing.assert_allclose(stats["kl_q_rel"], np.log(4) / 0.1, rtol=1e-5)
     assert np.isfinite(loss)
     assert all(gradients["log_alpha_mean"] != 0)

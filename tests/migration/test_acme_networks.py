@@ -1,6 +1,6 @@
 """Acme's example networks, on the sizes for which it gives them.
 
-Sonnet's layers are replaced by those of Keras, as `docs/networks.md` says.
+Keras' layers replace Sonnet's, as `docs/networks.md` says.
 """
 
 import itertools

@@ -120,7 +120,7 @@ def test_seeds_reach_the_policy():
 
     np.testing.assert_array_equal(draw([1, 2]), draw([1, 2]))
     assert not np.array_equal(draw([1, 2]), draw([1, 3]))
-    # The seed `s` is that of the policy itself.
+    # The seed `s` becomes the policy's own.
     expected = random_py_policy.RandomPyPolicy(TIME_STEP, NOISE).action(
         tf.nest.map_structure(np.asarray, step([0.0] * 7)), seed=5
     )

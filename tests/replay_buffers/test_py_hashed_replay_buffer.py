@@ -188,5 +188,5 @@ def test_frames_of_several_forms_are_saved():
 
 
 def test_keys_are_the_same_in_every_process():
-    # Unlike those of `hash(bytes)`, which Python salts: BLAKE2b's first 64 bits.
+    # Python salts `hash(bytes)`; these are BLAKE2b's first 64 bits.
     assert FrameBuffer().add_frame(np.arange(4, dtype=np.uint8)) == -7437326522806203910

@@ -41,7 +41,7 @@ def _queue(name: str, limiter: Any = None, **options: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def server(start_server: Any) -> Any:
-    """One with queues for any items, for those of a signature, and for two at most."""
+    """One with queues: for any items, for items of a signature, for two at most."""
     from tfrl import specs
     from tfrl.replay_service import rate_limiters
 

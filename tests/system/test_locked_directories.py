@@ -1,4 +1,4 @@
-"""Directories whose owners have ended are told from those of living processes."""
+"""The directories of ended processes are told from the directories of living ones."""
 
 import os
 import signal

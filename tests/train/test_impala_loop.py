@@ -106,7 +106,7 @@ def test_a_compiled_loop_gives_the_numbers_of_a_plain_one_with_recurrent_network
 def test_older_policies_have_collected(plain):
     weights = [v.numpy() for v in plain.agent.actor_net.variables]
     collecting = plain.agent.collect_policy.variables()[: len(weights)]
-    # The last copy is that of update 3 of 5.
+    # The last of 5 updates that copied the weights is update 3.
     assert any(np.any(a != b.numpy()) for a, b in zip(weights, collecting, strict=True))
     numbers = plain.agent.diagnose(plain.draw_for_log())
     assert {"entropy", "explained_variance"} <= {*numbers}

@@ -94,7 +94,7 @@ class Nested(py_environment.PyEnvironment):
 
 
 class Masked(Nested):
-    """The same with one action, of which a mask forbids some at each step."""
+    """The same with one action, and a mask that forbids some values at each step."""
 
     def __init__(self, seed=0):
         super().__init__(ACTION, seed)

@@ -64,7 +64,7 @@ SLOW = ("DdpgAgent", "D4pgAgent", "SacAgent", "TqcAgent", "MpoAgent")
 
 
 def named(*names):
-    """Parameters of names, of which some are slow."""
+    """Makes parameters of names, and marks some as slow."""
     return [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in names]
 
 

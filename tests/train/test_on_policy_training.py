@@ -317,7 +317,7 @@ def test_an_agent_with_a_mask_never_takes_an_invalid_action():
     )
     # Chance gives 5 of 10.
     assert loop.run(25).average_return > 7
-    # The entropy is that of two actions.
+    # Two actions have at most this entropy.
     assert agent.diagnose(loop.draw_for_log())["entropy"] < np.log(2)
 
 

@@ -249,7 +249,7 @@ def trained_with(environments, **arguments):
     loop = spied_pool.take(batch_of(environments), **arguments)
     SEEN.clear()
     info = loop.run(1)
-    # The environment takes no steps but those of the episodes.
+    # The environment takes the steps of the episodes, and no others.
     assert info.environment_steps == sum(each.num_steps for each in environments)
     return SEEN[0]
 

@@ -25,7 +25,7 @@ def adapter(game="Breakout"):
 
 
 def console(game="Breakout"):
-    """Returns ale-py's own emulator, as new as that of `adapter`, and its actions."""
+    """Returns a new emulator of ale-py, as `adapter` has one, and its actions."""
     environment = gymnasium.make(f"{game}NoFrameskip-v4")
     environment.reset(seed=3)
     return environment.unwrapped.ale, environment.unwrapped.ale.getMinimalActionSet()

@@ -46,7 +46,7 @@ def make_conformance_test(wrapper):
     return DmEnvsOwnSuiteTest
 
 
-# The names of the classes are those of the tests.
+# Pytest shows the classes' names as the tests' names.
 globals().update(
     {f"{name}Test": make_conformance_test(make) for name, make in WRAPPERS.items()}
 )

@@ -54,7 +54,7 @@ def test_arrays_of_a_nest_are_stacked_along_a_new_last_axis():
     assert flat.observation_spec()["picture"].shape == (2, 3, 8)
     assert flat.observation_spec()["lives"].shape == (4,)
     stack = flat.reset().observation["picture"]
-    # All frames of the first channel come before those of the second.
+    # All frames of the first channel come before all of the second.
     np.testing.assert_array_equal(stack[..., 3], picture[..., 0])
     np.testing.assert_array_equal(stack[..., 7], picture[..., 1])
 

@@ -157,7 +157,7 @@ def test_a_boundary_changes_no_weight():
 
 
 def test_returns_over_several_steps():
-    """Frames with the rewards 1 and 1, of which the second terminates."""
+    """Two frames with reward 1; the second terminates."""
     agent = make_agent(n_step_update=3)
     frames = trajectory.Trajectory(
         step_type=tf.constant([[0, 1, 2, 0]]),

@@ -291,7 +291,7 @@ def test_a_loss_for_more_than_each_transition_is_an_error():
 
 
 class Distributional(dqn_agent.DqnAgent):
-    """Two numbers an action, of which the mean acts."""
+    """Two numbers for each action; their mean acts."""
 
     def _check_network_output(self, net, label):
         self.checked = [*getattr(self, "checked", []), label]

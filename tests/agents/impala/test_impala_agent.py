@@ -39,7 +39,7 @@ def make(kind=agents.ImpalaAgent, is_recurrent=False, **kwargs):
 
 
 def moved(agent):
-    """Moves the weights, so that the collected frames are those of another policy."""
+    """Moves the weights: then another policy has collected the frames."""
     rng = np.random.default_rng(1)
     for network in (agent.actor_net, agent.value_net):
         for variable in network.trainable_variables:

@@ -24,7 +24,7 @@ STEPS = {
 def collect(agent, *rows, seed=0, state=()):
     """Returns frames `[B, T + 1]`, one letter each, and the policy's last state.
 
-    Observations and rewards are random, and the actions those of the collect policy.
+    Observations and rewards are random; the collect policy draws the actions.
     """
     rng = np.random.default_rng(seed)
     types, next_types, discounts = np.transpose(

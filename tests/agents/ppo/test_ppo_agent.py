@@ -513,7 +513,7 @@ def test_recurrent_networks_start_from_the_state_of_the_rollout():
     assert not np.allclose(
         data.policy_info["value_prediction"], fresh.policy_info["value_prediction"]
     )
-    # The values of the training data are those of the whole sequence.
+    # The values were computed on the whole sequence.
     kept = agent.loss(data, policy_state=state).extra
     assert kept.clip_fraction == 0
     assert agent.loss(data).extra.clip_fraction > 0

@@ -9,7 +9,7 @@ from tfrl.replay_buffers.reverb import reverb_dataset
 
 
 def sequences(number, length):
-    """Nests of `number` sequences; their values say which frame of which they are."""
+    """Returns nests of `number` sequences: frame t of sequence i is `100 * i + t`."""
     frames = 100 * np.arange(number)[:, None] + np.arange(length)
     return {"frame": tf.constant(frames), "pair": tf.stack([frames, -frames], axis=-1)}
 

@@ -259,7 +259,7 @@ def test_without_a_minibatch_size_an_update_takes_the_whole_rollout():
 
 
 def test_a_minibatch_beyond_the_target_kl_is_the_iterations_last():
-    # The divergence of update n is n / 10, so that of update 4 exceeds 1.5 * 0.21.
+    # The divergence of update n is n / 10, so update 4 exceeds 1.5 * 0.21.
     loop = make_loop(kl_step=0.1, target_kl=0.21, num_epochs=3, minibatch_size=4)
     info = loop.run(1)
     assert info.train_steps == 4

@@ -10,7 +10,7 @@ from tfrl.train.runs import full_disk
 
 @contextlib.contextmanager
 def files_of_at_most(size):
-    """Limits the size of files, whose errors are like those of a full disk."""
+    """Limits the size of files: a larger one fails as on a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:

@@ -67,7 +67,7 @@ def test_staleness_is_the_age_of_the_collecting_policies(tmp_path):
     after_train_step = train_utils.create_staleness_metrics_after_train_step_fn(
         train_step, train_steps_per_policy_update=10
     )
-    # Collected by the policies of these steps; the newest is that of step 50.
+    # Collected by the policies of these steps; the newest policy is from step 50.
     info = types.SimpleNamespace(priority=tf.constant([50.0, 20.0, 40.0, 50.0]))
     with tf.summary.create_file_writer(str(tmp_path)).as_default():
         after_train_step((None, info), None)

@@ -17,7 +17,7 @@ from tfrl.replay_service.transport import connection, framing
 
 
 def open_ones(connections):
-    """Returns those of `connections` that the server has not closed."""
+    """Returns the `connections` that the server has not closed."""
     still = []
     for one in connections:
         one.setblocking(False)

@@ -10,5 +10,5 @@ from . import offline_loop as offline_loop
 from . import on_policy_loop as on_policy_loop
 from . import placement as placement
 from . import position as position
-from . import priorities as priorities
+from . import replay_updates as replay_updates
 from . import training_loop as training_loop

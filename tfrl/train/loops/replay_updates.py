@@ -17,13 +17,7 @@ from tfrl.train.loops import iteration_transform
 
 
 class ReplayUpdates:
-    """Draws batches and trains an agent with them.
-
-    Attributes:
-      train_steps: The number of updates in an iteration.
-      batch_size: The number of examples in an update.
-      num_steps: The number of frames in an example; None for single frames.
-    """
+    """Draws batches and trains an agent with them."""
 
     def __init__(
         self,
@@ -42,13 +36,13 @@ class ReplayUpdates:
           train_steps: The number of updates in an iteration.
           batch_size: The number of examples in an update.
           num_steps: The number of frames in an example; None for single frames.
-          device: The device of the buffer, where the caller's device differs from it.
+          device: The device of the buffer, if it is another than the caller's.
         """
-        self.train_steps = train_steps
-        self.batch_size = batch_size
-        self.num_steps = num_steps
         self._agent = agent
         self._replay_buffer = replay_buffer
+        self._train_steps = train_steps
+        self._batch_size = batch_size
+        self._num_steps = num_steps
         self._device = device
 
     def at_buffer(self) -> contextlib.AbstractContextManager[Any]:
@@ -58,7 +52,7 @@ class ReplayUpdates:
     def sample(self, seed: tf.Tensor) -> tuple[Any, Any]:
         """Draws a batch by a stateless seed; returns the experience and its info."""
         with self.at_buffer():
-            return self._replay_buffer.sample(self.batch_size, self.num_steps, seed)
+            return self._replay_buffer.sample(self._batch_size, self._num_steps, seed)
 
     def train(
         self,
@@ -86,7 +80,7 @@ class ReplayUpdates:
                 return loss_sum + loss, tf.identity(done)
 
         start = transform.broadcast(tf.constant(0.0)), done
-        loss_sum, _ = transform.repeat(self.train_steps, update, start)
+        loss_sum, _ = transform.repeat(self._train_steps, update, start)
         return self._mean(loss_sum)
 
     def train_at_once(
@@ -105,26 +99,26 @@ class ReplayUpdates:
 
         def draw_batches(done: tf.Tensor) -> Any:
             experience, _ = draw(done)
-            if self.train_steps == 1:
+            if self._train_steps == 1:
                 return experience
-            shape = [self.train_steps, self.batch_size]
+            shape = [self._train_steps, self._batch_size]
             return tf.nest.map_structure(
                 lambda t: tf.reshape(t, [*shape, *t.shape[1:]]), experience
             )
 
         def update(i: tf.Tensor, loss_sum: tf.Tensor, batches: Any) -> tuple[tf.Tensor]:
             batch = batches
-            if self.train_steps > 1:
+            if self._train_steps > 1:
                 batch = tf.nest.map_structure(lambda t: t[i], batches)
             return (loss_sum + self._agent.train(batch).loss,)
 
         start = (transform.broadcast(tf.constant(0.0)),)
         batches = transform.apply(draw_batches, done)
-        (loss_sum,) = transform.repeat(self.train_steps, update, start, (batches,))
+        (loss_sum,) = transform.repeat(self._train_steps, update, start, (batches,))
         return self._mean(loss_sum)
 
     def _mean(self, loss_sum: tf.Tensor) -> tf.Tensor:
-        return loss_sum if self.train_steps == 1 else loss_sum / self.train_steps
+        return loss_sum if self._train_steps == 1 else loss_sum / self._train_steps
 
 
 def train_on(

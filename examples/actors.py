@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from absl import flags
 
-from examples import cli
-from tfrl import agents, environments, replay_service, train
-from tfrl import eval as evaluation
+from examples import cli, runs
+from tfrl import agents, environments, replay_service
 from tfrl.experimental import distributed
 from tfrl.system import interrupts
 
@@ -41,15 +40,11 @@ def train_with_actors(
     cli.refuse_games(config.env)
     directory = cli.make_directory(name, config)
     experiment = distributed.Experiment(
-        make_environment=lambda seed: cli.make_environment(
-            config.env, config.num_envs, seed
-        ),
-        make_agent=make_agent,
-        make_table=make_table,
+        lambda seed: cli.make_environment(config.env, config.num_envs, seed),
+        make_agent,
+        make_table,
         batch_size=config.batch_size,
-        checkpoint_interval=config.checkpoint_interval,
-        summary_interval=config.log_interval,
-        make_triggers=lambda agent: make_triggers(config, agent),
+        make_run_settings=lambda agent: runs.settings(config, agent, algorithm.upper()),
         jit_compile=config.jit_compile,
         seed=config.seed,
         **settings,
@@ -58,16 +53,16 @@ def train_with_actors(
         [signal.SIGINT, signal.SIGTERM], lambda: "actors and learner"
     )
     with signals as is_requested:
-        distributed.actor_learner.run(
+        result = distributed.actor_learner.run(
             experiment,
-            directory.checkpoints,
+            directory,
             NUM_ACTORS.value,
             config.num_iterations,
             is_stopped=is_requested,
         )
-    print(f"Outputs: {directory.path}")
-    if is_requested():
+    if result is None:  # The learner did not stop when it was asked to.
         sys.exit(130)
+    cli.report(result, directory)
 
 
 def train_from_replay(
@@ -119,20 +114,3 @@ def train_from_replay(
         push_period=10,
         pull_period=10,
     )
-
-
-def make_triggers(
-    config: cli.Config, agent: agents.TFAgent
-) -> Sequence[Callable[[Any], Any]]:
-    """Makes a trigger that evaluates the agent's policy, and prints its return."""
-    environment = cli.make_environment(config.env, config.num_eval_episodes, 0)
-    evaluator = evaluation.Evaluator(
-        environment, agent.policy, config.num_eval_episodes, seed=config.seed
-    )
-
-    def evaluate() -> None:
-        step = int(agent.train_step_counter)
-        environment.seed(10_000_000 + 1_000 * step)
-        print(f"{step:,} updates: mean return {evaluator.run().mean:.1f}", flush=True)
-
-    return [train.interval_trigger.IntervalTrigger(config.eval_interval, evaluate)]

@@ -18,7 +18,7 @@ from tfrl.policies import policy_saver
 from tfrl.policies.saving import tflite_export
 from tfrl.replay_buffers import TFPrioritizedReplayBuffer
 from tfrl.specs import tensor_spec
-from tfrl.train.loops import priorities
+from tfrl.train.loops import replay_updates
 from tfrl.trajectories import time_step as ts
 
 OBSERVATION = {
@@ -199,4 +199,4 @@ def test_td_errors_become_priorities(name):
 def test_agents_without_td_errors_say_so(name):
     info = made(name).loss(experience(name))
     with pytest.raises(ValueError, match=f"{type(made(name)).__name__} returns nei"):
-        priorities.of_examples(info, made(name))
+        replay_updates.priorities_of(info, made(name))

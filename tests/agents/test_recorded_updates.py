@@ -17,7 +17,7 @@ import tensorflow as tf
 from tests.agents.every_agent import KINDS
 from tfrl import testing
 from tfrl.specs import tensor_spec
-from tfrl.train.loops import priorities
+from tfrl.train.loops import replay_updates
 from tfrl.trajectories import time_step as ts
 
 RECORD = pathlib.Path(__file__).parent / "recorded_updates.npz"
@@ -44,7 +44,7 @@ def updates(name, jit_compile=False):
         loss_info = agent.train(batch, weights)
         if kind.without_td_error:
             return loss_info, ()
-        return loss_info, priorities.of_examples(loss_info, agent)
+        return loss_info, replay_updates.priorities_of(loss_info, agent)
 
     for i, batch in enumerate(batches):
         loss_info, sizes = train(batch)

@@ -25,9 +25,10 @@ def ending_of(process):
 
 
 def test_a_function_that_returns_has_finished():
-    process = FunctionProcess(lambda is_stopped: None, "brief")
+    process = FunctionProcess(lambda is_stopped: (is_stopped(), 2), "brief")
     assert ending_of(process).has_finished
     process.stop(PATIENCE)
+    assert process.result == (False, 2)
 
 
 def test_a_function_is_told_to_stop(tmp_path):
@@ -47,6 +48,7 @@ def test_a_killed_process_says_so():
     ending = ending_of(process)
     assert ending.how == "was killed by SIGKILL"
     assert not ending.has_finished
+    assert process.result is None
     process.stop(0.0)
 
 

@@ -112,6 +112,11 @@ def test_members_recover_from_the_exceptions_that_are_named():
     assert "raised an exception (ConnectionError('gone'))" in said[0]
 
 
+def test_the_result_of_the_main_member_is_returned():
+    member = supervisor.Member("main", supervisor.runs(lambda is_stopped: [1], "main"))
+    assert supervisor.supervise([member], "main") == [1]
+
+
 def test_a_request_stops_all():
     events, calls = [], iter([False, True])
     supervise(member("main", [[]], events), is_stopped=lambda: next(calls))

@@ -14,11 +14,13 @@ import tensorflow as tf
 from tests import summaries_read
 from tests.agents import every_agent
 from tfrl.agents.dqn import dqn_agent
+from tfrl.environments import native
 from tfrl.networks import q_network
 from tfrl.replay_buffers import tf_uniform_replay_buffer
-from tfrl.train import learner
+from tfrl.train import CollectLoop, learner
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
+from tfrl.utils.tensor_normalizer import StreamingTensorNormalizer
 
 OBSERVATION = tf.TensorSpec([2], tf.float32, "observation")
 NUM_BATCHES, BATCH_SIZE = 7, 4
@@ -31,16 +33,15 @@ class Sample(NamedTuple):
     data: trajectory.Trajectory
 
 
-def make_agent():
+def make_agent(observation=OBSERVATION, action=every_agent.CHOICE, **kwargs):
     return dqn_agent.DqnAgent(
-        ts.time_step_spec(OBSERVATION),
-        every_agent.CHOICE,
-        q_network.QNetwork(
-            OBSERVATION, every_agent.CHOICE, fc_layer_params=(3,), seed=1
-        ),
+        ts.time_step_spec(observation),
+        action,
+        q_network.QNetwork(observation, action, fc_layer_params=(3,), seed=1),
         keras.optimizers.Adam(0.1),
         gamma=0.9,
         target_update_tau=0.3,
+        **kwargs,
     )
 
 
@@ -296,3 +297,47 @@ def test_a_loss_that_is_not_finite_changes_nothing(agent, tmp_path):
     with pytest.raises(tf.errors.InvalidArgumentError, match="loss is not finite"):
         made.run(2)
     assert_equal(values(agent), before)
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+@pytest.mark.parametrize("use_kwargs", [True, False])
+def test_experience_moves_the_statistics_of_normalizers(tmp_path, is_on, use_kwargs):
+    agent = make_agent(observation_normalizer=StreamingTensorNormalizer(OBSERVATION))
+    made = make_learner(
+        agent,
+        tmp_path,
+        lambda: pairs().map(lambda x, i: ({"experience": x} if use_kwargs else x, i)),
+        use_kwargs_in_agent_train=use_kwargs,
+        update_normalizers=is_on,
+    )
+    made.run(3)
+    made.loss()
+    count, means, *_ = agent.observation_normalizer.variables
+    seen = BATCHES.observation.numpy()[:3].reshape(-1, 2) * is_on
+    assert count == len(seen) * is_on
+    np.testing.assert_allclose(means, seen.mean(0), rtol=1e-4, atol=1e-6)
+
+
+def test_what_a_loop_collects_moves_the_statistics_in_the_learner(tmp_path):
+    """A replayed frame counts each time."""
+    environment = native.load("CartPole-v1", batch_size=2, seed=1)
+    observation = environment.observation_spec()
+    agent = make_agent(
+        observation,
+        environment.action_spec(),
+        observation_normalizer=StreamingTensorNormalizer(observation),
+    )
+    replay_buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer(
+        agent.collect_data_spec, batch_size=2, max_length=10, seed=0
+    )
+    loop = CollectLoop(environment, agent, [replay_buffer.add_batch], seed=2)
+    made = make_learner(
+        agent,
+        tmp_path,
+        lambda: replay_buffer.as_dataset(sample_batch_size=3, num_steps=2),
+    )
+    loop.run(5)
+    count = agent.observation_normalizer.variables[0]
+    assert count == 0
+    made.run(4)
+    assert count == 4 * 3 * 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import pickle
 import select
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ _RUN = 2
 _STOP = 3
 _DONE = 2
 
-# Takes a function that returns whether to stop.
+# Takes a function that returns whether to stop; its result is pickled.
 Function = Callable[[Callable[[], bool]], Any]
 
 
@@ -63,6 +64,11 @@ class FunctionProcess:
         """The process id."""
         return self._child.pid
 
+    @property
+    def result(self) -> Any:
+        """What the function has returned; None while it runs, or if it never did."""
+        return pickle.loads(self._run.payload) if self._run.kind == _DONE else None
+
     def poll(self) -> Ending | None:
         """Returns how the process has ended; None while its function runs."""
         try:
@@ -105,8 +111,8 @@ def _serve(function: Function, channel: channels.Channel) -> None:
     channel.send(channels.READY)
     channel.receive()
     # The parent sends nothing else while the function runs.
-    function(lambda: _is_readable(channel.fileno()))
-    channel.send(_DONE)
+    result = function(lambda: _is_readable(channel.fileno()))
+    channel.send(_DONE, pickle.dumps(result))
     channel.receive()
     channel.send(_DONE)
 

@@ -22,7 +22,7 @@ import collections
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from tfrl.system import child_errors, function_process
 
@@ -86,7 +86,7 @@ def supervise(
     recovers: tuple[type[BaseException], ...] = (),
     limits: Limits = _USUAL,
     say: Callable[[str], None] | None = None,
-) -> None:
+) -> Any:
     """Runs all members until the main one has finished, then stops the others.
 
     A member that is killed is started again, at first at once and then after growing
@@ -103,6 +103,10 @@ def supervise(
       limits: When to give up.
       say: Takes a line about each member that has ended; prints on stderr if None.
 
+    Returns:
+      What the function of the main member, a `FunctionProcess`, has returned; None if
+      it was stopped before that.
+
     Raises:
       ChildRaisedError: A member has raised another exception.
       RuntimeError: A member has ended too often.
@@ -117,6 +121,7 @@ def supervise(
     finally:
         others = [one for one in reversed(group) if one is not chief]
         _stop([chief, *others], limits.grace)
+    return getattr(chief.process, "result", None)
 
 
 class _Supervised:

@@ -12,6 +12,7 @@ from .actor import Actor as Actor
 from .learner import Learner as Learner
 from .loops.collect_loop import CollectLoop as CollectLoop
 from .loops.collecting_loop import CollectingLoop as CollectingLoop
+from .loops.dataset_loop import DatasetLoop as DatasetLoop
 from .loops.episodic_loop import EpisodicLoop as EpisodicLoop
 from .loops.host_observers import host_observer as host_observer
 from .loops.off_policy_loop import OffPolicyLoop as OffPolicyLoop

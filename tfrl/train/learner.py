@@ -20,9 +20,10 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
-from tfrl.compilation import fast_dataset, trace_counts
+from tfrl.compilation import trace_counts
 from tfrl.savers import whole_checkpoints
 from tfrl.train import distribution, interval_trigger
+from tfrl.train.loops import dataset_loop
 from tfrl.utils import number_checks
 
 # The directories that a learner and its triggers write to.
@@ -76,6 +77,7 @@ class Learner:
         summary_root_dir: str | os.PathLike | None = None,
         *,
         jit_compile: bool = False,
+        update_normalizers: bool = True,
     ) -> None:
         """Initializes the agent, and restores the latest checkpoint if there is one.
 
@@ -110,10 +112,12 @@ class Learner:
           summary_root_dir: The directory of the summaries, in place of `root_dir`.
           jit_compile: Whether XLA compiles the losses and their gradients; see
             `TFAgent.jit_compile_losses`.
+          update_normalizers: See `train.DatasetLoop`.
 
         Raises:
           ValueError: With a strategy of several replicas, a part was not made in its
-            scope, or an optimizer clips or accumulates gradients.
+            scope, or an optimizer clips or accumulates gradients; or the agent's reward
+            normalizer follows the steps of environments.
           CheckpointError: There are checkpoints, but none can be used.
         """
         del run_optimizer_variable_init
@@ -125,14 +129,18 @@ class Learner:
         )
         self.train_step = train_step
         self.strategy = strategy or tf.distribute.get_strategy()
-        self._agent = agent
-        self._after_train_step = after_train_strategy_step_fn
-        self._use_kwargs = use_kwargs_in_agent_train
         self._use_reverb_v2 = use_reverb_v2
         self._direct_sampling = direct_sampling
-        self._run_options = strategy_run_options
         self._summary_interval = summary_interval or 0
         distribution.check_parts(self.strategy, agent, train_step)
+        self._step = dataset_loop.DatasetStep(
+            agent,
+            after_train_strategy_step_fn,
+            use_kwargs=use_kwargs_in_agent_train,
+            update_normalizers=update_normalizers,
+            strategy=self.strategy,
+            options=strategy_run_options,
+        )
         if jit_compile:
             agent.jit_compile_losses = True
         self.train_summary_writer = _summary_writer(
@@ -221,10 +229,7 @@ class Learner:
         Returns:
           The `LossInfo` of each replica.
         """
-        experience, sample_info = self._split(_next(iterator))
-        loss_info = self._on_replicas(self._agent.train, experience)
-        self._show_after(experience, sample_info, loss_info)
-        return loss_info
+        return self._step(self._split(dataset_loop.next_element(iterator)))
 
     def loss(
         self,
@@ -270,22 +275,8 @@ class Learner:
         experience_and_sample_info: tuple[Any, Any],
         reduce_op: tf.distribute.ReduceOp,
     ) -> tf_agent.LossInfo:
-        experience, sample_info = experience_and_sample_info
-        loss_info = self._on_replicas(self._agent.loss, experience)
-        self._show_after(experience, sample_info, loss_info)
+        loss_info = self._step.loss(experience_and_sample_info)
         return distribution.reduced(self.strategy, loss_info, reduce_op)
-
-    def _on_replicas(self, function: Callable[..., Any], experience: Any) -> Any:
-        given = {"kwargs": experience} if self._use_kwargs else {"args": (experience,)}
-        return self.strategy.run(function, **given, options=self._run_options)
-
-    def _show_after(self, experience: Any, sample_info: Any, loss_info: Any) -> None:
-        if self._after_train_step is not None:
-            self.strategy.run(
-                self._after_train_step,
-                args=((experience, sample_info), loss_info),
-                options=self._run_options,
-            )
 
     def _split(self, element: Any) -> tuple[Any, Any]:
         """Returns the experience of an element, and its sample info or None."""
@@ -320,11 +311,3 @@ def _summary_writer(
     return tf.summary.create_file_writer(
         os.path.join(root_dir, TRAIN_DIR), flush_millis=10_000
     )
-
-
-def _next(iterator: Any) -> Any:
-    """Returns the next element, in a graph without a change of threads."""
-    is_plain = isinstance(iterator, tf.data.Iterator)
-    if tf.executing_eagerly() or not is_plain or fast_dataset.draws_in_graph(iterator):
-        return next(iterator)
-    return fast_dataset.next_in_graph(iterator)

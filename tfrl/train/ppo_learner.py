@@ -127,6 +127,7 @@ class PPOLearner:
             use_kwargs_in_agent_train=use_kwargs_in_agent_train,
             strategy=strategy,
             jit_compile=jit_compile,
+            update_normalizers=False,  # After all epochs.
         )
         self._experience = experience_dataset_fn()
         self._normalization = (

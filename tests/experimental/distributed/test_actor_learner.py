@@ -1,5 +1,7 @@
 """Actors, a learner and a server that are killed, and what they do in one process."""
 
+import csv
+import dataclasses
 import itertools
 import os
 import pathlib
@@ -13,13 +15,16 @@ import pytest
 import tensorflow as tf
 
 from tests.agents.every_agent import KINDS
-from tfrl import agents, networks, replay_service
+from tfrl import agents, networks, replay_service, train
 from tfrl.environments import native
+from tfrl.eval import evaluate
 from tfrl.experimental.distributed import actor_learner
 from tfrl.experimental.distributed import reverb_variable_container as variables_lib
 from tfrl.system import function_process
+from tfrl.utils import tensor_normalizer
 
 NUM_STEPS, BATCH_SIZE, NUM_ENVS = 5, 4, 2
+CHECKPOINT_INTERVAL = 20
 PATIENCE = 240.0
 
 
@@ -51,7 +56,7 @@ IMPALA = actor_learner.Experiment(
     batch_size=BATCH_SIZE,
     push_period=2,
     pull_period=NUM_STEPS,
-    checkpoint_interval=20,
+    make_run_settings=lambda _: {"checkpoint_interval": CHECKPOINT_INTERVAL},
     jit_compile=False,
 )
 
@@ -75,8 +80,9 @@ def trained(server, tmp_path_factory):
     calls = itertools.count()
     actor_learner.act(IMPALA, address, 0, 0, lambda: next(calls) > 14)
     sizes = [client.server_info()["experience"].current_size]
-    directory = tmp_path_factory.mktemp("run")
-    actor_learner.learn(IMPALA, address, directory, 2, lambda: False)
+    directory = train.RunDirectory(tmp_path_factory.mktemp("run"), {})
+    result = actor_learner.learn(IMPALA, address, directory, 2, lambda: False)
+    assert result.finished
     sizes.append(client.server_info()["experience"].current_size)
     return address, directory, sizes
 
@@ -98,7 +104,7 @@ def test_the_learner_pushes_its_weights_and_step(trained):
         for a, b in zip(pulled[variables_lib.POLICY_KEY], initial, strict=True)
     ]
     assert all(moved)
-    assert tf.train.latest_checkpoint(directory / "train" / "checkpoints")
+    assert tf.train.latest_checkpoint(directory.checkpoints)
 
 
 def test_a_killed_server_starts_again_with_its_port_and_checkpoint(trained, server):
@@ -120,12 +126,14 @@ def test_a_killed_server_starts_again_with_its_port_and_checkpoint(trained, serv
 
 def test_numbers_must_be_positive(tmp_path):
     with pytest.raises(ValueError, match="num_actors: expected an integer of at least"):
-        actor_learner.run(IMPALA, tmp_path, num_actors=0, num_train_steps=1)
+        actor_learner.run(
+            IMPALA, train.RunDirectory(tmp_path, {}), num_actors=0, num_iterations=1
+        )
 
 
-def make_dmpo(environment):
+def make_dmpo(environment, **kwargs):
     return KINDS["DmpoAgent"].make(
-        environment.time_step_spec(), environment.action_spec()
+        environment.time_step_spec(), environment.action_spec(), **kwargs
     )
 
 
@@ -148,9 +156,91 @@ DMPO = actor_learner.Experiment(
     stride_length=1,
     batch_size=BATCH_SIZE,
     push_period=10,
-    checkpoint_interval=20,
+    make_run_settings=IMPALA.make_run_settings,
     jit_compile=False,
 )
+
+
+def run_settings(agent):
+    environment = make_environment(1, "Pendulum-v1")
+    evaluator = evaluate.Evaluator(environment, agent.policy, NUM_ENVS, seed=0)
+    return {
+        "evaluate": lambda _: evaluator.run(),
+        "eval_interval": 4,
+        "log_interval": 2,
+        "checkpoint_interval": 2,
+    }
+
+
+@pytest.fixture(scope="module")
+def replayed(tmp_path_factory):
+    """A normalizing agent's run after 4 iterations, and resumed after 6."""
+
+    def make_agent(environment):
+        spec = environment.observation_spec()
+        normalizer = tensor_normalizer.StreamingTensorNormalizer(spec)
+        return make_dmpo(environment, observation_normalizer=normalizer)
+
+    experiment = dataclasses.replace(
+        DMPO,
+        make_agent=make_agent,
+        make_run_settings=run_settings,
+        push_period=2,
+    )
+    path = tmp_path_factory.mktemp("replayed")
+    server = actor_learner._ServerProcess(
+        actor_learner.make_tables(experiment), path / "server"
+    )
+    address = f"localhost:{server.port}"
+    calls = itertools.count()
+    actor_learner.act(experiment, address, 0, 0, lambda: next(calls) > 20)
+    results = []
+    for length in (4, 6):
+        directory = train.RunDirectory(path / "run", {"num_iterations": length})
+        results.append(
+            actor_learner.learn(experiment, address, directory, length, lambda: False)
+        )
+    container = variables_lib.ReverbVariableContainer(address)
+    yield experiment, directory, results, container
+    server.stop(0.0)
+
+
+def test_statistics_move_in_the_learner_and_reach_the_actors(replayed):
+    experiment, _, _, container = replayed
+    _, agent = experiment.build(1)
+    statistics = agent.observation_normalizer.variables
+    assert statistics[0] == 0
+    container.update(actor_learner._shared_variables(agent))
+    # Six batches of sequences, the last frames included.
+    assert statistics[0] == 6 * BATCH_SIZE * experiment.sequence_length
+    assert np.all(statistics[2].numpy() > 0)
+
+
+def test_a_run_with_actors_writes_what_every_run_writes(replayed):
+    _, directory, _, _ = replayed
+    for path in (
+        directory.checkpoints / "ckpt-6.index",
+        directory.final_policy,
+        directory.learning_curve,
+        directory.policy,
+    ):
+        assert path.exists()
+    assert list(directory.tensorboard.glob("events*"))
+    assert directory.finished_iteration() == 6
+    with directory.metrics_csv.open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["train_steps"] for row in rows] == ["0", "2", "4", "6"]
+    assert all(row["loss"] for row in rows[1:])
+    # The report that the actor sent after its first steps.
+    steps = DMPO.pull_period * NUM_ENVS
+    assert {row["environment_steps"] for row in rows} == {str(steps)}
+    assert [bool(row["evaluation_return"]) for row in rows] == [True, False, True, True]
+
+
+def test_a_run_with_actors_resumes(replayed):
+    _, _, results, _ = replayed
+    assert [result.resumed_at for result in results] == [None, 4]
+    assert [result.iteration for result in results] == [4, 6]
 
 
 class Watched:
@@ -185,9 +275,9 @@ class Watched:
         try:
             actor_learner.run(
                 experiment,
-                directory,
+                train.RunDirectory(directory, {}),
                 num_actors=2,
-                num_train_steps=10**9,
+                num_iterations=10**9,
                 is_stopped=self._is_stopped.is_set,
                 say=self.said.append,
             )
@@ -232,14 +322,14 @@ class Watched:
 @pytest.mark.parametrize("experiment", [IMPALA, DMPO], ids=["IMPALA", "DMPO"])
 def test_a_run_survives_that_each_process_is_killed(experiment, tmp_path, monkeypatch):
     run = Watched(experiment, tmp_path, monkeypatch)
-    run.until(lambda: run.step() >= 2 * experiment.checkpoint_interval)
+    run.until(lambda: run.step() >= 2 * CHECKPOINT_INTERVAL)
     run.kill("actor 0")
     before = run.step()
     run.kill(actor_learner.LEARNER)
     # It went on from its checkpoint, not from the beginning.
-    saved = pathlib.Path(tmp_path, "train", "checkpoints")
+    saved = pathlib.Path(tmp_path, "checkpoints")
     steps = [int(path.stem.split("-")[1]) for path in saved.glob("*.index")]
-    assert max(steps) >= before - experiment.checkpoint_interval
+    assert max(steps) >= before - CHECKPOINT_INTERVAL
     run.kill(actor_learner.SERVER)
     run.stop()
     names = ["actor 0", actor_learner.LEARNER, actor_learner.SERVER]

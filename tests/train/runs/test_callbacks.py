@@ -187,3 +187,31 @@ def test_a_finished_run_becomes_longer_with_more_iterations(whole, tmp_path, cap
         np.testing.assert_array_equal(ours, theirs)
     final = tf.saved_model.load(str(path / "final_policy"))
     assert int(final.get_train_step()) == 9
+
+
+def test_a_callback_with_an_interval_is_called_before_anything_is_written(tmp_path):
+    class Every(Diary):
+        interval = 2
+
+        def on_interval(self, iteration):
+            self._add("interval", iteration)
+
+    diary = Every()
+    make_run(tmp_path, 5, callbacks=[diary], eval_interval=4, log_interval=4).run()
+    seen = [event for event in diary.events if event[0] in ("interval", "log")]
+    assert seen == [
+        *[("log", 0), ("interval", 2), ("interval", 4), ("log", 4), ("log", 5)],
+    ]
+    Every.interval = 0
+    with pytest.raises(ValueError, match=r"callbacks\[1\].interval: .* got 0"):
+        make_run(tmp_path / "other", callbacks=[Diary(), diary])
+
+
+def test_a_run_is_interrupted_where_no_signal_reaches_it(tmp_path):
+    is_over = []
+    diary = Diary({("log", 3): lambda _: is_over.append(True)})
+    run = make_run(tmp_path, callbacks=[diary], is_interrupted=lambda: bool(is_over))
+    result = run.run()
+    assert (result.iteration, result.finished, result.stopped_by) == (3, False, None)
+    assert diary.events[-2:] == [("checkpoint", "ckpt-3"), ("end", 3, False)]
+    assert make_run(tmp_path).run().finished

@@ -20,6 +20,7 @@ from tfrl.compilation import replicas
 from tfrl.train import learner
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import optimizers, seeds
+from tfrl.utils.tensor_normalizer import StreamingTensorNormalizer
 
 BATCH_SIZE, STEPS = 24, 5
 OBSERVATION = tf.TensorSpec([3], tf.float32, "observation")
@@ -42,6 +43,7 @@ def make_dqn(make_optimizer=sgd):
         target_update_tau=0.1,
         target_update_period=2,
         gradient_clipping=0.02,
+        observation_normalizer=StreamingTensorNormalizer(OBSERVATION),
     )
 
 

@@ -1,25 +1,30 @@
 """Trains an agent with actors in processes of their own.
 
-A server holds two tables: the sequences that actors write and a learner samples, and
-the newest weights, which the learner pushes and the actors pull. The server, the actors
+A server holds three tables: the sequences that actors write and a learner samples; the
+newest weights, which the learner pushes and the actors pull; and what actors report of
+their episodes. The weights include the statistics of the observation normalizer, which
+the sequences move when the learner trains on them. The server, the actors
 and the learner are processes, which the calling process watches:
 
 ```python
 actor_learner.run(
     actor_learner.Experiment(make_environment, make_agent, make_table, ...),
-    "run",
+    train.RunDirectory("run", {"num_iterations": 10_000}),
     num_actors=2,
-    num_train_steps=10_000,
+    num_iterations=10_000,
 )
 ```
+
+The learner is a `train.Run` of a `train.DatasetLoop`, whose outputs are those of every
+run. An iteration is one update.
 
 A process that is killed is started again, and the others wait for it or go on:
 
 - An actor begins new episodes with the newest weights. What it had not sent is lost.
 - The learner goes on from its last checkpoint. The actors go on until the table's rate
   limiter stops them.
-- The server goes on from its last checkpoint, which it writes whenever the learner
-  does, with the same port. Actors and learner connect to it again, for 30 seconds.
+- The server goes on from its last checkpoint, which it writes whenever the run does,
+  with the same port. Actors and learner connect to it again, for 30 seconds.
 
 If the calling process ends, so do the others; the same call then resumes the run.
 """
@@ -30,9 +35,9 @@ import contextlib
 import dataclasses
 import functools
 import logging
-import os
 import pathlib
-from collections.abc import Callable, Iterator, Sequence
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,6 +46,7 @@ import tensorflow as tf
 from tfrl import replay_buffers, replay_service, train
 from tfrl.agents import tf_agent
 from tfrl.environments import tf_environment
+from tfrl.experimental.distributed import reports
 from tfrl.experimental.distributed import reverb_variable_container as variables_lib
 from tfrl.replay_buffers.reverb import reverb_rows
 from tfrl.specs import tensor_spec
@@ -48,7 +54,6 @@ from tfrl.system import function_process, supervisor
 from tfrl.utils import number_checks
 
 SERVER, LEARNER = "the replay server", "the learner"
-_SERVER_CHECKPOINTS = "replay_server"
 # How often an actor that waits for the learner looks whether it is stopped.
 _FLUSH_MILLISECONDS = 500
 _SELDOM = 9.0  # Seconds between equal messages; each writer has one in ten seconds.
@@ -69,10 +74,8 @@ class Experiment:
       batch_size: The number of items in an update.
       push_period: The number of updates between pushes of the weights.
       pull_period: The number of steps of an actor's environment between pulls.
-      checkpoint_interval: The least number of updates between checkpoints.
-      summary_interval: The number of updates between summaries.
-      make_triggers: Makes further triggers of the learner from its agent; see
-        `train.triggers`. Those that are `IntervalTrigger`s are also called at the end.
+      make_run_settings: Makes further arguments of `train.Run` from the learner's
+        agent, such as `evaluate`.
       max_in_flight: The number of items that are sent to the learner ahead of their
         use; three batches if None.
       jit_compile: Whether actors compile their loops, where possible.
@@ -87,9 +90,7 @@ class Experiment:
     batch_size: int
     push_period: int = 1
     pull_period: int = 20
-    checkpoint_interval: int = 1000
-    summary_interval: int = 1000
-    make_triggers: Callable[[tf_agent.TFAgent], Sequence[Callable]] = lambda _: ()
+    make_run_settings: Callable[[tf_agent.TFAgent], Mapping[str, Any]] = lambda _: {}
     max_in_flight: int | None = None
     jit_compile: bool = True
     seed: int = 0
@@ -104,24 +105,26 @@ class Experiment:
 
 def run(
     experiment: Experiment,
-    directory: str | os.PathLike,
+    directory: train.RunDirectory,
     num_actors: int,
-    num_train_steps: int,
+    num_iterations: int,
     *,
     is_stopped: Callable[[], bool] = lambda: False,
     say: Callable[[str], None] | None = None,
-) -> None:
-    """Trains until the agent has done `num_train_steps` updates, and then returns.
-
-    Outputs are those of `train.Learner`, and the server's checkpoints.
+) -> train.RunResult | None:
+    """Trains until `num_iterations` updates are done, and then returns.
 
     Args:
       experiment: What to do.
-      directory: The directory of the outputs; a run in it is resumed.
+      directory: The directory of the outputs; a run in it is resumed. The learner's
+        process locks it.
       num_actors: The number of actors.
-      num_train_steps: The number of updates in all, those of the resumed run included.
-      is_stopped: Returns whether to stop earlier; checkpoints are then saved, too.
+      num_iterations: The number of updates in all, those of the resumed run included.
+      is_stopped: Returns whether to stop earlier; a checkpoint is then saved, too.
       say: See `supervisor.supervise`.
+
+    Returns:
+      The result of the learner's `train.Run`; None if it had to be killed.
 
     Raises:
       ValueError: A number is not positive.
@@ -130,7 +133,7 @@ def run(
     """
     for name, number in (
         ("num_actors", num_actors),
-        ("num_train_steps", num_train_steps),
+        ("num_iterations", num_iterations),
         ("sequence_length", experiment.sequence_length),
         ("stride_length", experiment.stride_length),
         ("batch_size", experiment.batch_size),
@@ -138,8 +141,7 @@ def run(
         ("pull_period", experiment.pull_period),
     ):
         number_checks.check_integer(name, number, 1, remedy="give a positive number")
-    path = pathlib.Path(directory)
-    server = _ServerProcess(make_tables(experiment), path / _SERVER_CHECKPOINTS)
+    server = _ServerProcess(make_tables(experiment), directory.replay_server)
     address = f"localhost:{server.port}"
 
     def start_actor(number: int, starts: int) -> supervisor.Process:
@@ -148,6 +150,7 @@ def run(
             f"actor {number}",
         )
 
+    directory.unlock()
     members = [
         supervisor.Member(SERVER, server.start),
         *(
@@ -157,18 +160,20 @@ def run(
         supervisor.Member(
             LEARNER,
             supervisor.runs(
-                functools.partial(learn, experiment, address, path, num_train_steps),
+                functools.partial(
+                    learn, experiment, address, directory, num_iterations
+                ),
                 LEARNER,
             ),
         ),
     ]
-    supervisor.supervise(
+    return supervisor.supervise(
         members, LEARNER, is_stopped, recovers=(replay_service.ReverbError,), say=say
     )
 
 
 def make_tables(experiment: Experiment) -> list[replay_service.Table]:
-    """Makes the tables of sequences and of weights, for a server."""
+    """Makes the tables of sequences, weights and reports, for a server."""
     _, agent = experiment.build(experiment.seed)
     variables = _shared_variables(agent)
     return [
@@ -188,6 +193,7 @@ def make_tables(experiment: Experiment) -> list[replay_service.Table]:
                 lambda v: tf.TensorSpec(v.shape, v.dtype), variables
             ),
         ),
+        reports.make_table(),
     ]
 
 
@@ -231,6 +237,7 @@ def act(
         jit_compile="auto" if experiment.jit_compile else False,
     )
     variables = _shared_variables(agent)
+    reporter = reports.Reporter(client, number)
     pulled = -1
     with _one_message_of_all_writers():
         while not is_stopped():
@@ -241,28 +248,30 @@ def act(
                 container.update(variables)
                 pulled = pushed
             loop.collect(experiment.pull_period)
+            reporter.report(loop.info)
             _flush(rows, is_stopped)
 
 
 def learn(
     experiment: Experiment,
     address: str,
-    directory: pathlib.Path,
-    num_train_steps: int,
+    directory: train.RunDirectory,
+    num_iterations: int,
     is_stopped: Callable[[], bool],
-) -> None:
+) -> train.RunResult:
     """Trains on the actors' sequences, and pushes the weights.
+
+    A signal stops it as it stops every `train.Run`: it saves a checkpoint first.
 
     Args:
       experiment: What to do.
       address: The server's address.
       directory: See `run`.
-      num_train_steps: See `run`.
+      num_iterations: See `run`.
       is_stopped: Returns whether to stop before that.
     """
     _, agent = experiment.build(experiment.seed)
     client = replay_service.Client(address)
-    container = variables_lib.ReverbVariableContainer(address)
     replay_buffer = replay_buffers.ReverbReplayBuffer(
         agent.collect_data_spec,
         replay_buffers.reverb_replay_buffer.DEFAULT_TABLE,
@@ -270,31 +279,73 @@ def learn(
         server_address=address,
         dataset_buffer_size=experiment.max_in_flight,
     )
-    train_step, variables = agent.train_step_counter, _shared_variables(agent)
-    learner = train.Learner(
-        directory,
-        train_step,
-        agent,
-        lambda: replay_buffer.as_dataset(sample_batch_size=experiment.batch_size),
-        triggers=experiment.make_triggers(agent),
-        checkpoint_interval=experiment.checkpoint_interval,
-        summary_interval=experiment.summary_interval,
-    )
-    checkpoint_of_server = train.triggers.ReverbCheckpointTrigger(
-        train_step, experiment.checkpoint_interval, client
-    )
-    checkpoint_of_server.set_start(int(train_step))
-    learner.triggers.append(checkpoint_of_server)
-    # From now on a restored server has weights.
-    container.push(variables)
-    client.checkpoint()
+    settings = dict(experiment.make_run_settings(agent))
+    push = _PushWeights(agent, client, address, experiment.push_period)
+    settings["callbacks"] = [push, *settings.get("callbacks", ())]
     with replay_buffer.reraise():
-        while int(train_step) < num_train_steps and not is_stopped():
-            learner.run(min(experiment.push_period, num_train_steps - int(train_step)))
-            container.push(variables)
-        for trigger in learner.triggers:
-            if isinstance(trigger, train.interval_trigger.IntervalTrigger):
-                trigger(int(train_step), force_trigger=True)
+        result = train.Run(
+            _LearnerLoop(agent, replay_buffer, experiment.batch_size, client),
+            directory,
+            num_iterations=num_iterations,
+            is_interrupted=is_stopped,
+            **settings,
+        ).run()
+    if not (result.finished or result.stopped_by or is_stopped()):
+        # By a signal, which shall not look like the end of the training.
+        signal.raise_signal(signal.SIGTERM)
+    return result
+
+
+class _LearnerLoop(train.DatasetLoop):
+    """A loop over the sequences in a server, whose checkpoints the run's include."""
+
+    def __init__(
+        self,
+        agent: tf_agent.TFAgent,
+        replay_buffer: replay_buffers.ReverbReplayBuffer,
+        batch_size: int,
+        client: replay_service.Client,
+    ) -> None:
+        super().__init__(
+            agent,
+            lambda: replay_buffer.as_dataset(sample_batch_size=batch_size),
+            replay_buffer,
+        )
+        self._collected = reports.Collected(client)
+
+    def checkpoint_items(self, include_replay_buffer: bool = True) -> dict[str, Any]:
+        """Returns the objects to save, by name."""
+        items = super().checkpoint_items(include_replay_buffer)
+        return {**items, "collected": self._collected}
+
+    def info(self, loss: float = float("nan")) -> train.IterationInfo:
+        """Returns the counters, of the steps and episodes that actors have reported."""
+        return self._collected.add_to(super().info(loss))
+
+
+class _PushWeights(train.Callback):
+    """Pushes what actors need to a server."""
+
+    def __init__(
+        self,
+        agent: tf_agent.TFAgent,
+        client: replay_service.Client,
+        address: str,
+        period: int,
+    ) -> None:
+        self.interval = period
+        self._variables = _shared_variables(agent)
+        self._client = client
+        self._container = variables_lib.ReverbVariableContainer(address)
+
+    def on_start(self, iteration: int) -> None:
+        self.on_interval(iteration)
+        # From now on a restored server has weights.
+        self._client.checkpoint()
+
+    def on_interval(self, iteration: int) -> None:
+        del iteration
+        self._container.push(self._variables)
 
 
 def _flush(rows: reverb_rows.Rows, is_stopped: Callable[[], bool]) -> None:

@@ -1,5 +1,6 @@
 from . import collect_loop as collect_loop
 from . import collecting_loop as collecting_loop
+from . import dataset_loop as dataset_loop
 from . import episodic_loop as episodic_loop
 from . import host_observers as host_observers
 from . import iteration_transform as iteration_transform
@@ -10,5 +11,5 @@ from . import offline_loop as offline_loop
 from . import on_policy_loop as on_policy_loop
 from . import placement as placement
 from . import position as position
-from . import priorities as priorities
+from . import replay_updates as replay_updates
 from . import training_loop as training_loop

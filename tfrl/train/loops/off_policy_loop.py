@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import time
 from collections.abc import Callable, Sequence
@@ -15,8 +14,12 @@ from tfrl.compilation import fast_dataset, trace_counts
 from tfrl.environments import tf_environment
 from tfrl.policies import random_tf_policy, tf_policy
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
-from tfrl.train.loops import collecting_loop, loop_checks, placement
-from tfrl.train.loops import priorities as priorities_lib
+from tfrl.train.loops import (
+    collecting_loop,
+    loop_checks,
+    placement,
+    replay_updates,
+)
 from tfrl.trajectories import trajectory
 from tfrl.utils import call_sizes, number_checks, variables
 
@@ -110,9 +113,9 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
         ):
             number_checks.check_integer(name, value, 1, remedy="give a positive number")
         stored = variables.tracked_variables(replay_buffer)
-        self._replay_device = placement.device_of(stored)
+        replay_device = placement.device_of(stored)
         from_dataset = loop_checks.is_from_dataset(
-            sampling, self._jit_compile, self._replay_device
+            sampling, self._jit_compile, replay_device
         )
         self._num_steps = loop_checks.check_sequence_length(sequence_length, agent)
         replay_buffer.check_fits(self._num_steps)
@@ -121,8 +124,14 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
             initial_collect_steps, self._initial_steps, self._num_steps, environment
         )
         self._collect_steps = collect_steps_per_iteration
-        self._train_steps = train_steps_per_iteration
-        self._batch_size = sample_batch_size
+        self._updates = replay_updates.ReplayUpdates(
+            agent,
+            replay_buffer,
+            train_steps_per_iteration,
+            sample_batch_size,
+            self._num_steps,
+            replay_device if self._placement.is_split else None,
+        )
         self._initial_policy = initial_collect_policy or _random_policy(
             environment, agent.collect_policy
         )
@@ -178,10 +187,7 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
 
     def draw_for_log(self) -> Any:
         """Returns a batch as training draws it, by a seed of its own."""
-        seed = tf.stack([self._seed, -1 - self._iteration])
-        with self._at_replay_buffer():
-            sample = self._replay_buffer.sample(self._batch_size, self._num_steps, seed)
-        return sample[0]
+        return self._updates.sample(tf.stack([self._seed, -1 - self._iteration]))[0]
 
     def begin(self) -> tuple[Any, Any]:
         """Resets the environment and takes the initial steps, in a graph.
@@ -295,78 +301,27 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
 
     def _add(self, frame: trajectory.Trajectory) -> tf.Tensor:
         self._agent.update_normalizers(frame)
-        with self._at_replay_buffer():
+        with self._updates.at_buffer():
             return super()._add(frame)
-
-    def _at_replay_buffer(self) -> Any:
-        """Returns the device scope of the buffer's variables."""
-        if self._placement.is_split:
-            return tf.device(self._replay_device)
-        return contextlib.nullcontext()
 
     def _train(self, added: tf.Tensor) -> tf.Tensor:
         """Updates the agent with freshly drawn batches; returns the mean loss."""
-        start = self._transform.broadcast(tf.constant(0.0)), added
-        if self._prioritized:
-            loss_sum, _ = self._transform.repeat(
-                self._train_steps, self._prioritized_update, start
-            )
-        else:
-            batches = self._transform.apply(self._draw_batches, added)
-            loss_sum, _ = self._transform.repeat(
-                self._train_steps, self._update, start, (batches,)
-            )
-        return loss_sum if self._train_steps == 1 else loss_sum / self._train_steps
-
-    def _draw_batches(self, added: tf.Tensor) -> Any:
-        """Draws the batches of all train steps, `[train steps, B, ...]` if several."""
-        experience, _ = self._sample(added)
-        if self._train_steps == 1:
-            return experience
-        shape = [self._train_steps, self._batch_size]
-        return tf.nest.map_structure(
-            lambda t: tf.reshape(t, [*shape, *t.shape[1:]]), experience
-        )
-
-    def _update(
-        self, i: tf.Tensor, loss_sum: tf.Tensor, done: tf.Tensor, batches: Any
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Trains with the batch of train step `i`."""
-        batch = batches
-        if self._train_steps > 1:
-            batch = tf.nest.map_structure(lambda t: t[i], batches)
-        return loss_sum + self._agent.train(batch).loss, done
-
-    def _prioritized_update(
-        self, i: tf.Tensor, loss_sum: tf.Tensor, done: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Draws a batch, trains with it and updates its priorities.
-
-        The batch is drawn after `done` has been computed.
-        """
-        del i
-        experience, info = self._sample(done)
-        loss_info = self._agent.train(experience, weights=info.weights)
-        priorities = priorities_lib.of_examples(loss_info, self._agent)
-        # The next draw may read the train step too, for an annealed exponent.
-        counted = tf.control_dependencies([self._agent.train_step_counter.read_value()])
-        with counted, self._at_replay_buffer():
-            updated = self._replay_buffer.update_priorities(info.keys, priorities)
-        with tf.control_dependencies([updated]):
-            return loss_sum + loss_info.loss, tf.identity(done)
+        updates = self._updates
+        train = updates.train if self._prioritized else updates.train_at_once
+        return train(self._transform, self._sample, added)
 
     def _sample(self, done: tf.Tensor) -> Any:
         """Draws items and their info after `done` has been computed."""
         # In a graph, some iterators draw as `get_next` does, and again if a writer has
         # overtaken them. No writer does here: a buffer has one, which is the loop.
         if self._iterator is None or fast_dataset.draws_in_graph(self._iterator):
-            with tf.control_dependencies([done]), self._at_replay_buffer():
+            with tf.control_dependencies([done]), self._updates.at_buffer():
                 return self._replay_buffer.get_next(
                     self._drawn_at_once, self._num_steps
                 )
         # A pipeline reads the buffer's variables where TensorFlow's automatic control
         # dependencies do not see the reads, so the order is given explicitly.
-        with tf.control_dependencies([done]), self._at_replay_buffer():
+        with tf.control_dependencies([done]), self._updates.at_buffer():
             return next(self._iterator)
 
 

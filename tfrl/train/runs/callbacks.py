@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tfrl.utils import number_checks
+
 if TYPE_CHECKING:
     from tfrl.eval import evaluate
     from tfrl.train.runs import run_result
@@ -27,6 +29,9 @@ class Callback:
     checkpoint and its last policy, prints which callback stopped it and why, and ends.
     It can be resumed. Return values are ignored.
 
+    A callback that sets `interval` is called every so many iterations: first of all,
+    before anything is written.
+
     At each iteration, the run first writes everything that is due: the row, the
     policies and the checkpoint. It then calls `on_log`, `on_evaluation` and
     `on_checkpoint`, those of them whose event has occurred. So the files that a
@@ -37,6 +42,8 @@ class Callback:
     its last checkpoint, and `on_end` is not called.
     """
 
+    # The iterations between calls of `on_interval`; None never calls it.
+    interval: int | None = None
     _stop_reason: str | None = None
 
     def stop(self, reason: str = "") -> None:
@@ -52,6 +59,13 @@ class Callback:
 
         Args:
           iteration: The iterations done so far: 0, or more in a resumed run.
+        """
+
+    def on_interval(self, iteration: int) -> None:
+        """Called at each multiple of `interval` iterations.
+
+        Args:
+          iteration: The iterations done so far.
         """
 
     def on_log(self, row: Mapping[str, Any]) -> None:
@@ -95,6 +109,7 @@ class CallbackList:
 
         Raises:
           TypeError: One of them is not a `Callback`.
+          ValueError: An interval is not positive.
         """
         for i, callback in enumerate(callbacks):
             if not isinstance(callback, Callback):
@@ -108,7 +123,25 @@ class CallbackList:
                     "of tfrl.train.Callback; derive a class from it and pass an object "
                     "of this class."
                 )
+            if callback.interval is not None:
+                number_checks.check_integer(
+                    f"callbacks[{i}].interval",
+                    callback.interval,
+                    1,
+                    remedy="give a number of iterations, or None",
+                )
         self._callbacks = tuple(callbacks)
+
+    @property
+    def intervals(self) -> list[int]:
+        """The intervals of those that have one."""
+        return [each.interval for each in self._callbacks if each.interval]
+
+    def reached(self, iteration: int) -> None:
+        """Calls `on_interval` of those whose interval has ended."""
+        for callback in self._callbacks:
+            if callback.interval and iteration % callback.interval == 0:
+                callback.on_interval(iteration)
 
     def start(self, iteration: int) -> None:
         """Forgets earlier requests to stop, and calls `on_start`."""

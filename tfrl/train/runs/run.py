@@ -73,6 +73,7 @@ class Run:
         loggers: Sequence[base.Logger] = (),
         callbacks: Sequence[callbacks_lib.Callback] = (),
         max_eval_steps: int | None = None,
+        is_interrupted: Callable[[], bool] = lambda: False,
     ) -> None:
         """Creates the run and restores its last checkpoint, if there is one.
 
@@ -106,6 +107,8 @@ class Run:
             is reached, a warning says so, and the episodes that have not ended count
             with their returns so far. None allows 100,000 steps for each episode of an
             environment.
+          is_interrupted: Returns whether to stop as after a signal, for a run that no
+            signal reaches, such as one on another thread than the main one.
 
         Raises:
           ValueError: An interval or number is not positive.
@@ -135,6 +138,7 @@ class Run:
         self._log_interval = log_interval
         self._checkpoint_interval = checkpoint_interval
         self._max_eval_steps = max_eval_steps
+        self._is_interrupted = is_interrupted
         self._video_environment = video_environment
         self._title = title
         self._best_return = tf.Variable(float("-inf"), trainable=False)
@@ -216,7 +220,10 @@ class Run:
         self._directory.forget_after(-1 if resumed_at is None else first)
         training_seconds = 0.0
         signals = interrupts.requested(_SIGNALS, running_steps.describe)
-        with self._log.opened(), signals as interrupted:
+        with self._log.opened(), signals as is_requested:
+
+            def interrupted() -> bool:
+                return is_requested() or self._is_interrupted()
 
             def goes_on() -> bool:
                 return not (interrupted() or self._callbacks.stopped_by)
@@ -235,6 +242,7 @@ class Run:
                 # experience.
                 if info.iteration > before:
                     training_seconds += elapsed
+                    self._callbacks.reached(info.iteration)
                     self._at_stop(bar, interrupted)
             if not goes_on():
                 self._end_early(bar)
@@ -261,9 +269,14 @@ class Run:
         )
 
     def _next_stop(self) -> int:
-        """Returns the next iteration at which to evaluate, log or save."""
+        """Returns the next iteration at which something is due."""
         iteration = self._loop.iteration
-        intervals = (self._eval_interval, self._log_interval, self._checkpoint_interval)
+        intervals = (
+            self._eval_interval,
+            self._log_interval,
+            self._checkpoint_interval,
+            *self._callbacks.intervals,
+        )
         stops = [(iteration // interval + 1) * interval for interval in intervals]
         return min(*stops, self._num_iterations)
 

@@ -28,6 +28,8 @@ _OUTPUTS = (
     "final_policy",
     "tensorboard",
     finished_runs.NAME,
+    # Of a run with actors.
+    "replay_server",
     # Of a sweep.
     "runs",
     "curves.csv",
@@ -81,6 +83,7 @@ class RunDirectory:
         self.metrics_csv = self.path / "metrics.csv"
         self.learning_curve = self.path / "learning_curve.png"
         self.video = self.path / "agent.mp4"
+        self.replay_server = self.path / "replay_server"
         self._config: dict[str, Any] = json.loads(json.dumps(config))
         self._may_change = frozenset(may_change)
         self._may_grow = frozenset(may_grow)

@@ -1,0 +1,243 @@
+"""The training loop of agents that learn from a dataset, and its train step.
+
+```python
+loop = DatasetLoop(agent, lambda: replay_buffer.as_dataset(64, 2), replay_buffer)
+train.Run(loop, train.RunDirectory("run", {}), num_iterations=1_000).run()
+```
+
+`train.Learner` takes the same train step.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.agents import tf_agent
+from tfrl.compilation import fast_dataset
+from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
+from tfrl.train import distribution
+from tfrl.train.loops import loop_checks, placement, replay_updates, training_loop
+from tfrl.utils import number_checks
+
+
+class DatasetLoop(training_loop.TrainingLoop):
+    """Trains on the elements of a dataset, which others make; there is no environment.
+
+    An update takes the next element. After it, the element's frames move the statistics
+    of the agent's normalizers. A frame counts as often as the dataset gives it, so a
+    replayed one counts more than once.
+
+    The log's numbers of a batch are computed on the last one that was trained on.
+    """
+
+    def __init__(
+        self,
+        agent: tf_agent.TFAgent,
+        experience_dataset_fn: Callable[[], tf.data.Dataset],
+        replay_buffer: replay_buffer_lib.ReplayBuffer | None = None,
+        *,
+        train_steps_per_iteration: int = 1,
+        update_normalizers: bool = True,
+    ) -> None:
+        """Creates the loop.
+
+        Args:
+          agent: The agent.
+          experience_dataset_fn: Makes the dataset. Its elements are pairs
+            `(experience, sample_info)`, such as those of `ReplayBuffer.as_dataset`.
+          replay_buffer: The buffer that the dataset samples. If it is prioritized, each
+            update sets the priorities of its batch. Checkpoints hold the buffer, and
+            its exceptions are raised as they are. None if there is no buffer, or if it
+            shall have none of this.
+          train_steps_per_iteration: The number of updates in an iteration.
+          update_normalizers: Whether the experience moves the statistics of the agent's
+            normalizers; False if what collects it calls `agent.update_normalizers`.
+
+        Raises:
+          ValueError: `train_steps_per_iteration` is not positive, or the agent's reward
+            normalizer follows the steps of environments.
+          TypeError: A part is of another kind.
+        """
+        loop_checks.check_agent(agent)
+        if replay_buffer is not None:
+            loop_checks.check_replay_buffer(replay_buffer)
+        number_checks.check_integer(
+            "train_steps_per_iteration",
+            train_steps_per_iteration,
+            1,
+            remedy="give a positive number",
+        )
+        # The dataset draws all random numbers.
+        placed = placement.placement_of(agent.variables(), calls_python=False)
+        super().__init__(agent, replay_buffer, 0, False, placed)
+        self._train_steps = train_steps_per_iteration
+        self._iterator: Any = iter(experience_dataset_fn())
+        self._last_batch = _LastBatch(self._iterator.element_spec[0])
+        self._update = DatasetStep(
+            agent,
+            after=lambda element, _: self._last_batch.keep(element[0]),
+            replay_buffer=replay_buffer,
+            update_normalizers=update_normalizers,
+        )
+
+    def replay_size(self) -> int | None:
+        """Returns the number of frames in the buffer, or of items in a server's."""
+        if self._replay_buffer is None:
+            return None
+        return int(self._replay_buffer.num_frames())
+
+    def can_draw_for_log(self) -> bool:
+        """Whether there was an update in this process."""
+        return bool(self._last_batch.is_kept)
+
+    def draw_for_log(self) -> Any:
+        """Returns the last batch that was trained on."""
+        return self._last_batch.read()
+
+    def _iterate(self, position: tuple[Any, ...]) -> tuple[tuple[Any, ...], tf.Tensor]:
+        def update(i: tf.Tensor, loss_sum: tf.Tensor) -> tuple[tf.Tensor]:
+            del i
+            return (loss_sum + self._update(next_element(self._iterator)).loss,)
+
+        (loss_sum,) = self._transform.repeat(
+            self._train_steps, update, (tf.constant(0.0),)
+        )
+        return position, loss_sum / self._train_steps
+
+
+class DatasetStep:
+    """A train step on an element `(experience, info)`, on one device or on replicas.
+
+    After the update, the frames move the statistics of the agent's normalizers, unless
+    the agent's `train` does so.
+    """
+
+    def __init__(
+        self,
+        agent: tf_agent.TFAgent,
+        after: Callable[..., Any] | None = None,
+        *,
+        replay_buffer: replay_buffer_lib.ReplayBuffer | None = None,
+        use_kwargs: bool = False,
+        update_normalizers: bool = True,
+        strategy: tf.distribute.Strategy | None = None,
+        options: tf.distribute.RunOptions | None = None,
+    ) -> None:
+        """Keeps the parts.
+
+        Args:
+          agent: The agent.
+          after: Called in each replica with the element and the `LossInfo`.
+          replay_buffer: A buffer whose priorities are updated if it has any.
+          use_kwargs: Whether experience is a dictionary of the keyword arguments of
+            `agent.train`.
+          update_normalizers: Whether the frames move the normalizers' statistics.
+          strategy: The strategy of the replicas; None takes the current one.
+          options: See `tf.distribute.Strategy.run`.
+
+        Raises:
+          ValueError: The agent's reward normalizer follows the steps of environments.
+        """
+        self._agent = agent
+        self._after = after
+        self._replay_buffer = replay_buffer
+        self._use_kwargs = use_kwargs
+        self._strategy = strategy or tf.distribute.get_strategy()
+        self._options = options
+        self._counts_frames = update_normalizers and _counts_frames(agent)
+
+    def __call__(self, element: tuple[Any, Any]) -> tf_agent.LossInfo:
+        """Trains; returns the `LossInfo` of each replica."""
+        loss_info = self._on_replicas(self._train, element)
+        if self._counts_frames:
+            frames = element[0]["experience"] if self._use_kwargs else element[0]
+            _check_frames(frames)
+            self._agent.update_normalizers(distribution.reduced(self._strategy, frames))
+        return loss_info
+
+    def loss(self, element: tuple[Any, Any]) -> tf_agent.LossInfo:
+        """Returns the `LossInfo` of each replica without an update."""
+        return self._on_replicas(
+            lambda experience, _: self._apply(self._agent.loss, experience), element
+        )
+
+    def _train(self, experience: Any, info: Any) -> tf_agent.LossInfo:
+        if self._replay_buffer is None:
+            return self._apply(self._agent.train, experience)
+        return replay_updates.train_on(
+            self._agent, self._replay_buffer, experience, info
+        )
+
+    def _apply(self, method: Callable[..., Any], experience: Any) -> tf_agent.LossInfo:
+        return method(**experience) if self._use_kwargs else method(experience)
+
+    def _on_replicas(self, function: Callable[..., Any], element: Any) -> Any:
+        def call(*element: Any) -> tf_agent.LossInfo:
+            loss_info = function(*element)
+            if self._after is not None:
+                self._after(element, loss_info)
+            return loss_info
+
+        return self._strategy.run(call, args=element, options=self._options)
+
+
+class _LastBatch(tf.Module):
+    """Variables that hold the experience trained on last, for the log."""
+
+    def __init__(self, spec: Any) -> None:
+        super().__init__()
+        self._pack = functools.partial(tf.nest.pack_sequence_as, spec)
+        self._leaves = [
+            tf.Variable(
+                tf.zeros([size or 0 for size in leaf.shape], leaf.dtype),
+                trainable=False,
+                shape=leaf.shape,
+            )
+            for leaf in tf.nest.flatten(spec)
+        ]
+        self.is_kept = tf.Variable(False, trainable=False)
+
+    def keep(self, batch: Any) -> None:
+        for variable, leaf in zip(self._leaves, tf.nest.flatten(batch), strict=True):
+            variable.assign(leaf)
+        self.is_kept.assign(True)
+
+    def read(self) -> Any:
+        return self._pack([variable.read_value() for variable in self._leaves])
+
+
+def next_element(iterator: Any) -> Any:
+    """Returns the next element, in a graph without a change of threads."""
+    is_plain = isinstance(iterator, tf.data.Iterator)
+    if tf.executing_eagerly() or not is_plain or fast_dataset.draws_in_graph(iterator):
+        return next(iterator)
+    return fast_dataset.next_in_graph(iterator)
+
+
+def _counts_frames(agent: tf_agent.TFAgent) -> bool:
+    """Whether an agent has normalizers whose statistics its `train` does not move."""
+    if getattr(agent, "update_normalizers_in_train", False):
+        return False
+    normalizer = agent.reward_normalizer
+    if normalizer is not None and normalizer.batch_size is not None:
+        raise ValueError(
+            f"agent.reward_normalizer: got one of batch_size={normalizer.batch_size}, "
+            "which follows the steps of so many environments, expected one of "
+            "batch_size=None with gamma=0, because a dataset gives sequences in any "
+            "order; or give update_normalizers=False, and agent.update_normalizers to "
+            "what collects."
+        )
+    return normalizer is not None or agent.observation_normalizer is not None
+
+
+def _check_frames(experience: Any) -> None:
+    if not hasattr(experience, "next_step_type"):
+        raise TypeError(
+            f"experience: got a {type(experience).__name__}, expected a Trajectory, "
+            "whose frames move the statistics of the agent's normalizers; give "
+            "update_normalizers=False, and agent.update_normalizers to what collects."
+        )

@@ -9,7 +9,9 @@ from tfrl.train.runs import progress
 
 
 def info(iteration):
-    return training_loop.IterationInfo(iteration, iteration, 2 * iteration, 3, 21.5, 0.1)
+    return training_loop.IterationInfo(
+        iteration, iteration, 2 * iteration, 3, 21.5, 0.1
+    )
 
 
 def test_where_there_is_no_terminal_lines_are_written():

@@ -22,6 +22,7 @@ from tfrl.agents import (
     checks,
     data_converter,
     normalization,
+    options,
     sequences,
     target_networks,
     tf_agent,
@@ -115,6 +116,8 @@ class DqnAgent(tf_agent.TFAgent):
     ) -> None:
         """Builds the target network and the policies.
 
+        `TdOptions` and `AgentOptions` explain the arguments that are not listed here.
+
         Args:
           time_step_spec: A `TimeStep` of specs.
           action_spec: One scalar bounded integer spec with minimum 0.
@@ -128,32 +131,11 @@ class DqnAgent(tf_agent.TFAgent):
           epsilon_greedy: The probability of a random action when collecting: a number,
             a tensor or variable, a callable evaluated at each step, or a Keras schedule
             of the train step counter.
-          n_step_update: The number `n` of steps in the return; `train` then takes
-            experience with `T = n + 1`.
           boltzmann_temperature: The temperature for collecting with softmax(Q /
             temperature); it requires `epsilon_greedy=None`.
           emit_log_probability: Whether policies add the action's log-probability.
           target_q_network: The target network; a new copy of `q_network` if None.
-          target_update_tau: The step size of the target's soft update; 1 copies the
-            weights.
-          target_update_period: The number of train steps between updates of the target.
-          td_errors_loss_fn: A loss of (targets, predictions), element by element; Huber
-            if None.
-          gamma: The discount factor.
-          reward_scale_factor: The factor by which the rewards are multiplied.
-          gradient_clipping: The largest norm of each variable's gradient.
-          debug_summaries: See `TFAgent`.
-          summarize_grads_and_vars: See `TFAgent`.
-          train_step_counter: See `TFAgent`.
           training_data_spec: See `TFAgent`.
-          name: The module's name.
-          seed: Seed of the policies' own random numbers, for calls without a seed.
-          observation_normalizer: Normalizes the observations that the networks see, in
-            the policies and the losses; such as a `StreamingTensorNormalizer` of the
-            observation spec, without the mask of a splitter. Loops update it; see
-            `update_normalizers`.
-          reward_normalizer: Normalizes the rewards that the losses see, before
-            `reward_scale_factor`; such as a `RewardNormalizer`.
 
         Raises:
           ValueError: The action spec is not one scalar with minimum 0, the reward is
@@ -166,11 +148,25 @@ class DqnAgent(tf_agent.TFAgent):
         action_spec = tensor_spec.from_spec(action_spec)
         self._check_action_spec(action_spec)
         exploration.check(epsilon_greedy, boltzmann_temperature)
-        checks.check_target_update(target_update_tau, target_update_period)
-        checks.check_scale_of_rewards(reward_scale_factor)
-        checks.check_gamma(gamma)
-        checks.check_gradient_clipping(gradient_clipping)
+        td = options.TdOptions(
+            target_update_tau,
+            target_update_period,
+            td_errors_loss_fn,
+            gamma,
+            reward_scale_factor,
+            gradient_clipping,
+            n_step_update,
+        )
         train_step_counter = checks.as_train_step_counter(train_step_counter)
+        agent = options.AgentOptions(
+            debug_summaries,
+            summarize_grads_and_vars,
+            train_step_counter,
+            name,
+            seed,
+            observation_normalizer,
+            reward_normalizer,
+        )
 
         self._observation_and_action_constraint_splitter = (
             observation_and_action_constraint_splitter
@@ -185,7 +181,7 @@ class DqnAgent(tf_agent.TFAgent):
         self._check_network_output(self._q_network, "q_network")
         self._check_network_output(self._target_q_network, "target_q_network")
         self._recurrent = bool(tf.nest.flatten(self._q_network.state_spec))
-        checks.check_n_step_update(n_step_update, self._recurrent, "q_network")
+        checks.check_n_step_update(td.n_step_update, self._recurrent, "q_network")
 
         # If these are variables, the policies track them.
         self._set_untracked(
@@ -198,7 +194,7 @@ class DqnAgent(tf_agent.TFAgent):
                 "boltzmann_temperature", boltzmann_temperature, train_step_counter
             ),
         )
-        self._policy_seed = seed
+        self._policy_seed = agent.seed
         policy, collect_policy = self._setup_policy(
             time_step_spec,
             action_spec,
@@ -210,25 +206,20 @@ class DqnAgent(tf_agent.TFAgent):
             action_spec,
             policy,
             collect_policy,
-            train_sequence_length=None if self._recurrent else n_step_update + 1,
+            train_sequence_length=None if self._recurrent else td.n_step_update + 1,
             training_data_spec=training_data_spec,
-            debug_summaries=debug_summaries,
-            summarize_grads_and_vars=summarize_grads_and_vars,
-            train_step_counter=train_step_counter,
-            name=name,
-            observation_normalizer=observation_normalizer,
-            reward_normalizer=reward_normalizer,
+            **agent.of_base(),
         )
         self._optimizer = optimizers.OptimizerAdapter(
             optimizer,
             self._q_network.trainable_variables,
-            optimizers.each_to_norm(gradient_clipping),
+            optimizers.each_to_norm(td.gradient_clipping),
         )
-        self._td_errors_loss_fn = td_errors_loss_fn or common.element_wise_huber_loss
-        self._gamma = gamma
-        self._reward_scale_factor = reward_scale_factor
+        self._td_errors_loss_fn = td.td_errors_loss_fn or common.element_wise_huber_loss
+        self._gamma = td.gamma
+        self._reward_scale_factor = td.reward_scale_factor
         self._update_target = self._get_target_updater(
-            target_update_tau, target_update_period
+            td.target_update_tau, td.target_update_period
         )
         # A recurrent network keeps the time dimension; otherwise the n steps are folded
         # into one, and nothing below depends on n.
@@ -236,7 +227,7 @@ class DqnAgent(tf_agent.TFAgent):
             data_converter.AsTransition(self.data_context, squeeze_time_dim=False)
             if self._recurrent
             else data_converter.AsNStepTransition(
-                self.data_context, gamma=gamma, n=n_step_update
+                self.data_context, gamma=td.gamma, n=td.n_step_update
             )
         )
 

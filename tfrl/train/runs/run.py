@@ -18,9 +18,19 @@ from tfrl.eval import supervision
 from tfrl.loggers import base
 from tfrl.savers import checkpointing
 from tfrl.system import interrupts
-from tfrl.train.runs import callbacks as callbacks_lib
 from tfrl.train.loops import training_loop
-from tfrl.train.runs import finished_runs, full_disk, learning_curve, progress, run_directory, run_log, run_result, saved_policies, video
+from tfrl.train.runs import callbacks as callbacks_lib
+from tfrl.train.runs import (
+    finished_runs,
+    full_disk,
+    learning_curve,
+    progress,
+    run_directory,
+    run_log,
+    run_result,
+    saved_policies,
+    video,
+)
 from tfrl.utils import variables
 
 _LARGEST_BUFFER_TO_SAVE = 10**9  # Bytes.

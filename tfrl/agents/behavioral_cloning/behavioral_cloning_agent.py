@@ -102,8 +102,8 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
           gradient_clipping: The largest norm of each variable's gradient.
           loss: Which of the losses above the default one is, for one action spec:
             "nll", the negative log-likelihood (of logits the cross-entropy), or "mse",
-            the mean squared error of continuous actions, of a distribution that of its
-            mode. None takes "nll" where the network gives logits or distributions.
+            the mean squared error of continuous actions or of a distribution's mode.
+            None takes "nll" where the network gives logits or distributions.
 
         Raises:
           ValueError: There are several actions and no `loss_fn`, `loss` is given with

@@ -4,8 +4,10 @@
 policies, dict observations and prioritized replay.
 """
 
+import dataclasses
 import functools
 import inspect
+import re
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ import tensorflow as tf
 from tests.agents.every_agent import KINDS
 from tests.policies import saved_elsewhere
 from tfrl import agents, testing
+from tfrl.agents import on_policy, options
 from tfrl.policies import policy_saver
 from tfrl.policies.saving import tflite_export
 from tfrl.replay_buffers import TFPrioritizedReplayBuffer
@@ -37,6 +40,7 @@ WITH_TD_ERROR = [name for name in LEARNING if not KINDS[name].without_td_error]
 COLLECTING = ["DqnAgent", "PPOAgent", "Td3Agent", "SacAgent", "DiscreteSacAgent"]
 BATCH_SIZE = 4
 SEED = np.array([5, 6])
+RECORDS = (options.TdOptions, options.AgentOptions, on_policy.OnPolicyOptions)
 RNG = np.random.default_rng(0)
 ARRAYS = {
     "place": RNG.integers(0, 5, size=[20]),
@@ -200,3 +204,20 @@ def test_agents_without_td_errors_say_so(name):
     info = made(name).loss(experience(name))
     with pytest.raises(ValueError, match=f"{type(made(name)).__name__} returns nei"):
         replay_updates.priorities_of(info, made(name))
+
+
+def explained(agent):
+    """The constructor's arguments that its docstring, or what it names, explains."""
+    text = inspect.getdoc(agent.__init__)
+    names = set(re.findall(r"^  \**(\w+): ", text, re.MULTILINE))
+    for record in RECORDS:
+        if f"`{record.__name__}`" in text:
+            names |= {field.name for field in dataclasses.fields(record)}
+    if "which explains the arguments" in text:
+        names |= inspect.signature(agent.__mro__[1]).parameters.keys()
+    return names
+
+
+@pytest.mark.parametrize("agent", sorted({k.agent for k in KINDS.values()}, key=str))
+def test_every_argument_is_explained(agent):
+    assert inspect.signature(agent).parameters.keys() <= explained(agent)

@@ -91,6 +91,21 @@ class CollectsOtherData(Good):
         )
 
 
+class DiagnosesExamples(Good):
+    def diagnose(self, experience=None):
+        return {} if experience is None else {"reward": experience.reward}
+
+
+class DiagnosesByChance(Good):
+    def __init__(self):
+        super().__init__()
+        self._generator = tf.random.Generator.from_seed(0)
+
+    def diagnose(self, experience=None):
+        return {"number": self._generator.uniform([])}
+
+
+DIAGNOSE = "test_diagnose_gives_finite_scalars_and_changes_nothing"
 FAULTS = [
     (NotANumber, "test_train_returns_a_finite_loss_and_counts", "finite scalar"),
     (DoesNotCount, "test_train_returns_a_finite_loss_and_counts", "train_step_counter"),
@@ -110,6 +125,8 @@ FAULTS = [
         "test_its_policies_make_the_data_that_it_collects",
         "collect_data_spec",
     ),
+    (DiagnosesExamples, DIAGNOSE, r"(?s)\['reward'\]: got .* finite scalar"),
+    (DiagnosesByChance, DIAGNOSE, "random generators after diagnose"),
 ]
 
 

@@ -15,7 +15,6 @@ from . import mpo as mpo
 from . import normalization as normalization
 from . import observation_embedding as observation_embedding
 from . import on_policy as on_policy
-from . import on_policy_agent as on_policy_agent
 from . import options as options
 from . import ppo as ppo
 from . import random as random

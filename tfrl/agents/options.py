@@ -9,7 +9,7 @@ both records of them. An agent that TF-Agents never had takes them as keywords,
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import tensorflow as tf
@@ -133,33 +133,34 @@ class Settings(TdSettings, AgentSettings, total=False):
 
 
 def from_settings(
-    agent: type, settings: Mapping[str, Any], **defaults: Any
-) -> tuple[TdOptions, AgentOptions]:
-    """Makes both records of an agent's keyword arguments.
+    agent: type,
+    settings: Mapping[str, Any],
+    records: Sequence[type] = (TdOptions, AgentOptions),
+    **defaults: Any,
+) -> tuple[Any, ...]:
+    """Makes the records of an agent's keyword arguments.
 
     Args:
       agent: The agent's class, for the error.
       settings: The keyword arguments that the agent was given.
+      records: The classes of the records.
       **defaults: The agent's own defaults, where they differ from the records'.
 
     Raises:
       TypeError: A keyword argument is no setting, or is of a wrong type.
       ValueError: A number is out of range.
     """
-    names = {
-        record: {field.name for field in dataclasses.fields(record)}
-        for record in (TdOptions, AgentOptions)
-    }
+    names = [{field.name for field in dataclasses.fields(r)} for r in records]
     for name in settings:
-        if not any(name in known for known in names.values()):
+        if not any(name in known for known in names):
             raise TypeError(
                 f"{agent.__name__}() got an unexpected keyword argument {name!r}, "
-                f"expected one of its own or of TdOptions or AgentOptions: "
-                f"{', '.join(sorted(set.union(*names.values())))}."
+                "expected one of its own or of "
+                f"{' or '.join(record.__name__ for record in records)}: "
+                f"{', '.join(sorted(set.union(*names)))}."
             )
     given = {**defaults, **settings}
-    td, common = (
-        {name: value for name, value in given.items() if name in known}
-        for known in names.values()
+    return tuple(
+        record(**{name: value for name, value in given.items() if name in known})
+        for record, known in zip(records, names, strict=True)
     )
-    return TdOptions(**td), AgentOptions(**common)

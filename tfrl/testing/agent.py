@@ -245,6 +245,28 @@ class AgentConformance(Conformance):
             action = policy.action(time_step, state).action
             tf.nest.assert_same_structure(action, agent.action_spec)
 
+    def test_diagnose_gives_finite_scalars_and_changes_nothing(self) -> None:
+        """Checks that a log can hold the numbers, and does not change the run."""
+        agent = self._agent()
+        experience = self.make_experience(agent, self.batch_size)
+        before = _everything(agent)
+        for numbers in (agent.diagnose(), agent.diagnose(experience)):
+            for name, value in numbers.items():
+                if np.ndim(value) or not np.isfinite(value):
+                    fail(
+                        f"diagnose()[{name!r}]",
+                        f"{value}",
+                        "a finite scalar",
+                        "return one number for the batch, such as a mean",
+                    )
+        if not same(before, _everything(agent)):
+            fail(
+                "variables and random generators after diagnose()",
+                "a change",
+                "none",
+                "compute the numbers without an update, by stateless random operations",
+            )
+
     def _agent(self) -> tf_agent.TFAgent:
         """Returns the agent that the checks share, whatever its state."""
         if self._shared is None:
@@ -292,6 +314,13 @@ def _with_policy_info(
 
 def _values(agent: tf_agent.TFAgent) -> list[np.ndarray]:
     return [variable.numpy().copy() for variable in agent.variables()]
+
+
+def _everything(agent: tf_agent.TFAgent) -> list[np.ndarray]:
+    """Returns the values of all variables, with the states of random generators."""
+    tracked = tf.train.TrackableView(agent).descendants()
+    states = [v.numpy().copy() for v in tracked if isinstance(v, tf.Variable)]
+    return [*_values(agent), *states]
 
 
 def _identity(variable: Any) -> int:

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tests.agents.ppo.rollouts import LAST, collect
+from tests.agents.on_policy.rollouts import LAST, collect
 from tfrl import agents, networks
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts

@@ -287,6 +287,122 @@ def test_a_loss_for_more_than_each_transition_is_an_error():
         make(Unreduced).loss(frames())
 
 
+# --- Networks that give several numbers per action.
+
+
+class Spread(dqn_agent.DqnAgent):
+    """Two numbers an action, whose weighted sum is its value."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.weights = tf.constant([1.0, -0.5])
+
+    def _values_of(self, network_output):
+        return tf.reduce_sum(network_output * self.weights, axis=-1)
+
+    def _td_error(self, predictions, transition, rewards, discounts, td_errors_loss_fn):
+        following = self._at_next_steps(
+            self._compute_next_q_values(
+                transition.next_time_step, transition.action_step.info
+            )
+        )
+        targets = rewards[..., None] + discounts[..., None] * following
+        errors = tf.stop_gradient(targets) - predictions
+        return tf.reduce_sum(errors**2, axis=-1), tf.reduce_mean(errors, axis=-1)
+
+
+class DoubleSpread(Spread, dqn_agent.DdqnAgent):
+    pass
+
+
+def outputs_of(agent, observation):
+    """What the network and its target give, and the values of both."""
+    both = [
+        network(observation)[0].numpy()
+        for network in (agent._q_network, agent._target_q_network)
+    ]
+    return [*both, *(output @ [1.0, -0.5] for output in both)]
+
+
+@pytest.mark.parametrize("kind", [Spread, DoubleSpread])
+def test_the_values_of_the_output_choose_the_actions(kind):
+    agent = make(
+        kind,
+        network(1, outputs=4, shape=[2, 2]),
+        target_q_network=network(9, outputs=4, shape=[2, 2]),
+    )
+    experience = frames()
+    then = experience.observation[:, 1]
+    _, target, online_values, target_values = outputs_of(agent, then)
+    step = ts.restart(then, batch_size=3)
+    expected = np.argmax(online_values, axis=-1)
+    np.testing.assert_array_equal(agent.policy.action(step).action, expected)
+    best = np.argmax(online_values if kind is DoubleSpread else target_values, axis=-1)
+    rows = np.arange(3)
+    targets = experience.reward[:, :1] + 0.8 * 0.9 * target[rows, best]
+    now, _, now_values, _ = outputs_of(agent, experience.observation[:, 0])
+    taken = rows, experience.action[:, 0].numpy()
+    errors = targets - now[taken]
+    extra = agent.loss(experience).extra
+    np.testing.assert_allclose(extra.td_loss, np.sum(errors**2, axis=1), rtol=1e-5)
+    np.testing.assert_allclose(extra.td_error, np.mean(errors, axis=1), rtol=1e-5)
+    numbers = agent.diagnose(experience)
+    mean = np.mean(now_values[taken])
+    np.testing.assert_allclose(numbers["q_value"], mean, rtol=1e-5)
+
+
+def test_the_values_of_the_output_are_masked():
+    spec = (OBSERVATION, tf.TensorSpec([2], tf.bool))
+    agent = Spread(
+        ts.time_step_spec(spec),
+        ACTION,
+        network(1, outputs=4, shape=[2, 2]),
+        keras.optimizers.SGD(0.1),
+        observation_and_action_constraint_splitter=lambda observation: observation,
+    )
+    observation = frames().observation[:, 0]
+    _, target, _, _ = outputs_of(agent, observation)
+    mask = tf.constant([[True, False], [False, True], [False, True]])
+    step = ts.restart((observation, mask), batch_size=3)
+    np.testing.assert_array_equal(agent.policy.action(step).action, [0, 1, 1])
+    np.testing.assert_array_equal(
+        agent._compute_next_q_values(step, ()), target[np.arange(3), [0, 1, 1]]
+    )
+
+
+def test_a_recurrent_network_may_give_several_numbers_per_action():
+    recurrent = sequential.Sequential(
+        [
+            keras.layers.LSTM(4, return_sequences=True, return_state=True),
+            keras.layers.Dense(4),
+            lambda x: tf.stack([x[..., :2], x[..., 2:]], axis=-2),
+        ],
+        input_spec=OBSERVATION,
+        seed=0,
+    )
+    agent, experience = make(Spread, recurrent), frames(4)
+    assert np.isfinite(agent.train(experience).loss)
+    assert agent.loss(experience).extra.td_error.shape == [3, 3]
+    assert np.isfinite(agent.diagnose(experience)["q_value"])
+
+
+def test_without_values_of_the_output_the_log_has_none():
+    agent = make(Distributional, network(outputs=4, shape=[2, 2]))
+    assert agent.diagnose(frames()).keys() == {
+        "learning_rate",
+        "epsilon",
+        "td_error",
+        "gradient_norm",
+    }
+
+
+def test_several_numbers_per_action_need_their_values():
+    with pytest.raises(ValueError, match=r"q_network .* inner dims \(2,\)"):
+        make(q_network=network(outputs=4, shape=[2, 2]))
+    with pytest.raises(ValueError, match=r"q_network .* inner dims \(2, 2\)"):
+        make(Spread, network(outputs=6, shape=[3, 2]))
+
+
 # --- What is made at construction.
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.agents.ppo.rollouts import LAST, MID, collect
+from tests.agents.on_policy.rollouts import LAST, MID, collect
 from tfrl import agents, networks
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tests.agents.ppo.rollouts import collect
+from tests.agents.on_policy.rollouts import collect
 from tfrl import agents, networks
 from tfrl.agents.impala import impala_networks
 from tfrl.specs import tensor_spec

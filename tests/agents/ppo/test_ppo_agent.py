@@ -6,8 +6,8 @@ import pytest
 import tensorflow as tf
 import tensorflow_probability as tfp
 
-from tests.agents.ppo import rollouts
-from tests.agents.ppo.rollouts import collect, flat
+from tests.agents.on_policy import rollouts
+from tests.agents.on_policy.rollouts import collect, flat
 from tfrl import agents, networks
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
@@ -398,7 +398,7 @@ def test_squares_of_kernels_are_penalised_by_owner():
     squares = [
         sum(np.sum(v.numpy() ** 2) for v in network.trainable_variables
             if v.name == "kernel")
-        for network in (agent.actor_net, agent._value_net)
+        for network in (agent.actor_net, agent.value_net)
     ]  # fmt: skip
     data = agent.preprocess_sequence(collect(agent, *ROWS)[0])
     np.testing.assert_allclose(

@@ -11,20 +11,17 @@ of PPO on its data, where all ratios are 1.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import on_policy_agent, tf_agent
-from tfrl.agents.on_policy import advantages as advantages_lib
-from tfrl.agents.on_policy import construction, training_data
+from tfrl.agents import options, tf_agent
+from tfrl.agents.on_policy import on_policy_agent, on_policy_options, training_data
 
 if TYPE_CHECKING:
     from tfrl.trajectories import time_step as ts
     from tfrl.typing import types
-    from tfrl.utils.reward_normalizer import RewardNormalizer
-    from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 
 class A2CLossInfo(NamedTuple):
@@ -59,24 +56,10 @@ class A2CAgent(on_policy_agent.OnPolicyAgent):
         optimizer: types.Optimizer | None,
         actor_net: types.Network | types.Layer,
         value_net: types.Network | types.Layer,
-        greedy_eval: bool = True,
-        lambda_value: float = 1.0,
-        discount_factor: float = 0.99,
-        entropy_regularization: float = 0.0,
-        value_pred_loss_coef: float = 0.5,
-        gradient_clipping: float | None = 0.5,
-        compute_value_and_advantage_in_train: bool = True,
-        update_normalizers_in_train: bool = True,
-        debug_summaries: bool = False,
-        summarize_grads_and_vars: bool = False,
-        train_step_counter: tf.Variable | None = None,
-        name: str | None = None,
         *,
+        compute_value_and_advantage_in_train: bool = True,
         normalize_advantages: bool = False,
-        observation_and_action_constraint_splitter: types.Splitter | None = None,
-        seed: int | None = None,
-        observation_normalizer: TensorNormalizer | None = None,
-        reward_normalizer: RewardNormalizer | None = None,
+        **settings: Unpack[on_policy_options.OnPolicySettings],
     ) -> None:
         """Builds the policies and the optimizer's variables.
 
@@ -87,25 +70,10 @@ class A2CAgent(on_policy_agent.OnPolicyAgent):
             trains.
           actor_net: See `PPOAgent`.
           value_net: See `PPOAgent`.
-          greedy_eval: Whether `policy` takes the mode of the distribution; if not, it
-            samples.
-          lambda_value: The lambda of generalized advantage estimation; 1 takes all
-            rewards up to the end of the data.
-          discount_factor: The discount factor.
-          entropy_regularization: The weight of the entropy bonus.
-          value_pred_loss_coef: The weight of the critic's squared error.
-          gradient_clipping: The largest norm of all gradients together.
           compute_value_and_advantage_in_train: See `PPOAgent`.
-          update_normalizers_in_train: See `PPOAgent`.
-          debug_summaries: See `TFAgent`.
-          summarize_grads_and_vars: See `TFAgent`.
-          train_step_counter: See `TFAgent`.
-          name: The module's name.
           normalize_advantages: See `PPOAgent`.
-          observation_and_action_constraint_splitter: See `PPOAgent`.
-          seed: Seed of the policies' own random numbers, for calls without a seed.
-          observation_normalizer: Normalizes the observations that the networks see.
-          reward_normalizer: Normalizes the rewards that returns are computed from.
+          **settings: Fields of `OnPolicyOptions` and `AgentOptions`. Here
+            `gradient_clipping` is 0.5 by default.
 
         Raises:
           ValueError: See `PPOAgent`.
@@ -117,29 +85,14 @@ class A2CAgent(on_policy_agent.OnPolicyAgent):
             optimizer,
             actor_net,
             value_net,
-            greedy_eval=greedy_eval,
-            advantage_estimator=advantages_lib.AdvantageEstimator(
-                discount_factor, lambda_value
+            *options.from_settings(
+                type(self),
+                settings,
+                (on_policy_options.OnPolicyOptions, options.AgentOptions),
+                gradient_clipping=0.5,
             ),
-            loss_weights=construction.LossWeights(
-                value_pred_loss_coef, entropy_regularization
-            ),
-            num_epochs=1,
-            normalize_advantages=normalize_advantages,
-            observation_normalizer=observation_normalizer,
-            reward_normalizer=reward_normalizer,
-            gradient_clipping=gradient_clipping,
             compute_value_and_advantage_in_train=compute_value_and_advantage_in_train,
-            update_normalizers_in_train=update_normalizers_in_train,
-            aggregate_losses_across_replicas=True,
-            debug_summaries=debug_summaries,
-            summarize_grads_and_vars=summarize_grads_and_vars,
-            train_step_counter=train_step_counter,
-            name=name,
-            observation_and_action_constraint_splitter=(
-                observation_and_action_constraint_splitter
-            ),
-            seed=seed,
+            normalize_advantages=normalize_advantages,
         )
 
     def _losses(

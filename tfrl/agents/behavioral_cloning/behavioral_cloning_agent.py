@@ -25,6 +25,7 @@ from tfrl.agents import (
     checks,
     data_converter,
     normalization,
+    options,
     tf_agent,
 )
 from tfrl.distributions import recorded
@@ -80,6 +81,8 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
     ) -> None:
         """Builds the policies.
 
+        `AgentOptions` explains the arguments that are not listed here.
+
         Args:
           time_step_spec: A `TimeStep` of specs.
           action_spec: A nest of bounded specs.
@@ -97,18 +100,10 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
             returns a loss for each frame, `[B]` or `[B, T]`; by default the losses
             above, for one action spec.
           gradient_clipping: The largest norm of each variable's gradient.
-          debug_summaries: See `TFAgent`.
-          summarize_grads_and_vars: See `TFAgent`.
-          train_step_counter: See `TFAgent`.
-          name: The module's name.
           loss: Which of the losses above the default one is, for one action spec:
             "nll", the negative log-likelihood (of logits the cross-entropy), or "mse",
-            the mean squared error of continuous actions, of a distribution that of its
-            mode. None takes "nll" where the network gives logits or distributions.
-          seed: Seed of the policies' own random numbers, for calls without a seed.
-          observation_normalizer: Normalizes the observations that the networks see, in
-            the policies and the loss; such as a `StreamingTensorNormalizer` of the
-            observation spec. Loops update it; see `update_normalizers`.
+            the mean squared error of continuous actions or of a distribution's mode.
+            None takes "nll" where the network gives logits or distributions.
 
         Raises:
           ValueError: There are several actions and no `loss_fn`, `loss` is given with
@@ -118,6 +113,14 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
         """
         checks.check_time_step_spec(time_step_spec)
         checks.check_gradient_clipping(gradient_clipping)
+        agent = options.AgentOptions(
+            debug_summaries,
+            summarize_grads_and_vars,
+            train_step_counter,
+            name,
+            seed,
+            observation_normalizer,
+        )
         time_step_spec = tensor_spec.from_spec(time_step_spec)
         action_spec = tensor_spec.from_spec(action_spec)
         specs = tf.nest.flatten(action_spec)
@@ -157,11 +160,7 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
             collect_policy,
             train_sequence_length=None,
             num_outer_dims=num_outer_dims,
-            debug_summaries=debug_summaries,
-            summarize_grads_and_vars=summarize_grads_and_vars,
-            train_step_counter=train_step_counter,
-            name=name,
-            observation_normalizer=observation_normalizer,
+            **agent.of_base(),
         )
         self._cloning_network = network
         self._optimizer = optimizers.OptimizerAdapter(

@@ -18,20 +18,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import checks, data_converter, sequences, tf_agent
-from tfrl.agents.dqn import (
-    construction,
-    diagnostics,
-    loss_summaries,
-    q_network_agent,
+from tfrl.agents import (
+    checks,
+    data_converter,
+    normalization,
+    options,
+    sequences,
+    target_networks,
+    tf_agent,
 )
+from tfrl.agents.dqn import exploration
 from tfrl.losses import masking
 from tfrl.networks import utils as network_utils
 from tfrl.policies import q_policy, tf_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
-from tfrl.utils import common, optimizers, schedules
+from tfrl.utils import common, optimizers, schedules, summaries, variables
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -63,11 +66,13 @@ def compute_td_targets(
     return losses.td_target(rewards * ones, discounts * ones, next_q_values)
 
 
-class DqnAgent(q_network_agent.QNetworkAgent):
+class DqnAgent(tf_agent.TFAgent):
     """A DQN agent.
 
-    Subclasses override `_td_error` to change the loss, or `_compute_next_q_values` to
-    change the value of the next state. `docs/agents.md` lists all hooks.
+    A subclass overrides `_td_error` to change the loss, `_compute_next_q_values` to
+    change the value of the next state, and `_values_of` if its network gives several
+    numbers per action. It may set its attributes after `super().__init__(...)`.
+    `docs/agents.md` lists all hooks.
     """
 
     _refused_overrides: ClassVar[Mapping[str, str]] = {
@@ -111,6 +116,8 @@ class DqnAgent(q_network_agent.QNetworkAgent):
     ) -> None:
         """Builds the target network and the policies.
 
+        `TdOptions` and `AgentOptions` explain the arguments that are not listed here.
+
         Args:
           time_step_spec: A `TimeStep` of specs.
           action_spec: One scalar bounded integer spec with minimum 0.
@@ -124,32 +131,11 @@ class DqnAgent(q_network_agent.QNetworkAgent):
           epsilon_greedy: The probability of a random action when collecting: a number,
             a tensor or variable, a callable evaluated at each step, or a Keras schedule
             of the train step counter.
-          n_step_update: The number `n` of steps in the return; `train` then takes
-            experience with `T = n + 1`.
           boltzmann_temperature: The temperature for collecting with softmax(Q /
             temperature); it requires `epsilon_greedy=None`.
           emit_log_probability: Whether policies add the action's log-probability.
           target_q_network: The target network; a new copy of `q_network` if None.
-          target_update_tau: The step size of the target's soft update; 1 copies the
-            weights.
-          target_update_period: The number of train steps between updates of the target.
-          td_errors_loss_fn: A loss of (targets, predictions), element by element; Huber
-            if None.
-          gamma: The discount factor.
-          reward_scale_factor: The factor by which the rewards are multiplied.
-          gradient_clipping: The largest norm of each variable's gradient.
-          debug_summaries: See `TFAgent`.
-          summarize_grads_and_vars: See `TFAgent`.
-          train_step_counter: See `TFAgent`.
           training_data_spec: See `TFAgent`.
-          name: The module's name.
-          seed: Seed of the policies' own random numbers, for calls without a seed.
-          observation_normalizer: Normalizes the observations that the networks see, in
-            the policies and the losses; such as a `StreamingTensorNormalizer` of the
-            observation spec, without the mask of a splitter. Loops update it; see
-            `update_normalizers`.
-          reward_normalizer: Normalizes the rewards that the losses see, before
-            `reward_scale_factor`; such as a `RewardNormalizer`.
 
         Raises:
           ValueError: The action spec is not one scalar with minimum 0, the reward is
@@ -161,33 +147,55 @@ class DqnAgent(q_network_agent.QNetworkAgent):
         time_step_spec = checks.as_time_step_spec(time_step_spec, "DQN")
         action_spec = tensor_spec.from_spec(action_spec)
         self._check_action_spec(action_spec)
-        construction.check_exploration(epsilon_greedy, boltzmann_temperature)
-        construction.check_exploration_values(epsilon_greedy, boltzmann_temperature)
-        checks.check_target_update(target_update_tau, target_update_period)
-        checks.check_scale_of_rewards(reward_scale_factor)
-        checks.check_gamma(gamma)
-        checks.check_gradient_clipping(gradient_clipping)
+        exploration.check(epsilon_greedy, boltzmann_temperature)
+        td = options.TdOptions(
+            target_update_tau,
+            target_update_period,
+            td_errors_loss_fn,
+            gamma,
+            reward_scale_factor,
+            gradient_clipping,
+            n_step_update,
+        )
         train_step_counter = checks.as_train_step_counter(train_step_counter)
-
-        self._build_networks(
-            q_network,
-            target_q_network,
-            time_step_spec.observation,
-            observation_and_action_constraint_splitter,
+        agent = options.AgentOptions(
+            debug_summaries,
+            summarize_grads_and_vars,
+            train_step_counter,
+            name,
+            seed,
             observation_normalizer,
+            reward_normalizer,
         )
-        checks.check_n_step_update(n_step_update, self._recurrent, "q_network")
+
+        self._observation_and_action_constraint_splitter = (
+            observation_and_action_constraint_splitter
+        )
+        observation_spec, _ = self._split(time_step_spec.observation)
+        q_network, target_q_network = normalization.normalized_networks(
+            observation_normalizer, observation_spec, q_network, target_q_network
+        )
+        self._q_network, self._target_q_network = target_networks.with_target(
+            q_network, target_q_network, "TargetQNetwork", observation_spec
+        )
+        self._check_network_output(self._q_network, "q_network")
+        self._check_network_output(self._target_q_network, "target_q_network")
+        self._recurrent = bool(tf.nest.flatten(self._q_network.state_spec))
+        checks.check_n_step_update(td.n_step_update, self._recurrent, "q_network")
+
         # If these are variables, the policies track them.
-        epsilon_greedy = schedules.follow(
-            "epsilon_greedy", epsilon_greedy, train_step_counter
+        self._set_untracked(
+            "_epsilon_greedy",
+            schedules.follow("epsilon_greedy", epsilon_greedy, train_step_counter),
         )
-        boltzmann_temperature = schedules.follow(
-            "boltzmann_temperature", boltzmann_temperature, train_step_counter
+        self._set_untracked(
+            "_boltzmann_temperature",
+            schedules.follow(
+                "boltzmann_temperature", boltzmann_temperature, train_step_counter
+            ),
         )
-        self._set_untracked("_epsilon_greedy", epsilon_greedy)
-        self._set_untracked("_boltzmann_temperature", boltzmann_temperature)
-        self._policy_seed = seed
-        greedy, collect = self._setup_policy(
+        self._policy_seed = agent.seed
+        policy, collect_policy = self._setup_policy(
             time_step_spec,
             action_spec,
             self._boltzmann_temperature,
@@ -196,27 +204,22 @@ class DqnAgent(q_network_agent.QNetworkAgent):
         super().__init__(
             time_step_spec,
             action_spec,
-            greedy,
-            collect,
-            train_sequence_length=None if self._recurrent else n_step_update + 1,
+            policy,
+            collect_policy,
+            train_sequence_length=None if self._recurrent else td.n_step_update + 1,
             training_data_spec=training_data_spec,
-            debug_summaries=debug_summaries,
-            summarize_grads_and_vars=summarize_grads_and_vars,
-            train_step_counter=train_step_counter,
-            name=name,
-            observation_normalizer=observation_normalizer,
-            reward_normalizer=reward_normalizer,
+            **agent.of_base(),
         )
         self._optimizer = optimizers.OptimizerAdapter(
             optimizer,
             self._q_network.trainable_variables,
-            optimizers.each_to_norm(gradient_clipping),
+            optimizers.each_to_norm(td.gradient_clipping),
         )
-        self._td_errors_loss_fn = td_errors_loss_fn or common.element_wise_huber_loss
-        self._gamma = gamma
-        self._reward_scale_factor = reward_scale_factor
+        self._td_errors_loss_fn = td.td_errors_loss_fn or common.element_wise_huber_loss
+        self._gamma = td.gamma
+        self._reward_scale_factor = td.reward_scale_factor
         self._update_target = self._get_target_updater(
-            target_update_tau, target_update_period
+            td.target_update_tau, td.target_update_period
         )
         # A recurrent network keeps the time dimension; otherwise the n steps are folded
         # into one, and nothing below depends on n.
@@ -224,28 +227,46 @@ class DqnAgent(q_network_agent.QNetworkAgent):
             data_converter.AsTransition(self.data_context, squeeze_time_dim=False)
             if self._recurrent
             else data_converter.AsNStepTransition(
-                self.data_context, gamma=gamma, n=n_step_update
+                self.data_context, gamma=td.gamma, n=td.n_step_update
             )
         )
 
-    def diagnose(self, experience: Any = None) -> dict[str, tf.Tensor]:
-        """Returns the learning rate and the exploration; see `diagnostics.of_batch`."""
-        rate = self._optimizer.learning_rate()
-        values = {} if rate is None else {"learning_rate": rate}
-        values |= diagnostics.of_exploration(self)
-        if experience is not None:
-            values |= diagnostics.of_batch(self, experience)
-        return values
+    # What the constructor calls.
 
     def _check_action_spec(self, action_spec: Any) -> None:
         """Raises a ValueError unless DQN can handle the spec; counts the actions."""
-        self._num_actions = construction.check_action_spec(action_spec)
+        specs = tf.nest.flatten(action_spec)
+        if len(specs) != 1 or specs[0].shape.rank != 0 or not specs[0].dtype.is_integer:
+            raise ValueError(
+                "action_spec: DQN expects one scalar integer action, got "
+                f"{action_spec}; train continuous actions with agents.ReinforceAgent, "
+                "or make them discrete with "
+                "environments.wrappers.ActionDiscretizeWrapper."
+            )
+        (spec,) = specs
+        if not isinstance(spec, tensor_spec.BoundedTensorSpec):
+            raise ValueError(
+                f"action_spec: DQN expects a BoundedTensorSpec, got {spec}; give the "
+                "actions bounds, from 0 to n - 1."
+            )
+        if spec.minimum != 0:
+            raise ValueError(
+                f"action_spec: DQN expects actions that count from 0, got minimum "
+                f"{spec.minimum}; shift them with "
+                "tfrl.environments.wrappers.ActionOffsetWrapper."
+            )
+        self._num_actions = int(spec.maximum) + 1
 
     def _check_network_output(self, net: Any, label: str) -> None:
-        """Raises a ValueError unless the network gives one value per action."""
-        network_utils.check_single_floating_network_output(
-            net.create_variables(), (self._num_actions,), label=label
-        )
+        """Raises a ValueError unless the network gives one value per action.
+
+        If a subclass overrides `_values_of`, several numbers per action are right, too.
+        """
+        spec = net.create_variables()
+        shape = [self._num_actions]
+        if self._reads_values() and isinstance(spec, tf.TensorSpec):
+            shape += spec.shape[1:]
+        network_utils.check_single_floating_network_output(spec, shape, label=label)
 
     def _setup_policy(
         self,
@@ -255,16 +276,30 @@ class DqnAgent(q_network_agent.QNetworkAgent):
         emit_log_probability: bool,
     ) -> tuple[tf_policy.TFPolicy, tf_policy.TFPolicy]:
         """Returns the policy to deploy and the collecting policy."""
-        policy = q_policy.QPolicy(
+        arguments = (
             time_step_spec,
             action_spec,
             self._q_network,
             emit_log_probability,
             self._observation_and_action_constraint_splitter,
         )
-        return construction.make_policies(
+        policy = (
+            _PolicyOfValues(self._values_of, *arguments)
+            if self._reads_values()
+            else q_policy.QPolicy(*arguments)
+        )
+        return exploration.make_policies(
             policy, self._epsilon_greedy, boltzmann_temperature, self._policy_seed
         )
+
+    def _get_target_updater(
+        self, tau: float = 1.0, period: int = 1
+    ) -> Callable[[], Any]:
+        """Returns a callable that `train` calls after each update of the weights."""
+        pairs = [(self._q_network, self._target_q_network)]
+        return target_networks.make_updater(pairs, tau, period)
+
+    # Training.
 
     def _train(
         self, experience: Any, weights: tf.Tensor | None = None
@@ -338,9 +373,7 @@ class DqnAgent(q_network_agent.QNetworkAgent):
             discounts,
             td_errors_loss_fn or self._td_errors_loss_fn,
         )
-        construction.check_per_transition(
-            type(self).__name__, td_loss, td_error, valid.shape
-        )
+        self._check_per_transition(valid.shape, loss=td_loss, error=td_error)
         td_loss = masking.masked(td_loss, valid)
         td_error = masking.masked(td_error, valid)
         if self._recurrent:
@@ -348,8 +381,10 @@ class DqnAgent(q_network_agent.QNetworkAgent):
         aggregated = losses.aggregate_losses(
             td_loss, weights, regularization_loss=regularization_losses
         )
-        loss_summaries.write_losses(self, aggregated, td_loss, td_error)
+        self._write_summaries(aggregated, td_loss, td_error)
         return tf_agent.LossInfo(aggregated.total_loss, DqnLossInfo(td_loss, td_error))
+
+    # The seam for other losses.
 
     def _td_error(
         self,
@@ -366,7 +401,8 @@ class DqnAgent(q_network_agent.QNetworkAgent):
         them and pass its output to `_at_next_steps`.
 
         Args:
-          predictions: The result of `_compute_q_values`: Q of the actions taken, `[B]`.
+          predictions: The result of `_compute_q_values`: Q of the actions taken, `[B]`,
+            or `[B, m]` if the network gives `m` numbers per action.
           transition: The `Transition` `[B, ...]`.
           rewards: The rewards of the transitions, times `reward_scale_factor`, `[B]`; 0
             where masked.
@@ -386,24 +422,43 @@ class DqnAgent(q_network_agent.QNetworkAgent):
         td_error = targets - predictions
         td_loss = td_errors_loss_fn(targets, predictions)
         checks.check_element_wise(td_loss, td_error)
-        loss_summaries.write_q_values(self, predictions, next_q_values)
+        if self.debug_summaries:
+            summaries.summarize_tensor_dict(
+                {
+                    "loss/q_values": predictions,
+                    "loss/next_q_values": next_q_values,
+                    "loss/diff_q_values": predictions - next_q_values,
+                },
+                step=self.train_step_counter,
+            )
         return td_loss, td_error
+
+    def _values_of(self, network_output: tf.Tensor) -> tf.Tensor:
+        """Returns the values that a network's output encodes; the output by default.
+
+        The policies and the targets choose actions by them, and the log shows them. A
+        subclass whose network gives `m` numbers per action overrides this method.
+
+        Args:
+          network_output: `[B, n]` or `[B, n, m]`, of all actions; or that of the
+            actions taken, `[B]` or `[B, m]`. It may have further dimensions in front.
+
+        Returns:
+          `[B, n]`, or `[B]` for the actions taken.
+        """
+        return network_output
 
     def _compute_q_values(
         self, time_steps: ts.TimeStep, actions: tf.Tensor, training: bool = False
     ) -> tf.Tensor:
-        """Returns the Q-network's values of the actions, `[B]`.
-
-        If the network returns `m` numbers per action, `[B, n, m]`, the result is
-        `[B, m]`.
-        """
-        q_values = self._apply_network(self._q_network, time_steps, training)
-        return losses.action_value(q_values, actions)
+        """Returns the Q-network's output for the actions, `[B]` or `[B, m]`."""
+        output = self._apply_network(self._q_network, time_steps, training)
+        return losses.action_value(output, actions)
 
     def _compute_next_q_values(
         self, next_time_steps: ts.TimeStep, info: Any
     ) -> tf.Tensor:
-        """Returns the target network's value of its best action, `[B]`.
+        """Returns the target network's output for its best action, `[B]` or `[B, m]`.
 
         Args:
           next_time_steps: The `TimeStep` after the actions; see `_td_error` about
@@ -411,12 +466,159 @@ class DqnAgent(q_network_agent.QNetworkAgent):
           info: The `PolicyStep.info` of the actions.
         """
         del info
-        q_values = self._apply_network(self._target_q_network, next_time_steps)
-        if self._observation_and_action_constraint_splitter is None:
-            return losses.best_action_value(q_values)
-        return losses.best_action_value(
-            q_values, self._possible(q_values, next_time_steps)
+        target = self._apply_network(self._target_q_network, next_time_steps)
+        return self._at_best_actions(target, target, next_time_steps)
+
+    def _at_best_actions(
+        self, output: tf.Tensor, judge: tf.Tensor, time_step: ts.TimeStep
+    ) -> tf.Tensor:
+        """Returns a network's output for the best valid actions, `[B]` or `[B, m]`.
+
+        Args:
+          output: The output of all actions, `[B, n]` or `[B, n, m]`.
+          judge: The output whose values say which actions are best, like `output`.
+          time_step: The time step that both belong to.
+        """
+        values = self._possible(self._values_of(judge), time_step)
+        if values is output:
+            return losses.best_action_value(output)
+        return losses.action_value(output, tf.argmax(values, -1, tf.int32))
+
+    def _apply_network(
+        self, network: Any, time_step: ts.TimeStep, training: bool = False
+    ) -> tf.Tensor:
+        """Returns a network's output for a time step, `[B, n]` or `[B, n, m]`.
+
+        The network sees the observation without the mask of valid actions.
+        """
+        observation, _ = self._split(time_step.observation)
+        output, _ = network(
+            observation, step_type=time_step.step_type, training=training
         )
+        return output
+
+    def _at_next_steps(self, output: tf.Tensor) -> tf.Tensor:
+        """Returns the part of a network's output that belongs to the next steps.
+
+        A recurrent network is unrolled over all steps, `[B, T, ...]`. The first of
+        these is not a next step, so its output is dropped.
+        """
+        return output[:, 1:] if self._recurrent else output
+
+    # Plumbing.
+
+    def _reads_values(self) -> bool:
+        """Whether a subclass says how the network's output encodes values."""
+        return type(self)._values_of is not DqnAgent._values_of
+
+    def _possible(self, q_values: tf.Tensor, time_step: ts.TimeStep) -> tf.Tensor:
+        """Returns the values `[B, n]`, with the dtype's minimum for invalid actions."""
+        _, mask = self._split(time_step.observation)
+        if mask is None:
+            return q_values
+        return tf.where(tf.cast(mask, tf.bool), q_values, q_values.dtype.min)
+
+    def _split(self, observation: Any) -> tuple[Any, Any]:
+        """Returns the network's part of the observation, and the mask (or None)."""
+        splitter = self._observation_and_action_constraint_splitter
+        return (observation, None) if splitter is None else splitter(observation)
+
+    def _check_per_transition(self, shape: tf.TensorShape, **values: tf.Tensor) -> None:
+        """Raises a ValueError unless there is one loss and one error per transition."""
+        for name, value in values.items():
+            if not value.shape.is_compatible_with(shape):
+                raise ValueError(
+                    f"{type(self).__name__}._td_error: expected a loss and an error "
+                    f"for each transition, shape {shape}, got a {name} of shape "
+                    f"{value.shape}; add up or average over what there is more of, "
+                    "such as quantiles."
+                )
+
+    def _initialize(self) -> None:
+        target_networks.copy_weights([(self._q_network, self._target_q_network)])
+
+    def _variables(self) -> list[tf.Variable]:
+        return variables.as_tf_variables(
+            [
+                *self._q_network.variables,
+                *self._target_q_network.variables,
+                *self._optimizer.variables(),
+                *getattr(self._update_target, "variables", tuple)(),
+            ]
+        )
+
+    def diagnose(self, experience: Any = None) -> dict[str, tf.Tensor]:
+        """Returns the learning rate, the exploration, and numbers of a batch.
+
+        The networks are applied as in evaluation. The means are over the transitions
+        that are not masked.
+
+        Args:
+          experience: See `train`; None leaves out the numbers of a batch.
+
+        Returns:
+          Scalars: `learning_rate`, and `epsilon` or `temperature`; of a batch,
+          `q_value`, the mean of `_values_of` the actions taken, `td_error`, the mean
+          size of the TD errors, and `gradient_norm`, the norm of the gradient of all
+          weights before clipping. If the network gives several numbers per action and
+          `_values_of` is not overridden, there is no `q_value`.
+        """
+        given = {
+            "learning_rate": self._optimizer.learning_rate(),
+            "epsilon": schedules.current_value(self._epsilon_greedy),
+            "temperature": schedules.current_value(self._boltzmann_temperature),
+        }
+        numbers = {
+            name: tf.cast(value, tf.float32)
+            for name, value in given.items()
+            if value is not None
+        }
+        if experience is None:
+            return numbers
+        with tf.summary.record_if(False), tf.GradientTape() as tape:
+            loss, extra = self.loss(experience)
+        gradients = tape.gradient(loss, self._q_network.trainable_variables)
+        transition = self._as_transition(experience)
+        valid = ~transition.time_step.is_last()
+        if self._recurrent:
+            transition = sequences.unroll(transition)
+        q_values = self._values_of(
+            self._compute_q_values(transition.time_step, transition.action_step.action)
+        )
+        if q_values.shape.rank == valid.shape.rank:
+            numbers["q_value"] = losses.masked_mean(q_values, valid)
+        return {
+            **numbers,
+            "td_error": losses.masked_mean(tf.abs(extra.td_error), valid),
+            "gradient_norm": tf.cast(tf.linalg.global_norm(gradients), tf.float32),
+        }
+
+    def _write_summaries(
+        self,
+        aggregated: losses.AggregatedLosses,
+        td_loss: tf.Tensor,
+        td_error: tf.Tensor,
+    ) -> None:
+        """Writes the scalar losses, and in debug mode histograms of losses and errors.
+
+        The tags are TF-Agents'.
+        """
+        if not self.summaries_enabled:
+            return
+        reg_loss = aggregated.regularization
+        summaries.summarize_scalar_dict(
+            {
+                "td_loss": aggregated.weighted,
+                "reg_loss": 0.0 if reg_loss is None else reg_loss,
+                "total_loss": aggregated.total_loss,
+            },
+            step=self.train_step_counter,
+        )
+        if self.debug_summaries:
+            summaries.summarize_tensor_dict(
+                {"loss/td_error": td_error, "loss/td_loss": td_loss},
+                step=self.train_step_counter,
+            )
 
 
 class DdqnAgent(DqnAgent):
@@ -427,7 +629,16 @@ class DdqnAgent(DqnAgent):
     ) -> tf.Tensor:
         del info
         online = self._apply_network(self._q_network, next_time_steps)
-        return losses.best_action_value(
-            self._apply_network(self._target_q_network, next_time_steps),
-            self._possible(online, next_time_steps),
-        )
+        target = self._apply_network(self._target_q_network, next_time_steps)
+        return self._at_best_actions(target, online, next_time_steps)
+
+
+class _PolicyOfValues(q_policy.QPolicy):
+    """Acts by the values that an agent reads from the network's output."""
+
+    def __init__(self, values_of: Callable, *args: Any) -> None:
+        super().__init__(*args, validate_action_spec_and_network=False)
+        self._read = values_of
+
+    def _values_of(self, network_output: tf.Tensor) -> tf.Tensor:
+        return self._read(network_output)

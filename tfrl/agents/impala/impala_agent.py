@@ -11,23 +11,24 @@ Scalable distributed deep-RL with importance weighted actor-learner architecture
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import on_policy_agent, tf_agent
-from tfrl.agents.on_policy import advantages as advantages_lib
-from tfrl.agents.on_policy import construction, training_data
-from tfrl.agents.ppo import ppo_policy, ppo_utils
+from tfrl.agents import options, tf_agent
+from tfrl.agents.on_policy import (
+    on_policy_agent,
+    on_policy_options,
+    ppo_policy,
+    training_data,
+)
 from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
     from tfrl.trajectories import time_step as ts
     from tfrl.trajectories import trajectory
     from tfrl.typing import types
-    from tfrl.utils.reward_normalizer import RewardNormalizer
-    from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 
 class ImpalaLossInfo(NamedTuple):
@@ -70,26 +71,12 @@ class ImpalaAgent(on_policy_agent.OnPolicyAgent):
         optimizer: types.Optimizer | None,
         actor_net: types.Network | types.Layer,
         value_net: types.Network | types.Layer,
-        greedy_eval: bool = True,
-        discount_factor: float = 0.99,
-        lambda_value: float = 1.0,
-        entropy_regularization: float = 0.01,
-        value_pred_loss_coef: float = 0.5,
+        *,
         max_abs_reward: float | None = None,
-        gradient_clipping: float | None = None,
         clip_rho: float | None = 1.0,
         clip_pg_rho: float | None = 1.0,
         collect_update_period: int = 1,
-        update_normalizers_in_train: bool = True,
-        debug_summaries: bool = False,
-        summarize_grads_and_vars: bool = False,
-        train_step_counter: tf.Variable | None = None,
-        name: str | None = None,
-        *,
-        observation_and_action_constraint_splitter: types.Splitter | None = None,
-        seed: int | None = None,
-        observation_normalizer: TensorNormalizer | None = None,
-        reward_normalizer: RewardNormalizer | None = None,
+        **settings: Unpack[on_policy_options.OnPolicySettings],
     ) -> None:
         """Builds the policies and the optimizer's variables.
 
@@ -100,33 +87,17 @@ class ImpalaAgent(on_policy_agent.OnPolicyAgent):
             trains.
           actor_net: See `PPOAgent`.
           value_net: See `PPOAgent`.
-          greedy_eval: Whether `policy` takes the mode of the distribution; if not, it
-            samples.
-          discount_factor: The discount factor.
-          lambda_value: The lambda of V-trace; 1 takes all rewards up to the end of the
-            sequence, as far as the ratios reach.
-          entropy_regularization: The weight of the entropy bonus.
-          value_pred_loss_coef: The weight of the critic's squared error, which has no
-            factor of a half.
           max_abs_reward: The largest size of a reward; larger ones are clipped. None
             does not clip.
-          gradient_clipping: The largest norm of all gradients together; None does not
-            clip.
           clip_rho: The largest ratio in the targets of the values, the paper's
             `rho`; None does not clip.
           clip_pg_rho: The largest ratio in the advantages; None does not clip.
           collect_update_period: The number of calls of `train` between updates of
             `collect_policy`. If it is more than 1, this policy acts with a copy of the
             actor, as an actor does that pulls weights so often.
-          update_normalizers_in_train: See `PPOAgent`.
-          debug_summaries: See `TFAgent`.
-          summarize_grads_and_vars: See `TFAgent`.
-          train_step_counter: See `TFAgent`.
-          name: The module's name.
-          observation_and_action_constraint_splitter: See `PPOAgent`.
-          seed: Seed of the policies' own random numbers, for calls without a seed.
-          observation_normalizer: Normalizes the observations that the networks see.
-          reward_normalizer: Normalizes the rewards.
+          **settings: Fields of `OnPolicyOptions` and `AgentOptions`. Here
+            `entropy_regularization` is 0.01 by default, `lambda_value` is that of
+            V-trace, and the critic's squared error has no factor of a half.
 
         Raises:
           ValueError: See `PPOAgent`.
@@ -157,29 +128,12 @@ class ImpalaAgent(on_policy_agent.OnPolicyAgent):
             optimizer,
             actor_net,
             value_net,
-            greedy_eval=greedy_eval,
-            advantage_estimator=advantages_lib.AdvantageEstimator(
-                discount_factor, lambda_value
+            *options.from_settings(
+                type(self),
+                settings,
+                (on_policy_options.OnPolicyOptions, options.AgentOptions),
+                entropy_regularization=0.01,
             ),
-            loss_weights=construction.LossWeights(
-                value_pred_loss_coef, entropy_regularization
-            ),
-            num_epochs=1,
-            normalize_advantages=False,
-            observation_normalizer=observation_normalizer,
-            reward_normalizer=reward_normalizer,
-            gradient_clipping=gradient_clipping,
-            compute_value_and_advantage_in_train=True,
-            update_normalizers_in_train=update_normalizers_in_train,
-            aggregate_losses_across_replicas=True,
-            debug_summaries=debug_summaries,
-            summarize_grads_and_vars=summarize_grads_and_vars,
-            train_step_counter=train_step_counter,
-            name=name,
-            observation_and_action_constraint_splitter=(
-                observation_and_action_constraint_splitter
-            ),
-            seed=seed,
             collect_update_period=collect_update_period,
             records_policy_state=True,
         )
@@ -238,19 +192,16 @@ class ImpalaAgent(on_policy_agent.OnPolicyAgent):
         values: tf.Tensor,
         policy_state: Any,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        old = ppo_utils.distribution_from_spec(
-            self._distribution_spec, frames.policy_info["dist_params"]
-        )
-        current = self._sampling_policy.distribution(
+        old = self._networks.recorded(frames.policy_info["dist_params"])
+        current = self._networks.distribution(
             training_data.time_steps_of(frames), policy_state
-        ).action
+        )
         log_rhos = self._log_probs(current, frames.action) - self._log_probs(
             old, frames.action
         )
         # The frames between episodes have no action.
-        log_rhos = training_data.masked(
-            log_rhos, ppo_utils.make_trajectory_mask(frames)
-        )
+        valid = training_data.make_trajectory_mask(frames)
+        log_rhos = training_data.masked(log_rhos, valid)
         return self.compute_return_and_advantage(next_time_steps, values, log_rhos)
 
     def _losses(

@@ -1,4 +1,4 @@
-"""The parts of `OnPolicyAgent`: advantages, policies, and the data it learns from.
+"""What PPO, A2C and IMPALA share: networks, policies, advantages, updates.
 
 >>> import tensorflow as tf
 >>> from tfrl.agents.on_policy.advantages import AdvantageEstimator

@@ -1,3 +1,10 @@
+from . import actor_and_critic as actor_and_critic
 from . import advantages as advantages
-from . import construction as construction
+from . import distribution_params as distribution_params
+from . import on_policy_agent as on_policy_agent
+from . import on_policy_options as on_policy_options
+from . import ppo_policy as ppo_policy
 from . import training_data as training_data
+from .on_policy_agent import OnPolicyAgent as OnPolicyAgent
+from .on_policy_options import OnPolicyOptions as OnPolicyOptions
+from .ppo_policy import PPOPolicy as PPOPolicy

@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from tfrl import losses
 from tfrl.compilation import replicas
+from tfrl.trajectories import episodes, trajectory
 from tfrl.trajectories import time_step as ts
-from tfrl.trajectories import trajectory
 
 
 class TrainingData(NamedTuple):
@@ -41,6 +41,55 @@ class TrainingData(NamedTuple):
     policy_state: Any
 
 
+def of_frames(
+    frames: trajectory.Trajectory,
+    old_log_probs: tf.Tensor,
+    weights: tf.Tensor | None,
+    policy_state: Any,
+    normalize_advantages: bool,
+) -> TrainingData:
+    """Returns what an update learns from frames with returns and advantages.
+
+    Args:
+      frames: Frames `[B, T, ...]`, with the entries 'return', 'advantage',
+        'value_prediction' and 'dist_params' in their `policy_info`.
+      old_log_probs: The log-probabilities of the actions when they were taken,
+        `[B, T]`.
+      weights: The weight of each example, a scalar, `[B]` or `[B, T]`; 1 if None.
+      policy_state: The collect policy's state before the first step, `[B, ...]`.
+      normalize_advantages: Whether to normalize the advantages of the valid steps.
+    """
+    valid = make_trajectory_mask(frames)
+    info = frames.policy_info
+    advantages = info["advantage"]
+    if normalize_advantages:
+        advantages = _normalized(advantages, valid)
+    counts = tf.cast(valid, tf.float32)
+    if weights is not None:
+        counts *= losses.expand_weights(weights, counts)
+    return TrainingData(
+        time_steps=time_steps_of(frames),
+        actions=frames.action,
+        returns=masked(info["return"], valid),
+        advantages=masked(advantages, valid),
+        old_values=masked(info["value_prediction"], valid),
+        old_log_probs=masked(old_log_probs, valid),
+        dist_params=info["dist_params"],
+        valid=valid,
+        weights=counts,
+        policy_state=policy_state,
+    )
+
+
+def make_trajectory_mask(frames: trajectory.Trajectory) -> tf.Tensor:
+    """Returns which frames are steps of an environment, bool `[B, T]`.
+
+    Boundary frames and padding are not. TF-Agents takes a step whose return and
+    advantage are both 0 for padding, too.
+    """
+    return ~(frames.is_boundary() | episodes.is_padding(frames))
+
+
 def time_steps_of(frames: trajectory.Trajectory) -> ts.TimeStep:
     """Returns the time steps of frames, whose rewards and discounts do not count."""
     return ts.TimeStep(
@@ -51,17 +100,12 @@ def time_steps_of(frames: trajectory.Trajectory) -> ts.TimeStep:
     )
 
 
-def state_of(policy_state: Any, name: str) -> Any:
-    """Returns a network's entry of a `PPOPolicy`'s state, `()` if there is none."""
-    return policy_state.get(name, ()) if policy_state else ()
-
-
 def masked(values: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
     """Returns numbers without gradient, 0 where not valid."""
     return tf.stop_gradient(tf.where(valid, values, 0.0))
 
 
-def normalized(advantages: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
+def _normalized(advantages: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
     """Normalizes the advantages of valid steps, unless there is only one."""
     mask = tf.cast(valid, tf.float32)
     standardized = losses.standardize(advantages, mask, replicas.reduce_sum)

@@ -22,13 +22,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import on_policy_agent, tf_agent
-from tfrl.agents.on_policy import advantages as advantages_lib
-from tfrl.agents.on_policy import construction, training_data
-from tfrl.agents.ppo import ppo_utils
+from tfrl.agents import checks, options, tf_agent
+from tfrl.agents.on_policy import (
+    distribution_params,
+    on_policy_agent,
+    on_policy_options,
+    training_data,
+)
 from tfrl.compilation import replicas
-from tfrl.utils import number_checks, schedules
+from tfrl.policies import utils as policy_utils
+from tfrl.specs import tensor_spec
+from tfrl.utils import number_checks, schedules, variables
 from tfrl.utils.reward_normalizer import RewardNormalizer
+from tfrl.utils.tensor_normalizer import StreamingTensorNormalizer
 
 if TYPE_CHECKING:
     from tfrl.trajectories import time_step as ts
@@ -134,6 +140,9 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
     ) -> None:
         """Builds the policies, the normalizers and the optimizer's variables.
 
+        `OnPolicyOptions` and `AgentOptions` explain the arguments that are not listed
+        here.
+
         Args:
           time_step_spec: A `TimeStep` of specs.
           action_spec: A nest of bounded specs.
@@ -143,18 +152,12 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
             distributions like `action_spec`.
           value_net: A `Network` (or Keras layer) that maps observations to values
             `[B]`. It may share layers with the actor.
-          greedy_eval: Whether `policy` takes the mode of the distribution; if not, it
-            samples.
           importance_ratio_clipping: The range `epsilon` of the clipped objective, such
             as 0.2: a number, or what `utils.schedules` describes, with Keras schedules
             of the train step. 0 does not clip.
-          lambda_value: The lambda of generalized advantage estimation.
-          discount_factor: The discount factor.
-          entropy_regularization: The weight of the entropy bonus.
           policy_l2_reg: The weight of the squares of the actor's kernels.
           value_function_l2_reg: The weight of the squares of the critic's kernels.
           shared_vars_l2_reg: The weight of the squares of kernels of both networks.
-          value_pred_loss_coef: The weight of the critic's squared error.
           num_epochs: The number of updates in one call of `train`.
           use_gae: Whether to use generalized advantage estimation; if not, advantages
             are discounted returns minus values.
@@ -173,7 +176,6 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
             divergence; 0 is without this penalty.
           adaptive_kl_target: The divergence to which the weight is adapted.
           adaptive_kl_tolerance: The tolerance of the target, a share of it.
-          gradient_clipping: The largest norm of all gradients together.
           value_clipping: How far the prediction of a value may move from the one before
             training without a larger loss; as `importance_ratio_clipping`, and None or
             0 does not clip.
@@ -181,24 +183,10 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
           compute_value_and_advantage_in_train: Whether `train` computes values and
             advantages by itself; if not, `preprocess_sequence` does, as minibatches
             need it.
-          update_normalizers_in_train: Whether `train` updates the normalizers at its
-            end.
           aggregate_losses_across_replicas: Whether losses are divided by the number of
             replicas of a `tf.distribute.Strategy`.
-          debug_summaries: See `TFAgent`.
-          summarize_grads_and_vars: See `TFAgent`.
-          train_step_counter: See `TFAgent`; it counts updates.
-          name: The module's name.
           normalize_advantages: Whether to normalize the advantages of one call of
             `train` to mean 0 and standard deviation 1.
-          observation_and_action_constraint_splitter: A function from an observation to
-            the pair (input of the networks, mask of valid actions `[B, num_actions]`),
-            for one discrete action spec. Normalizers do not see the mask.
-          seed: Seed of the policies' own random numbers, for calls without a seed.
-          observation_normalizer: Normalizes the observations that the networks see.
-          reward_normalizer: Normalizes the rewards that returns are computed from, such
-            as a `RewardNormalizer(batch_size, gamma)`, which divides by the standard
-            deviation of discounted returns.
 
         Raises:
           ValueError: The reward is not one scalar, a network's output does not match,
@@ -217,6 +205,11 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
             adaptive_kl_target=adaptive_kl_target,
             adaptive_kl_tolerance=adaptive_kl_tolerance,
         )
+        on_policy_options.check_weights(
+            policy_l2_reg=policy_l2_reg,
+            value_function_l2_reg=value_function_l2_reg,
+            shared_vars_l2_reg=shared_vars_l2_reg,
+        )
         if use_td_lambda_return and not use_gae:
             warnings.warn(
                 "use_td_lambda_return: got True with use_gae=False, so the critic "
@@ -224,7 +217,7 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
                 stacklevel=2,
             )
         if observation_normalizer is None and normalize_observations:
-            observation_normalizer = construction.streaming_normalizer(
+            observation_normalizer = _streaming_normalizer(
                 time_step_spec, observation_and_action_constraint_splitter
             )
         if reward_normalizer is None and normalize_rewards:
@@ -237,34 +230,33 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
             optimizer,
             actor_net,
             value_net,
-            greedy_eval=greedy_eval,
-            advantage_estimator=advantages_lib.AdvantageEstimator(
-                discount_factor, lambda_value, use_gae, use_td_lambda_return
-            ),
-            loss_weights=construction.LossWeights(
-                value_pred_loss_coef,
+            on_policy_options.OnPolicyOptions(
+                greedy_eval,
+                lambda_value,
+                discount_factor,
                 entropy_regularization,
-                policy_l2_reg,
-                value_function_l2_reg,
-                shared_vars_l2_reg,
+                value_pred_loss_coef,
+                gradient_clipping,
+                update_normalizers_in_train,
+                observation_and_action_constraint_splitter,
             ),
+            options.AgentOptions(
+                debug_summaries,
+                summarize_grads_and_vars,
+                train_step_counter,
+                name,
+                seed,
+                observation_normalizer,
+                reward_normalizer,
+            ),
+            use_gae=use_gae,
+            use_td_lambda_return=use_td_lambda_return,
             num_epochs=num_epochs,
             normalize_advantages=normalize_advantages,
-            observation_normalizer=observation_normalizer,
-            reward_normalizer=reward_normalizer,
-            gradient_clipping=gradient_clipping,
             compute_value_and_advantage_in_train=compute_value_and_advantage_in_train,
-            update_normalizers_in_train=update_normalizers_in_train,
             aggregate_losses_across_replicas=aggregate_losses_across_replicas,
-            debug_summaries=debug_summaries,
-            summarize_grads_and_vars=summarize_grads_and_vars,
-            train_step_counter=train_step_counter,
-            name=name,
-            observation_and_action_constraint_splitter=(
-                observation_and_action_constraint_splitter
-            ),
-            seed=seed,
         )
+        self._l2_weights = policy_l2_reg, value_function_l2_reg, shared_vars_l2_reg
         self._importance_ratio_clipping = _range(
             "importance_ratio_clipping",
             importance_ratio_clipping,
@@ -338,6 +330,16 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
         clip_range = _current(self._importance_ratio_clipping)
         loss = losses.clipped_surrogate(log_ratio, advantages, clip_range)
         return self._mean(loss, weights)
+
+    def l2_regularization_loss(self) -> tf.Tensor:
+        """Returns the sums of the squares of kernels, times their coefficients."""
+        total = tf.constant(0.0)
+        kernels = _kernels(self.actor_net, self.value_net)
+        for coefficient, of_network in zip(self._l2_weights, kernels, strict=True):
+            if coefficient and of_network:
+                squares = [tf.reduce_sum(tf.square(kernel)) for kernel in of_network]
+                total += coefficient * tf.nn.scale_regularization_loss(squares)
+        return total
 
     def kl_penalty_loss(
         self, dist_params: Any, distribution: Any, weights: tf.Tensor
@@ -423,8 +425,10 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
 
     def _kl_divergence(self, dist_params: Any, distribution: Any) -> tf.Tensor:
         """Returns the divergence of the old and the new policy, float32 `[B, T]`."""
-        old = ppo_utils.distribution_from_spec(self._distribution_spec, dist_params)
-        kl = ppo_utils.nested_kl_divergence(old, distribution, outer_dims=(0, 1))
+        old = self._networks.recorded(dist_params)
+        kl = distribution_params.nested_kl_divergence(
+            old, distribution, outer_dims=(0, 1)
+        )
         return tf.cast(kl, tf.float32)
 
     def _variables(self) -> list[tf.Variable]:
@@ -448,3 +452,29 @@ def _check_ranges(**numbers: Any) -> None:
         number_checks.check_number(
             name, value, 0.0, remedy="0 turns this part of the loss off"
         )
+
+
+def _streaming_normalizer(
+    time_step_spec: ts.TimeStep, splitter: Any
+) -> StreamingTensorNormalizer:
+    """Returns a normalizer of the observations that networks see, without masks."""
+    checks.check_time_step_spec(time_step_spec)
+    observation_spec = policy_utils.network_observation_spec(
+        tensor_spec.from_spec(time_step_spec.observation), splitter
+    )
+    return StreamingTensorNormalizer(observation_spec, scope="normalize_observations")
+
+
+def _kernels(actor_net: Any, value_net: Any) -> tuple[list[Any], list[Any], list[Any]]:
+    """Returns the kernels of the actor alone, of the critic alone, and of both."""
+    of_actor, of_critic = (
+        [v for v in network.trainable_variables if "kernel" in v.name]
+        for network in (actor_net, value_net)
+    )
+    shared = variables.extract_shared_variables(of_actor, of_critic)
+    is_shared = {id(v) for v in shared}
+    return (
+        [v for v in of_actor if id(v) not in is_shared],
+        [v for v in of_critic if id(v) not in is_shared],
+        shared,
+    )

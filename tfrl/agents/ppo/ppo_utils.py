@@ -1,120 +1,17 @@
-"""Stores distributions of actions as tensors, compares them, and masks frames."""
+"""Re-exports functions of `agents.on_policy` at TF-Agents' path."""
 
-from __future__ import annotations
+from tfrl.agents.on_policy.distribution_params import (
+    distribution_from_spec,
+    get_distribution_params,
+    get_distribution_params_spec,
+    nested_kl_divergence,
+)
+from tfrl.agents.on_policy.training_data import make_trajectory_mask
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
-import tensorflow as tf
-import tree
-
-from tfrl.distributions import utils as distribution_utils
-from tfrl.trajectories import episodes, trajectory
-
-
-def get_distribution_params(distributions: Any) -> Any:
-    """Returns the tensors that a nest of distributions depends on.
-
-    Returns:
-      A nest like `distributions`, with a dictionary of tensors for each of them, such
-      as `{"logits": ...}` or `{"loc": ..., "scale_diag": ...}`. Those of a masked
-      categorical distribution are its masked logits.
-    """
-    return tf.nest.map_structure(
-        lambda distribution: _leaves(
-            distribution_utils.get_parameters(distribution), tf.is_tensor
-        ),
-        distributions,
-    )
-
-
-def get_distribution_params_spec(distribution_spec: Any) -> Any:
-    """Returns the specs of `get_distribution_params`.
-
-    Args:
-      distribution_spec: What an actor network's `create_variables` returns, a nest of
-        `DistributionSpecV2`s.
-    """
-    # A bounded spec, as that of squashed actions, is an argument, not that of a tensor.
-    return tf.nest.map_structure(
-        lambda spec: _leaves(spec.parameters, lambda x: type(x) is tf.TensorSpec),
-        distribution_spec,
-    )
-
-
-def _leaves(
-    params: distribution_utils.Params, is_wanted: Callable[[Any], bool]
-) -> dict[str, Any]:
-    """Returns the wanted arguments in nested dictionaries, none of which is empty."""
-
-    def selected(entries: dict[str, Any]) -> dict[str, Any]:
-        inner = {
-            name: selected(entry) if isinstance(entry, dict) else entry
-            for name, entry in entries.items()
-        }
-        return {
-            name: entry
-            for name, entry in inner.items()
-            if (entry if isinstance(entry, dict) else is_wanted(entry))
-        }
-
-    return selected(distribution_utils.parameters_to_dict(params))
-
-
-def distribution_from_spec(distribution_spec: Any, params: Any) -> Any:
-    """Makes the nest of distributions that `get_distribution_params` was made from.
-
-    Args:
-      distribution_spec: As for `get_distribution_params_spec`.
-      params: The tensors, with any outer dimensions.
-    """
-    return tree.map_structure_up_to(
-        distribution_spec,
-        lambda spec, tensors: distribution_utils.make_from_parameters(
-            distribution_utils.merge_to_parameters_from_dict(spec.parameters, tensors)
-        ),
-        distribution_spec,
-        params,
-    )
-
-
-def nested_kl_divergence(
-    nested_from_distribution: Any,
-    nested_to_distribution: Any,
-    outer_dims: Sequence[int] = (),
-) -> tf.Tensor:
-    """Returns `KL(from || to)` of two nests of distributions, added up.
-
-    Args:
-      nested_from_distribution: A nest of distributions.
-      nested_to_distribution: A nest of the same structure.
-      outer_dims: The dimensions to keep; all others are summed over.
-
-    Raises:
-      TypeError: If the structures differ.
-      ValueError: If the structures differ.
-    """
-    tf.nest.assert_same_structure(nested_from_distribution, nested_to_distribution)
-    divergences = [
-        one.kl_divergence(other)
-        for one, other in zip(
-            tf.nest.flatten(nested_from_distribution),
-            tf.nest.flatten(nested_to_distribution),
-            strict=True,
-        )
-    ]
-    return tf.add_n(
-        [
-            tf.reduce_sum(kl, [i for i in range(kl.shape.rank) if i not in outer_dims])
-            for kl in divergences
-        ]
-    )
-
-
-def make_trajectory_mask(frames: trajectory.Trajectory) -> tf.Tensor:
-    """Returns which frames are steps of an environment, bool `[B, T]`.
-
-    Boundary frames and padding are not. TF-Agents takes a step whose return and
-    advantage are both 0 for padding, too.
-    """
-    return ~(frames.is_boundary() | episodes.is_padding(frames))
+__all__ = [
+    "distribution_from_spec",
+    "get_distribution_params",
+    "get_distribution_params_spec",
+    "make_trajectory_mask",
+    "nested_kl_divergence",
+]

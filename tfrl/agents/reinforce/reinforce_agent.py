@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import checks, data_converter, normalization, tf_agent
+from tfrl.agents import checks, data_converter, normalization, options, tf_agent
 from tfrl.networks import network as network_lib
 from tfrl.policies import actor_policy, greedy_policy
 from tfrl.specs import tensor_spec
@@ -86,6 +86,8 @@ class ReinforceAgent(tf_agent.TFAgent):
     ) -> None:
         """Builds the policies.
 
+        `AgentOptions` explains the arguments that are not listed here.
+
         Args:
           time_step_spec: A `TimeStep` of specs.
           action_spec: A nest of bounded specs.
@@ -102,19 +104,9 @@ class ReinforceAgent(tf_agent.TFAgent):
           normalize_returns: Whether to normalise the advantages of all valid frames to
             mean 0 and standard deviation 1.
           gradient_clipping: The largest norm of each variable's gradient.
-          debug_summaries: See `TFAgent`.
-          summarize_grads_and_vars: See `TFAgent`.
           entropy_regularization: Weight of the entropy bonus: the entropies of all
             frames that are not masked, divided by the number of frames that are not
             padding.
-          train_step_counter: See `TFAgent`.
-          name: The module's name.
-          seed: Seed of the policies' own random numbers, for calls without a seed.
-          observation_normalizer: Normalizes the observations that the networks see, in
-            the policies and the losses; such as a `StreamingTensorNormalizer` of the
-            observation spec. Loops update it; see `update_normalizers`.
-          reward_normalizer: Normalizes the rewards that the losses see, such as a
-            `RewardNormalizer`.
 
         Raises:
           ValueError: The reward is not one scalar, or the value network returns more
@@ -145,12 +137,15 @@ class ReinforceAgent(tf_agent.TFAgent):
             greedy_policy.GreedyPolicy(collect_policy),
             collect_policy,
             train_sequence_length=None,
-            debug_summaries=debug_summaries,
-            summarize_grads_and_vars=summarize_grads_and_vars,
-            train_step_counter=train_step_counter,
-            name=name,
-            observation_normalizer=observation_normalizer,
-            reward_normalizer=reward_normalizer,
+            **options.AgentOptions(
+                debug_summaries,
+                summarize_grads_and_vars,
+                train_step_counter,
+                name,
+                seed,
+                observation_normalizer,
+                reward_normalizer,
+            ).of_base(),
         )
         self._actor_network = actor_network
         self._value_network: Any = value_network

@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 import tensorflow as tf
 
-from tfrl.agents import on_policy_agent, tf_agent
+from tfrl.agents import tf_agent
+from tfrl.agents.on_policy import on_policy_agent
 from tfrl.compilation import host_calls, internals
 from tfrl.drivers import observers as observers_lib
 from tfrl.environments import tf_environment

@@ -17,37 +17,20 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import (
-    checks,
-    data_converter,
-    normalization,
-    target_networks,
-    tf_agent,
-)
+from tfrl.agents import checks, data_converter, tf_agent
+from tfrl.agents.on_policy import actor_and_critic, training_data
 from tfrl.agents.on_policy import advantages as advantages_lib
-from tfrl.agents.on_policy import construction
-from tfrl.agents.on_policy import training_data as data_lib
-from tfrl.agents.on_policy.training_data import TrainingData
-from tfrl.agents.ppo import ppo_policy, ppo_utils
 from tfrl.distributions import recorded
-from tfrl.networks import network as network_lib
 from tfrl.policies import greedy_policy
-from tfrl.policies import utils as policy_utils
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
-from tfrl.utils import (
-    actions,
-    nest_utils,
-    optimizers,
-    summaries,
-    variables,
-)
+from tfrl.utils import nest_utils, number_checks, optimizers, summaries
 
 if TYPE_CHECKING:
+    from tfrl.agents import options
+    from tfrl.agents.on_policy import on_policy_options
     from tfrl.typing import types
-    from tfrl.utils.reward_normalizer import RewardNormalizer
-    from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 
 class OnPolicyAgent(tf_agent.TFAgent):
@@ -66,24 +49,15 @@ class OnPolicyAgent(tf_agent.TFAgent):
         optimizer: types.Optimizer | None,
         actor_net: types.Network | types.Layer,
         value_net: types.Network | types.Layer,
+        on_policy: on_policy_options.OnPolicyOptions,
+        agent: options.AgentOptions,
         *,
-        greedy_eval: bool,
-        advantage_estimator: advantages_lib.AdvantageEstimator,
-        loss_weights: construction.LossWeights,
-        num_epochs: int,
-        normalize_advantages: bool,
-        observation_normalizer: TensorNormalizer | None,
-        reward_normalizer: RewardNormalizer | None,
-        gradient_clipping: float | None,
-        compute_value_and_advantage_in_train: bool,
-        update_normalizers_in_train: bool,
-        aggregate_losses_across_replicas: bool,
-        debug_summaries: bool,
-        summarize_grads_and_vars: bool,
-        train_step_counter: tf.Variable | None,
-        name: str | None,
-        observation_and_action_constraint_splitter: types.Splitter | None,
-        seed: int | None,
+        use_gae: bool = True,
+        use_td_lambda_return: bool = True,
+        num_epochs: int = 1,
+        normalize_advantages: bool = False,
+        compute_value_and_advantage_in_train: bool = True,
+        aggregate_losses_across_replicas: bool = True,
         collect_update_period: int = 1,
         records_policy_state: bool = False,
     ) -> None:
@@ -98,24 +72,18 @@ class OnPolicyAgent(tf_agent.TFAgent):
             distributions like `action_spec`.
           value_net: A `Network` (or Keras layer) that maps observations to values
             `[B]`. It may share layers with the actor.
-          greedy_eval: Whether `policy` takes the mode of the distribution.
-          advantage_estimator: Computes returns and advantages.
-          loss_weights: The weights of the parts of the loss.
+          on_policy: How the agent acts, and what it learns.
+          agent: What every agent can be given.
+          use_gae: See `AdvantageEstimator`.
+          use_td_lambda_return: See `AdvantageEstimator`.
           num_epochs: The number of updates in one call of `train`.
           normalize_advantages: Whether to normalize the advantages of one call of
             `train` to mean 0 and standard deviation 1.
-          observation_normalizer: See `PPOAgent`.
-          reward_normalizer: See `PPOAgent`.
-          gradient_clipping: The largest norm of all gradients together.
-          compute_value_and_advantage_in_train: See `PPOAgent`.
-          update_normalizers_in_train: See `PPOAgent`.
-          aggregate_losses_across_replicas: See `PPOAgent`.
-          debug_summaries: See `TFAgent`.
-          summarize_grads_and_vars: See `TFAgent`.
-          train_step_counter: See `TFAgent`.
-          name: The module's name.
-          observation_and_action_constraint_splitter: See `ActorPolicy`.
-          seed: Seed of the policies' own random numbers, for calls without a seed.
+          compute_value_and_advantage_in_train: Whether `train` computes values and
+            advantages by itself; if not, `preprocess_sequence` does, as minibatches
+            need it.
+          aggregate_losses_across_replicas: Whether losses are divided by the number of
+            replicas of a `tf.distribute.Strategy`.
           collect_update_period: The number of calls of `train` between updates of the
             policy that collects. If it is more than 1, this policy has an actor of its
             own, a copy.
@@ -124,88 +92,62 @@ class OnPolicyAgent(tf_agent.TFAgent):
 
         Raises:
           ValueError: The reward is not one scalar, a network's output does not match,
-            or a number is out of range.
-          TypeError: A network is missing.
+            an entropy bonus is asked of distributions without an entropy in closed
+            form, or a number is out of range.
+          TypeError: A network is missing, or a normalizer is of another kind.
         """
-        algorithm = type(self).__name__
-        time_step_spec = checks.as_time_step_spec(time_step_spec, algorithm)
+        time_step_spec = checks.as_time_step_spec(time_step_spec, type(self).__name__)
         action_spec = tensor_spec.from_spec(action_spec)
-        construction.check_networks(actor_net=actor_net, value_net=value_net)
-        construction.check_numbers(advantage_estimator, loss_weights, num_epochs)
-        checks.check_gradient_clipping(gradient_clipping)
-        observation_spec = policy_utils.network_observation_spec(
-            time_step_spec.observation, observation_and_action_constraint_splitter
+        number_checks.check_integer(
+            "num_epochs", num_epochs, 1, remedy="it is the number of updates a call"
         )
-        actor_net, value_net = (
-            network_lib.as_network(network, observation_spec)
-            for network in normalization.normalized_networks(
-                observation_normalizer, observation_spec, actor_net, value_net
-            )
-        )
-        collect_pairs = []
-        if collect_update_period > 1:
-            collect_pairs = [
-                target_networks.with_target(
-                    actor_net, None, "CollectActorNetwork", observation_spec
-                )
-            ]
-        policies = construction.make_policies(
+        networks = actor_and_critic.ActorAndCritic(
             time_step_spec,
             action_spec,
             actor_net,
             value_net,
-            observation_and_action_constraint_splitter,
-            seed,
-            collect_net=collect_pairs[0][1] if collect_pairs else actor_net,
-            records_state=records_policy_state,
+            on_policy.observation_and_action_constraint_splitter,
+            agent,
+            collect_update_period=collect_update_period,
+            records_policy_state=records_policy_state,
         )
-        collected = policies.collect.trajectory_spec
-        training_info = {
-            **collected.policy_info,
-            **dict.fromkeys(
-                ("value_prediction", "return", "advantage"),
-                tf.TensorSpec([], tf.float32),
-            ),
-        }
+        if on_policy.entropy_regularization:
+            networks.check_has_entropy(on_policy.entropy_regularization)
+        collected = networks.collect_policy.trajectory_spec
+        number = tf.TensorSpec([], tf.float32)
+        computed = dict.fromkeys(("value_prediction", "return", "advantage"), number)
         super().__init__(
             time_step_spec,
             action_spec,
-            greedy_policy.GreedyPolicy(policies.sample)
-            if greedy_eval
-            else policies.sample,
-            policies.collect,
+            greedy_policy.GreedyPolicy(networks.policy)
+            if on_policy.greedy_eval
+            else networks.policy,
+            networks.collect_policy,
             train_sequence_length=None,
             training_data_spec=None
             if compute_value_and_advantage_in_train
-            else collected._replace(policy_info=training_info),
-            debug_summaries=debug_summaries,
-            summarize_grads_and_vars=summarize_grads_and_vars,
-            train_step_counter=train_step_counter,
-            name=name,
-            observation_normalizer=observation_normalizer,
-            reward_normalizer=reward_normalizer,
+            else collected._replace(policy_info={**collected.policy_info, **computed}),
+            **agent.of_base(),
         )
-        self._sampling_policy, self._train_policy = policies.sample, policies.train
-        self._actor_net, self._value_net = actor_net, value_net
-        self._collect_pairs = collect_pairs
-        if collect_pairs:
-            self._update_collect_policy = target_networks.make_updater(
-                collect_pairs, 1.0, collect_update_period
-            )
+        self._networks = networks
+        self._set_untracked("_on_policy", on_policy)
         self._set_untracked(
-            "_distribution_spec", self._actor_net.create_variables(observation_spec)
+            "_advantage_estimator",
+            advantages_lib.AdvantageEstimator(
+                on_policy.discount_factor,
+                on_policy.lambda_value,
+                use_gae,
+                use_td_lambda_return,
+            ),
         )
-        self._advantage_estimator = advantage_estimator
-        self._loss_weights = loss_weights
         self._num_epochs = num_epochs
         self._normalize_advantages = normalize_advantages
         self._compute_in_train = compute_value_and_advantage_in_train
-        self._update_normalizers_in_train = update_normalizers_in_train
         self._aggregate_losses_across_replicas = aggregate_losses_across_replicas
-        if loss_weights.entropy:
-            construction.check_has_entropy(policies.sample, loss_weights.entropy)
         self._optimizer = optimizers.OptimizerAdapter(
-            optimizer, self._trained(), optimizers.all_to_norm(gradient_clipping)
+            optimizer,
+            networks.trained(),
+            optimizers.all_to_norm(on_policy.gradient_clipping),
         )
         self._as_collected = data_converter.AsTrajectory(self.collect_data_context)
         self._as_training_data = data_converter.AsTrajectory(self.data_context)
@@ -213,12 +155,12 @@ class OnPolicyAgent(tf_agent.TFAgent):
     @property
     def actor_net(self) -> Any:
         """The actor network, which normalizes observations by itself."""
-        return self._actor_net
+        return self._networks.actor_net
 
     @property
     def value_net(self) -> Any:
         """The value network, which normalizes observations by itself."""
-        return self._value_net
+        return self._networks.value_net
 
     @property
     def num_epochs(self) -> int:
@@ -233,7 +175,7 @@ class OnPolicyAgent(tf_agent.TFAgent):
     @property
     def update_normalizers_in_train(self) -> bool:
         """Whether `train` adds its experience to the normalizers' statistics."""
-        return self._update_normalizers_in_train
+        return self._on_policy.update_normalizers_in_train
 
     def train(
         self, experience: Any, weights: tf.Tensor | None = None, **kwargs: Any
@@ -253,7 +195,7 @@ class OnPolicyAgent(tf_agent.TFAgent):
           The loss before the last update.
         """
         loss_info = super().train(experience, weights, **kwargs)
-        if self._update_normalizers_in_train:
+        if self.update_normalizers_in_train:
             # The rewards as they were collected, after all uses of the statistics.
             self.update_normalizers(self._counted(experience))
         return loss_info
@@ -274,14 +216,16 @@ class OnPolicyAgent(tf_agent.TFAgent):
         data = self._prepare(self._normalizers.normalize_rewards(experience))
         return {**numbers, **self._measure(data, self._distribution(data))}
 
-    def _measure(self, data: TrainingData, distribution: Any) -> dict[str, tf.Tensor]:
+    def _measure(
+        self, data: training_data.TrainingData, distribution: Any
+    ) -> dict[str, tf.Tensor]:
         """Returns the policy's mean entropy and how much the critic explains."""
         numbers = {
             "explained_variance": losses.explained_variance(
                 data.old_values, data.returns, data.valid
             )
         }
-        entropy = self._entropy(distribution)
+        entropy = self._networks.entropy(distribution)
         if entropy is not None:
             numbers["entropy"] = losses.masked_mean(entropy, data.valid)
         return numbers
@@ -325,12 +269,7 @@ class OnPolicyAgent(tf_agent.TFAgent):
                 "last gives the last observation, got 1; collect more of them."
             )
         frames = advantages_lib.marked(frames)
-        values, _ = self.collect_policy.apply_value_network(
-            frames.observation,
-            frames.step_type,
-            data_lib.state_of(policy_state, ppo_policy.VALUE_STATE),
-        )
-        values = tf.stop_gradient(values)
+        values = tf.stop_gradient(self._networks.values(frames, policy_state))
         _, _, next_time_steps = trajectory.to_transition(frames)
         frames = tf.nest.map_structure(lambda leaf: leaf[:, :-1], frames)
         returns, advantages = self._estimate(
@@ -379,7 +318,7 @@ class OnPolicyAgent(tf_agent.TFAgent):
 
     def _prepare(
         self, experience: Any, weights: tf.Tensor | None = None, policy_state: Any = ()
-    ) -> TrainingData:
+    ) -> training_data.TrainingData:
         """Returns the steps of the experience with all that is the same in each epoch.
 
         The arguments are those of `train`, with normalized rewards.
@@ -387,29 +326,18 @@ class OnPolicyAgent(tf_agent.TFAgent):
         frames = self._as_training_data(experience)
         if self._compute_in_train:
             frames = self._with_advantages(frames, policy_state)
-        valid = ppo_utils.make_trajectory_mask(frames)
-        info = frames.policy_info
-        advantages = info["advantage"]
-        if self._normalize_advantages:
-            advantages = data_lib.normalized(advantages, valid)
-        counts = tf.cast(valid, tf.float32)
-        if weights is not None:
-            counts *= losses.expand_weights(weights, counts)
-        old = ppo_utils.distribution_from_spec(
-            self._distribution_spec, info["dist_params"]
+        old = self._networks.recorded(frames.policy_info["dist_params"])
+        return training_data.of_frames(
+            frames,
+            self._log_probs(old, frames.action),
+            weights,
+            policy_state,
+            self._normalize_advantages,
         )
-        return TrainingData(
-            time_steps=data_lib.time_steps_of(frames),
-            actions=frames.action,
-            returns=data_lib.masked(info["return"], valid),
-            advantages=data_lib.masked(advantages, valid),
-            old_values=data_lib.masked(info["value_prediction"], valid),
-            old_log_probs=data_lib.masked(self._log_probs(old, frames.action), valid),
-            dist_params=info["dist_params"],
-            valid=valid,
-            weights=counts,
-            policy_state=policy_state,
-        )
+
+    def _log_probs(self, distribution: Any, action: Any) -> tf.Tensor:
+        """Returns the log-probabilities of actions, float32 `[B, T]`."""
+        return recorded.log_probability(distribution, action, self.action_spec)
 
     # Training.
 
@@ -422,8 +350,7 @@ class OnPolicyAgent(tf_agent.TFAgent):
         data = self._prepare(experience, weights, policy_state)
         loss_info = self._repeat(lambda: self._update_once(data))
         self._after_epochs(data)
-        if self._collect_pairs:
-            self._update_collect_policy()
+        self._networks.update_collect_policy()
         return loss_info
 
     def _repeat(self, update: Callable[[], tf_agent.LossInfo]) -> tf_agent.LossInfo:
@@ -440,16 +367,16 @@ class OnPolicyAgent(tf_agent.TFAgent):
         )
         return loss_info
 
-    def _update_once(self, data: TrainingData) -> tf_agent.LossInfo:
+    def _update_once(self, data: training_data.TrainingData) -> tf_agent.LossInfo:
         checked, parts = self._gradient_step(
             lambda: self._total_loss(data, training=True),
-            self._trained(),
+            self._networks.trained(),
             self._optimizer,
         )
         self._count(checked)
         return tf_agent.LossInfo(checked, parts)
 
-    def _after_epochs(self, data: TrainingData) -> None:
+    def _after_epochs(self, data: training_data.TrainingData) -> None:
         """Adapts what the algorithm adapts after the updates; nothing by default."""
 
     def _loss(
@@ -464,7 +391,7 @@ class OnPolicyAgent(tf_agent.TFAgent):
         )
 
     def _total_loss(
-        self, data: TrainingData, training: bool = False
+        self, data: training_data.TrainingData, training: bool = False
     ) -> tf_agent.LossInfo:
         """Returns the sum of the parts of the loss, and these."""
         loss_info = self._losses(data, training)
@@ -486,11 +413,13 @@ class OnPolicyAgent(tf_agent.TFAgent):
         return loss_info
 
     @abc.abstractmethod
-    def _losses(self, data: TrainingData, training: bool) -> tf_agent.LossInfo:
+    def _losses(
+        self, data: training_data.TrainingData, training: bool
+    ) -> tf_agent.LossInfo:
         """Returns the loss, and its parts as a `_loss_info_type`, all scalars."""
 
     def _policy_gradient_parts(
-        self, distribution: Any, data: TrainingData, training: bool
+        self, distribution: Any, data: training_data.TrainingData, training: bool
     ) -> dict[str, tf.Tensor]:
         """Returns the losses `-A log pi(a|s)`, of the values and of the entropy."""
         log_probs = self._log_probs(distribution, data.actions)
@@ -526,7 +455,7 @@ class OnPolicyAgent(tf_agent.TFAgent):
         error = losses.clipped_value_loss(
             values, returns, old_value_predictions, value_clipping
         )
-        return self._loss_weights.value * self._mean(error, weights)
+        return self._on_policy.value_pred_loss_coef * self._mean(error, weights)
 
     def entropy_regularization_loss(
         self, distribution: Any, weights: tf.Tensor
@@ -537,28 +466,11 @@ class OnPolicyAgent(tf_agent.TFAgent):
           distribution: The nest of distributions of actions, batch shape `[B, T]`.
           weights: Float32 `[B, T]`.
         """
-        if not self._loss_weights.entropy:
+        coefficient = self._on_policy.entropy_regularization
+        if not coefficient:
             return tf.constant(0.0)
-        entropy = self._entropy(distribution)
-        return -self._loss_weights.entropy * self._mean(entropy, weights)
-
-    def l2_regularization_loss(self) -> tf.Tensor:
-        """Returns the sums of the squares of kernels, times their coefficients."""
-        kernels = construction.kernels(self._actor_net, self._value_net)
-        total = tf.constant(0.0)
-        for coefficient, of_network in zip(
-            (
-                self._loss_weights.policy_l2,
-                self._loss_weights.value_l2,
-                self._loss_weights.shared_l2,
-            ),
-            kernels,
-            strict=True,
-        ):
-            if coefficient and of_network:
-                squares = [tf.reduce_sum(tf.square(kernel)) for kernel in of_network]
-                total += coefficient * tf.nn.scale_regularization_loss(squares)
-        return total
+        entropy = self._networks.entropy(distribution)
+        return -coefficient * self._mean(entropy, weights)
 
     def _mean(self, per_step: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         """Returns the weighted sum divided by the number of all frames, a scalar."""
@@ -566,50 +478,20 @@ class OnPolicyAgent(tf_agent.TFAgent):
             return losses.aggregate_losses(per_step, weights).weighted
         return tf.reduce_mean(tf.math.multiply_no_nan(per_step, weights))
 
-    # Networks.
-
-    def _distribution(self, data: TrainingData, training: bool = False) -> Any:
+    def _distribution(
+        self, data: training_data.TrainingData, training: bool = False
+    ) -> Any:
         """Returns the current policy's distributions, batch shape `[B, T]`."""
-        policy = self._train_policy if training else self._sampling_policy
-        return policy.distribution(data.time_steps, data.policy_state).action
+        return self._networks.distribution(data.time_steps, data.policy_state, training)
 
-    def _values(self, data: TrainingData, training: bool = False) -> tf.Tensor:
+    def _values(
+        self, data: training_data.TrainingData, training: bool = False
+    ) -> tf.Tensor:
         """Returns the critic's values, `[B, T]`."""
-        values, _ = self.collect_policy.apply_value_network(
-            data.time_steps.observation,
-            data.time_steps.step_type,
-            data_lib.state_of(data.policy_state, ppo_policy.VALUE_STATE),
-            training=training,
-        )
-        return values
-
-    def _log_probs(self, distribution: Any, action: Any) -> tf.Tensor:
-        """Returns the log-probabilities of actions, float32 `[B, T]`."""
-        return recorded.log_probability(distribution, action, self.action_spec)
-
-    def _entropy(self, distribution: Any) -> tf.Tensor | None:
-        """Returns the entropy, float32 `[B, T]`; None without a closed form."""
-        if not construction.has_entropy(distribution):
-            return None
-        entropy = actions.entropy(distribution, self.action_spec, outer_rank=2)
-        return tf.cast(entropy, tf.float32)
-
-    def _trained(self) -> list[Any]:
-        networks = (self._actor_net, self._value_net)
-        return list(
-            {id(v): v for n in networks for v in n.trainable_variables}.values()
-        )
+        return self._networks.values(data.time_steps, data.policy_state, training)
 
     def _initialize(self) -> None:
-        target_networks.copy_weights(self._collect_pairs)
+        self._networks.initialize()
 
     def _variables(self) -> list[tf.Variable]:
-        networks = [self._actor_net, self._value_net]
-        networks += [network for _, network in self._collect_pairs]
-        weights = [v for network in networks for v in network.variables]
-        counters: list[tf.Variable] = []
-        if self._collect_pairs:
-            counters = self._update_collect_policy.variables()
-        return variables.as_tf_variables(
-            [*weights, *counters, *self._optimizer.variables()]
-        )
+        return [*self._networks.all_variables(), *self._optimizer.variables()]

@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl import networks
-from tfrl.agents.ppo import ppo_policy, ppo_utils
+from tfrl.agents.on_policy import distribution_params, ppo_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 
@@ -54,7 +54,7 @@ def test_recorded_parameters_make_the_distribution_again():
     policy = make(action_spec=action_spec)
     step = policy.distribution(STEP)
     network = networks.ActorDistributionNetwork(OBSERVATION, action_spec)
-    made = ppo_utils.distribution_from_spec(
+    made = distribution_params.distribution_from_spec(
         network.create_variables(), step.info["dist_params"]
     )
     action = policy.action(STEP, seed=1).action
@@ -64,7 +64,7 @@ def test_recorded_parameters_make_the_distribution_again():
             step.action[name].log_prob(action[name]),
             rtol=1e-5,
         )
-    kl = ppo_utils.nested_kl_divergence(made, step.action, outer_dims=[0])
+    kl = distribution_params.nested_kl_divergence(made, step.action, outer_dims=[0])
     np.testing.assert_allclose(kl, [0, 0], atol=1e-6)
 
 

@@ -1,0 +1,64 @@
+"""How DQN explores: by an epsilon-greedy or by a Boltzmann policy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tfrl.policies import (
+    boltzmann_policy,
+    epsilon_greedy_policy,
+    greedy_policy,
+    q_policy,
+    tf_policy,
+)
+from tfrl.utils import number_checks
+
+
+def check(epsilon_greedy: Any, boltzmann_temperature: Any) -> None:
+    """Raises an error unless exactly one kind is given, with a number in its range.
+
+    Of a Keras schedule, the values are checked.
+    """
+    if epsilon_greedy is not None and boltzmann_temperature is not None:
+        raise ValueError(
+            "epsilon_greedy and boltzmann_temperature: expected one of them, got "
+            f"{epsilon_greedy} and {boltzmann_temperature}; give None for the other."
+        )
+    if epsilon_greedy is not None:
+        number_checks.check_number(
+            "epsilon_greedy",
+            epsilon_greedy,
+            0.0,
+            1.0,
+            remedy="it is a probability: 0 never explores, 1 always does",
+        )
+    elif boltzmann_temperature is not None:
+        number_checks.check_number(
+            "boltzmann_temperature",
+            boltzmann_temperature,
+            0.0,
+            excludes_low=True,
+            remedy="use epsilon_greedy=0.0 for the limit of 0",
+        )
+    else:
+        raise ValueError(
+            "epsilon_greedy and boltzmann_temperature: expected one of them, got None "
+            "for both; epsilon_greedy=0.0 collects without exploring."
+        )
+
+
+def make_policies(
+    policy: q_policy.QPolicy,
+    epsilon_greedy: Any,
+    boltzmann_temperature: Any,
+    seed: int | None,
+) -> tuple[tf_policy.TFPolicy, tf_policy.TFPolicy]:
+    """Returns the greedy policy and the collecting policy."""
+    greedy = greedy_policy.GreedyPolicy(policy)
+    if boltzmann_temperature is not None:
+        return greedy, boltzmann_policy.BoltzmannPolicy(
+            policy, temperature=boltzmann_temperature, seed=seed
+        )
+    return greedy, epsilon_greedy_policy.EpsilonGreedyPolicy(
+        policy, epsilon=epsilon_greedy, seed=seed
+    )

@@ -1,0 +1,208 @@
+"""The two networks of an on-policy agent, and the policies that apply them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from tfrl.agents import normalization, target_networks
+from tfrl.agents.on_policy import distribution_params, ppo_policy
+from tfrl.networks import network as network_lib
+from tfrl.policies import utils as policy_utils
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import time_step as ts
+from tfrl.utils import actions, tracking, variables
+
+if TYPE_CHECKING:
+    from tfrl.agents import options
+    from tfrl.typing import types
+
+
+class ActorAndCritic(tf.Module, tracking.Untracked):
+    """An actor, a critic and their policies, which share the networks.
+
+    Attributes:
+      actor_net: The actor, which normalizes observations by itself.
+      value_net: The critic, which normalizes observations by itself.
+      policy: Samples actions within their bounds.
+      collect_policy: Collects, and records the distributions. Its actions stay
+        unclipped, because the recorded distributions are those of unclipped actions. It
+        does not compute values, which the agent does for whole sequences.
+    """
+
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: Any,
+        actor_net: types.Network | types.Layer,
+        value_net: types.Network | types.Layer,
+        splitter: types.Splitter | None,
+        agent: options.AgentOptions,
+        *,
+        collect_update_period: int = 1,
+        records_policy_state: bool = False,
+    ) -> None:
+        """Builds the networks and the policies.
+
+        Args:
+          time_step_spec: A `TimeStep` of tensor specs.
+          action_spec: A nest of bounded tensor specs.
+          actor_net: Maps observations to a nest of distributions like `action_spec`.
+          value_net: Maps observations to values `[B]`.
+          splitter: See `OnPolicyOptions`.
+          agent: The observation normalizer, and the seed of the policies.
+          collect_update_period: See `OnPolicyAgent`.
+          records_policy_state: See `OnPolicyAgent`.
+
+        Raises:
+          ValueError: A network's output does not match.
+          TypeError: A network is missing.
+        """
+        super().__init__()
+        _check_networks(actor_net=actor_net, value_net=value_net)
+        spec = policy_utils.network_observation_spec(
+            time_step_spec.observation, splitter
+        )
+        self.actor_net, self.value_net = (
+            network_lib.as_network(network, spec)
+            for network in normalization.normalized_networks(
+                agent.observation_normalizer, spec, actor_net, value_net
+            )
+        )
+        self._collect_pairs = []
+        collect_net = self.actor_net
+        self._update: Callable[[], Any] | None = None
+        if collect_update_period > 1:
+            pair = target_networks.with_target(
+                self.actor_net, None, "CollectActorNetwork", spec
+            )
+            self._collect_pairs, collect_net = [pair], pair[1]
+            self._update = target_networks.make_updater(
+                [pair], 1.0, collect_update_period
+            )
+
+        def make_policy(network: Any, **kwargs: Any) -> ppo_policy.PPOPolicy:
+            return ppo_policy.PPOPolicy(
+                time_step_spec,
+                action_spec,
+                network,
+                self.value_net,
+                observation_and_action_constraint_splitter=splitter,
+                seed=agent.seed,
+                **kwargs,
+            )
+
+        self.collect_policy = make_policy(
+            collect_net,
+            clip=False,
+            compute_value_and_advantage_in_train=True,
+            records_state=records_policy_state,
+        )
+        self.policy = make_policy(self.actor_net, collect=False)
+        self._train_policy = make_policy(self.actor_net, collect=False, training=True)
+        self._set_untracked("_action_spec", action_spec)
+        self._set_untracked("_distribution_spec", self.actor_net.create_variables(spec))
+
+    def distribution(
+        self, time_steps: ts.TimeStep, policy_state: Any = (), training: bool = False
+    ) -> Any:
+        """Returns the current policy's distributions, batch shape `[B, T]`.
+
+        Args:
+          time_steps: `[B, T, ...]`.
+          policy_state: The state before the first step, `[B, ...]`.
+          training: Whether the actor is called in training mode.
+        """
+        policy = self._train_policy if training else self.policy
+        return policy.distribution(time_steps, policy_state).action
+
+    def values(
+        self, time_steps: Any, policy_state: Any = (), training: bool = False
+    ) -> tf.Tensor:
+        """Returns the critic's values of time steps or frames, `[B, T]`.
+
+        The arguments are those of `distribution`.
+        """
+        state = policy_state.get(ppo_policy.VALUE_STATE, ()) if policy_state else ()
+        values, _ = self.collect_policy.apply_value_network(
+            time_steps.observation, time_steps.step_type, state, training=training
+        )
+        return values
+
+    def recorded(self, dist_params: Any) -> Any:
+        """Returns the distributions of which `collect_policy` recorded parameters."""
+        return distribution_params.distribution_from_spec(
+            self._distribution_spec, dist_params
+        )
+
+    def entropy(self, distribution: Any) -> tf.Tensor | None:
+        """Returns the entropy, float32 `[B, T]`; None without a closed form."""
+        if not _has_entropy(distribution):
+            return None
+        entropy = actions.entropy(distribution, self._action_spec, outer_rank=2)
+        return tf.cast(entropy, tf.float32)
+
+    def check_has_entropy(self, coefficient: float) -> None:
+        """Raises a ValueError if the entropy bonus would leave out an action.
+
+        Args:
+          coefficient: The weight of the bonus, for the message.
+        """
+        spec = self.policy.time_step_spec
+        time_step = tensor_spec.zero_spec_nest(spec, outer_dims=[1])
+        if not _has_entropy(self.policy.distribution(time_step).action):
+            raise ValueError(
+                f"entropy_regularization: got {coefficient}, but a distribution of "
+                "actor_net has no entropy in closed form, as those squashed to bounds "
+                "by tanh; give 0, or a network with other distributions, such as the "
+                "normal ones of an ActorDistributionNetwork."
+            )
+
+    def trained(self) -> list[Any]:
+        """Returns the trainable variables of both networks, each once."""
+        networks = (self.actor_net, self.value_net)
+        return list(
+            {id(v): v for n in networks for v in n.trainable_variables}.values()
+        )
+
+    def initialize(self) -> None:
+        """Copies the actor's weights to the collecting policy's copy of it."""
+        target_networks.copy_weights(self._collect_pairs)
+
+    def update_collect_policy(self) -> None:
+        """Copies the weights in every `collect_update_period`-th call."""
+        if self._update is not None:
+            self._update()
+
+    def all_variables(self) -> list[tf.Variable]:
+        """Returns what training changes: weights, the copies, and their counter."""
+        networks = [self.actor_net, self.value_net]
+        networks += [network for _, network in self._collect_pairs]
+        return variables.as_tf_variables(
+            [
+                *(v for network in networks for v in network.variables),
+                *getattr(self._update, "variables", tuple)(),
+            ]
+        )
+
+
+def _check_networks(**networks: Any) -> None:
+    for name, network in networks.items():
+        if network is None:
+            raise TypeError(
+                f"{name}: got None, expected a network; make both networks with "
+                "agents.ppo.ppo_networks.create_networks(observation_spec, "
+                "action_spec)."
+            )
+
+
+def _has_entropy(distributions: Any) -> bool:
+    """Whether all distributions of a nest have an entropy in closed form."""
+    for distribution in tf.nest.flatten(distributions):
+        try:
+            distribution.entropy()
+        except NotImplementedError:
+            return False
+    return True

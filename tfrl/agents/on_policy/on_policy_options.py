@@ -1,0 +1,80 @@
+"""The settings that agents with an actor and a critic share, explained once."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from tfrl.agents import checks, options
+from tfrl.utils import number_checks
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
+
+@dataclasses.dataclass(frozen=True)
+class OnPolicyOptions:
+    """How an on-policy agent acts, and what it learns.
+
+    Attributes:
+      greedy_eval: Whether `policy` takes the mode of the distribution; if not, it
+        samples.
+      lambda_value: The lambda of the advantages; 1 takes all rewards up to the end of
+        the data.
+      discount_factor: The discount factor.
+      entropy_regularization: The weight of the entropy bonus.
+      value_pred_loss_coef: The weight of the critic's squared error.
+      gradient_clipping: The largest norm of all gradients together; None does not clip.
+      update_normalizers_in_train: Whether `train` updates the normalizers at its end.
+        An `OnPolicyLoop` with minibatches does it instead, after its last epoch.
+      observation_and_action_constraint_splitter: A function from an observation to the
+        pair (input of the networks, mask of valid actions `[B, num_actions]`), for one
+        discrete action spec. Normalizers do not see the mask.
+    """
+
+    greedy_eval: bool = True
+    lambda_value: float = 1.0
+    discount_factor: float = 0.99
+    entropy_regularization: float = 0.0
+    value_pred_loss_coef: float = 0.5
+    gradient_clipping: float | None = None
+    update_normalizers_in_train: bool = True
+    observation_and_action_constraint_splitter: types.Splitter | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the numbers; those that are tensors are not checked.
+
+        Raises:
+          ValueError: A number is out of range.
+          TypeError: A setting is not a number.
+        """
+        for name in ("discount_factor", "lambda_value"):
+            number_checks.check_number(
+                name, getattr(self, name), 0.0, 1.0, remedy="0.99 and 0.95 are usual"
+            )
+        check_weights(
+            value_pred_loss_coef=self.value_pred_loss_coef,
+            entropy_regularization=self.entropy_regularization,
+        )
+        checks.check_gradient_clipping(self.gradient_clipping)
+
+
+class OnPolicySettings(options.AgentSettings, total=False):
+    """The fields of `OnPolicyOptions` and `AgentOptions` as keyword arguments."""
+
+    greedy_eval: bool
+    lambda_value: float
+    discount_factor: float
+    entropy_regularization: float
+    value_pred_loss_coef: float
+    gradient_clipping: float | None
+    update_normalizers_in_train: bool
+    observation_and_action_constraint_splitter: types.Splitter | None
+
+
+def check_weights(**weights: Any) -> None:
+    """Raises an error unless the weights of a loss's parts are numbers from 0 on."""
+    for name, value in weights.items():
+        number_checks.check_number(
+            name, value, 0.0, remedy="it is the weight of a part of the loss"
+        )

@@ -1,11 +1,21 @@
 """What the actor-critic agents share, with a small agent."""
 
+from typing import Any, NamedTuple
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl.agents import actor_critic, checks, target_networks, tf_agent
+from tfrl import agents
+from tfrl.agents import (
+    actor_critic,
+    actor_critic_networks,
+    checks,
+    observation_embedding,
+    options,
+    target_networks,
+)
 from tfrl.networks import (
     ActorNetwork,
     ActorRnnNetwork,
@@ -16,6 +26,7 @@ from tfrl.policies import ActorPolicy
 from tfrl.specs import BoundedTensorSpec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
+from tfrl.utils import seeds
 
 OBSERVATION = tf.TensorSpec([1], tf.float32)
 ACTION = BoundedTensorSpec([1], tf.float32, -2, 2)
@@ -27,33 +38,30 @@ def critic(**kwargs):
     return CriticNetwork((OBSERVATION, ACTION), joint_fc_layer_params=(3,), **kwargs)
 
 
+class Extra(NamedTuple):
+    critic_loss: Any
+    td_loss: Any
+    td_error: Any
+
+
 class OneCriticAgent(actor_critic.ActorCriticAgent):
     """Fits critics to rewards plus the targets' values of the actor's actions."""
 
-    def __init__(self, actor=None, critics=None, **kwargs):
+    _info = Extra
+
+    def __init__(self, actor=None, critics=None, seed=0, optimizer=None, **kwargs):
         actor = actor or ActorNetwork(OBSERVATION, ACTION, (3,), seed=1)
         critics = critics or [critic(seed=2)]
         policy = ActorPolicy(TIME_STEP, ACTION, actor)
         specs = (OBSERVATION, ACTION)
-        arguments = {
-            "target_pairs": [
-                target_networks.with_target(c, None, f"Target{i}", specs)
-                for i, c in enumerate(critics)
-            ],
-            "actor_optimizer": keras.optimizers.SGD(0.1),
-            "critic_optimizer": keras.optimizers.SGD(0.1),
-            "target_update_tau": 1.0,
-            "target_update_period": 1,
+        pairs = [
+            target_networks.with_target(c, None, f"Target{i}", specs)
+            for i, c in enumerate(critics)
+        ]
+        td = {
             "td_errors_loss_fn": tf.math.squared_difference,
             "gamma": 0.5,
             "reward_scale_factor": 10.0,
-            "n_step_update": 1,
-            "gradient_clipping": None,
-            "debug_summaries": False,
-            "summarize_grads_and_vars": False,
-            "train_step_counter": None,
-            "name": None,
-            "seed": 0,
             **kwargs,
         }
         super().__init__(
@@ -61,29 +69,20 @@ class OneCriticAgent(actor_critic.ActorCriticAgent):
             ACTION,
             policy,
             policy,
-            actor_network=actor,
-            critic_networks=critics,
-            **arguments,
+            actor_critic_networks.Networks(
+                observation_embedding.ObservationEmbedding(None, OBSERVATION),
+                actor,
+                None,
+                pairs,
+            ),
+            options.TdOptions(**td),
+            options.AgentOptions(seed=seed),
         )
+        self._parts = [self._critic_part(optimizer or keras.optimizers.SGD(0.1))]
 
-    def _loss(self, experience, weights=None, training=False):
-        transitions = self._transitions(experience)
-        steps = transitions.next_time_step
-        action, _ = self._actor_network(steps.observation, step_type=steps.step_type)
-        values = self._values(self._target_pairs[0][1], steps, action)
-        loss = self._compute_critic_loss(
-            transitions, self._at_next_steps(values), weights, training
-        )
-        return tf_agent.LossInfo(loss.loss, loss)
-
-    def _train(self, experience, weights=None):
-        loss, info = self._minimize(
-            lambda: ((info := self._loss(experience, weights, True)).loss, info),
-            self._critic_networks,
-            self._critic_optimizer,
-        )
-        self._finish(loss)
-        return info._replace(loss=loss)
+    def _compute_next_values(self, next_time_step, seed):
+        action = self._outputs(self._actor_network, next_time_step)
+        return self._values(self._target_critic_networks[0], next_time_step, action)
 
 
 def frames(step_type, next_step_type, reward, discount):
@@ -174,9 +173,8 @@ def test_two_steps_end_at_the_end_of_an_episode():
 
 
 def test_an_update_moves_weights_counts_and_clips():
-    agents = [OneCriticAgent(gradient_clipping=c) for c in (None, 1e-3)]
     moved = []
-    for one in agents:
+    for one in [OneCriticAgent(gradient_clipping=c) for c in (None, 1e-3)]:
         one.initialize()
         before = one._critic_networks[0].get_weights()
         expected = one.loss(EXPERIENCE).loss
@@ -196,11 +194,15 @@ def test_an_update_moves_weights_counts_and_clips():
 
 def test_seeds_depend_on_the_seed_and_the_step_alone():
     first, second, other = (OneCriticAgent(seed=s) for s in (5, 5, 6))
-    np.testing.assert_array_equal(first._next_seeds(2), second._next_seeds(2))
-    assert np.all(np.array(first._next_seeds(2)) != np.array(other._next_seeds(2)))
-    before = np.array(first._next_seeds(2))
+
+    def seed_of(agent):
+        return agent._batch(agent._transitions(EXPERIENCE), None, False).seed.numpy()
+
+    before = seed_of(first)
+    np.testing.assert_array_equal(before, seed_of(second))
+    assert np.any(before != seed_of(other))
     first.train(EXPERIENCE)
-    assert np.all(np.array(first._next_seeds(2)) != before)
+    assert np.any(seed_of(first) != before)
 
 
 def test_recurrent_networks_learn_from_sequences():
@@ -229,14 +231,149 @@ def test_recurrent_networks_learn_from_sequences():
         OneCriticAgent(agent._actor_network, agent._critic_networks, n_step_update=2)
 
 
-def test_one_optimizer_serves_two_networks():
-    optimizer = keras.optimizers.Adam(1e-3)
-    agent = OneCriticAgent(actor_optimizer=optimizer, critic_optimizer=optimizer)
-    agent.train(EXPERIENCE)
+class ThreePartsInfo(NamedTuple):
+    third_loss: Any
+    first_loss: Any
+    second_loss: Any
+    missing_loss: Any
+    before: Any
+
+
+class ThreePartsAgent(OneCriticAgent):
+    """Each part descends its own number by its gradient, and sees the others."""
+
+    _info = ThreePartsInfo
+    rate = 0.5
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.numbers = [Number(1.0), Number(10.0), Number(100.0)]
+        self.seeds = []
+        first, second, third = self.numbers
+        # An optimizer serves any number of parts.
+        optimizer = keras.optimizers.SGD(self.rate)
+        self._parts = [
+            self._part("first", self.first, [first], optimizer, weight=2.0),
+            self._part("second", self.second, [second], optimizer, period=2),
+            self._part(
+                "third",
+                self.third,
+                [third],
+                keras.optimizers.SGD(0.25),
+                after=lambda: third.value.assign(tf.minimum(third.value, 99.0)),
+                counts=False,
+            ),
+        ]
+
+    def first(self, batch):
+        self.seeds.append(batch.seed.numpy())
+        assert not batch.details
+        return self.numbers[0].value, {"before": self.numbers[0].value + 0.0}
+
+    def second(self, batch):
+        self.seeds.append(batch.seed.numpy())
+        return self.numbers[1].value * self.numbers[0].value, {"hidden": 1.0}
+
+    def third(self, batch):
+        self.seeds.append(batch.seed.numpy())
+        return self.numbers[2].value * batch.details["before"], {}
+
+
+class Number(tf.Module):
+    def __init__(self, value):
+        super().__init__()
+        self.value = tf.Variable(value)
+
+
+def values_of(agent):
+    return [float(number.value) for number in agent.numbers]
+
+
+def test_parts_are_updated_in_turn_and_at_their_time():
+    agent = ThreePartsAgent()
+    expected = agent.loss(EXPERIENCE)
+    # The loss is the sum of those that count, and changes nothing.
+    assert expected.loss == 2 * 1 + 10 * 1
+    assert expected.extra == (100, 2, 10, 0, 1)
+    assert values_of(agent) == [1, 10, 100]
+    info = agent.train(EXPERIENCE)
+    # The first part goes down by 2 * 0.5; the second sees a 0, and its loss and slope
+    # are 0; the third sees the details from before, and is projected to 99.
+    assert info.extra == (100, 2, 0, 0, 1)
+    assert info.loss == 2
+    assert values_of(agent) == [0, 10, 99]
+    info = agent.train(EXPERIENCE)
+    # Not the second part's time: its last loss stays.
+    assert info.extra == (0, 0, 0, 0, 0)
+    assert values_of(agent) == [-1, 10, 99]
+    info = agent.train(EXPERIENCE)
+    assert info.extra == (-99, -2, -20, 0, -1)
+    assert values_of(agent) == [-2, 11, 99]
+    assert int(agent.train_step_counter) == 3
+
+
+def test_each_part_has_a_seed_of_its_own():
+    agent = ThreePartsAgent()
+    agent.loss(EXPERIENCE)
+    assert len({tuple(seed) for seed in agent.seeds}) == 3
+    agent.seeds.clear()
+    agent.loss(EXPERIENCE, seed=3)
+    np.testing.assert_array_equal(agent.seeds, seeds.split_seed(3, 3))
+
+
+def test_the_learning_rates_of_all_parts_are_in_the_log():
+    rates = {name: float(rate) for name, rate in ThreePartsAgent().diagnose().items()}
+    assert rates == {
+        "first_learning_rate": 0.5,
+        "second_learning_rate": 0.5,
+        "third_learning_rate": 0.25,
+    }
+
+
+def test_what_parts_hold_is_saved():
+    agent = ThreePartsAgent()
+    held = {id(v) for v in agent.variables()}
+    assert all(id(number.value) in held for number in agent.numbers)
+    assert any(v.name.startswith("second_loss") for v in agent.variables())
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "override", "expected"),
+    [
+        (
+            agents.Td3Agent,
+            "_compute_next_values",
+            lambda self, next_time_step: None,
+            r"expected _compute_next_values\(self, next_time_step, seed\)",
+        ),
+        (
+            agents.DdpgAgent,
+            "_compute_actor_loss",
+            lambda self, time_step, training: None,
+            r"expected _compute_actor_loss\(self, time_step, seed, training\)",
+        ),
+        (
+            agents.SacAgent,
+            "_compute_entropy",
+            lambda self, time_step: None,
+            r"expected _compute_entropy\(self, time_step, seed, training\)",
+        ),
+    ],
+)
+def test_an_override_with_other_arguments_is_refused(kind, name, override, expected):
+    with pytest.raises(TypeError, match=rf"Mine\.{name}: got .* {expected}"):
+        type("Mine", (kind,), {name: override})
+
+
+def test_an_override_with_the_hooks_arguments_is_taken():
+    def override(self, next_time_step, seed, *, more=None):
+        del self, next_time_step, seed, more
+
+    type("Mine", (agents.Td3Agent,), {"_compute_next_values": override})
 
 
 def test_numbers_for_a_log(agent):
-    assert set(agent.diagnose()) == {"learning_rate", "actor_learning_rate"}
+    assert set(agent.diagnose()) == {"learning_rate"}
     values = agent.diagnose(EXPERIENCE)
     errors = agent.loss(EXPERIENCE).extra.td_error
     np.testing.assert_allclose(values["td_error"], np.abs(errors[:3]).mean(), rtol=1e-5)

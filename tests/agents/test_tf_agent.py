@@ -285,18 +285,6 @@ def test_a_gradient_that_is_not_finite_changes_nothing(graph, gradient):
     assert agent.train_step_counter == 1
 
 
-def test_the_old_name_of_an_update_warns_and_does_both():
-    agent = TwoOptimizers()
-    weight, optimizer = agent.weights[0], agent.optimizers[0]
-    with pytest.warns(
-        DeprecationWarning, match=r"_apply\(...\) .* self._count"
-    ) as caught:
-        agent._update(tf.constant(1.0), [weight.read_value()], [weight], optimizer)
-    assert caught[0].filename == __file__
-    np.testing.assert_allclose(weight, 0.9, rtol=1e-6)
-    assert agent.train_step_counter == 1
-
-
 @pytest.mark.parametrize(
     "name", ["_apply_loss", "_check_trajectory_dimensions", "_update"]
 )

@@ -7,8 +7,8 @@ Critics are networks of pairs of observations and actions. Every loss is a mean 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
@@ -16,10 +16,11 @@ from tfrl import losses
 from tfrl.agents import (
     checks,
     data_converter,
-    observation_embedding,
+    options,
     sequences,
     target_networks,
     tf_agent,
+    updates,
 )
 from tfrl.losses import masking
 from tfrl.policies import tf_policy
@@ -33,9 +34,8 @@ from tfrl.utils import (
 )
 
 if TYPE_CHECKING:
+    from tfrl.agents import actor_critic_networks
     from tfrl.typing import types
-    from tfrl.utils.reward_normalizer import RewardNormalizer
-    from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 
 class Transitions(NamedTuple):
@@ -61,22 +61,6 @@ class Transitions(NamedTuple):
     valid: tf.Tensor
 
 
-class CriticLoss(NamedTuple):
-    """The loss of one or several critics.
-
-    Attributes:
-      loss: A scalar, with weights and regularisation.
-      td_loss: The loss of each example, summed over the critics, `[B]`; 0 where masked.
-        For recurrent networks it is summed over time.
-      td_error: Target minus prediction, `[B]` or `[B, T - 1]`, of the critic that is
-        farther off; 0 where masked.
-    """
-
-    loss: tf.Tensor
-    td_loss: tf.Tensor
-    td_error: tf.Tensor
-
-
 def distributional_td_error(
     predictions: Any, transitions: Transitions, next_values: Any
 ) -> tuple[tf.Tensor, tf.Tensor]:
@@ -93,16 +77,40 @@ def distributional_td_error(
     return td_loss, td_error
 
 
+def seeds_of(nest: Any, seed: tf.Tensor) -> list[tf.Tensor]:
+    """Returns a seed for each leaf of a nest; the seed itself for a single leaf."""
+    number = len(tf.nest.flatten(nest))
+    return [seed] if number == 1 else seeds.split_seed(seed, number)
+
+
 class ActorCriticAgent(tf_agent.TFAgent):
     """Base class of off-policy agents with an actor, critics and target networks.
 
-    It converts experience, computes the critics' loss, applies gradients, and updates
-    the target networks. A subclass builds networks and policies, and writes `_loss` and
-    `_train`.
+    A subclass gives its networks and policies to this constructor, lists the parts of
+    its update in `_parts`, and names the tuple of `LossInfo.extra` in `_info`. An
+    update takes the parts in their order, counts the train step, and then moves the
+    target networks. `train` returns the losses as they were before each part's update;
+    `loss` returns all losses of the current weights.
+
+    The fields of `_info` are `<label>_loss`, for the losses of the parts, and names of
+    details that the losses return. A part that the agent does not have counts as 0.
+
+    `_critic_part` and `_actor_part` make the two parts that most agents have. Their
+    losses are means of `_td_error`, with the values that `_compute_next_values`
+    returns, and of `_compute_actor_loss`.
     """
 
     # Makes a function that clips gradients of `gradient_clipping`.
     _clip_to = staticmethod(optimizers.each_to_norm)
+    # The named tuple of `LossInfo.extra`.
+    _info: Any
+    # The parts of an update, in order.
+    _parts: Sequence[updates.Part] = ()
+
+    _hook_arguments: ClassVar[Mapping[str, Sequence[str]]] = {
+        "_compute_next_values": ("next_time_step", "seed"),
+        "_compute_actor_loss": ("time_step", "seed", "training"),
+    }
 
     def __init__(
         self,
@@ -110,120 +118,235 @@ class ActorCriticAgent(tf_agent.TFAgent):
         action_spec: types.NestedTensorSpec,
         policy: tf_policy.TFPolicy,
         collect_policy: tf_policy.TFPolicy,
-        *,
-        actor_network: Any,
-        critic_networks: Sequence[Any],
-        target_pairs: Sequence[tuple[Any, Any]],
-        actor_optimizer: types.Optimizer | None,
-        critic_optimizer: types.Optimizer | None,
-        target_update_tau: Any,
-        target_update_period: Any,
-        td_errors_loss_fn: types.LossFn | None,
-        gamma: Any,
-        reward_scale_factor: Any,
-        n_step_update: int,
-        gradient_clipping: float | None,
-        debug_summaries: bool,
-        summarize_grads_and_vars: bool,
-        train_step_counter: tf.Variable | None,
-        name: str | None,
-        seed: int | None,
-        observation_normalizer: TensorNormalizer | None = None,
-        reward_normalizer: RewardNormalizer | None = None,
-        embedding: observation_embedding.ObservationEmbedding | None = None,
+        networks: actor_critic_networks.Networks,
+        td: options.TdOptions,
+        agent: options.AgentOptions,
     ) -> None:
-        """Keeps the networks, and makes the optimizers' variables.
+        """Keeps the networks, and makes what moves the targets.
 
         Args:
           time_step_spec: A `TimeStep` of specs.
-          action_spec: A nest of bounded floating specs.
+          action_spec: A nest of bounded specs.
           policy: The policy to deploy and evaluate.
           collect_policy: The policy that explores.
-          actor_network: A built network that maps observations to actions or their
-            distributions.
-          critic_networks: Built networks that map pairs of observations and actions to
-            values `[B]`.
-          target_pairs: Built networks and their targets, as `target_networks` makes
-            them.
-          actor_optimizer: The optimizer of the actor; None for an agent that never
-            trains.
-          critic_optimizer: The optimizer of all critics; None as well then.
-          target_update_tau: The step size of the targets' soft update; 1 copies the
-            weights.
-          target_update_period: The number of train steps between updates of the
-            targets.
-          td_errors_loss_fn: A loss of (targets, predictions), element by element; Huber
-            if None.
-          gamma: The discount factor.
-          reward_scale_factor: The factor by which the rewards are multiplied.
-          n_step_update: The number `n` of steps in the return; `train` then takes
-            experience with `T = n + 1`. It must be 1 if a network is recurrent.
-          gradient_clipping: The largest norm of each variable's gradient.
-          debug_summaries: See `TFAgent`.
-          summarize_grads_and_vars: See `TFAgent`.
-          train_step_counter: See `TFAgent`.
-          name: The module's name.
-          seed: Seed of the random numbers in the losses; None draws it.
-          observation_normalizer: See `TFAgent`.
-          reward_normalizer: See `TFAgent`.
-          embedding: What the actor and the critics see of the observations; they see
-            the observations themselves if None. The critics' optimizer trains it.
+          networks: The networks and their targets.
+          td: How the critics learn.
+          agent: What any agent can be given.
+
+        Raises:
+          ValueError: A critic's output is not what the agent takes.
+          NotImplementedError: N-step updates with a recurrent network.
         """
-        checks.check_gamma(gamma)
-        checks.check_scale_of_rewards(reward_scale_factor)
-        checks.check_gradient_clipping(gradient_clipping)
-        checks.check_target_update(target_update_tau, target_update_period)
-        if embedding is None:
-            embedding = observation_embedding.ObservationEmbedding(
-                None, time_step_spec.observation
-            )
-        networks = [actor_network, *critic_networks]
-        self._recurrent = any(tf.nest.flatten(n.state_spec) for n in networks)
-        checks.check_n_step_update(n_step_update, self._recurrent)
-        for critic in critic_networks:
+        critics = [critic for critic, _ in networks.critics]
+        self._recurrent = any(
+            tf.nest.flatten(n.state_spec) for n in [networks.actor, *critics]
+        )
+        checks.check_n_step_update(td.n_step_update, self._recurrent)
+        for critic in critics:
             self._check_critic(critic)
         super().__init__(
             time_step_spec,
             action_spec,
             policy,
             collect_policy,
-            train_sequence_length=None if self._recurrent else n_step_update + 1,
-            debug_summaries=debug_summaries,
-            summarize_grads_and_vars=summarize_grads_and_vars,
-            train_step_counter=train_step_counter,
-            name=name,
-            observation_normalizer=observation_normalizer,
-            reward_normalizer=reward_normalizer,
+            train_sequence_length=None if self._recurrent else td.n_step_update + 1,
+            **agent.of_base(),
         )
-        self._actor_network = actor_network
-        self._critic_networks = list(critic_networks)
-        self._embedding = embedding
-        # All that the critics' loss trains.
-        self._critic_parts = [*critic_networks, *embedding.networks]
-        self._target_pairs = [*target_pairs, *embedding.target_pairs]
-        self._clip = self._clip_to(gradient_clipping)
-        self._actor_optimizer = optimizers.OptimizerAdapter(
-            actor_optimizer, trainable_variables([actor_network]), self._clip
-        )
-        self._critic_optimizer = optimizers.OptimizerAdapter(
-            critic_optimizer, trainable_variables(self._critic_parts), self._clip
-        )
-        self._td_errors_loss_fn = td_errors_loss_fn or common.element_wise_huber_loss
-        self._gamma = gamma
-        self._reward_scale_factor = reward_scale_factor
+        self._actor_network = networks.actor
+        self._target_actor_network = networks.target_actor
+        self._critic_networks = critics
+        self._target_critic_networks = [target for _, target in networks.critics]
+        self._embedding = networks.embedding
+        self._target_pairs = networks.target_pairs()
+        self._clip = self._clip_to(td.gradient_clipping)
+        self._td_errors_loss_fn = td.td_errors_loss_fn or common.element_wise_huber_loss
+        self._gamma = td.gamma
+        self._reward_scale_factor = td.reward_scale_factor
         self._update_target = self._get_target_updater(
-            target_update_tau, target_update_period
+            td.target_update_tau, td.target_update_period
         )
-        if seed is None:
-            seed = seeds.draw_number()
+        seed = seeds.draw_number() if agent.seed is None else agent.seed
         self._seed = tf.Variable(seed, dtype=tf.int64, trainable=False, name="seed")
         self._as_transition = (
             data_converter.AsTransition(self.data_context, squeeze_time_dim=False)
             if self._recurrent
             else data_converter.AsNStepTransition(
-                self.data_context, gamma=gamma, n=n_step_update
+                self.data_context, gamma=td.gamma, n=td.n_step_update
             )
         )
+
+    # Parts.
+
+    def _part(
+        self,
+        label: str,
+        loss: updates.PartLoss,
+        trained: Sequence[Any],
+        optimizer: types.Optimizer | None,
+        **kwargs: Any,
+    ) -> updates.Part:
+        """Returns a part whose gradients are clipped; see `updates.Part`."""
+        return updates.Part(label, loss, trained, optimizer, clip=self._clip, **kwargs)
+
+    def _critic_part(
+        self,
+        optimizer: types.Optimizer | None,
+        loss: updates.PartLoss | None = None,
+        **kwargs: Any,
+    ) -> updates.Part:
+        """Returns the part that trains the critics and the observation network."""
+        trained = [*self._critic_networks, *self._embedding.networks]
+        return self._part(
+            "critic", loss or self._critic_loss, trained, optimizer, **kwargs
+        )
+
+    def _actor_part(
+        self,
+        optimizer: types.Optimizer | None,
+        loss: updates.PartLoss | None = None,
+        **kwargs: Any,
+    ) -> updates.Part:
+        """Returns the part that trains the actor."""
+        trained = [self._actor_network]
+        return self._part(
+            "actor", loss or self._actor_loss, trained, optimizer, **kwargs
+        )
+
+    def _compute_next_values(self, next_time_step: ts.TimeStep, seed: tf.Tensor) -> Any:
+        """Returns the targets' values of the next steps, `[B]` or `[B, T]`.
+
+        Args:
+          next_time_step: The next steps, embedded by the target network; see
+            `ObservationEmbedding`.
+          seed: The seed of random numbers, int64 `[2]`.
+        """
+        raise NotImplementedError
+
+    def _compute_actor_loss(
+        self, time_step: ts.TimeStep, seed: tf.Tensor, training: bool
+    ) -> tf.Tensor:
+        """Returns the actor's loss of each example, `[B]` or `[B, T - 1]`.
+
+        The losses of masked examples, which are removed later, may be any numbers. The
+        actor's regularisation losses are added later, too.
+
+        Args:
+          time_step: The steps, embedded by the target network; see
+            `ObservationEmbedding`.
+          seed: The seed of random numbers, int64 `[2]`.
+          training: Whether the actor is applied as in training.
+        """
+        raise NotImplementedError
+
+    # The update.
+
+    def _train(
+        self,
+        experience: Any,
+        weights: tf.Tensor | None = None,
+        seed: int | tf.Tensor | None = None,
+    ) -> tf_agent.LossInfo:
+        batch = self._batch(self._transitions(experience), weights, True, seed)
+        part_losses, details = self._in_turn(
+            batch,
+            lambda part, batch: part.update(
+                batch, self._gradient_step, self.train_step_counter
+            ),
+        )
+        checked = list(part_losses.values())
+        self._count(*checked)
+        with tf.control_dependencies(checked):
+            self._update_target()
+        return self._loss_info(part_losses, details)
+
+    def _loss(
+        self,
+        experience: Any,
+        weights: tf.Tensor | None = None,
+        training: bool = False,
+        seed: int | tf.Tensor | None = None,
+    ) -> tf_agent.LossInfo:
+        """Returns the sum of the parts' losses, all of the current weights.
+
+        Args:
+          experience: See `TFAgent.train`.
+          weights: See `TFAgent.train`.
+          training: See `TFAgent.loss`.
+          seed: The seed of random numbers; None takes that of the next update.
+        """
+        batch = self._batch(self._transitions(experience), weights, training, seed)
+        return self._loss_info(
+            *self._in_turn(batch, lambda part, batch: part.weighted_loss(batch))
+        )
+
+    def _batch(
+        self,
+        transitions: Transitions,
+        weights: tf.Tensor | None,
+        training: bool,
+        seed: int | tf.Tensor | None = None,
+    ) -> updates.Batch:
+        """Returns what the losses are computed from, with the update's seed.
+
+        The seed depends on the agent's seed and the train step counter alone.
+        """
+        if seed is None:
+            counter = tf.cast(self.train_step_counter, tf.int64)
+            seed = tf.stack([self._seed, counter])
+        batch = updates.Batch(transitions, weights, seeds.as_seed(seed), training, {})
+        return batch._replace(shared=self._share(batch))
+
+    def _share(self, batch: updates.Batch) -> Any:
+        """Returns what all parts of the update share; nothing by default."""
+        del batch
+
+    def _with_seeds(
+        self, batch: updates.Batch
+    ) -> list[tuple[updates.Part, updates.Batch]]:
+        """Returns the parts, each with a seed of its own in its batch."""
+        each = seeds.split_seed(batch.seed, len(self._parts))
+        return [
+            (part, batch._replace(seed=seed))
+            for part, seed in zip(self._parts, each, strict=True)
+        ]
+
+    def _loss_of(
+        self,
+        label: str,
+        transitions: Transitions,
+        weights: tf.Tensor | None,
+        training: bool,
+    ) -> tf.Tensor:
+        """Returns the loss of one part."""
+        pairs = self._with_seeds(self._batch(transitions, weights, training))
+        ((part, batch),) = (pair for pair in pairs if pair[0].label == label)
+        return part.weighted_loss(batch)[0]
+
+    def _in_turn(
+        self,
+        batch: updates.Batch,
+        compute: Callable[[updates.Part, updates.Batch], tuple[tf.Tensor, dict]],
+    ) -> tuple[dict[str, tf.Tensor], dict[str, Any]]:
+        """Returns the loss of each part, by label, and the details of all."""
+        part_losses: dict[str, tf.Tensor] = {}
+        details: dict[str, Any] = {}
+        for part, own in self._with_seeds(batch):
+            part_losses[part.label], new = compute(part, own._replace(details=details))
+            details = {**details, **new}
+        return part_losses, details
+
+    def _loss_info(
+        self, part_losses: dict[str, tf.Tensor], details: dict[str, Any]
+    ) -> tf_agent.LossInfo:
+        """Adds up the losses, and writes the summaries."""
+        fields = self._info._fields
+        found: dict[str, Any] = dict.fromkeys(fields, tf.constant(0.0))
+        found |= {f"{label}_loss": loss for label, loss in part_losses.items()}
+        found |= details
+        info = self._info(*(found[name] for name in fields))
+        loss = updates.total_loss(self._parts, part_losses, fields)
+        self._write_summaries(loss, {**info._asdict(), **self._log_values()})
+        return tf_agent.LossInfo(loss, info)
 
     def diagnose(self, experience: Any = None) -> dict[str, tf.Tensor]:
         """Returns the learning rates, and numbers of a batch.
@@ -232,26 +355,40 @@ class ActorCriticAgent(tf_agent.TFAgent):
           experience: See `train`; None leaves out the numbers of a batch.
 
         Returns:
-          Scalars: `learning_rate` of the critics and `actor_learning_rate`; of a batch,
-          `q_value`, the mean of the first critic's values, and `td_error`, the mean
-          size of the TD errors, over the transitions that are not masked.
+          Scalars: `learning_rate` of the critics, `<label>_learning_rate` of the other
+          parts, and further numbers of the algorithm; of a batch also `q_value`, the
+          mean of the first critic's values, and `td_error`, the mean size of the TD
+          errors, over the transitions that are not masked.
         """
         rates = {
-            "learning_rate": self._critic_optimizer.learning_rate(),
-            "actor_learning_rate": self._actor_optimizer.learning_rate(),
+            "learning_rate"
+            if part.label == "critic"
+            else f"{part.label}_learning_rate": part.optimizer.learning_rate()
+            for part in self._parts
         }
         values = {name: rate for name, rate in rates.items() if rate is not None}
-        if experience is not None:
-            with tf.summary.record_if(False):
-                extra = self.loss(experience).extra
-            transitions = self._transitions(experience)
-            values["q_value"] = losses.masked_mean(
-                self._q_values(transitions), transitions.valid
-            )
-            values["td_error"] = losses.masked_mean(
-                tf.abs(extra.td_error), transitions.valid
-            )
-        return values
+        if experience is None:
+            return values | self._log_values()
+        with tf.summary.record_if(False):
+            extra = self.loss(experience).extra
+        batch = self._batch(self._transitions(experience), None, training=False)
+        valid = batch.transitions.valid
+        q_values = self._q_values(batch.transitions)
+        values["q_value"] = losses.masked_mean(q_values, valid)
+        values["td_error"] = losses.masked_mean(tf.abs(extra.td_error), valid)
+        return values | self._log_values(batch, extra)
+
+    def _log_values(
+        self, batch: updates.Batch | None = None, extra: Any = None
+    ) -> dict[str, tf.Tensor]:
+        """Returns scalars of the algorithm for the log, such as a temperature.
+
+        Args:
+          batch: A batch, with the update's seed, for numbers of it, or None.
+          extra: The extra of the batch's loss, or None.
+        """
+        del batch, extra
+        return {}
 
     def _check_critic(self, critic: Any) -> None:
         """Raises a ValueError unless the critic's output is one float an example."""
@@ -275,28 +412,16 @@ class ActorCriticAgent(tf_agent.TFAgent):
         target_networks.copy_weights(self._target_pairs)
 
     def _variables(self) -> list[tf.Variable]:
-        networks = [
-            self._actor_network,
-            *self._critic_parts,
-            *(target for _, target in self._target_pairs),
-        ]
         return variables.as_tf_variables(
             [
-                *(v for network in networks for v in network.variables),
-                *self._actor_optimizer.variables(),
-                *self._critic_optimizer.variables(),
+                *(v for part in self._parts for v in part.held()),
+                *(v for _, target in self._target_pairs for v in target.variables),
                 *getattr(self._update_target, "variables", tuple)(),
                 self._seed,
             ]
         )
 
-    def _next_seeds(self, num: int) -> list[tf.Tensor]:
-        """Returns the seeds of the current update's losses, int64 `[2]` each.
-
-        They depend on the agent's seed and the train step counter alone.
-        """
-        counter = tf.cast(self.train_step_counter, tf.int64)
-        return seeds.split_seed(tf.stack([self._seed, counter]), num)
+    # The losses.
 
     def _transitions(self, experience: Any) -> Transitions:
         """Converts experience, and masks the rewards and discounts."""
@@ -344,6 +469,15 @@ class ActorCriticAgent(tf_agent.TFAgent):
         )
         return value
 
+    def _outputs(
+        self, network: Any, time_step: ts.TimeStep, training: bool = False
+    ) -> Any:
+        """Returns a network's outputs for embedded time steps, `[B]` or `[B, T]`."""
+        output, _ = network(
+            time_step.observation, step_type=time_step.step_type, training=training
+        )
+        return output
+
     def _at_next_steps(self, output: tf.Tensor) -> tf.Tensor:
         """Returns the part of a network's output that belongs to the next steps.
 
@@ -352,21 +486,27 @@ class ActorCriticAgent(tf_agent.TFAgent):
         """
         return output[:, 1:] if self._recurrent else output
 
+    def _critic_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the critics' loss with the values of `_compute_next_values`."""
+        reached = self._embedding.target(batch.transitions.next_time_step)
+        next_values = self._compute_next_values(reached, batch.seed)
+        return self._compute_critic_loss(batch, self._at_next_steps(next_values))
+
     def _compute_critic_loss(
-        self,
-        transitions: Transitions,
-        next_values: tf.Tensor,
-        weights: tf.Tensor | None,
-        training: bool,
-    ) -> CriticLoss:
+        self, batch: updates.Batch, next_values: Any
+    ) -> tuple[tf.Tensor, dict[str, Any]]:
         """Returns the loss of all critics with the same targets.
 
         Args:
-          transitions: The transitions.
+          batch: The batch.
           next_values: The values of the next steps, `[B]` or `[B, T - 1]`.
-          weights: See `TFAgent.train`.
-          training: Whether the critics are applied as in training.
+
+        Returns:
+          The scalar loss; as details `td_loss` of each example, `[B]`, summed over the
+          critics and over time, and `td_error`, target minus prediction, `[B]` or
+          `[B, T - 1]`, of the critic that is farther off. Both are 0 where masked.
         """
+        transitions, training = batch.transitions, batch.training
         td_losses, errors = [], []
         time_step = self._embedding.trained(transitions.time_step, training)
         regularization = self._embedding.losses
@@ -380,9 +520,31 @@ class ActorCriticAgent(tf_agent.TFAgent):
         td_error = masking.masked(losses.largest_error(errors), transitions.valid)
         td_loss = self._masked(tf.add_n(td_losses), transitions.valid)
         aggregated = losses.aggregate_losses(
-            td_loss, weights, regularization_loss=regularization
+            td_loss, batch.weights, regularization_loss=regularization
         )
-        return CriticLoss(aggregated.total_loss, td_loss, td_error)
+        return aggregated.total_loss, {"td_loss": td_loss, "td_error": td_error}
+
+    def _actor_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the mean of `_compute_actor_loss`."""
+        time_step = self._embedding.target(batch.transitions.time_step)
+        loss = self._compute_actor_loss(time_step, batch.seed, batch.training)
+        return self._mean(loss, batch, self._actor_network), {}
+
+    def _mean(
+        self, loss: tf.Tensor, batch: updates.Batch, network: Any = None
+    ) -> tf.Tensor:
+        """Returns the mean of the examples' losses, with 0 for masked transitions.
+
+        Args:
+          loss: The losses, `[B]` or `[B, T - 1]`.
+          batch: The batch.
+          network: A network whose regularisation losses are added, or None.
+        """
+        return losses.aggregate_losses(
+            self._masked(loss, batch.transitions.valid),
+            batch.weights,
+            regularization_loss=None if network is None else network.losses,
+        ).total_loss
 
     def _td_error(
         self, predictions: tf.Tensor, transitions: Transitions, next_values: tf.Tensor
@@ -413,30 +575,6 @@ class ActorCriticAgent(tf_agent.TFAgent):
         values = masking.masked(values, valid)
         return tf.reduce_sum(values, axis=1) if self._recurrent else values
 
-    def _minimize(
-        self,
-        compute_loss: Callable[[], tuple[tf.Tensor, Any]],
-        networks: Sequence[Any],
-        optimizer: optimizers.OptimizerAdapter,
-    ) -> tuple[tf.Tensor, Any]:
-        """Updates the weights of networks once.
-
-        Args:
-          compute_loss: A function that returns the scalar loss, and details.
-          networks: The networks whose trainable weights change.
-          optimizer: The optimizer of these weights.
-
-        Returns:
-          The loss before the update, after the checks that it and its gradients are
-          finite; and the details.
-        """
-        return self._gradient_step(
-            compute_loss,
-            trainable_variables(networks),
-            optimizer,
-            [v for n in networks for v in n.non_trainable_variables],
-        )
-
     def _write_summaries(self, loss: tf.Tensor, parts: dict[str, tf.Tensor]) -> None:
         """Writes the losses, and in debug mode histograms of errors and losses."""
         if not self.summaries_enabled:
@@ -450,15 +588,3 @@ class ActorCriticAgent(tf_agent.TFAgent):
                 {f"loss/{k}": v for k, v in parts.items() if k not in scalars},
                 step=self.train_step_counter,
             )
-
-    def _finish(self, *checked: tf.Tensor) -> None:
-        """Counts the update and moves the target networks."""
-        self._count(*checked)
-        with tf.control_dependencies(checked):
-            self._update_target()
-
-
-def trainable_variables(networks: Sequence[Any]) -> list[Any]:
-    """Returns the trainable variables of networks, each once, in order."""
-    found = [v for network in networks for v in network.trainable_variables]
-    return list({id(variables.as_tf_variable(v)): v for v in found}.values())

@@ -1,10 +1,12 @@
-"""Builds the networks of agents with one actor and one critic, and their targets."""
+"""Builds the networks of agents with an actor and critics, and their targets."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfrl.agents import normalization, observation_embedding, target_networks
+from tfrl.networks import network as network_lib
 from tfrl.policies import actor_policy
 from tfrl.trajectories import time_step as ts
 
@@ -18,13 +20,20 @@ class Networks(NamedTuple):
 
     Attributes:
       embedding: What the other networks see of the observations.
-      actor: The actor and its target.
-      critic: The critic and its target.
+      actor: The actor.
+      target_actor: Its target, or None.
+      critics: The critics, each with its target.
     """
 
     embedding: observation_embedding.ObservationEmbedding
-    actor: tuple[Any, Any]
-    critic: tuple[Any, Any]
+    actor: network_lib.Network
+    target_actor: network_lib.Network | None
+    critics: Sequence[tuple[network_lib.Network, network_lib.Network]]
+
+    def target_pairs(self) -> list[tuple[Any, Any]]:
+        """Returns all networks that have targets, each with its target."""
+        actors = [] if self.target_actor is None else [(self.actor, self.target_actor)]
+        return [*actors, *self.critics, *self.embedding.target_pairs]
 
     def policy(
         self, time_step_spec: ts.TimeStep, action_spec: Any, **kwargs: Any
@@ -36,7 +45,7 @@ class Networks(NamedTuple):
           action_spec: The nest of specs of the actions.
           **kwargs: Further arguments of `ActorPolicy`.
         """
-        actor = self.embedding.of_observations(self.actor[0])
+        actor = self.embedding.of_observations(self.actor)
         return actor_policy.ActorPolicy(time_step_spec, action_spec, actor, **kwargs)
 
 
@@ -44,33 +53,62 @@ def make_networks(
     time_step_spec: ts.TimeStep,
     action_spec: types.NestedTensorSpec,
     actor_network: types.Network | types.Layer,
-    critic_network: types.Network | types.Layer,
-    target_actor_network: types.Network | types.Layer | None,
-    target_critic_network: types.Network | types.Layer | None,
-    observation_network: types.Network | types.Layer | None,
-    observation_normalizer: TensorNormalizer | None,
+    critic_networks: Sequence[types.Network | types.Layer | None],
+    *,
+    target_actor_network: types.Network | types.Layer | None = None,
+    without_target_actor: bool = False,
+    critics_see_actions: bool = True,
+    observation_network: types.Network | types.Layer | None = None,
+    normalizer: TensorNormalizer | None = None,
 ) -> Networks:
-    """Builds the networks and their targets; see `DdpgAgent` for the arguments.
+    """Builds the networks and their targets.
+
+    Args:
+      time_step_spec: A `TimeStep` of specs.
+      action_spec: The nest of specs of the actions.
+      actor_network: A `Network` (or Keras layer) of observations.
+      critic_networks: A critic and its target, or two critics and their targets, as
+        `target_networks.critics_with_targets` takes them. A target of None is a copy,
+        and a second critic of None is a copy with other initial weights.
+      target_actor_network: The target of the actor; a copy if None.
+      without_target_actor: Whether the actor has no target.
+      critics_see_actions: Whether the critics are networks of pairs of observations and
+        actions, not of observations.
+      observation_network: See `ObservationEmbedding`.
+      normalizer: Normalizes the observations that the networks see, or None.
 
     Raises:
       ValueError: A network does not fit the specs, or shares weights with its target.
     """
     embedding = observation_embedding.ObservationEmbedding(
-        observation_network, time_step_spec.observation, observation_normalizer
+        observation_network, time_step_spec.observation, normalizer
     )
-    input_spec = (embedding.spec, action_spec)
+    seen = embedding.spec
     actor, target_actor = normalization.normalized_networks(
-        embedding.normalizer, embedding.spec, actor_network, target_actor_network
+        embedding.normalizer, seen, actor_network, target_actor_network
     )
-    critic, target_critic = normalization.normalized_critics(
-        embedding.normalizer, input_spec, critic_network, target_critic_network
-    )
-    return Networks(
-        embedding,
-        target_networks.with_target(
-            actor, target_actor, "TargetActorNetwork", embedding.spec
-        ),
-        target_networks.with_target(
-            critic, target_critic, "TargetCriticNetwork", input_spec
-        ),
-    )
+    if without_target_actor:
+        actor = network_lib.as_network(actor, seen)
+        actor.create_variables(seen)
+    else:
+        actor, target_actor = target_networks.with_target(
+            actor, target_actor, "TargetActorNetwork", seen
+        )
+    if critics_see_actions:
+        input_spec: Any = (seen, action_spec)
+        wrap: Any = normalization.normalized_critics
+    else:
+        input_spec, wrap = seen, normalization.normalized_networks
+    wrapped = wrap(embedding.normalizer, input_spec, *critic_networks)
+    if len(wrapped) == 2:
+        critics = [
+            target_networks.with_target(*wrapped, "TargetCriticNetwork", input_spec)
+        ]
+    else:
+        pair = (
+            target_networks.critics_with_targets
+            if critics_see_actions
+            else target_networks.twin_critics
+        )
+        critics = pair(*wrapped, input_spec)
+    return Networks(embedding, actor, target_actor, critics)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import tensorflow as tf
 
 from tfrl.compilation import context
@@ -76,6 +77,14 @@ def check_gradient_clipping(gradient_clipping: Any) -> None:
         )
 
 
+def check_dqda_clipping(dqda_clipping: Any) -> None:
+    """Raises an error unless the limit of dQ/da is None, or a number of at least 0."""
+    if dqda_clipping is not None:
+        number_checks.check_number(
+            "dqda_clipping", dqda_clipping, 0.0, remedy="None does not clip"
+        )
+
+
 def check_target_update(tau: Any, period: Any) -> None:
     """Raises an error unless the step size is in [0, 1] and the period positive.
 
@@ -118,6 +127,21 @@ def check_n_step_update(
         raise NotImplementedError(
             f"n_step_update: expected 1 with a recurrent {network}, got "
             f"{n_step_update}; recurrent networks learn from one-step targets."
+        )
+
+
+def check_no_td_loss(td_errors_loss_fn: Any, algorithm: str, instead: str) -> None:
+    """Raises a ValueError unless there is no loss of TD errors.
+
+    Args:
+      td_errors_loss_fn: The argument.
+      algorithm: The algorithm's name, for the error.
+      instead: What the algorithm has instead, for the error.
+    """
+    if td_errors_loss_fn is not None:
+        raise ValueError(
+            f"td_errors_loss_fn: expected None, since {algorithm} has {instead} "
+            f"instead, got {td_errors_loss_fn}; leave it out."
         )
 
 
@@ -184,16 +208,17 @@ def check_finite_gradients(gradients: Sequence[Any], algorithm: str) -> tf.Tenso
 
 
 def as_continuous_action_spec(
-    action_spec: types.NestedTensorSpec, algorithm: str
+    action_spec: types.NestedTensorSpec, algorithm: str, *, of_one_value: bool = True
 ) -> Any:
     """Returns the specs of bounded continuous actions as tensor specs.
 
     Args:
       action_spec: A nest of specs.
       algorithm: The algorithm's name, for the error.
+      of_one_value: Whether a part of an action may have one value only.
 
     Raises:
-      ValueError: An action is discrete or has no bounds.
+      ValueError: An action is discrete, has no bounds, or can have one value only.
     """
     action_spec = tensor_spec.from_spec(action_spec)
     for path, spec in nest_utils.flatten_with_joined_paths(action_spec):
@@ -201,7 +226,7 @@ def as_continuous_action_spec(
         if not tensor_spec.is_continuous(spec):
             raise ValueError(
                 f"{where}: {algorithm} expects floats, got {spec}; train discrete "
-                "actions with agents.DqnAgent."
+                "actions with agents.DqnAgent or agents.DiscreteSacAgent."
             )
         if not actions.has_finite_range(spec):
             raise ValueError(
@@ -210,6 +235,11 @@ def as_continuous_action_spec(
                 "in the environment's action_spec(), or train with "
                 "agents.ReinforceAgent and an ActorDistributionNetwork of normal "
                 "distributions."
+            )
+        if not of_one_value and not np.all(spec.minimum < spec.maximum):
+            raise ValueError(
+                f"{where}: {algorithm} expects minima below the maxima, got {spec}; "
+                "leave out the parts of an action that cannot change."
             )
     return action_spec
 

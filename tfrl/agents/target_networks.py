@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from tfrl.networks import network as network_lib
 from tfrl.networks import seeding
@@ -141,3 +142,44 @@ def twin_critics(
             second, target_critic_network_2, "TargetCriticNetwork2", input_spec
         ),
     ]
+
+
+def critics_with_targets(
+    critic_network: Any,
+    critic_network_2: Any,
+    target_critic_network: Any,
+    target_critic_network_2: Any,
+    input_spec: Any,
+) -> list[tuple[Any, Any]]:
+    """Returns two critics, or one ensemble of critics, with their targets.
+
+    The arguments and errors are as for `twin_critics`. The output of an
+    ensemble has several numbers for each pair.
+
+    Raises:
+      ValueError: There is a second network beside an ensemble.
+    """
+    first = with_target(
+        critic_network, target_critic_network, "TargetCriticNetwork1", input_spec
+    )
+    if not is_ensemble(first[0]):
+        return twin_critics(
+            first[0], critic_network_2, first[1], target_critic_network_2, input_spec
+        )
+    for name, network in (
+        ("critic_network_2", critic_network_2),
+        ("target_critic_network_2", target_critic_network_2),
+    ):
+        if network is not None:
+            raise ValueError(
+                f"{name}: expected None, since critic_network {first[0].name!r} "
+                f"holds several critics, got {network.name!r}; make one network with "
+                "all of them."
+            )
+    return [first]
+
+
+def is_ensemble(critic: Any) -> bool:
+    """Returns whether a built critic's output is `[B, N, ...]`, not `[B]`."""
+    spec = critic.create_variables()
+    return isinstance(spec, tf.TensorSpec) and bool(spec.shape.rank)

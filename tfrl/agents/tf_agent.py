@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -451,19 +450,6 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         """
         with tf.control_dependencies(checked):
             self.train_step_counter.assign_add(1)
-
-    def _update(self, *args: Any, **kwargs: Any) -> tf.Tensor:
-        """Calls `_apply` and `_count`; deprecated, and removed in the next release."""
-        warnings.warn(
-            "TFAgent._update: call self._apply(...) for each optimizer, then "
-            "self._count(loss) with what it returned; _update goes with the next "
-            "release.",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        checked = self._apply(*args, **kwargs)
-        self._count(checked)
-        return checked
 
     def _initialize(self) -> None:
         """Prepares the first update; does nothing by default."""

@@ -3,12 +3,13 @@
 The bases of agents, policies and environments have the hooks that TF-Agents' own
 subclasses override. A subclass that defines a method of another name, or overrides a
 method that must stay unchanged, would be ignored silently; `RefusesOverrides` makes
-that an error.
+that an error. So it does with an override that takes other arguments than its hook.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 
@@ -30,16 +31,19 @@ class RefusesOverrides:
 
     A class lists in `_refused_overrides` the methods that its subclasses may not
     override, each with a remedy for the error text. Overrides inherited from a mixin
-    are refused too.
+    are refused too. `_hook_arguments` lists hooks that are called with positional
+    arguments, and the names of these.
     """
 
     _refused_overrides: ClassVar[Mapping[str, str]] = {}
+    _hook_arguments: ClassVar[Mapping[str, Sequence[str]]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Checks a new subclass.
 
         Raises:
-          TypeError: If the subclass overrides a method that one of its bases refuses.
+          TypeError: If the subclass overrides a method that one of its bases refuses,
+            or a hook by a method that cannot be called with the hook's arguments.
         """
         super().__init_subclass__(**kwargs)
         for base in cls.__mro__[1:]:
@@ -51,3 +55,20 @@ class RefusesOverrides:
                         f"{base.__name__} would ignore or break at, expected none of "
                         f"this name; {remedy}."
                     )
+            hooks: Mapping[str, Sequence[str]] = vars(base).get("_hook_arguments", {})
+            for name, arguments in hooks.items():
+                _check_arguments(cls, name, arguments)
+
+
+def _check_arguments(cls: type, name: str, arguments: Sequence[str]) -> None:
+    override = vars(cls).get(name)
+    if not inspect.isfunction(override):
+        return
+    signature = inspect.signature(override)
+    try:
+        signature.bind(None, *arguments)
+    except TypeError:
+        raise TypeError(
+            f"{cls.__name__}.{name}: got an override with the arguments {signature}, "
+            f"expected {name}(self, {', '.join(arguments)}), with which it is called."
+        ) from None

@@ -26,6 +26,12 @@ def as_tf_variables(variables: Iterable[Any]) -> list[tf.Variable]:
     return list(unique.values())
 
 
+def trainable_variables(networks: Sequence[Any]) -> list[Any]:
+    """Returns the trainable variables of networks, each once, in order."""
+    found = [v for network in networks for v in network.trainable_variables]
+    return list({id(as_tf_variable(v)): v for v in found}.values())
+
+
 def tracked_variables(module: Any) -> list[tf.Variable]:
     """Returns all variables that `tf.train.Checkpoint` finds in `module`.
 

@@ -85,10 +85,10 @@ def projected(values, probs):
 
 def test_the_critics_target_is_the_mixture_over_the_drawn_actions():
     agent = make_agent()
-    (seed,) = agent._next_seeds(1)
+    (seed,) = seeds.split_seed(tf.stack([agent._seed, agent.train_step_counter]), 1)
     noise = seeds.normal(seed, [NUM_SAMPLES, 4, 1]).numpy()
     reached = FRAMES.observation[:, 1].numpy()
-    policy, _ = agent._target_policy_network(reached)
+    policy, _ = agent._target_actor_network(reached)
     actions = np.clip(policy.mean() + policy.stddev() * noise, -2, 2)
     mixtures = special.softmax(2 * (reached + actions) * ATOMS / 4, axis=-1).mean(0)
     losses, errors = [], []
@@ -108,8 +108,7 @@ def test_the_critics_target_is_the_mixture_over_the_drawn_actions():
 
 def test_actions_are_weighted_by_the_means_of_their_distributions():
     agent = make_agent()
-    transitions = agent._transitions(FRAMES)
-    evaluation = agent._evaluate(transitions)
+    evaluation = agent._batch(agent._transitions(FRAMES), None, False).shared
     values = agent._action_values(evaluation)
     sums = FRAMES.observation[:, 1] + np.clip(2 * evaluation.actions, -2, 2)
     probs = special.softmax(2 * sums * ATOMS / 4, axis=-1)

@@ -85,7 +85,7 @@ REACHED = np.array([2.0, 4, -2, 7])[:, None]
 
 def drawn(agent):
     """The actions that the agent's losses see, in units of the bounds, `[N, 4, 1]`."""
-    (seed,) = agent._next_seeds(1)
+    (seed,) = seeds.split_seed(tf.stack([agent._seed, agent.train_step_counter]), 1)
     noise = seeds.normal(seed, [NUM_SAMPLES, 4, 1]).numpy()
     # The middle of the bounds is 1, and half of their distance is 2.
     return (0.4 * REACHED - 1) / 2 + 0.8 / 2 * noise
@@ -161,7 +161,7 @@ def test_an_update_moves_each_part_by_its_own_loss():
     kernel = agent._critic_networks[0].variables[0][:, 0]
     expected = [1, 2] + 0.1 * 2 * (errors[:, None] * inputs).sum(0) / 4
     np.testing.assert_allclose(kernel, expected, rtol=1e-5)
-    target = agent._target_critic_network.variables[0]
+    target = agent._target_critic_networks[0].variables[0]
     np.testing.assert_array_equal(target[:, 0], [3, 1])
     agent.train(transitions())
     np.testing.assert_array_equal(target, agent._critic_networks[0].variables[0])

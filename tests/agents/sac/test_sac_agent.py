@@ -247,7 +247,7 @@ def test_gradients_are_the_slopes_of_the_losses():
     _, log_prob = draw(new_actor, FRAMES.observation.numpy()[:, 0])
     slope = np.mean(VALID * (-log_prob + 1))
     np.testing.assert_allclose(
-        agent._log_alpha, np.log(ALPHA) - 0.1 * slope, rtol=1e-4, atol=1e-5
+        agent._temperature.log, np.log(ALPHA) - 0.1 * slope, rtol=1e-4, atol=1e-5
     )
 
 
@@ -362,7 +362,7 @@ def test_fixed_temperature():
     agent = make(alpha_optimizer=None)
     loss = agent.train(FRAMES)
     assert loss.extra.alpha_loss == 0
-    np.testing.assert_allclose(agent._log_alpha, np.log(ALPHA), rtol=1e-6)
+    np.testing.assert_allclose(agent._temperature.log, np.log(ALPHA), rtol=1e-6)
     assert "alpha_learning_rate" not in agent.diagnose()
 
 
@@ -392,7 +392,7 @@ def test_exploration_changes_the_collecting_policy_alone():
 
 
 def test_default_target_entropy_is_minus_half_of_the_dimensions():
-    assert make()._target_entropy == -1
+    assert make()._temperature.target == -1
 
 
 def test_seed_decides_the_losses_and_each_update_draws_other_numbers():
@@ -443,7 +443,7 @@ def test_nested_observations_and_actions_and_mixed_precision():
         *(keras.optimizers.Adam(1e-3) for _ in range(3)),
         seed=1,
     )
-    assert agent._target_entropy == -1.5
+    assert agent._temperature.target == -1.5
     assert agent._log_magnitude == pytest.approx(np.log(2 * 0.5 * 2), rel=1e-6)
     frames = tensor_spec.sample_spec_nest(
         agent.collect_data_spec, outer_dims=[3, 2], seed=1
@@ -616,4 +616,4 @@ def test_bandit_reaches_the_best_action_and_the_entropy_asked_for():
     np.testing.assert_allclose(np.mean(drawn), 0.3, atol=0.03)
     np.testing.assert_allclose(np.mean(entropies), target_entropy, atol=0.1)
     alpha = 2 * np.exp(2 * target_entropy) / (2 * np.pi * np.e)
-    np.testing.assert_allclose(np.exp(agent._log_alpha), alpha, rtol=0.25)
+    np.testing.assert_allclose(np.exp(agent._temperature.log), alpha, rtol=0.25)

@@ -21,7 +21,6 @@ import tensorflow as tf
 
 from tfrl import losses
 from tfrl.agents import (
-    actor_critic,
     checks,
     data_converter,
     normalization,
@@ -165,7 +164,7 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
         self._cloning_network = network
         self._optimizer = optimizers.OptimizerAdapter(
             optimizer,
-            actor_critic.trainable_variables([network]),
+            variables.trainable_variables([network]),
             optimizers.each_to_norm(gradient_clipping),
         )
         self._loss_fn = loss_fn or self._default_loss
@@ -233,7 +232,7 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
     ) -> tf_agent.LossInfo:
         checked, extra = self._gradient_step(
             lambda: self._loss(experience, weights, training=True),
-            actor_critic.trainable_variables([self._cloning_network]),
+            variables.trainable_variables([self._cloning_network]),
             self._optimizer,
             self._cloning_network.non_trainable_variables,
         )

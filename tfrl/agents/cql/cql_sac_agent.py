@@ -29,13 +29,13 @@ import keras
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import actor_critic, checks, tf_agent
+from tfrl.agents import actor_critic, checks, updates
 from tfrl.agents.sac import sac_agent
 from tfrl.distributions import recorded
 from tfrl.policies import actor_policy as actor_policy_lib
 from tfrl.policies import tf_policy
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import number_checks, optimizers, seeds, variables
+from tfrl.utils import number_checks, seeds
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -71,22 +71,14 @@ class CqlSacLossInfo(NamedTuple):
     td_error: Any = ()
 
 
-class _CriticDetails(NamedTuple):
-    td_loss: tf.Tensor
-    td_error: tf.Tensor
-    critic_loss: tf.Tensor
-    cql_loss: tf.Tensor
-    cql_alpha: tf.Tensor
-    # The mean of the penalty minus tau, with 0 for masked transitions.
-    excess: tf.Tensor
-
-
 class CqlSacAgent(sac_agent.SacAgent):
     """A CQL agent on SAC.
 
     The densities are those of actions in their own units, so the threshold `cql_tau`
     has TF-Agents' meaning.
     """
+
+    _info = CqlSacLossInfo
 
     def __init__(
         self,
@@ -138,6 +130,9 @@ class CqlSacAgent(sac_agent.SacAgent):
     ) -> None:
         """Builds the second critic, the target networks and the policies.
 
+        Arguments that many agents share: `target_update_tau` to `n_step_update`, see
+        `TdOptions`; `debug_summaries` to `reward_normalizer`, see `AgentOptions`.
+
         Args:
           time_step_spec: See `SacAgent`.
           action_spec: One bounded floating spec.
@@ -157,7 +152,7 @@ class CqlSacAgent(sac_agent.SacAgent):
           random_seed: Seed of the random numbers in the losses and in the policies.
           reward_noise_variance: The variance of normal noise that is added to the
             rewards, after their scaling.
-          num_bc_steps: The number of first updates in which the actor clones the
+          num_bc_steps: The number of updates at the start in which the actor clones the
             recorded actions.
           actor_loss_weight: See `SacAgent`.
           critic_loss_weight: See `SacAgent`; the penalty is not multiplied by it.
@@ -166,28 +161,15 @@ class CqlSacAgent(sac_agent.SacAgent):
           critic_network_2: See `SacAgent`.
           target_critic_network: See `SacAgent`.
           target_critic_network_2: See `SacAgent`.
-          target_update_tau: See `SacAgent`.
-          target_update_period: See `SacAgent`.
-          td_errors_loss_fn: See `SacAgent`.
-          gamma: See `SacAgent`.
-          reward_scale_factor: See `SacAgent`.
           initial_log_alpha: See `SacAgent`.
           use_log_alpha_in_alpha_loss: See `SacAgent`.
           target_entropy: See `SacAgent`.
-          gradient_clipping: See `SacAgent`.
           log_cql_alpha_clipping: The smallest and the largest logarithm of the
             multiplier.
           softmax_temperature: The factor `T` of the values in the penalty.
           bc_debug_mode: Whether the critics minimise the penalty alone.
-          debug_summaries: See `TFAgent`.
-          summarize_grads_and_vars: See `TFAgent`.
-          train_step_counter: See `TFAgent`.
-          name: The module's name.
-          n_step_update: See `SacAgent`.
           greedy_eval: See `SacAgent`.
           exploration: See `SacAgent`.
-          observation_normalizer: See `SacAgent`.
-          reward_normalizer: See `SacAgent`.
 
         Raises:
           ValueError: There are several actions, a number is out of range, or an
@@ -248,34 +230,34 @@ class CqlSacAgent(sac_agent.SacAgent):
         self._softmax_temperature = softmax_temperature
         self._penalty_alone = bc_debug_mode
         self._fixed_cql_alpha = cql_alpha
-        self._multiplier = (
-            _Multiplier(cql_alpha, cql_alpha_learning_rate, log_cql_alpha_clipping)
-            if use_lagrange_cql_alpha
-            else None
-        )
+        self._critic_loss_weight = critic_loss_weight
+        self._multiplier: updates.Temperature | None = None
+        critic, actor, *_ = self._parts
+        critic.loss, critic.weight = self._conservative_loss, 1.0
+        if num_bc_steps:
+            actor.loss = self._cloning_or_actor_loss
+        if use_lagrange_cql_alpha:
+            self._multiplier = _multiplier(cql_alpha, log_cql_alpha_clipping)
+            multiplier = updates.Part(
+                "cql_alpha",
+                self._multiplier_loss,
+                [self._multiplier],
+                keras.optimizers.Adam(cql_alpha_learning_rate),
+                after=self._multiplier.project,
+                counts=False,
+            )
+            self._parts = [*self._parts, multiplier]
 
-    def diagnose(self, experience: Any = None) -> dict[str, tf.Tensor]:
-        """Returns the scalars of `SacAgent.diagnose`, `cql_alpha` and `cql_loss`.
-
-        Args:
-          experience: See `train`; None leaves out the numbers of a batch, of which
-            `cql_loss` is the mean penalty.
-        """
-        values = super().diagnose(experience)
-        values["cql_alpha"] = self._cql_alpha()
-        if experience is not None:
-            with tf.summary.record_if(False):
-                values["cql_loss"] = self.loss(experience).extra.cql_loss
-        return values
+    def _log_values(
+        self, batch: updates.Batch | None = None, extra: Any = None
+    ) -> dict[str, tf.Tensor]:
+        values = super()._log_values(batch) | {"cql_alpha": self._cql_alpha()}
+        return values if extra is None else values | {"cql_loss": extra.cql_loss}
 
     def _cql_alpha(self) -> tf.Tensor:
         if self._multiplier is None:
             return tf.constant(self._fixed_cql_alpha, tf.float32)
         return self._multiplier.value()
-
-    def _variables(self) -> list[tf.Variable]:
-        own = [] if self._multiplier is None else self._multiplier.held()
-        return [*super()._variables(), *variables.as_tf_variables(own)]
 
     def _compute_next_values(
         self, next_time_step: ts.TimeStep, seed: tf.Tensor
@@ -283,40 +265,46 @@ class CqlSacAgent(sac_agent.SacAgent):
         if self._include_entropy:
             return super()._compute_next_values(next_time_step, seed)
         action, _ = self._draw(next_time_step, seed, training=False)
-        targets = [target for _, target in self._target_pairs]
-        values = self._values_of_all(targets, next_time_step, action)
+        values = self._values_of_all(
+            self._target_critic_networks, next_time_step, action
+        )
         return tf.reduce_min(values, axis=0)
 
-    def _critic_part(
-        self,
-        transitions: actor_critic.Transitions,
-        weights: tf.Tensor | None,
-        seed: tf.Tensor,
-        training: bool,
-    ) -> tuple[tf.Tensor, Any]:
-        for_targets, for_noise, for_penalty = seeds.split_seed(seed, 3)
+    def _conservative_loss(
+        self, batch: updates.Batch
+    ) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the critics' TD loss, times its weight, and the penalty's."""
+        for_targets, for_noise, for_penalty = seeds.split_seed(batch.seed, 3)
+        transitions = batch.transitions
         if self._reward_noise:
             noise = seeds.normal(for_noise, tf.shape(transitions.reward))
             noisy = transitions.reward + self._reward_noise * noise
             transitions = transitions._replace(
                 reward=tf.where(transitions.valid, noisy, 0.0)
             )
-        critic_loss, critic = super()._critic_part(
-            transitions, weights, for_targets, training
+        td_loss, details = self._critic_loss(
+            batch._replace(transitions=transitions, seed=for_targets)
         )
+        critic_loss = self._critic_loss_weight * td_loss
         penalty = self._penalty(transitions, for_penalty)
-        cql_loss = self._mean(penalty, transitions, weights)
+        cql_loss = self._mean(penalty, batch)
         alpha = tf.stop_gradient(self._cql_alpha())
-        details = _CriticDetails(
-            critic.td_loss,
-            critic.td_error,
-            critic_loss,
-            cql_loss,
-            alpha,
-            self._mean(penalty - self._cql_tau, transitions, weights),
-        )
         bellman = 0.0 if self._penalty_alone else critic_loss
-        return bellman + alpha * cql_loss, details
+        return bellman + alpha * cql_loss, {
+            **details,
+            "critic_loss": critic_loss,
+            "cql_loss": cql_loss,
+            "cql_alpha": alpha,
+            # With 0 for masked transitions.
+            "excess": self._mean(penalty - self._cql_tau, batch),
+        }
+
+    def _multiplier_loss(
+        self, batch: updates.Batch
+    ) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the multiplier times the threshold minus the penalty."""
+        assert self._multiplier is not None
+        return self._multiplier.loss(-batch.details["excess"]), {}
 
     def _penalty(
         self, transitions: actor_critic.Transitions, seed: tf.Tensor
@@ -367,107 +355,45 @@ class CqlSacAgent(sac_agent.SacAgent):
         ]
         return tf.add_n(penalties) / len(penalties)
 
-    def _update_critics(
-        self,
-        transitions: actor_critic.Transitions,
-        weights: tf.Tensor | None,
-        seed: tf.Tensor,
-    ) -> tuple[tf.Tensor, Any]:
-        loss, details = super()._update_critics(transitions, weights, seed)
-        if self._multiplier is None:
-            return loss, details
-        with tf.control_dependencies([loss]):
-            self._multiplier.update(tf.stop_gradient(details.excess))
-        return loss, details
-
-    def _actor_part(
-        self,
-        transitions: actor_critic.Transitions,
-        weights: tf.Tensor | None,
-        seed: tf.Tensor,
-        training: bool,
-    ) -> tuple[tf.Tensor, None]:
-        if not self._num_bc_steps:
-            return super()._actor_part(transitions, weights, seed, training)
+    def _cloning_or_actor_loss(
+        self, batch: updates.Batch
+    ) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the cloning loss in the first updates, and then the actor's."""
+        time_step, seed = batch.transitions.time_step, batch.seed
         loss = tf.cond(
             self.train_step_counter < self._num_bc_steps,
-            lambda: self._cloning_loss(transitions, seed, training),
-            lambda: self._compute_actor_loss(transitions.time_step, seed, training),
+            lambda: self._cloning_loss(batch.transitions, seed, batch.training),
+            lambda: self._compute_actor_loss(time_step, seed, batch.training),
         )
-        mean = self._mean(loss, transitions, weights, self._actor_network.losses)
-        return self._loss_weights[1] * mean, None
+        return self._mean(loss, batch, self._actor_network), {}
 
     def _cloning_loss(
         self, transitions: actor_critic.Transitions, seed: tf.Tensor, training: bool
     ) -> tf.Tensor:
         """Returns `alpha log pi(a'|s) - log pi(a|s)`, `[B]`."""
         time_step = transitions.time_step
-        policy = self._train_policy if training else self._sampling_policy
+        distributions = self._policies[training].distribution(time_step).action
         log_prob_of_record = recorded.log_probability(
-            policy.distribution(time_step).action, transitions.action, self.action_spec
+            distributions, transitions.action, self.action_spec
         )
         _, log_prob = self._draw(time_step, seed, training)
-        return losses.sac_actor_loss(log_prob_of_record, log_prob, self._alpha())
+        alpha = self._temperature.value()
+        return losses.sac_actor_loss(log_prob_of_record, log_prob, alpha)
 
-    def _loss_info(
-        self,
-        critic_loss: tf.Tensor,
-        actor_loss: tf.Tensor,
-        alpha_loss: tf.Tensor,
-        critic: Any,
-    ) -> tf_agent.LossInfo:
-        """Adds up the losses, and writes the scalars as summaries."""
-        multiplier_loss = tf.constant(0.0)
-        if self._multiplier is not None:
-            multiplier_loss = -critic.cql_alpha * critic.excess
-        info = CqlSacLossInfo(
-            critic.critic_loss,
-            actor_loss,
-            alpha_loss,
-            critic.cql_loss,
-            critic.cql_alpha,
-            multiplier_loss,
-            critic.td_loss,
-            critic.td_error,
+
+def _multiplier(
+    value: float, bounds: tuple[float, float] | None
+) -> updates.Temperature:
+    initial = math.log(max(value, 1e-12))
+    low, high = bounds or (-math.inf, math.inf)
+    if not low < high or (bounds and not low <= initial <= high):
+        raise ValueError(
+            "log_cql_alpha_clipping: expected two rising numbers around "
+            f"{initial:g}, the logarithm of cql_alpha, got {bounds}; widen them."
         )
-        total = critic_loss + actor_loss + alpha_loss
-        self._write_summaries(total, {**info._asdict(), "alpha": self._alpha()})
-        return tf_agent.LossInfo(total, info)
-
-
-class _Multiplier(tf.Module):
-    """A Lagrange multiplier, kept as its logarithm."""
-
-    def __init__(
-        self, value: float, learning_rate: float, bounds: tuple[float, float] | None
-    ) -> None:
-        super().__init__()
-        initial = math.log(max(value, 1e-12))
-        low, high = bounds or (-math.inf, math.inf)
-        if not low < high or (bounds and not low <= initial <= high):
-            raise ValueError(
-                "log_cql_alpha_clipping: expected two rising numbers around "
-                f"{initial:g}, the logarithm of cql_alpha, got {bounds}; widen them."
-            )
-        self._bounds = bounds
-        self._log = tf.Variable(initial, dtype=tf.float32, name="log_cql_alpha")
-        self._optimizer = optimizers.OptimizerAdapter(
-            keras.optimizers.Adam(learning_rate), [self._log]
-        )
-
-    def value(self) -> tf.Tensor:
-        return tf.exp(tf.convert_to_tensor(self._log))
-
-    def held(self) -> list[Any]:
-        return [self._log, *self._optimizer.variables()]
-
-    def update(self, excess: tf.Tensor) -> None:
-        """Takes a step down `-value * excess`; keeps the logarithm in its bounds."""
-        loss = -self.value() * excess
-        _, gradients = self._optimizer.reduced(loss, [loss])
-        self._optimizer.apply(gradients)
-        if self._bounds is not None:
-            self._log.assign(tf.clip_by_value(self._log, *self._bounds))
+    return updates.Temperature(
+        initial, use_log=False, bounds=bounds, name="log_cql_alpha"
+    )
 
 
 def _check_numbers(

@@ -17,20 +17,23 @@ distributional deterministic policy gradients" (2018, arXiv:1804.08617), algorit
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import tensorflow as tf
 
-from tfrl.agents import actor_critic, actor_critic_networks, checks
-from tfrl.agents.ddpg import policy_gradient_agent
+from tfrl.agents import (
+    actor_critic,
+    actor_critic_networks,
+    checks,
+    deterministic_actors,
+    options,
+)
 from tfrl.policies import gaussian_policy
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import optimizers
 
 if TYPE_CHECKING:
     from tfrl.typing import types
-    from tfrl.utils.reward_normalizer import RewardNormalizer
-    from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 
 class D4pgInfo(NamedTuple):
@@ -51,7 +54,7 @@ class D4pgInfo(NamedTuple):
     td_error: Any = ()
 
 
-class D4pgAgent(policy_gradient_agent.PolicyGradientAgent):
+class D4pgAgent(actor_critic.ActorCriticAgent):
     """A D4PG agent, a learner on its own: any loop or process collects for it.
 
     `train` updates the critic first, so the actor learns from the new critic, and
@@ -61,6 +64,9 @@ class D4pgAgent(policy_gradient_agent.PolicyGradientAgent):
     """
 
     _info = D4pgInfo
+    _refused_overrides = deterministic_actors.REFUSED_OVERRIDES
+    critic_loss = deterministic_actors.critic_loss
+    actor_loss = deterministic_actors.actor_loss
     _clip_to = staticmethod(optimizers.all_to_norm)
 
     def __init__(
@@ -76,21 +82,9 @@ class D4pgAgent(policy_gradient_agent.PolicyGradientAgent):
         observation_network: types.Network | types.Layer | None = None,
         target_actor_network: types.Network | types.Layer | None = None,
         target_critic_network: types.Network | types.Layer | None = None,
-        target_update_tau: float = 1.0,
-        target_update_period: int = 100,
         dqda_clipping: float | None = 1.0,
-        gamma: float = 0.99,
-        n_step_update: int = 5,
-        reward_scale_factor: float = 1.0,
-        gradient_clipping: float | None = 40.0,
         noise_scaled_to_spec: bool = False,
-        debug_summaries: bool = False,
-        summarize_grads_and_vars: bool = False,
-        train_step_counter: tf.Variable | None = None,
-        name: str | None = None,
-        seed: int | None = None,
-        observation_normalizer: TensorNormalizer | None = None,
-        reward_normalizer: RewardNormalizer | None = None,
+        **settings: Unpack[options.Settings],
     ) -> None:
         """Builds the target networks and the policies.
 
@@ -115,78 +109,64 @@ class D4pgAgent(policy_gradient_agent.PolicyGradientAgent):
           observation_network: See `DdpgAgent`.
           target_actor_network: The target of the actor; a new copy if None.
           target_critic_network: The target of the critic; a new copy if None.
-          target_update_tau: The step size of the targets' soft update; 1 copies the
-            weights.
-          target_update_period: The number of train steps between updates of the
-            targets.
           dqda_clipping: The largest L2 norm of dE[Z]/da, for each action tensor of each
             example; None does not clip.
-          gamma: The discount factor.
-          n_step_update: The number `n` of steps in the return; `train` takes experience
-            with `T = n + 1`.
-          reward_scale_factor: The factor by which the rewards are multiplied.
-          gradient_clipping: The largest norm of all gradients of the actor together,
-            and of those of the critic; None does not clip.
           noise_scaled_to_spec: Whether the noise is in units of half of the range of
             each action, not of the action itself.
-          debug_summaries: See `TFAgent`.
-          summarize_grads_and_vars: See `TFAgent`.
-          train_step_counter: See `TFAgent`.
-          name: The module's name.
-          seed: Seed of the policies' own random numbers, for calls without a seed.
-          observation_normalizer: See `DdpgAgent`.
-          reward_normalizer: See `DdpgAgent`.
+          **settings: See `TdOptions` and `AgentOptions`. The defaults are
+            `target_update_period=100`, `gamma=0.99`, `n_step_update=5` and
+            `gradient_clipping=40.0`, the largest norm of all gradients of the actor
+            together, and of all gradients of the critic. There is no
+            `td_errors_loss_fn`.
 
         Raises:
           ValueError: An action is discrete or has no bounds, a number is out of range,
             or a network does not fit the specs.
           NotImplementedError: A network is recurrent.
         """
+        counter = checks.as_train_step_counter(settings.get("train_step_counter"))
+        td, common = options.from_settings(
+            type(self),
+            {**settings, "train_step_counter": counter},
+            target_update_period=100,
+            gamma=0.99,
+            n_step_update=5,
+            gradient_clipping=40.0,
+        )
+        checks.check_no_td_loss(td.td_errors_loss_fn, "D4PG", "the cross entropy")
+        checks.check_dqda_clipping(dqda_clipping)
         time_step_spec = checks.as_time_step_spec(time_step_spec, "D4PG")
         action_spec = checks.as_continuous_action_spec(action_spec, "D4PG")
-        train_step_counter = checks.as_train_step_counter(train_step_counter)
-        nets = actor_critic_networks.make_networks(
+        networks = actor_critic_networks.make_networks(
             time_step_spec,
             action_spec,
             actor_network,
-            critic_network,
-            target_actor_network,
-            target_critic_network,
-            observation_network,
-            observation_normalizer,
+            [critic_network, target_critic_network],
+            target_actor_network=target_actor_network,
+            observation_network=observation_network,
+            normalizer=common.observation_normalizer,
         )
-        checks.check_not_recurrent([nets.actor[0], nets.critic[0]], "D4PG")
+        checks.check_not_recurrent([networks.actor, networks.critics[0][0]], "D4PG")
         super().__init__(
             time_step_spec,
             action_spec,
-            nets.policy(time_step_spec, action_spec, seed=seed),
+            networks.policy(time_step_spec, action_spec, seed=common.seed),
             gaussian_policy.GaussianPolicy(
-                nets.policy(time_step_spec, action_spec, clip=False),
+                networks.policy(time_step_spec, action_spec, clip=False),
                 scale=sigma,
-                step=train_step_counter,
-                seed=seed,
+                step=counter,
+                seed=common.seed,
                 scaled_to_spec=noise_scaled_to_spec,
             ),
-            networks=nets,
-            dqda_clipping=dqda_clipping,
-            clip_dqda_norm=True,
-            actor_optimizer=actor_optimizer,
-            critic_optimizer=critic_optimizer,
-            target_update_tau=target_update_tau,
-            target_update_period=target_update_period,
-            td_errors_loss_fn=None,
-            gamma=gamma,
-            reward_scale_factor=reward_scale_factor,
-            n_step_update=n_step_update,
-            gradient_clipping=gradient_clipping,
-            debug_summaries=debug_summaries,
-            summarize_grads_and_vars=summarize_grads_and_vars,
-            train_step_counter=train_step_counter,
-            name=name,
-            seed=seed,
-            observation_normalizer=observation_normalizer,
-            reward_normalizer=reward_normalizer,
+            networks,
+            td,
+            common,
         )
+        self._dqda_clipping = dqda_clipping
+        self._parts = [
+            self._critic_part(critic_optimizer),
+            self._actor_part(actor_optimizer),
+        ]
 
     def _check_critic(self, critic: Any) -> None:
         checks.check_gives_discrete_values(critic)
@@ -194,8 +174,23 @@ class D4pgAgent(policy_gradient_agent.PolicyGradientAgent):
     def _q_values(self, transitions: actor_critic.Transitions) -> tf.Tensor:
         return super()._q_values(transitions).mean()
 
-    def _expected_values(self, time_step: ts.TimeStep, action: Any) -> tf.Tensor:
-        return super()._expected_values(time_step, action).mean()
+    def _compute_next_values(self, next_time_step: ts.TimeStep, seed: tf.Tensor) -> Any:
+        del seed
+        actions = self._outputs(self._target_actor_network, next_time_step)
+        return self._values(self._target_critic_networks[0], next_time_step, actions)
+
+    def _compute_actor_loss(
+        self, time_step: ts.TimeStep, seed: tf.Tensor, training: bool
+    ) -> tf.Tensor:
+        del seed
+        (critic,) = self._critic_networks
+        return deterministic_actors.policy_gradient_loss(
+            self._outputs(self._actor_network, time_step, training),
+            lambda actions: self._values(critic, time_step, actions).mean(),
+            time_step.is_last(),
+            self._dqda_clipping,
+            clip_norm=True,
+        )
 
     def _td_error(
         self, predictions: Any, transitions: actor_critic.Transitions, next_values: Any

@@ -20,8 +20,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
 
-from tfrl.agents import actor_critic_networks, checks
-from tfrl.agents.ddpg import policy_gradient_agent
+from tfrl.agents import (
+    actor_critic,
+    actor_critic_networks,
+    checks,
+    deterministic_actors,
+    options,
+)
 from tfrl.policies import ou_noise_policy
 from tfrl.trajectories import time_step as ts
 
@@ -48,7 +53,7 @@ class DdpgInfo(NamedTuple):
     td_error: Any = ()
 
 
-class DdpgAgent(policy_gradient_agent.PolicyGradientAgent):
+class DdpgAgent(actor_critic.ActorCriticAgent):
     """A DDPG agent.
 
     `train` updates the critic first, so the actor learns from the new critic, and
@@ -56,6 +61,9 @@ class DdpgAgent(policy_gradient_agent.PolicyGradientAgent):
     """
 
     _info = DdpgInfo
+    _refused_overrides = deterministic_actors.REFUSED_OVERRIDES
+    critic_loss = deterministic_actors.critic_loss
+    actor_loss = deterministic_actors.actor_loss
 
     def __init__(
         self,
@@ -95,6 +103,9 @@ class DdpgAgent(policy_gradient_agent.PolicyGradientAgent):
         (a `target_update_tau` of 0.005 is usual), no discounting, and white noise of
         standard deviation 1 (the paper has `ou_stddev=0.2, ou_damping=0.15`).
 
+        Arguments that many agents share: `target_update_tau` to `n_step_update`, see
+        `TdOptions`; `debug_summaries` to `reward_normalizer`, see `AgentOptions`.
+
         Args:
           time_step_spec: A `TimeStep` of specs.
           action_spec: A nest of bounded floating specs.
@@ -110,32 +121,11 @@ class DdpgAgent(policy_gradient_agent.PolicyGradientAgent):
             noise without correlation in time.
           target_actor_network: The target of the actor; a new copy if None.
           target_critic_network: The target of the critic; a new copy if None.
-          target_update_tau: The step size of the targets' soft update; 1 copies the
-            weights.
-          target_update_period: The number of train steps between updates of the
-            targets.
           dqda_clipping: The largest size of each number of dQ/da; None does not clip.
-          td_errors_loss_fn: A loss of (targets, predictions), element by element; Huber
-            if None.
-          gamma: The discount factor.
-          reward_scale_factor: The factor by which the rewards are multiplied.
-          gradient_clipping: The largest norm of each variable's gradient.
-          debug_summaries: See `TFAgent`.
-          summarize_grads_and_vars: See `TFAgent`.
-          train_step_counter: See `TFAgent`.
-          name: The module's name.
-          n_step_update: The number `n` of steps in the return; `train` then takes
-            experience with `T = n + 1`.
           noise_scaled_to_spec: Whether the noise is in units of half of the range of
             each action, not of the action itself.
           reset_noise_at_episode_start: Whether the noise starts from zero in each
             episode, as in the paper.
-          seed: Seed of the policies' own random numbers, for calls without a seed.
-          observation_normalizer: Normalizes the observations that the networks see, in
-            the policies and the losses; such as a `StreamingTensorNormalizer` of the
-            observation spec. Loops update it; see `update_normalizers`.
-          reward_normalizer: Normalizes the rewards that the losses see, before
-            `reward_scale_factor`; such as a `RewardNormalizer`.
           observation_network: A `Network` (or Keras layer) without state that maps
             observations to what the actor and the critic take for observations, such
             as a network of images. The critic's loss trains it; the actor is trained,
@@ -146,46 +136,72 @@ class DdpgAgent(policy_gradient_agent.PolicyGradientAgent):
             or a network does not fit the specs.
           NotImplementedError: `n_step_update` is not 1 for recurrent networks.
         """
+        td = options.TdOptions(
+            target_update_tau,
+            target_update_period,
+            td_errors_loss_fn,
+            gamma,
+            reward_scale_factor,
+            gradient_clipping,
+            n_step_update,
+        )
+        common = options.AgentOptions(
+            debug_summaries,
+            summarize_grads_and_vars,
+            train_step_counter,
+            name,
+            seed,
+            observation_normalizer,
+            reward_normalizer,
+        )
         time_step_spec = checks.as_time_step_spec(time_step_spec, "DDPG")
         action_spec = checks.as_continuous_action_spec(action_spec, "DDPG")
-        nets = actor_critic_networks.make_networks(
+        checks.check_dqda_clipping(dqda_clipping)
+        networks = actor_critic_networks.make_networks(
             time_step_spec,
             action_spec,
             actor_network,
-            critic_network,
-            target_actor_network,
-            target_critic_network,
-            observation_network,
-            observation_normalizer,
+            [critic_network, target_critic_network],
+            target_actor_network=target_actor_network,
+            observation_network=observation_network,
+            normalizer=observation_normalizer,
         )
         super().__init__(
             time_step_spec,
             action_spec,
-            nets.policy(time_step_spec, action_spec, seed=seed),
+            networks.policy(time_step_spec, action_spec, seed=seed),
             ou_noise_policy.OUNoisePolicy(
-                nets.policy(time_step_spec, action_spec, clip=False),
+                networks.policy(time_step_spec, action_spec, clip=False),
                 ou_stddev=ou_stddev,
                 ou_damping=ou_damping,
                 seed=seed,
                 scaled_to_spec=noise_scaled_to_spec,
                 reset_at_episode_start=reset_noise_at_episode_start,
             ),
-            networks=nets,
-            dqda_clipping=dqda_clipping,
-            actor_optimizer=actor_optimizer,
-            critic_optimizer=critic_optimizer,
-            target_update_tau=target_update_tau,
-            target_update_period=target_update_period,
-            td_errors_loss_fn=td_errors_loss_fn,
-            gamma=gamma,
-            reward_scale_factor=reward_scale_factor,
-            n_step_update=n_step_update,
-            gradient_clipping=gradient_clipping,
-            debug_summaries=debug_summaries,
-            summarize_grads_and_vars=summarize_grads_and_vars,
-            train_step_counter=train_step_counter,
-            name=name,
-            seed=seed,
-            observation_normalizer=observation_normalizer,
-            reward_normalizer=reward_normalizer,
+            networks,
+            td,
+            common,
+        )
+        self._dqda_clipping = dqda_clipping
+        self._parts = [
+            self._critic_part(critic_optimizer),
+            self._actor_part(actor_optimizer),
+        ]
+
+    def _compute_next_values(
+        self, next_time_step: ts.TimeStep, seed: tf.Tensor
+    ) -> tf.Tensor:
+        del seed
+        actions = self._outputs(self._target_actor_network, next_time_step)
+        return self._values(self._target_critic_networks[0], next_time_step, actions)
+
+    def _compute_actor_loss(
+        self, time_step: ts.TimeStep, seed: tf.Tensor, training: bool
+    ) -> tf.Tensor:
+        del seed
+        return deterministic_actors.policy_gradient_loss(
+            self._outputs(self._actor_network, time_step, training),
+            lambda actions: self._values(self._critic_networks[0], time_step, actions),
+            time_step.is_last(),
+            self._dqda_clipping,
         )

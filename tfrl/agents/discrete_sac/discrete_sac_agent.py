@@ -17,32 +17,39 @@ arXiv:1910.07207), equations 10 to 12.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import checks, normalization, target_networks
-from tfrl.agents.sac import soft_actor_critic
-from tfrl.networks import network as network_lib
+from tfrl.agents import (
+    actor_critic,
+    actor_critic_networks,
+    checks,
+    options,
+    updates,
+)
+from tfrl.agents.sac import sac_agent
 from tfrl.networks import utils as network_utils
-from tfrl.policies import actor_policy, greedy_policy
+from tfrl.policies import greedy_policy
 from tfrl.policies import utils as policy_utils
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 
 if TYPE_CHECKING:
     from tfrl.typing import types
-    from tfrl.utils.reward_normalizer import RewardNormalizer
-    from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 
-class DiscreteSacAgent(soft_actor_critic.SoftActorCriticAgent):
+class DiscreteSacAgent(actor_critic.ActorCriticAgent):
     """A SAC agent for one discrete action.
 
     The targets follow the critics at once with the default `target_update_tau` of 1;
     0.005 is usual.
     """
+
+    _info = sac_agent.SacLossInfo
+    _refused_overrides = sac_agent.REFUSED_OVERRIDES
+    _hook_arguments = sac_agent.HOOK_ARGUMENTS
 
     def __init__(
         self,
@@ -53,31 +60,18 @@ class DiscreteSacAgent(soft_actor_critic.SoftActorCriticAgent):
         actor_optimizer: types.Optimizer | None,
         critic_optimizer: types.Optimizer | None,
         alpha_optimizer: types.Optimizer | None,
+        *,
         actor_loss_weight: float = 1.0,
         critic_loss_weight: float = 0.5,
         alpha_loss_weight: float = 1.0,
         critic_network_2: types.Network | types.Layer | None = None,
         target_critic_network: types.Network | types.Layer | None = None,
         target_critic_network_2: types.Network | types.Layer | None = None,
-        target_update_tau: float = 1.0,
-        target_update_period: int = 1,
-        td_errors_loss_fn: types.LossFn = tf.math.squared_difference,
-        gamma: float = 1.0,
-        reward_scale_factor: float = 1.0,
         initial_log_alpha: float = 0.0,
         use_log_alpha_in_alpha_loss: bool = True,
         target_entropy: float | None = None,
-        gradient_clipping: float | None = None,
-        debug_summaries: bool = False,
-        summarize_grads_and_vars: bool = False,
-        train_step_counter: tf.Variable | None = None,
-        name: str | None = None,
-        *,
-        n_step_update: int = 1,
         greedy_eval: bool = False,
-        seed: int | None = None,
-        observation_normalizer: TensorNormalizer | None = None,
-        reward_normalizer: RewardNormalizer | None = None,
+        **settings: Unpack[options.Settings],
     ) -> None:
         """Builds the second critic, the target networks and the policies.
 
@@ -97,27 +91,15 @@ class DiscreteSacAgent(soft_actor_critic.SoftActorCriticAgent):
           critic_network_2: See `SacAgent`.
           target_critic_network: See `SacAgent`.
           target_critic_network_2: See `SacAgent`.
-          target_update_tau: See `SacAgent`.
-          target_update_period: See `SacAgent`.
-          td_errors_loss_fn: See `SacAgent`.
-          gamma: See `SacAgent`.
-          reward_scale_factor: See `SacAgent`.
           initial_log_alpha: See `SacAgent`.
           use_log_alpha_in_alpha_loss: See `SacAgent`.
           target_entropy: The entropy to which the temperature is adapted; by default
-            0.98 times that of the uniform policy, as in the paper. Where such a policy
-            is far from a good one, take less.
-          gradient_clipping: See `SacAgent`.
-          debug_summaries: See `TFAgent`.
-          summarize_grads_and_vars: See `TFAgent`.
-          train_step_counter: See `TFAgent`.
-          name: The module's name.
-          n_step_update: See `SacAgent`.
+            0.98 times the entropy of the uniform policy, as in the paper. Where such a
+            policy is far from a good one, take less.
           greedy_eval: Whether `policy` takes the most probable action; by default it
             samples, as `collect_policy` does.
-          seed: Seed of the policies' own random numbers, for calls without a seed.
-          observation_normalizer: See `SacAgent`.
-          reward_normalizer: See `SacAgent`.
+          **settings: See `TdOptions` and `AgentOptions`; `td_errors_loss_fn` is the
+            squared error by default.
 
         Raises:
           ValueError: The action spec is not one scalar with minimum 0, the reward is
@@ -125,80 +107,61 @@ class DiscreteSacAgent(soft_actor_critic.SoftActorCriticAgent):
             range.
           NotImplementedError: N-step updates with a recurrent network.
         """
+        td, common = options.from_settings(
+            type(self), settings, td_errors_loss_fn=tf.math.squared_difference
+        )
         time_step_spec = checks.as_time_step_spec(time_step_spec, "Discrete SAC")
         action_spec = tensor_spec.from_spec(action_spec)
         self._num_actions = _count_actions(action_spec)
-        (
-            critic_network,
-            critic_network_2,
-            target_critic_network,
-            target_critic_network_2,
+        networks = actor_critic_networks.make_networks(
+            time_step_spec,
+            action_spec,
             actor_network,
-        ) = normalization.normalized_networks(
-            observation_normalizer,
-            time_step_spec.observation,
-            critic_network,
-            critic_network_2,
-            target_critic_network,
-            target_critic_network_2,
-            actor_network,
+            [
+                critic_network,
+                critic_network_2,
+                target_critic_network,
+                target_critic_network_2,
+            ],
+            without_target_actor=True,
+            critics_see_actions=False,
+            normalizer=common.observation_normalizer,
         )
-        targets = target_networks.twin_critics(
-            critic_network,
-            critic_network_2,
-            target_critic_network,
-            target_critic_network_2,
-            time_step_spec.observation,
-        )
-        actor_network = network_lib.as_network(
-            actor_network, time_step_spec.observation
-        )
-        actor_network.create_variables(time_step_spec.observation)
-        checks.check_gives_distributions(actor_network, "discrete SAC")
-        sampling_policy = actor_policy.ActorPolicy(
-            time_step_spec, action_spec, actor_network, seed=seed
-        )
+        checks.check_gives_distributions(networks.actor, "discrete SAC")
+        self._policies = [
+            networks.policy(
+                time_step_spec, action_spec, training=training, seed=common.seed
+            )
+            for training in (False, True)
+        ]
+        sampling_policy = self._policies[0]
         super().__init__(
             time_step_spec,
             action_spec,
-            policy=(
-                greedy_policy.GreedyPolicy(sampling_policy)
-                if greedy_eval
-                else sampling_policy
-            ),
-            collect_policy=sampling_policy,
-            actor_network=actor_network,
-            critic_networks=[critic for critic, _ in targets],
-            target_pairs=targets,
-            actor_optimizer=actor_optimizer,
-            critic_optimizer=critic_optimizer,
-            target_update_tau=target_update_tau,
-            target_update_period=target_update_period,
-            td_errors_loss_fn=td_errors_loss_fn,
-            gamma=gamma,
-            reward_scale_factor=reward_scale_factor,
-            n_step_update=n_step_update,
-            gradient_clipping=gradient_clipping,
-            debug_summaries=debug_summaries,
-            summarize_grads_and_vars=summarize_grads_and_vars,
-            train_step_counter=train_step_counter,
-            name=name,
-            seed=seed,
-            observation_normalizer=observation_normalizer,
-            reward_normalizer=reward_normalizer,
-        )
-        self._train_policy = actor_policy.ActorPolicy(
-            time_step_spec, action_spec, actor_network, training=True, seed=seed
+            greedy_policy.GreedyPolicy(sampling_policy)
+            if greedy_eval
+            else sampling_policy,
+            sampling_policy,
+            networks,
+            td,
+            common,
         )
         if target_entropy is None:
             target_entropy = 0.98 * math.log(self._num_actions)
-        self._setup_temperature(
-            alpha_optimizer,
-            initial_log_alpha,
-            target_entropy,
-            use_log_alpha_in_alpha_loss,
+        self._temperature = sac_agent.make_temperature(
+            initial_log_alpha, target_entropy, use_log_alpha_in_alpha_loss
+        )
+        self._parts = sac_agent.soft_parts(
+            self,
+            (critic_optimizer, actor_optimizer, alpha_optimizer),
             (critic_loss_weight, actor_loss_weight, alpha_loss_weight),
         )
+
+    def _log_values(
+        self, batch: updates.Batch | None = None, extra: Any = None
+    ) -> dict[str, tf.Tensor]:
+        del extra
+        return sac_agent.soft_log_values(self, batch)
 
     def _check_critic(self, critic: Any) -> None:
         network_utils.check_single_floating_network_output(
@@ -207,8 +170,7 @@ class DiscreteSacAgent(soft_actor_critic.SoftActorCriticAgent):
 
     def _log_probs(self, time_step: ts.TimeStep, training: bool) -> tf.Tensor:
         """Returns the logarithms of the actions' probabilities, `[B(, T), A]`."""
-        policy = self._train_policy if training else self.collect_policy
-        distribution = policy.distribution(time_step).action
+        distribution = self._policies[training].distribution(time_step).action
         return tf.nn.log_softmax(tf.cast(distribution.logits_parameter(), tf.float32))
 
     def _action_values(
@@ -235,11 +197,10 @@ class DiscreteSacAgent(soft_actor_critic.SoftActorCriticAgent):
         self, next_time_step: ts.TimeStep, seed: tf.Tensor
     ) -> tf.Tensor:
         del seed
-        targets = [target for _, target in self._target_pairs]
         return losses.expected_soft_value(
-            self._smallest_values(targets, next_time_step),
+            self._smallest_values(self._target_critic_networks, next_time_step),
             self._log_probs(next_time_step, training=False),
-            self._alpha(),
+            self._temperature.value(),
         )
 
     def _compute_actor_loss(
@@ -249,7 +210,7 @@ class DiscreteSacAgent(soft_actor_critic.SoftActorCriticAgent):
         return -losses.expected_soft_value(
             self._smallest_values(self._critic_networks, time_step),
             self._log_probs(time_step, training),
-            self._alpha(),
+            self._temperature.value(),
         )
 
     def _compute_entropy(

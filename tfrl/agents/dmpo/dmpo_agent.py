@@ -17,7 +17,7 @@ a research framework for distributed reinforcement learning", 2020, arXiv:2006.0
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import tensorflow as tf
 
@@ -43,7 +43,7 @@ class DmpoAgent(mpo_agent.MpoAgent):
         policy_optimizer: types.Optimizer | None = None,
         critic_optimizer: types.Optimizer | None = None,
         dual_optimizer: types.Optimizer | None = None,
-        **kwargs: Any,
+        **settings: Unpack[mpo_agent.MpoSettings],
     ) -> None:
         """Builds the target networks and the policies. The defaults are Acme's.
 
@@ -58,7 +58,7 @@ class DmpoAgent(mpo_agent.MpoAgent):
           policy_optimizer: See `MpoAgent`.
           critic_optimizer: See `MpoAgent`.
           dual_optimizer: See `MpoAgent`.
-          **kwargs: Further arguments of `MpoAgent`.
+          **settings: The optional arguments of `MpoAgent`.
 
         Raises:
           ValueError: The critic's output is not one value distribution, or an argument
@@ -66,12 +66,9 @@ class DmpoAgent(mpo_agent.MpoAgent):
           TypeError: See `MpoAgent`.
           NotImplementedError: See `MpoAgent`.
         """
-        if kwargs.get("td_errors_loss_fn") is not None:
-            raise ValueError(
-                "td_errors_loss_fn: expected None, since DMPO has the cross entropy of "
-                f"distributions instead, got {kwargs['td_errors_loss_fn']}; leave it "
-                "out."
-            )
+        checks.check_no_td_loss(
+            settings.get("td_errors_loss_fn"), "DMPO", "the cross entropy"
+        )
         super().__init__(
             time_step_spec,
             action_spec,
@@ -80,7 +77,7 @@ class DmpoAgent(mpo_agent.MpoAgent):
             policy_optimizer,
             critic_optimizer,
             dual_optimizer,
-            **kwargs,
+            **settings,
         )
 
     def _check_critic(self, critic: Any) -> None:

@@ -1,4 +1,4 @@
-"""Implicit Q-learning: learns from recorded experience without leaving its actions.
+"""Implicit Q-learning: never evaluates an action that is not in the data.
 
 With critics Q_1 and Q_2, their targets Q_i', a state value V and a policy pi, an update
 minimises, for each transition (s, a, r, s'),
@@ -8,35 +8,34 @@ minimises, for each transition (s, a, r, s'),
     critics:  sum_i L(r + gamma * d * V(s') - Q_i(s, a))
 
 one after the other, where d is the environment's discount: 0 at a termination, 1 at a
-time limit. No loss has an action other than those of the record. Kostrikov et al.,
+time limit. Every loss uses recorded actions only. Kostrikov et al.,
 "Offline reinforcement learning with implicit Q-learning" (2021, arXiv:2110.06169),
 equations 5 to 7.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import tensorflow as tf
 
 from tfrl import losses
 from tfrl.agents import (
     actor_critic,
+    actor_critic_networks,
     checks,
     normalization,
-    target_networks,
-    tf_agent,
+    options,
+    updates,
 )
 from tfrl.distributions import recorded
 from tfrl.networks import network as network_lib
-from tfrl.policies import actor_policy, greedy_policy
+from tfrl.policies import greedy_policy
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import nest_utils, number_checks, optimizers, variables
+from tfrl.utils import nest_utils, number_checks
 
 if TYPE_CHECKING:
     from tfrl.typing import types
-    from tfrl.utils.reward_normalizer import RewardNormalizer
-    from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 
 class IqlLossInfo(NamedTuple):
@@ -64,6 +63,8 @@ class IqlAgent(actor_critic.ActorCriticAgent):
     `train` returns the losses as they were before each network's own update.
     """
 
+    _info = IqlLossInfo
+
     def __init__(
         self,
         time_step_spec: ts.TimeStep,
@@ -80,21 +81,7 @@ class IqlAgent(actor_critic.ActorCriticAgent):
         critic_network_2: types.Network | types.Layer | None = None,
         target_critic_network: types.Network | types.Layer | None = None,
         target_critic_network_2: types.Network | types.Layer | None = None,
-        target_update_tau: float = 0.005,
-        target_update_period: int = 1,
-        td_errors_loss_fn: types.LossFn = tf.math.squared_difference,
-        gamma: float = 0.99,
-        reward_scale_factor: float = 1.0,
-        gradient_clipping: float | None = None,
-        debug_summaries: bool = False,
-        summarize_grads_and_vars: bool = False,
-        train_step_counter: tf.Variable | None = None,
-        name: str | None = None,
-        *,
-        n_step_update: int = 1,
-        seed: int | None = None,
-        observation_normalizer: TensorNormalizer | None = None,
-        reward_normalizer: RewardNormalizer | None = None,
+        **settings: Unpack[options.Settings],
     ) -> None:
         """Builds the second critic, the target networks and the policies.
 
@@ -121,176 +108,89 @@ class IqlAgent(actor_critic.ActorCriticAgent):
             weights if None.
           target_critic_network: The target of the first critic; a copy if None.
           target_critic_network_2: The target of the second critic; a copy if None.
-          target_update_tau: The step size of the targets' soft update; 1 copies the
-            weights.
-          target_update_period: The number of train steps between updates of the
-            targets.
-          td_errors_loss_fn: A loss of (targets, predictions), element by element.
-          gamma: The discount factor.
-          reward_scale_factor: The factor by which the rewards are multiplied. The
-            advantages, and so the best `inverse_temperature`, scale with it.
-          gradient_clipping: The largest norm of each variable's gradient.
-          debug_summaries: See `TFAgent`.
-          summarize_grads_and_vars: See `TFAgent`.
-          train_step_counter: See `TFAgent`.
-          name: The module's name.
-          n_step_update: The number `n` of steps in the return; `train` then takes
-            experience with `T = n + 1`.
-          seed: Seed of the policies' own random numbers.
-          observation_normalizer: Normalizes the observations that the networks see, in
-            the policies and the losses; such as a `StreamingTensorNormalizer` of the
-            observation spec. Loops update it; see `update_normalizers`.
-          reward_normalizer: Normalizes the rewards that the losses see, before
-            `reward_scale_factor`; such as a `RewardNormalizer`.
+          **settings: See `TdOptions` and `AgentOptions`. The defaults are
+            `target_update_tau=0.005`, `gamma=0.99` and the squared error. The
+            advantages, and so the best `inverse_temperature`, scale with
+            `reward_scale_factor`.
 
         Raises:
           ValueError: An action is discrete or unbounded, the reward is not one scalar,
             the networks' outputs do not match, or a number is out of range.
           NotImplementedError: A network is recurrent.
         """
+        td, common = options.from_settings(
+            type(self),
+            settings,
+            target_update_tau=0.005,
+            td_errors_loss_fn=tf.math.squared_difference,
+            gamma=0.99,
+        )
         time_step_spec = checks.as_time_step_spec(time_step_spec, "IQL")
         action_spec = checks.as_continuous_action_spec(action_spec, "IQL")
         _check_numbers(expectile, inverse_temperature, max_weight)
+        networks = actor_critic_networks.make_networks(
+            time_step_spec,
+            action_spec,
+            actor_network,
+            [
+                critic_network,
+                critic_network_2,
+                target_critic_network,
+                target_critic_network_2,
+            ],
+            without_target_actor=True,
+            normalizer=common.observation_normalizer,
+        )
+        checks.check_gives_distributions(networks.actor, "IQL")
         observation_spec = time_step_spec.observation
-        input_spec = (observation_spec, action_spec)
-        (
-            critic_network,
-            critic_network_2,
-            target_critic_network,
-            target_critic_network_2,
-        ) = normalization.normalized_critics(
-            observation_normalizer,
-            input_spec,
-            critic_network,
-            critic_network_2,
-            target_critic_network,
-            target_critic_network_2,
+        (value_network,) = normalization.normalized_networks(
+            common.observation_normalizer, observation_spec, value_network
         )
-        targets = target_networks.twin_critics(
-            critic_network,
-            critic_network_2,
-            target_critic_network,
-            target_critic_network_2,
-            input_spec,
-        )
-        actor_network, value_network = normalization.normalized_networks(
-            observation_normalizer, observation_spec, actor_network, value_network
-        )
-        actor_network = network_lib.as_network(actor_network, observation_spec)
-        actor_network.create_variables(observation_spec)
-        checks.check_gives_distributions(actor_network, "IQL")
         value_network = network_lib.as_network(value_network, observation_spec)
         nest_utils.assert_value_spec(
             value_network.create_variables(observation_spec), "value_network"
         )
-        critics = [critic for critic, _ in targets]
-        checks.check_not_recurrent([*critics, value_network, actor_network], "IQL")
-        policy = actor_policy.ActorPolicy(
-            time_step_spec, action_spec, actor_network=actor_network, seed=seed
-        )
+        critics = [critic for critic, _ in networks.critics]
+        checks.check_not_recurrent([*critics, value_network, networks.actor], "IQL")
+        policy = networks.policy(time_step_spec, action_spec, seed=common.seed)
         super().__init__(
             time_step_spec,
             action_spec,
-            policy=greedy_policy.GreedyPolicy(policy),
-            collect_policy=policy,
-            actor_network=actor_network,
-            critic_networks=critics,
-            target_pairs=targets,
-            actor_optimizer=actor_optimizer,
-            critic_optimizer=critic_optimizer,
-            target_update_tau=target_update_tau,
-            target_update_period=target_update_period,
-            td_errors_loss_fn=td_errors_loss_fn,
-            gamma=gamma,
-            reward_scale_factor=reward_scale_factor,
-            n_step_update=n_step_update,
-            gradient_clipping=gradient_clipping,
-            debug_summaries=debug_summaries,
-            summarize_grads_and_vars=summarize_grads_and_vars,
-            train_step_counter=train_step_counter,
-            name=name,
-            seed=seed,
-            observation_normalizer=observation_normalizer,
-            reward_normalizer=reward_normalizer,
+            greedy_policy.GreedyPolicy(policy),
+            policy,
+            networks,
+            td,
+            common,
         )
         self._value_network = value_network
-        self._value_optimizer = optimizers.OptimizerAdapter(
-            value_optimizer,
-            actor_critic.trainable_variables([value_network]),
-            self._clip,
-        )
         self._expectile = expectile
         self._inverse_temperature = inverse_temperature
         self._max_weight = max_weight
+        self._parts = [
+            self._part("value", self._value_loss, [value_network], value_optimizer),
+            self._actor_part(actor_optimizer, self._cloning_loss),
+            self._critic_part(critic_optimizer),
+        ]
 
-    def diagnose(self, experience: Any = None) -> dict[str, tf.Tensor]:
-        """Returns the learning rates, and numbers of a batch.
+    def _log_values(
+        self, batch: updates.Batch | None = None, extra: Any = None
+    ) -> dict[str, tf.Tensor]:
+        """Returns, of a batch, the mean `advantage` of the recorded actions."""
+        del extra
+        if batch is None:
+            return {}
+        advantage = self._advantage(batch.transitions)
+        return {"advantage": losses.masked_mean(advantage, batch.transitions.valid)}
 
-        Args:
-          experience: See `train`; None leaves out the numbers of a batch.
-
-        Returns:
-          The scalars of `ActorCriticAgent.diagnose`, `value_learning_rate`, and of a
-          batch the mean `advantage` of the recorded actions.
-        """
-        values = super().diagnose(experience)
-        rate = self._value_optimizer.learning_rate()
-        values |= {} if rate is None else {"value_learning_rate": rate}
-        if experience is not None:
-            transitions = self._transitions(experience)
-            values["advantage"] = losses.masked_mean(
-                self._advantage(transitions), transitions.valid
-            )
-        return values
-
-    def _variables(self) -> list[tf.Variable]:
-        own = [*self._value_network.variables, *self._value_optimizer.variables()]
-        return [*super()._variables(), *variables.as_tf_variables(own)]
-
-    def _train(
-        self, experience: Any, weights: tf.Tensor | None = None
-    ) -> tf_agent.LossInfo:
-        transitions = self._transitions(experience)
-        value_loss, _ = self._minimize(
-            lambda: (self._value_loss(transitions, weights, training=True), None),
-            [self._value_network],
-            self._value_optimizer,
-        )
-        actor_loss, _ = self._minimize(
-            lambda: (self._actor_loss(transitions, weights, training=True), None),
-            [self._actor_network],
-            self._actor_optimizer,
-        )
-        critic_loss, critic = self._minimize(
-            lambda: self._critic_loss(transitions, weights, training=True),
-            self._critic_networks,
-            self._critic_optimizer,
-        )
-        self._finish(value_loss, actor_loss, critic_loss)
-        return self._loss_info(critic_loss, value_loss, actor_loss, critic)
-
-    def _loss(
-        self,
-        experience: Any,
-        weights: tf.Tensor | None = None,
-        training: bool = False,
-    ) -> tf_agent.LossInfo:
-        """Returns the sum of the three losses, all of the current weights."""
-        transitions = self._transitions(experience)
-        critic_loss, critic = self._critic_loss(transitions, weights, training)
-        return self._loss_info(
-            critic_loss,
-            self._value_loss(transitions, weights, training),
-            self._actor_loss(transitions, weights, training),
-            critic,
-        )
+    def _compute_next_values(
+        self, next_time_step: ts.TimeStep, seed: tf.Tensor
+    ) -> tf.Tensor:
+        del seed
+        return self._state_values(next_time_step, training=False)
 
     def _state_values(self, time_step: ts.TimeStep, training: bool) -> tf.Tensor:
         """Returns V, `[B]`."""
-        values, _ = self._value_network(
-            time_step.observation, step_type=time_step.step_type, training=training
-        )
-        return values
+        return self._outputs(self._value_network, time_step, training)
 
     def _advantage(
         self, transitions: actor_critic.Transitions, training: bool = False
@@ -298,32 +198,22 @@ class IqlAgent(actor_critic.ActorCriticAgent):
         """Returns `min_i Q_i'(s, a) - V(s)`, `[B]`."""
         targets = [
             self._values(target, transitions.time_step, transitions.action)
-            for _, target in self._target_pairs
+            for target in self._target_critic_networks
         ]
         smallest = tf.reduce_min(tf.stack(targets), axis=0)
         return smallest - self._state_values(transitions.time_step, training)
 
-    def _value_loss(
-        self,
-        transitions: actor_critic.Transitions,
-        weights: tf.Tensor | None,
-        training: bool,
-    ) -> tf.Tensor:
+    def _value_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
         loss = losses.expectile_loss(
-            self._advantage(transitions, training), self._expectile
+            self._advantage(batch.transitions, batch.training), self._expectile
         )
-        return self._mean(loss, transitions, weights, self._value_network)
+        return self._mean(loss, batch, self._value_network), {}
 
-    def _actor_loss(
-        self,
-        transitions: actor_critic.Transitions,
-        weights: tf.Tensor | None,
-        training: bool,
-    ) -> tf.Tensor:
-        output, _ = self._actor_network(
-            transitions.time_step.observation,
-            step_type=transitions.time_step.step_type,
-            training=training,
+    def _cloning_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the actor's loss, which clones actions of large advantage."""
+        transitions = batch.transitions
+        output = self._outputs(
+            self._actor_network, transitions.time_step, batch.training
         )
         loss = losses.advantage_weighted_loss(
             recorded.log_probability(output, transitions.action, self.action_spec),
@@ -331,45 +221,7 @@ class IqlAgent(actor_critic.ActorCriticAgent):
             self._inverse_temperature,
             self._max_weight,
         )
-        return self._mean(loss, transitions, weights, self._actor_network)
-
-    def _critic_loss(
-        self,
-        transitions: actor_critic.Transitions,
-        weights: tf.Tensor | None,
-        training: bool,
-    ) -> tuple[tf.Tensor, actor_critic.CriticLoss]:
-        next_values = self._state_values(transitions.next_time_step, training=False)
-        critic = self._compute_critic_loss(transitions, next_values, weights, training)
-        return critic.loss, critic
-
-    def _mean(
-        self,
-        loss: tf.Tensor,
-        transitions: actor_critic.Transitions,
-        weights: tf.Tensor | None,
-        network: Any,
-    ) -> tf.Tensor:
-        """Returns the mean of the examples' losses, with 0 for masked transitions."""
-        return losses.aggregate_losses(
-            self._masked(loss, transitions.valid),
-            weights,
-            regularization_loss=network.losses,
-        ).total_loss
-
-    def _loss_info(
-        self,
-        critic_loss: tf.Tensor,
-        value_loss: tf.Tensor,
-        actor_loss: tf.Tensor,
-        critic: actor_critic.CriticLoss,
-    ) -> tf_agent.LossInfo:
-        info = IqlLossInfo(
-            critic_loss, value_loss, actor_loss, critic.td_loss, critic.td_error
-        )
-        total = critic_loss + value_loss + actor_loss
-        self._write_summaries(total, info._asdict())
-        return tf_agent.LossInfo(total, info)
+        return self._mean(loss, batch, self._actor_network), {}
 
 
 def _check_numbers(

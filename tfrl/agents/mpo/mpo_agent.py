@@ -21,22 +21,25 @@ policy optimization" (2020, arXiv:2005.07513).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import actor_critic, actor_critic_networks, checks, tf_agent
+from tfrl.agents import (
+    actor_critic,
+    actor_critic_networks,
+    checks,
+    options,
+    updates,
+)
 from tfrl.agents.mpo import unit_actions
-from tfrl.agents.sac import construction
 from tfrl.policies import greedy_policy
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import number_checks, optimizers, seeds, variables
+from tfrl.utils import number_checks, optimizers, seeds
 
 if TYPE_CHECKING:
     from tfrl.typing import types
-    from tfrl.utils.reward_normalizer import RewardNormalizer
-    from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 
 class MpoLossInfo(NamedTuple):
@@ -75,6 +78,16 @@ class Evaluation(NamedTuple):
     outputs: Any
 
 
+class MpoSettings(options.Settings, total=False):
+    """The optional arguments of `MpoAgent` as keyword arguments."""
+
+    observation_network: types.Network | types.Layer | None
+    policy_loss_module: losses.MPO | None
+    num_samples: int
+    target_policy_network: types.Network | types.Layer | None
+    target_critic_network: types.Network | types.Layer | None
+
+
 class MpoAgent(actor_critic.ActorCriticAgent):
     """An MPO agent.
 
@@ -86,6 +99,7 @@ class MpoAgent(actor_critic.ActorCriticAgent):
     environment does; the policy is fitted to the actions before the clipping.
     """
 
+    _info = MpoLossInfo
     # All gradients of a network together.
     _clip_to = staticmethod(optimizers.all_to_norm)
     _algorithm = "MPO"
@@ -105,20 +119,7 @@ class MpoAgent(actor_critic.ActorCriticAgent):
         num_samples: int = 20,
         target_policy_network: types.Network | types.Layer | None = None,
         target_critic_network: types.Network | types.Layer | None = None,
-        target_update_tau: float = 1.0,
-        target_update_period: int = 100,
-        td_errors_loss_fn: types.LossFn = tf.math.squared_difference,
-        gamma: float = 0.99,
-        reward_scale_factor: float = 1.0,
-        n_step_update: int = 5,
-        gradient_clipping: float | None = 40.0,
-        debug_summaries: bool = False,
-        summarize_grads_and_vars: bool = False,
-        train_step_counter: tf.Variable | None = None,
-        name: str | None = None,
-        seed: int | None = None,
-        observation_normalizer: TensorNormalizer | None = None,
-        reward_normalizer: RewardNormalizer | None = None,
+        **settings: Unpack[options.Settings],
     ) -> None:
         """Builds the target networks and the policies. The defaults are Acme's.
 
@@ -145,29 +146,11 @@ class MpoAgent(actor_critic.ActorCriticAgent):
           num_samples: The number `N` of actions that are drawn for each example.
           target_policy_network: The target of the policy; a new copy if None.
           target_critic_network: The target of the critic; a new copy if None.
-          target_update_tau: The step size of the targets' soft update; 1 copies the
-            weights.
-          target_update_period: The number of train steps between updates of the
-            targets.
-          td_errors_loss_fn: A loss of (targets, predictions), element by element.
-          gamma: The discount factor.
-          reward_scale_factor: The factor by which the rewards are multiplied.
-          n_step_update: The number `n` of steps in the return; `train` then takes
-            experience with `T = n + 1`.
-          gradient_clipping: The largest norm of all gradients of the policy, and of
-            those of the critic and the observation network; None does not clip. Those
-            of the dual variables are not clipped.
-          debug_summaries: See `TFAgent`.
-          summarize_grads_and_vars: See `TFAgent`.
-          train_step_counter: See `TFAgent`.
-          name: The module's name.
-          seed: Seed of the actions in the losses, and of the policies' own random
-            numbers.
-          observation_normalizer: Normalizes the observations that the networks see, in
-            the policies and the losses; such as a `StreamingTensorNormalizer` of the
-            observation spec. Loops update it; see `update_normalizers`.
-          reward_normalizer: Normalizes the rewards that the losses see, before
-            `reward_scale_factor`; such as a `RewardNormalizer`.
+          **settings: See `TdOptions` and `AgentOptions`. The defaults are
+            `target_update_period=100`, `gamma=0.99`, `n_step_update=5`, the squared
+            error, and `gradient_clipping=40.0`, the largest norm of all gradients of
+            the policy, and of all gradients of the critic and the observation network.
+            The gradients of the dual variables are not clipped.
 
         Raises:
           ValueError: An action is discrete or unbounded, the reward is not one scalar,
@@ -176,162 +159,87 @@ class MpoAgent(actor_critic.ActorCriticAgent):
             is not an `MPO`.
           NotImplementedError: A network is recurrent.
         """
+        defaults = {
+            "target_update_period": 100,
+            "td_errors_loss_fn": tf.math.squared_difference,
+            "gamma": 0.99,
+            "n_step_update": 5,
+            "gradient_clipping": 40.0,
+        }
+        td, common = options.from_settings(type(self), settings, **defaults)
         time_step_spec = checks.as_time_step_spec(time_step_spec, self._algorithm)
-        action_spec = construction.check_action_spec(action_spec, self._algorithm)
+        action_spec = checks.as_continuous_action_spec(
+            action_spec, self._algorithm, of_one_value=False
+        )
         number_checks.check_integer("num_samples", num_samples, 1, remedy="20 is usual")
         networks = actor_critic_networks.make_networks(
             time_step_spec,
             action_spec,
             policy_network,
-            critic_network,
-            target_policy_network,
-            target_critic_network,
-            observation_network,
-            observation_normalizer,
+            [critic_network, target_critic_network],
+            target_actor_network=target_policy_network,
+            observation_network=observation_network,
+            normalizer=common.observation_normalizer,
         )
-        policy, critic = networks.actor[0], networks.critic[0]
-        _check_policy_network(policy, self._algorithm)
-        checks.check_not_recurrent([policy, critic], self._algorithm)
-        sampling_policy = networks.policy(time_step_spec, action_spec, seed=seed)
+        _check_policy_network(networks.actor, self._algorithm)
+        checks.check_not_recurrent(
+            [networks.actor, networks.critics[0][0]], self._algorithm
+        )
+        sampling_policy = networks.policy(time_step_spec, action_spec, seed=common.seed)
         super().__init__(
             time_step_spec,
             action_spec,
-            policy=greedy_policy.GreedyPolicy(sampling_policy),
-            collect_policy=sampling_policy,
-            actor_network=policy,
-            critic_networks=[critic],
-            target_pairs=[networks.actor, networks.critic],
-            embedding=networks.embedding,
-            actor_optimizer=policy_optimizer,
-            critic_optimizer=critic_optimizer,
-            target_update_tau=target_update_tau,
-            target_update_period=target_update_period,
-            td_errors_loss_fn=td_errors_loss_fn,
-            gamma=gamma,
-            reward_scale_factor=reward_scale_factor,
-            n_step_update=n_step_update,
-            gradient_clipping=gradient_clipping,
-            debug_summaries=debug_summaries,
-            summarize_grads_and_vars=summarize_grads_and_vars,
-            train_step_counter=train_step_counter,
-            name=name,
-            seed=seed,
-            observation_normalizer=observation_normalizer,
-            reward_normalizer=reward_normalizer,
+            greedy_policy.GreedyPolicy(sampling_policy),
+            sampling_policy,
+            networks,
+            td,
+            common,
         )
-        self._target_policy_network = networks.actor[1]
-        self._target_critic_network = networks.critic[1]
         self._num_samples = num_samples
         self._units = unit_actions.UnitActions(action_spec)
         self._policy_loss = _checked_loss(policy_loss_module)
         self._policy_loss.create_variables(self._units.num_dimensions)
-        self._dual_optimizer = optimizers.OptimizerAdapter(
-            dual_optimizer, self._policy_loss.trainable_variables
+        dual = updates.Part(
+            "dual",
+            self._dual_loss,
+            [self._policy_loss],
+            dual_optimizer,
+            after=self._policy_loss.project,
         )
+        self._parts = [
+            self._critic_part(critic_optimizer),
+            self._actor_part(policy_optimizer, self._fitting_loss),
+            dual,
+        ]
 
     @property
     def policy_loss_module(self) -> losses.MPO:
         """The policy's loss, which owns the dual variables."""
         return self._policy_loss
 
-    def diagnose(self, experience: Any = None) -> dict[str, tf.Tensor]:
-        """Returns learning rates, and numbers of a batch.
+    def _log_values(
+        self, batch: updates.Batch | None = None, extra: Any = None
+    ) -> dict[str, tf.Tensor]:
+        """Returns, of a batch, the scalars of `losses.MPO.statistics`."""
+        del extra
+        if batch is None:
+            return {}
+        _, terms = self._policy_losses(batch.shared, training=False)
+        return self._policy_loss.statistics(terms)
 
-        Args:
-          experience: See `train`; None leaves out the numbers of a batch.
+    def _share(self, batch: updates.Batch) -> Evaluation:
+        (seed,) = seeds.split_seed(batch.seed, 1)
+        return self._evaluate(batch.transitions, seed)
 
-        Returns:
-          The scalars of `ActorCriticAgent.diagnose`, `dual_learning_rate`, and of a
-          batch those of `losses.MPO.statistics`.
-        """
-        values = super().diagnose(experience)
-        rate = self._dual_optimizer.learning_rate()
-        values |= {} if rate is None else {"dual_learning_rate": rate}
-        if experience is not None:
-            evaluation = self._evaluate(self._transitions(experience))
-            _, terms = self._policy_losses(evaluation, training=False)
-            values |= self._policy_loss.statistics(terms)
-        return values
-
-    def _variables(self) -> list[tf.Variable]:
-        return [
-            *super()._variables(),
-            *self._policy_loss.trainable_variables,
-            *variables.as_tf_variables(self._dual_optimizer.variables()),
-        ]
-
-    def _train(
-        self, experience: Any, weights: tf.Tensor | None = None
-    ) -> tf_agent.LossInfo:
-        transitions = self._transitions(experience)
-        evaluation = self._evaluate(transitions)
-
-        def critic_part() -> tuple[tf.Tensor, actor_critic.CriticLoss]:
-            critic = self._critic_loss(transitions, evaluation, weights, training=True)
-            return critic.loss, critic
-
-        def policy_part() -> tuple[tf.Tensor, losses.MPOTerms]:
-            loss, terms = self._policy_losses(evaluation, training=True)
-            return self._policy_mean(loss, transitions, weights), terms
-
-        critic_loss, critic = self._minimize(
-            critic_part, self._critic_parts, self._critic_optimizer
-        )
-        policy_loss, terms = self._minimize(
-            policy_part, [self._actor_network], self._actor_optimizer
-        )
-        dual_loss, _ = self._gradient_step(
-            lambda: (self._dual_mean(terms, transitions, weights), ()),
-            self._policy_loss.trainable_variables,
-            self._dual_optimizer,
-        )
-        with tf.control_dependencies([dual_loss]):
-            self._policy_loss.project()
-        self._finish(critic_loss, policy_loss, dual_loss)
-        return self._loss_info(
-            policy_loss, dual_loss, critic._replace(loss=critic_loss)
-        )
-
-    def _loss(
-        self,
-        experience: Any,
-        weights: tf.Tensor | None = None,
-        training: bool = False,
-    ) -> tf_agent.LossInfo:
-        transitions = self._transitions(experience)
-        evaluation = self._evaluate(transitions)
-        critic = self._critic_loss(transitions, evaluation, weights, training)
-        policy_loss, terms = self._policy_losses(evaluation, training)
-        return self._loss_info(
-            self._policy_mean(policy_loss, transitions, weights),
-            self._dual_mean(terms, transitions, weights),
-            critic,
-        )
-
-    def _loss_info(
-        self,
-        actor_loss: tf.Tensor,
-        dual_loss: tf.Tensor,
-        critic: actor_critic.CriticLoss,
-    ) -> tf_agent.LossInfo:
-        info = MpoLossInfo(
-            actor_loss, critic.loss, dual_loss, critic.td_loss, critic.td_error
-        )
-        loss = actor_loss + critic.loss + dual_loss
-        self._write_summaries(loss, info._asdict())
-        return tf_agent.LossInfo(loss, info)
-
-    def _evaluate(self, transitions: actor_critic.Transitions) -> Evaluation:
+    def _evaluate(
+        self, transitions: actor_critic.Transitions, seed: tf.Tensor
+    ) -> Evaluation:
         """Draws actions at the next steps, and evaluates them.
 
         Each step is embedded once, and the critic sees all `N * B` actions together.
         """
         reached = self._embedding.target(transitions.next_time_step)
-        distributions, _ = self._target_policy_network(
-            reached.observation, step_type=reached.step_type
-        )
-        policy = self._units.normal(distributions)
-        (seed,) = self._next_seeds(1)
+        policy = self._units.normal(self._outputs(self._target_actor_network, reached))
         shape = [self._num_samples, *_shape_of(policy.loc)]
         drawn = policy.loc + policy.scale * seeds.normal(seed, shape)
         repeated = reached._replace(
@@ -339,7 +247,7 @@ class MpoAgent(actor_critic.ActorCriticAgent):
             observation=tf.nest.map_structure(self._repeated, reached.observation),
         )
         outputs = self._values(
-            self._target_critic_network,
+            self._target_critic_networks[0],
             repeated,
             self._units.clipped_actions(
                 tf.reshape(drawn, [-1, self._units.num_dimensions])
@@ -363,25 +271,15 @@ class MpoAgent(actor_critic.ActorCriticAgent):
         """Returns the values of the next steps, as `_td_error` takes them."""
         return tf.reduce_mean(self._action_values(evaluation), axis=0)
 
-    def _critic_loss(
-        self,
-        transitions: actor_critic.Transitions,
-        evaluation: Evaluation,
-        weights: tf.Tensor | None,
-        training: bool,
-    ) -> actor_critic.CriticLoss:
-        return self._compute_critic_loss(
-            transitions, self._next_values(evaluation), weights, training
-        )
+    def _critic_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        return self._compute_critic_loss(batch, self._next_values(batch.shared))
 
     def _policy_losses(
         self, evaluation: Evaluation, training: bool
     ) -> tuple[tf.Tensor, losses.MPOTerms]:
-        """Returns the policy's loss `[B]`, and what the dual variables' depends on."""
-        distributions, _ = self._actor_network(
-            evaluation.time_step.observation,
-            step_type=evaluation.time_step.step_type,
-            training=training,
+        """Returns the policy's loss `[B]`, and the terms of the dual loss."""
+        distributions = self._outputs(
+            self._actor_network, evaluation.time_step, training
         )
         return self._policy_loss.policy_loss(
             self._units.normal(distributions),
@@ -390,26 +288,15 @@ class MpoAgent(actor_critic.ActorCriticAgent):
             self._action_values(evaluation),
         )
 
-    def _policy_mean(
-        self,
-        loss: tf.Tensor,
-        transitions: actor_critic.Transitions,
-        weights: tf.Tensor | None,
-    ) -> tf.Tensor:
-        return losses.aggregate_losses(
-            self._masked(loss, transitions.valid),
-            weights,
-            regularization_loss=self._actor_network.losses,
-        ).total_loss
+    def _fitting_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the policy's loss."""
+        loss, terms = self._policy_losses(batch.shared, batch.training)
+        return self._mean(loss, batch, self._actor_network), {"terms": terms}
 
-    def _dual_mean(
-        self,
-        terms: losses.MPOTerms,
-        transitions: actor_critic.Transitions,
-        weights: tf.Tensor | None,
-    ) -> tf.Tensor:
-        loss = self._masked(self._policy_loss.dual_loss(terms), transitions.valid)
-        return losses.aggregate_losses(loss, weights).total_loss
+    def _dual_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the loss of the temperatures and of the factors of the penalties."""
+        loss = self._policy_loss.dual_loss(batch.details["terms"])
+        return self._mean(loss, batch), {}
 
 
 # Acme's name.

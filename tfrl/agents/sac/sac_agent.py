@@ -18,23 +18,30 @@ algorithm 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import actor_critic, checks, normalization
-from tfrl.agents.sac import construction, soft_actor_critic
-from tfrl.agents.sac.soft_actor_critic import SacLossInfo as SacLossInfo
+from tfrl.agents import (
+    actor_critic,
+    actor_critic_networks,
+    checks,
+    options,
+    target_networks,
+    updates,
+)
 from tfrl.agents.sac.tanh_normal_projection_network import (
     std_clip_transform as std_clip_transform,
 )
 from tfrl.distributions import sampling
-from tfrl.networks import network as network_lib
 from tfrl.policies import actor_policy as actor_policy_lib
 from tfrl.policies import greedy_policy, tf_policy
 from tfrl.trajectories import time_step as ts
+from tfrl.utils import actions as actions_lib
+from tfrl.utils import number_checks
 from tfrl.utils import seeds as seeds_lib
 
 if TYPE_CHECKING:
@@ -42,9 +49,65 @@ if TYPE_CHECKING:
     from tfrl.utils.reward_normalizer import RewardNormalizer
     from tfrl.utils.tensor_normalizer import TensorNormalizer
 
+# TF-Agents' methods for the three losses.
+REFUSED_OVERRIDES = {
+    "critic_loss": (
+        "override _td_error(predictions, transitions, next_values) or "
+        "_compute_next_values(next_time_step, seed)"
+    ),
+    "actor_loss": "override _compute_actor_loss(time_step, seed, training)",
+    "alpha_loss": "override _compute_entropy(time_step, seed, training)",
+}
+HOOK_ARGUMENTS = {"_compute_entropy": ("time_step", "seed", "training")}
 
-class SacAgent(soft_actor_critic.SoftActorCriticAgent):
+
+class SacLossInfo(NamedTuple):
+    """The parts of the loss, whose sum it is, and errors per example.
+
+    Attributes:
+      critic_loss: The critics' loss times `critic_loss_weight`, a scalar.
+      actor_loss: The actor's loss times `actor_loss_weight`, a scalar.
+      alpha_loss: The temperature's loss times `alpha_loss_weight`, a scalar; 0 if the
+        temperature is fixed.
+      td_loss: The critics' loss of each example, `[B]`, before weighting; 0 where
+        masked.
+      td_error: Target minus prediction, `[B]` or `[B, T - 1]`, of the critic that is
+        farthest off; 0 where masked.
+    """
+
+    critic_loss: tf.Tensor
+    actor_loss: tf.Tensor
+    alpha_loss: tf.Tensor
+    td_loss: Any = ()
+    td_error: Any = ()
+
+
+class SacSettings(options.Settings, total=False):
+    """The optional arguments of `SacAgent` as keyword arguments."""
+
+    actor_loss_weight: float
+    critic_loss_weight: float
+    alpha_loss_weight: float
+    actor_policy_ctor: Callable[..., Any]
+    critic_network_2: types.Network | types.Layer | None
+    target_critic_network: types.Network | types.Layer | None
+    target_critic_network_2: types.Network | types.Layer | None
+    initial_log_alpha: float
+    use_log_alpha_in_alpha_loss: bool
+    target_entropy: float | None
+    greedy_eval: bool
+    num_min: int | None
+    exploration: Callable[[tf_policy.TFPolicy], tf_policy.TFPolicy] | None
+    observation_network: types.Network | types.Layer | None
+
+
+class SacAgent(actor_critic.ActorCriticAgent):
     """A SAC agent.
+
+    An update first changes the critics, then the actor (which sees the new critics),
+    and then the temperature (which sees the new actor). Each of the three draws actions
+    of its own, by seeds that depend on the agent's seed and the train step counter
+    alone.
 
     The entropy, and so `target_entropy`, is that of actions scaled to [-1, 1], as in
     Stable-Baselines3, so that it does not depend on the units of the actions. TF-Agents
@@ -52,8 +115,13 @@ class SacAgent(soft_actor_critic.SoftActorCriticAgent):
     of half the widths of their ranges; this is the same for ranges of [-1, 1].
 
     The targets follow the critics at once with the default `target_update_tau` of 1,
-    which is TF-Agents'; 0.005 is usual.
+    which is TF-Agents'; 0.005 is usual. Returns over several steps leave out the
+    entropy of the steps between.
     """
+
+    _info = SacLossInfo
+    _refused_overrides = REFUSED_OVERRIDES
+    _hook_arguments = HOOK_ARGUMENTS
 
     def __init__(
         self,
@@ -92,8 +160,12 @@ class SacAgent(soft_actor_critic.SoftActorCriticAgent):
         seed: int | None = None,
         observation_normalizer: TensorNormalizer | None = None,
         reward_normalizer: RewardNormalizer | None = None,
+        observation_network: types.Network | types.Layer | None = None,
     ) -> None:
         """Builds the second critic, the target networks and the policies.
+
+        Arguments that many agents share: `target_update_tau` to `n_step_update`, see
+        `TdOptions`; `debug_summaries` to `reward_normalizer`, see `AgentOptions`.
 
         Args:
           time_step_spec: A `TimeStep` of specs.
@@ -119,26 +191,12 @@ class SacAgent(soft_actor_critic.SoftActorCriticAgent):
             weights if None.
           target_critic_network: The target of the first critic; a copy if None.
           target_critic_network_2: The target of the second critic; a copy if None.
-          target_update_tau: The step size of the targets' soft update; 1 copies the
-            weights.
-          target_update_period: The number of train steps between updates of the
-            targets.
-          td_errors_loss_fn: A loss of (targets, predictions), element by element.
-          gamma: The discount factor.
-          reward_scale_factor: The factor by which the rewards are multiplied.
           initial_log_alpha: The initial logarithm of the temperature.
           use_log_alpha_in_alpha_loss: Whether the temperature's loss has the factor log
             alpha, rather than alpha.
           target_entropy: The entropy to which the temperature is adapted, of actions
             scaled to [-1, 1]; by default minus half the number of their dimensions.
             Minus the number of dimensions is usual elsewhere.
-          gradient_clipping: The largest norm of each variable's gradient.
-          debug_summaries: See `TFAgent`.
-          summarize_grads_and_vars: See `TFAgent`.
-          train_step_counter: See `TFAgent`.
-          name: The module's name.
-          n_step_update: The number `n` of steps in the return; `train` then takes
-            experience with `T = n + 1`. The entropy of the steps between is left out.
           greedy_eval: Whether `policy` takes the mode of the distribution; by default
             it samples, as `collect_policy` does.
           num_min: The number of critics of an ensemble over which a target takes the
@@ -147,105 +205,109 @@ class SacAgent(soft_actor_critic.SoftActorCriticAgent):
             samples, such as one that returns an `OUNoisePolicy`, or, for an actor with
             a `StateDependentNoiseProjectionNetwork`, a `StateDependentNoisePolicy`;
             None collects with the policy that samples itself.
-          seed: Seed of the random numbers in the losses and in the policies.
-          observation_normalizer: Normalizes the observations that the networks see, in
-            the policies and the losses; such as a `StreamingTensorNormalizer` of the
-            observation spec. Loops update it; see `update_normalizers`.
-          reward_normalizer: Normalizes the rewards that the losses see, before
-            `reward_scale_factor`; such as a `RewardNormalizer`.
+          observation_network: A `Network` (or Keras layer) without state that maps
+            observations to what the actor and the critics take for observations, such
+            as a network of images. The critics' loss trains it; the actor is trained,
+            and acts, with the output of its target. None for no such network.
 
         Raises:
           ValueError: An action is discrete or unbounded, the reward is not one scalar,
             the networks' outputs do not match, or a number is out of range.
           NotImplementedError: N-step updates with a recurrent network.
         """
+        td = options.TdOptions(
+            target_update_tau,
+            target_update_period,
+            td_errors_loss_fn,
+            gamma,
+            reward_scale_factor,
+            gradient_clipping,
+            n_step_update,
+        )
+        common = options.AgentOptions(
+            debug_summaries,
+            summarize_grads_and_vars,
+            train_step_counter,
+            name,
+            seed,
+            observation_normalizer,
+            reward_normalizer,
+        )
         time_step_spec = checks.as_time_step_spec(time_step_spec, "SAC")
-        action_spec = construction.check_action_spec(action_spec)
-        input_spec = (time_step_spec.observation, action_spec)
-        (
-            critic_network,
-            critic_network_2,
-            target_critic_network,
-            target_critic_network_2,
-        ) = normalization.normalized_critics(
-            observation_normalizer,
-            input_spec,
-            critic_network,
-            critic_network_2,
-            target_critic_network,
-            target_critic_network_2,
+        action_spec = checks.as_continuous_action_spec(
+            action_spec, "SAC", of_one_value=False
         )
-        targets = construction.critics_with_targets(
-            critic_network,
-            critic_network_2,
-            target_critic_network,
-            target_critic_network_2,
-            input_spec,
-        )
-        critics = [critic for critic, _ in targets]
-        self._num_critics = construction.count_critics(critics)
-        construction.check_num_min(num_min, self._num_critics)
-        self._num_min = num_min
-        (actor_network,) = normalization.normalized_networks(
-            observation_normalizer,
-            time_step_spec.observation,
-            network_lib.as_network(actor_network, time_step_spec.observation),
-        )
-        actor_network.create_variables(time_step_spec.observation)
-        checks.check_gives_distributions(
+        networks = actor_critic_networks.make_networks(
+            time_step_spec,
+            action_spec,
             actor_network,
+            [
+                critic_network,
+                critic_network_2,
+                target_critic_network,
+                target_critic_network_2,
+            ],
+            without_target_actor=True,
+            observation_network=observation_network,
+            normalizer=observation_normalizer,
+        )
+        self._num_critics = _count_critics([critic for critic, _ in networks.critics])
+        _check_num_min(num_min, self._num_critics)
+        self._num_min = num_min
+        checks.check_gives_distributions(
+            networks.actor,
             "SAC",
             ", with continuous_projection_net=TanhNormalProjectionNetwork",
         )
-        specs = {"time_step_spec": time_step_spec, "action_spec": action_spec}
         seeded = {} if seed is None else {"seed": seed}
         sampling_policy = actor_policy_ctor(
-            **specs, actor_network=actor_network, training=False, **seeded
+            time_step_spec=time_step_spec,
+            action_spec=action_spec,
+            actor_network=networks.embedding.of_observations(networks.actor),
+            training=False,
+            **seeded,
         )
         super().__init__(
-            **specs,
-            policy=(
-                greedy_policy.GreedyPolicy(sampling_policy)
-                if greedy_eval
-                else sampling_policy
-            ),
-            collect_policy=(
-                sampling_policy if exploration is None else exploration(sampling_policy)
-            ),
-            actor_network=actor_network,
-            critic_networks=critics,
-            target_pairs=targets,
-            actor_optimizer=actor_optimizer,
-            critic_optimizer=critic_optimizer,
-            target_update_tau=target_update_tau,
-            target_update_period=target_update_period,
-            td_errors_loss_fn=td_errors_loss_fn,
-            gamma=gamma,
-            reward_scale_factor=reward_scale_factor,
-            n_step_update=n_step_update,
-            gradient_clipping=gradient_clipping,
-            debug_summaries=debug_summaries,
-            summarize_grads_and_vars=summarize_grads_and_vars,
-            train_step_counter=train_step_counter,
-            name=name,
-            seed=seed,
-            observation_normalizer=observation_normalizer,
-            reward_normalizer=reward_normalizer,
+            time_step_spec,
+            action_spec,
+            greedy_policy.GreedyPolicy(sampling_policy)
+            if greedy_eval
+            else sampling_policy,
+            sampling_policy if exploration is None else exploration(sampling_policy),
+            networks,
+            td,
+            common,
         )
-        self._sampling_policy = sampling_policy
-        self._train_policy = actor_policy_ctor(
-            **specs, actor_network=actor_network, training=True, **seeded
-        )
-        self._log_magnitude = construction.log_magnitude(action_spec)
+        # The policies in the losses see embedded time steps.
+        self._policies = [
+            actor_policy_ctor(
+                time_step_spec=time_step_spec._replace(
+                    observation=networks.embedding.spec
+                ),
+                action_spec=action_spec,
+                actor_network=networks.actor,
+                training=training,
+                **seeded,
+            )
+            for training in (False, True)
+        ]
+        self._log_magnitude = _log_magnitude(action_spec)
         if target_entropy is None:
-            target_entropy = -construction.num_dimensions(action_spec) / 2
-        self._setup_temperature(
-            alpha_optimizer,
-            initial_log_alpha,
-            target_entropy,
-            use_log_alpha_in_alpha_loss,
+            target_entropy = -_num_dimensions(action_spec) / 2
+        self._temperature = make_temperature(
+            initial_log_alpha, target_entropy, use_log_alpha_in_alpha_loss
+        )
+        self._parts = soft_parts(
+            self,
+            (critic_optimizer, actor_optimizer, alpha_optimizer),
             (critic_loss_weight, actor_loss_weight, alpha_loss_weight),
         )
+
+    def _log_values(
+        self, batch: updates.Batch | None = None, extra: Any = None
+    ) -> dict[str, tf.Tensor]:
+        del extra
+        return soft_log_values(self, batch)
 
     def _check_critic(self, critic: Any) -> None:
         spec = critic.create_variables()
@@ -261,14 +323,11 @@ class SacAgent(soft_actor_critic.SoftActorCriticAgent):
           The nest of actions, and their log densities if they are scaled to [-1, 1],
           `[B]` or `[B, T]`.
         """
-        policy = self._train_policy if training else self._sampling_policy
-        distributions = policy.distribution(time_step).action
+        distributions = self._policies[training].distribution(time_step).action
         flat = tf.nest.flatten(distributions)
         drawn, log_prob = [], self._log_magnitude
         for distribution, own in zip(
-            flat,
-            [seed] if len(flat) == 1 else seeds_lib.split_seed(seed, len(flat)),
-            strict=True,
+            flat, actor_critic.seeds_of(flat, seed), strict=True
         ):
             action, density = sampling.sample_and_log_prob(distribution, own)
             drawn.append(action)
@@ -283,7 +342,7 @@ class SacAgent(soft_actor_critic.SoftActorCriticAgent):
         seed, subset_seed = seeds_lib.split_seed(seed, 2)
         action, log_prob = self._draw(next_time_step, seed, training=False)
         values = self._values_of_all(
-            [target for _, target in self._target_pairs], next_time_step, action
+            self._target_critic_networks, next_time_step, action
         )
         if self._num_min is None:
             smallest = tf.reduce_min(values, axis=0)
@@ -292,7 +351,7 @@ class SacAgent(soft_actor_critic.SoftActorCriticAgent):
                 subset_seed, [self._num_critics], per_example=False
             )
             smallest = losses.minimum_of_subset(values, noise, self._num_min)
-        return losses.soft_value(smallest, log_prob, self._alpha())
+        return losses.soft_value(smallest, log_prob, self._temperature.value())
 
     def _compute_actor_loss(
         self, time_step: ts.TimeStep, seed: tf.Tensor, training: bool
@@ -300,11 +359,17 @@ class SacAgent(soft_actor_critic.SoftActorCriticAgent):
         action, log_prob = self._draw(time_step, seed, training)
         values = self._values_of_all(self._critic_networks, time_step, action)
         reduce = tf.reduce_min if self._num_min is None else tf.reduce_mean
-        return losses.sac_actor_loss(reduce(values, axis=0), log_prob, self._alpha())
+        return losses.sac_actor_loss(
+            reduce(values, axis=0), log_prob, self._temperature.value()
+        )
 
     def _compute_entropy(
         self, time_step: ts.TimeStep, seed: tf.Tensor, training: bool
     ) -> tf.Tensor:
+        """Returns samples of the policy's entropy, `[B]` or `[B, T - 1]`.
+
+        The arguments are as for `_compute_actor_loss`.
+        """
         _, log_prob = self._draw(time_step, seed, training)
         return -log_prob
 
@@ -327,8 +392,9 @@ class SacAgent(soft_actor_critic.SoftActorCriticAgent):
         return tf.transpose(values, [outer_rank, *rest])
 
     def _q_values(self, transitions: actor_critic.Transitions) -> tf.Tensor:
+        time_step = self._embedding.trained(transitions.time_step, training=False)
         values = self._values_of_all(
-            self._critic_networks, transitions.time_step, transitions.action
+            self._critic_networks, time_step, transitions.action
         )
         return tf.reduce_mean(values, axis=0)
 
@@ -346,3 +412,104 @@ class SacAgent(soft_actor_critic.SoftActorCriticAgent):
         ]
         td_losses, td_errors = zip(*each, strict=True)
         return tf.add_n(td_losses), losses.largest_error(td_errors)
+
+
+def make_temperature(
+    initial_log_alpha: float, target_entropy: float, use_log_alpha: bool
+) -> updates.Temperature:
+    """Returns the temperature of a soft actor-critic; see `SacAgent`."""
+    number_checks.check_number(
+        "initial_log_alpha", initial_log_alpha, remedy="0 is a temperature of 1"
+    )
+    number_checks.check_number(
+        "target_entropy", target_entropy, remedy="None takes the default"
+    )
+    return updates.Temperature(
+        initial_log_alpha,
+        target_entropy,
+        use_log=use_log_alpha,
+        name="initial_log_alpha",
+    )
+
+
+def soft_parts(
+    agent: Any, agent_optimizers: Sequence[Any], weights: Sequence[float]
+) -> list[updates.Part]:
+    """Returns the parts of a soft actor-critic's update.
+
+    Args:
+      agent: The agent, with a `_temperature` and a `_compute_entropy`.
+      agent_optimizers: The optimizers of the critics, the actor and the temperature; a
+        temperature without one is fixed.
+      weights: The weights of their losses.
+    """
+
+    def alpha_loss(batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        entropy = agent._compute_entropy(
+            agent._embedding.target(batch.transitions.time_step),
+            batch.seed,
+            batch.training,
+        )
+        return agent._mean(agent._temperature.loss(entropy), batch), {}
+
+    for_critics, for_actor, for_alpha = agent_optimizers
+    parts = [
+        agent._critic_part(for_critics, weight=weights[0]),
+        agent._actor_part(for_actor, weight=weights[1]),
+    ]
+    if for_alpha is None:
+        return parts
+    trained = [agent._temperature]
+    alpha = agent._part("alpha", alpha_loss, trained, for_alpha, weight=weights[2])
+    return [*parts, alpha]
+
+
+def soft_log_values(agent: Any, batch: updates.Batch | None) -> dict[str, tf.Tensor]:
+    """Returns the temperature `alpha`, and of a batch the mean `entropy`."""
+    values = {"alpha": agent._temperature.value()}
+    if batch is not None:
+        time_step = agent._embedding.target(batch.transitions.time_step)
+        *_, seed = seeds_lib.split_seed(batch.seed, 3)
+        entropy = agent._compute_entropy(time_step, seed, training=False)
+        values["entropy"] = losses.masked_mean(entropy, batch.transitions.valid)
+    return values
+
+
+def _num_dimensions(action_spec: Any) -> int:
+    """Returns the number of components of all actions."""
+    return sum(int(np.prod(spec.shape)) for spec in tf.nest.flatten(action_spec))
+
+
+def _log_magnitude(action_spec: Any) -> float:
+    """Returns the sum of the logarithms of half the widths of all components' ranges.
+
+    This is what scaling actions to [-1, 1] adds to the logarithm of their density.
+    """
+    _, magnitudes = actions_lib.spec_means_and_magnitudes(action_spec)
+    return sum(
+        float(np.sum(np.log(np.broadcast_to(magnitude, spec.shape))))
+        for magnitude, spec in zip(
+            tf.nest.flatten(magnitudes), tf.nest.flatten(action_spec), strict=True
+        )
+    )
+
+
+def _count_critics(critics: Sequence[Any]) -> int:
+    """Returns the number of critics in networks with outputs `[B]` or `[B, N, ...]`."""
+    return sum(
+        critic.create_variables().shape[0] if target_networks.is_ensemble(critic) else 1
+        for critic in critics
+    )
+
+
+def _check_num_min(num_min: int | None, num_critics: int) -> None:
+    """Raises an error unless `num_min` is None or at most the number of critics."""
+    if num_min is not None:
+        number_checks.check_integer(
+            "num_min", num_min, 1, remedy="None takes the minimum over all critics"
+        )
+        if num_min > num_critics:
+            raise ValueError(
+                f"num_min: expected at most {num_critics}, the number of critics, got "
+                f"{num_min}; make a CriticEnsembleNetwork of more critics."
+            )

@@ -14,16 +14,19 @@ algorithm 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import checks, normalization, target_networks
-from tfrl.agents.ddpg import deterministic_actor_agent
-from tfrl.compilation import variable_substitution
-from tfrl.policies import actor_policy, gaussian_policy
+from tfrl.agents import (
+    actor_critic,
+    actor_critic_networks,
+    checks,
+    deterministic_actors,
+    options,
+)
+from tfrl.policies import gaussian_policy
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import actions as actions_lib
 from tfrl.utils import number_checks, seeds
@@ -38,8 +41,8 @@ class Td3Info(NamedTuple):
     """Details of the loss.
 
     Attributes:
-      actor_loss: The mean of -Q_1(s, mu(s)), a scalar; that of the last update of the
-        actor in train steps without one.
+      actor_loss: The mean of -Q_1(s, mu(s)), a scalar; in train steps that do not
+        update the actor, the loss of its last update.
       critic_loss: The mean loss of both critics together, a scalar.
       td_loss: The loss of both critics for each example before weighting, `[B]`, zero
         where masked. For recurrent networks, it is summed over time.
@@ -53,7 +56,7 @@ class Td3Info(NamedTuple):
     td_error: Any = ()
 
 
-class Td3Agent(deterministic_actor_agent.DeterministicActorAgent):
+class Td3Agent(actor_critic.ActorCriticAgent):
     """A TD3 agent.
 
     `train` updates the critics first, so the actor learns from the new first critic,
@@ -61,6 +64,9 @@ class Td3Agent(deterministic_actor_agent.DeterministicActorAgent):
     """
 
     _info = Td3Info
+    _refused_overrides = deterministic_actors.REFUSED_OVERRIDES
+    critic_loss = deterministic_actors.critic_loss
+    actor_loss = deterministic_actors.actor_loss
 
     def __init__(
         self,
@@ -102,6 +108,9 @@ class Td3Agent(deterministic_actor_agent.DeterministicActorAgent):
         targets by `target_update_tau=0.005`, and has noise for actions in [-1, 1],
         `noise_scaled_to_spec=True`.
 
+        Arguments that many agents share: `target_update_tau` to `n_step_update`, see
+        `TdOptions`; `debug_summaries` to `reward_normalizer`, see `AgentOptions`.
+
         Args:
           time_step_spec: A `TimeStep` of specs.
           action_spec: A nest of bounded floating specs.
@@ -120,35 +129,13 @@ class Td3Agent(deterministic_actor_agent.DeterministicActorAgent):
           target_actor_network: The target of the actor; a new copy if None.
           target_critic_network: The target of the first critic; a new copy if None.
           target_critic_network_2: The target of the second critic; a new copy if None.
-          target_update_tau: The step size of the targets' soft update; 1 copies the
-            weights.
-          target_update_period: The number of train steps between updates of the
-            targets.
           actor_update_period: The number of train steps between updates of the actor,
             of which the first is in the first train step.
-          td_errors_loss_fn: A loss of (targets, predictions), element by element; Huber
-            if None.
-          gamma: The discount factor.
-          reward_scale_factor: The factor by which the rewards are multiplied.
           target_policy_noise: The standard deviation of the noise on the target
             actor's actions.
           target_policy_noise_clip: The largest size of this noise.
-          gradient_clipping: The largest norm of each variable's gradient.
-          debug_summaries: See `TFAgent`.
-          summarize_grads_and_vars: See `TFAgent`.
-          train_step_counter: See `TFAgent`.
-          name: The module's name.
-          n_step_update: The number `n` of steps in the return; `train` then takes
-            experience with `T = n + 1`.
           noise_scaled_to_spec: Whether both kinds of noise are in units of half of the
             range of each action, not of the action itself.
-          seed: Seed of the target actions' noise, and of the policies' own random
-            numbers for calls without a seed.
-          observation_normalizer: Normalizes the observations that the networks see, in
-            the policies and the losses; such as a `StreamingTensorNormalizer` of the
-            observation spec. Loops update it; see `update_normalizers`.
-          reward_normalizer: Normalizes the rewards that the losses see, before
-            `reward_scale_factor`; such as a `RewardNormalizer`.
 
         Raises:
           ValueError: An action is discrete or has no bounds, a number is out of range,
@@ -156,101 +143,70 @@ class Td3Agent(deterministic_actor_agent.DeterministicActorAgent):
             without `critic_network_2`.
           NotImplementedError: `n_step_update` is not 1 for recurrent networks.
         """
+        train_step_counter = checks.as_train_step_counter(train_step_counter)
+        td = options.TdOptions(
+            target_update_tau,
+            target_update_period,
+            td_errors_loss_fn,
+            gamma,
+            reward_scale_factor,
+            gradient_clipping,
+            n_step_update,
+        )
+        common = options.AgentOptions(
+            debug_summaries,
+            summarize_grads_and_vars,
+            train_step_counter,
+            name,
+            seed,
+            observation_normalizer,
+            reward_normalizer,
+        )
         time_step_spec = checks.as_time_step_spec(time_step_spec, "TD3")
         action_spec = checks.as_continuous_action_spec(action_spec, "TD3")
         _check_numbers(
             target_policy_noise, target_policy_noise_clip, actor_update_period
         )
-        train_step_counter = checks.as_train_step_counter(train_step_counter)
-        observation_spec = time_step_spec.observation
-        input_spec = (observation_spec, action_spec)
-        actor_network, target_actor_network = normalization.normalized_networks(
-            observation_normalizer,
-            observation_spec,
+        networks = actor_critic_networks.make_networks(
+            time_step_spec,
+            action_spec,
             actor_network,
-            target_actor_network,
-        )
-        actor = target_networks.with_target(
-            actor_network, target_actor_network, "TargetActorNetwork", observation_spec
-        )
-        (
-            critic_network,
-            critic_network_2,
-            target_critic_network,
-            target_critic_network_2,
-        ) = normalization.normalized_critics(
-            observation_normalizer,
-            input_spec,
-            critic_network,
-            critic_network_2,
-            target_critic_network,
-            target_critic_network_2,
-        )
-        critics = target_networks.twin_critics(
-            critic_network,
-            critic_network_2,
-            target_critic_network,
-            target_critic_network_2,
-            input_spec,
+            [
+                critic_network,
+                critic_network_2,
+                target_critic_network,
+                target_critic_network_2,
+            ],
+            target_actor_network=target_actor_network,
+            normalizer=observation_normalizer,
         )
         super().__init__(
             time_step_spec,
             action_spec,
-            actor_policy.ActorPolicy(time_step_spec, action_spec, actor[0], seed=seed),
+            networks.policy(time_step_spec, action_spec, seed=seed),
             gaussian_policy.GaussianPolicy(
-                actor_policy.ActorPolicy(
-                    time_step_spec, action_spec, actor[0], clip=False
-                ),
+                networks.policy(time_step_spec, action_spec, clip=False),
                 scale=exploration_noise_std,
                 step=train_step_counter,
                 seed=seed,
                 scaled_to_spec=noise_scaled_to_spec,
             ),
-            actor_network=actor[0],
-            critic_networks=[critic for critic, _ in critics],
-            target_pairs=[actor, *critics],
-            actor_optimizer=actor_optimizer,
-            critic_optimizer=critic_optimizer,
-            target_update_tau=target_update_tau,
-            target_update_period=target_update_period,
-            td_errors_loss_fn=td_errors_loss_fn,
-            gamma=gamma,
-            reward_scale_factor=reward_scale_factor,
-            n_step_update=n_step_update,
-            gradient_clipping=gradient_clipping,
-            debug_summaries=debug_summaries,
-            summarize_grads_and_vars=summarize_grads_and_vars,
-            train_step_counter=train_step_counter,
-            name=name,
-            seed=seed,
-            observation_normalizer=observation_normalizer,
-            reward_normalizer=reward_normalizer,
+            networks,
+            td,
+            common,
         )
-        self._target_actor_network = actor[1]
-        self._target_critic_networks = [target for _, target in critics]
-        self._actor_update_period = actor_update_period
         self._target_policy_noise = target_policy_noise
         self._target_policy_noise_clip = target_policy_noise_clip
         self._noise_scaled_to_spec = noise_scaled_to_spec
-        # The loss of the actor's last update, for the train steps without one.
-        self._last_actor_loss = tf.Variable(0.0, trainable=False, name="actor_loss")
+        self._parts = [
+            self._critic_part(critic_optimizer),
+            self._actor_part(actor_optimizer, period=actor_update_period),
+        ]
 
-    def _variables(self) -> list[tf.Variable]:
-        return [*super()._variables(), self._last_actor_loss]
-
-    def _train_actor(self, update: Callable[[], tf.Tensor]) -> tf.Tensor:
-        def update_and_keep() -> None:
-            self._last_actor_loss.assign(update())
-
-        if self._actor_update_period == 1:
-            update_and_keep()
-        else:
-            due = self.train_step_counter % self._actor_update_period == 0
-            variable_substitution.cond(due, update_and_keep)
-        return self._last_actor_loss.read_value()
-
-    def _compute_next_values(self, next_time_step: ts.TimeStep) -> tf.Tensor:
-        actions = self._target_actions(next_time_step)
+    def _compute_next_values(
+        self, next_time_step: ts.TimeStep, seed: tf.Tensor
+    ) -> tf.Tensor:
+        actions = self._target_actions(next_time_step, seed)
         return losses.clipped_double_q(
             [
                 self._values(target, next_time_step, actions)
@@ -259,28 +215,21 @@ class Td3Agent(deterministic_actor_agent.DeterministicActorAgent):
         )
 
     def _compute_actor_loss(
-        self, time_step: ts.TimeStep, training: bool
-    ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        actions, _ = self._actor_network(
-            time_step.observation, step_type=time_step.step_type, training=training
-        )
-        regularization = self._actor_network.losses
-        return -self._values(
-            self._critic_networks[0], time_step, actions
-        ), regularization
+        self, time_step: ts.TimeStep, seed: tf.Tensor, training: bool
+    ) -> tf.Tensor:
+        del seed
+        actions = self._outputs(self._actor_network, time_step, training)
+        return -self._values(self._critic_networks[0], time_step, actions)
 
-    def _target_actions(self, time_steps: ts.TimeStep) -> Any:
+    def _target_actions(self, time_steps: ts.TimeStep, seed: tf.Tensor) -> Any:
         """Returns the target actor's actions with noise, inside the bounds."""
-        actions, _ = self._target_actor_network(
-            time_steps.observation, step_type=time_steps.step_type
-        )
-        flat = tf.nest.flatten(actions)
+        actions = self._outputs(self._target_actor_network, time_steps)
         smoothed = [
-            self._smoothed(action, spec, seed)
-            for action, spec, seed in zip(
-                flat,
+            self._smoothed(action, spec, own)
+            for action, spec, own in zip(
+                tf.nest.flatten(actions),
                 tf.nest.flatten(self.action_spec),
-                self._next_seeds(len(flat)),
+                actor_critic.seeds_of(actions, seed),
                 strict=True,
             )
         ]

@@ -13,12 +13,12 @@ distributional quantile critics" (2020, arXiv:2005.04269), equations 8 to 12.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import actor_critic
+from tfrl.agents import actor_critic, checks
 from tfrl.agents.sac import sac_agent
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import number_checks
@@ -41,7 +41,7 @@ class TqcAgent(sac_agent.SacAgent):
         alpha_optimizer: types.Optimizer | None,
         *,
         num_dropped_quantiles: int = 2,
-        **kwargs: Any,
+        **settings: Unpack[sac_agent.SacSettings],
     ) -> None:
         """Builds the target network and the policies.
 
@@ -57,19 +57,21 @@ class TqcAgent(sac_agent.SacAgent):
           alpha_optimizer: See `SacAgent`.
           num_dropped_quantiles: The number of quantiles to drop for each critic; the
             more, the lower are the targets.
-          **kwargs: Further arguments of `SacAgent`.
+          **settings: The optional arguments of `SacAgent`.
 
         Raises:
           ValueError: The critic's output is not `[B, N, M]`, no quantile is left, or
             an argument of `SacAgent` has no meaning here.
           NotImplementedError: The actor is recurrent.
         """
-        for name in ("num_min", "td_errors_loss_fn"):
-            if kwargs.get(name) is not None:
-                raise ValueError(
-                    f"{name}: expected None, since TQC has a truncated mixture and the "
-                    f"quantile Huber loss instead, got {kwargs[name]}; leave it out."
-                )
+        checks.check_no_td_loss(
+            settings.get("td_errors_loss_fn"), "TQC", "the quantile Huber loss"
+        )
+        if settings.get("num_min") is not None:
+            raise ValueError(
+                "num_min: expected None, since TQC has a truncated mixture instead, "
+                f"got {settings['num_min']}; leave it out."
+            )
         super().__init__(
             time_step_spec,
             action_spec,
@@ -78,14 +80,11 @@ class TqcAgent(sac_agent.SacAgent):
             actor_optimizer,
             critic_optimizer,
             alpha_optimizer,
-            **kwargs,
+            **settings,
         )
-        if self._recurrent:
-            raise NotImplementedError(
-                "actor_network: expected one without a state, got the recurrent "
-                f"{self._actor_network.name!r}; use SacAgent, or a network that sees "
-                "several frames at once."
-            )
+        checks.check_not_recurrent(
+            [self._actor_network], "TQC", "use SacAgent, or a network of several frames"
+        )
         number_checks.check_integer(
             "num_dropped_quantiles",
             num_dropped_quantiles,
@@ -115,11 +114,11 @@ class TqcAgent(sac_agent.SacAgent):
     ) -> tf.Tensor:
         """Returns samples of the soft return, `[B, N (M - d)]`."""
         action, log_prob = self._draw(next_time_step, seed, training=False)
-        ((_, target),) = self._target_pairs
+        (target,) = self._target_critic_networks
         mixture = losses.truncated_mixture(
             self._values(target, next_time_step, action), self._num_dropped
         )
-        return mixture - self._alpha() * log_prob[:, tf.newaxis]
+        return mixture - self._temperature.value() * log_prob[:, tf.newaxis]
 
     def _td_error(
         self,

@@ -1,0 +1,98 @@
+"""What agents with a deterministic actor share: DDPG, D4PG and TD3."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from tfrl import losses
+from tfrl.agents import actor_critic
+from tfrl.trajectories import time_step as ts
+
+if TYPE_CHECKING:
+    from tfrl.agents.actor_critic import ActorCriticAgent
+
+REFUSED_OVERRIDES: Mapping[str, str] = {
+    "critic_loss": (
+        "override _td_error(predictions, transitions, next_values) or "
+        "_compute_next_values(next_time_step, seed)"
+    ),
+    "actor_loss": "override _compute_actor_loss(time_step, seed, training)",
+}
+
+
+def critic_loss(
+    self: ActorCriticAgent,
+    time_steps: ts.TimeStep,
+    actions: Any,
+    next_time_steps: ts.TimeStep,
+    weights: tf.Tensor | None = None,
+    training: bool = False,
+) -> tf.Tensor:
+    """Returns the mean loss of all critics together, a scalar.
+
+    Args:
+      self: The agent, of which this is a method.
+      time_steps: The time steps `[B, ...]` at which the actions were taken. For
+        recurrent networks, `[B, T - 1, ...]`; see `agents.sequences.unroll`.
+      actions: The nest of actions, of the same outer shape.
+      next_time_steps: The time steps after them; for recurrent networks all `T`.
+      weights: See `TFAgent.train`.
+      training: Whether the critics are applied as in training.
+    """
+    next_time_steps = self._normalizers.normalize_rewards(next_time_steps)
+    transitions = self._masked_transitions(time_steps, actions, next_time_steps)
+    return self._loss_of("critic", transitions, weights, training)
+
+
+def actor_loss(
+    self: ActorCriticAgent,
+    time_steps: ts.TimeStep,
+    weights: tf.Tensor | None = None,
+    training: bool = False,
+) -> tf.Tensor:
+    """Returns the mean of -Q(s, mu(s)), a scalar.
+
+    Args:
+      self: The agent, of which this is a method.
+      time_steps: As for `critic_loss`.
+      weights: See `TFAgent.train`.
+      training: Whether the actor is applied as in training.
+    """
+    transitions = actor_critic.Transitions(
+        time_steps,
+        action=(),
+        next_time_step=time_steps,
+        reward=time_steps.reward,
+        discount=time_steps.discount,
+        valid=~time_steps.is_last(),
+    )
+    return self._loss_of("actor", transitions, weights, training)
+
+
+def policy_gradient_loss(
+    actions: Any,
+    values_of: Callable[[Any], tf.Tensor],
+    is_last: tf.Tensor,
+    dqda_clipping: float | None,
+    clip_norm: bool = False,
+) -> tf.Tensor:
+    """Returns a loss whose gradient is -dQ/da da/dtheta, `[B]` or `[B, T]`.
+
+    Args:
+      actions: The nest of the actor's actions.
+      values_of: A function of actions that returns their values.
+      is_last: Booleans; where true, a value does not count.
+      dqda_clipping: See `losses.deterministic_policy_gradient`.
+      clip_norm: See there.
+    """
+    with tf.GradientTape() as tape:
+        tape.watch(actions)
+        values = values_of(actions)
+        # A recurrent critic's later values depend on earlier actions.
+        counted = tf.where(is_last, 0.0, values)
+    return losses.deterministic_policy_gradient(
+        values, actions, tape.gradient(counted, actions), dqda_clipping, clip_norm
+    )

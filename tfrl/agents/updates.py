@@ -1,0 +1,226 @@
+"""The parts of an update, for agents with several optimizers.
+
+An agent lists its parts; an update takes them one after the other. A part sees the
+weights that the parts before it have changed, and the details of their losses. See
+`ActorCriticAgent`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import tensorflow as tf
+
+from tfrl import losses
+from tfrl.compilation import variable_substitution
+from tfrl.utils import optimizers, variables
+
+if TYPE_CHECKING:
+    from tfrl.agents import actor_critic
+    from tfrl.typing import types
+
+
+class Batch(NamedTuple):
+    """What the loss of a part is computed from.
+
+    Attributes:
+      transitions: The transitions.
+      weights: The weight of each example in the losses; see `TFAgent.train`.
+      seed: The seed of the part's random numbers, int64 `[2]`.
+      training: Whether networks are applied as in training.
+      details: What the losses of the parts before returned as details, by name.
+      shared: What all parts of the update share, such as actions.
+    """
+
+    transitions: actor_critic.Transitions
+    weights: tf.Tensor | None
+    seed: tf.Tensor
+    training: bool
+    details: Mapping[str, Any]
+    shared: Any = None
+
+
+# Returns a scalar loss, and details by name.
+PartLoss = Callable[[Batch], tuple[tf.Tensor, dict[str, Any]]]
+# Does a gradient step: takes a function that returns a loss and details, the trained
+# variables, their optimizer and the untrained variables; returns the loss and details.
+GradientStep = Callable[..., tuple[tf.Tensor, Any]]
+
+
+class Part(tf.Module):
+    """A loss, what it trains, and when.
+
+    Attributes:
+      label: The part's name.
+      loss: The loss before its weight. A subclass of an agent may replace it.
+      weight: The factor of the loss, which it may replace, too.
+      optimizer: The optimizer.
+      counts: Whether the loss is one of those that the agent's loss is the sum of.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        loss: PartLoss,
+        trained: Sequence[Any],
+        optimizer: types.Optimizer | None,
+        *,
+        clip: optimizers.Clip | None = None,
+        weight: float = 1.0,
+        period: int | None = None,
+        after: Callable[[], Any] | None = None,
+        counts: bool = True,
+    ) -> None:
+        """Makes the optimizer's variables.
+
+        Args:
+          label: The part's name, such as "actor", from which logs and loss infos have
+            "actor_loss" and "actor_learning_rate".
+          loss: A function of a `Batch` that returns a scalar loss, and details by name.
+          trained: The networks, or modules, whose trainable variables are updated.
+          optimizer: The optimizer; None for an agent that never trains.
+          clip: See `OptimizerAdapter`.
+          weight: The factor of the loss.
+          period: The number of train steps between updates; the first is in the first
+            train step. The part then keeps the loss of its last update for the steps
+            between, and has no details. None updates it in each train step.
+          after: What to do after each update, such as a projection.
+          counts: Whether the agent's loss includes this one's.
+        """
+        super().__init__(name=label)
+        self.label = label
+        self.loss = loss
+        self.counts = counts
+        self._trained = list(trained)
+        self.optimizer = optimizers.OptimizerAdapter(
+            optimizer, variables.trainable_variables(self._trained), clip
+        )
+        self.weight = weight
+        self._period = period
+        self._after = after
+        self._last_loss = (
+            None
+            if period is None
+            else tf.Variable(0.0, trainable=False, name=f"{label}_loss")
+        )
+
+    def held(self) -> list[Any]:
+        """Returns all variables that an update changes, or that its networks have."""
+        return [
+            *(v for module in self._trained for v in module.variables),
+            *self.optimizer.variables(),
+            *([] if self._last_loss is None else [self._last_loss]),
+        ]
+
+    def weighted_loss(self, batch: Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the loss times its weight, and the details."""
+        loss, details = self.loss(batch)
+        return self.weight * loss, details
+
+    def update(
+        self, batch: Batch, gradient_step: GradientStep, train_step: tf.Variable
+    ) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Updates the trained variables, if it is time.
+
+        Args:
+          batch: What the loss is computed from.
+          gradient_step: The agent's `_gradient_step`.
+          train_step: The number of train steps before this one.
+
+        Returns:
+          The loss before the update, and its details.
+        """
+
+        def step() -> tuple[tf.Tensor, dict[str, Any]]:
+            loss, details = gradient_step(
+                lambda: self.weighted_loss(batch),
+                variables.trainable_variables(self._trained),
+                self.optimizer,
+                [v for m in self._trained for v in m.non_trainable_variables],
+            )
+            if self._after is not None:
+                with tf.control_dependencies([loss]):
+                    self._after()
+            return loss, details
+
+        if self._period is None:
+            return step()
+        kept = self._last_loss
+        assert kept is not None
+
+        def step_and_keep() -> None:
+            kept.assign(step()[0])
+
+        if self._period == 1:
+            step_and_keep()
+        else:
+            variable_substitution.cond(train_step % self._period == 0, step_and_keep)
+        return kept.read_value(), {}
+
+
+class Temperature(tf.Module):
+    """A positive factor that is adapted until a quantity reaches a target.
+
+    The factor rises while the quantity is below the target, and falls while it is above
+    it. It is kept as its logarithm.
+
+    Attributes:
+      log: The variable of the logarithm.
+      target: The number that the quantity shall reach.
+    """
+
+    def __init__(
+        self,
+        initial_log: float,
+        target: float = 0.0,
+        *,
+        use_log: bool = True,
+        bounds: tuple[float, float] | None = None,
+        name: str = "log_alpha",
+    ) -> None:
+        """Makes the variable.
+
+        Args:
+          initial_log: The initial logarithm.
+          target: The number that the quantity shall reach.
+          use_log: See `losses.temperature_loss`.
+          bounds: The least and the greatest logarithm; None has no bounds.
+          name: The name of the variable.
+        """
+        super().__init__()
+        self.log = tf.Variable(initial_log, dtype=tf.float32, name=name)
+        self.target = target
+        self._use_log = use_log
+        self._bounds = bounds
+
+    def value(self) -> tf.Tensor:
+        """Returns the factor, a scalar."""
+        return tf.exp(tf.convert_to_tensor(self.log))
+
+    def loss(self, quantity: Any) -> tf.Tensor:
+        """Returns the factor's loss, of the shape of `quantity`."""
+        return losses.temperature_loss(
+            tf.convert_to_tensor(self.log), quantity, self.target, self._use_log
+        )
+
+    def project(self) -> None:
+        """Moves the logarithm into its bounds."""
+        if self._bounds is not None:
+            self.log.assign(tf.clip_by_value(self.log, *self._bounds))
+
+
+def total_loss(
+    parts: Sequence[Part], part_losses: Mapping[str, tf.Tensor], order: Sequence[str]
+) -> tf.Tensor:
+    """Returns the sum of the losses that count.
+
+    Args:
+      parts: The parts.
+      part_losses: The loss of each part, by its label.
+      order: Names `<label>_loss`, in the order in which the losses are added up, since
+        sums of floats depend on it. Other names are ignored.
+    """
+    by_name = {f"{p.label}_loss": part_losses[p.label] for p in parts if p.counts}
+    return functools.reduce(tf.add, [by_name[n] for n in order if n in by_name])

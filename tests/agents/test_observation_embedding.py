@@ -127,6 +127,56 @@ def test_observations_are_normalized_before_the_network():
     np.testing.assert_allclose(action, 1.5 * seen[0, 1:2], rtol=1e-6)
 
 
+def make_soft_agent(**kwargs):
+    """A SAC agent with the embeddings 2 o, and 3 o of the target."""
+    embedded = networks.ActorDistributionNetwork(
+        OBSERVATION,
+        ACTION,
+        fc_layer_params=(),
+        continuous_projection_net=agents.sac.TanhNormalProjectionNetwork,
+        seed=1,
+    )
+    agent = agents.SacAgent(
+        TIME_STEP,
+        ACTION,
+        critic(1.0, 2.0),
+        embedded,
+        *(keras.optimizers.SGD(0.1) for _ in range(3)),
+        critic_network_2=critic(1.0, 2.0 + 1e-6),
+        critic_loss_weight=1.0,
+        observation_network=linear(2.0),
+        target_update_period=10,
+        seed=0,
+        **kwargs,
+    )
+    ((_, target),) = agent._embedding.target_pairs
+    target.variables[0].assign([[3.0]])
+    return agent
+
+
+def test_a_soft_agents_critics_train_the_network():
+    agent = make_soft_agent()
+    ((network, target),) = agent._embedding.target_pairs
+    # Both critics' values are 2 o + 2 a, and change by o with the kernel.
+    errors = agent.loss(transitions()).extra.td_error.numpy()
+    agent.train(transitions())
+    slope = 2 * -2 * (errors * np.array([1, 2, 1])).mean()
+    np.testing.assert_allclose(network.variables[0], [[2 - 0.1 * slope]], rtol=1e-4)
+    np.testing.assert_array_equal(target.variables[0], [[3.0]])
+    assert any(v is network.variables[0].value for v in agent.variables())
+    assert set(agent.diagnose(transitions())) >= {"q_value", "entropy", "alpha"}
+
+
+def test_a_soft_agents_policy_and_losses_see_the_targets_embeddings():
+    agent = make_soft_agent(greedy_eval=True)
+    seen = agent._actor_network(tf.constant([[3.0], [-6.0]]))[0].mode()
+    time_step = ts.restart(tf.constant([[1.0], [-2.0]]), batch_size=2)
+    np.testing.assert_allclose(agent.policy.action(time_step).action, seen, rtol=1e-6)
+    embedded = agent._embedding.target(time_step)
+    distribution = agent._policies[False].distribution(embedded).action
+    np.testing.assert_allclose(distribution.mode(), seen, rtol=1e-6)
+
+
 def test_images_in_sequences():
     """The network sees `[B * T, ...]`, whatever the layers behind it see."""
     spec = tf.TensorSpec([4, 4, 1], tf.float32)

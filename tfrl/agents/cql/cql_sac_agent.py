@@ -130,17 +130,11 @@ class CqlSacAgent(sac_agent.SacAgent):
     ) -> None:
         """Builds the second critic, the target networks and the policies.
 
-        Arguments that many agents share: `target_update_tau` to `n_step_update`, see
-        `TdOptions`; `debug_summaries` to `reward_normalizer`, see `AgentOptions`.
+        The agent is a `SacAgent`, which explains the arguments that are not listed
+        here, or names the records that do: `TdOptions` and `AgentOptions`.
 
         Args:
-          time_step_spec: See `SacAgent`.
           action_spec: One bounded floating spec.
-          critic_network: See `SacAgent`.
-          actor_network: See `SacAgent`.
-          actor_optimizer: See `SacAgent`.
-          critic_optimizer: See `SacAgent`.
-          alpha_optimizer: See `SacAgent`.
           cql_alpha: The weight of the conservative penalty, or the initial value of the
             Lagrange multiplier.
           num_cql_samples: The number `N` of actions of the policy, and of uniform ones,
@@ -154,22 +148,11 @@ class CqlSacAgent(sac_agent.SacAgent):
             rewards, after their scaling.
           num_bc_steps: The number of updates at the start in which the actor clones the
             recorded actions.
-          actor_loss_weight: See `SacAgent`.
           critic_loss_weight: See `SacAgent`; the penalty is not multiplied by it.
-          alpha_loss_weight: See `SacAgent`.
-          actor_policy_ctor: See `SacAgent`.
-          critic_network_2: See `SacAgent`.
-          target_critic_network: See `SacAgent`.
-          target_critic_network_2: See `SacAgent`.
-          initial_log_alpha: See `SacAgent`.
-          use_log_alpha_in_alpha_loss: See `SacAgent`.
-          target_entropy: See `SacAgent`.
           log_cql_alpha_clipping: The smallest and the largest logarithm of the
             multiplier.
           softmax_temperature: The factor `T` of the values in the penalty.
           bc_debug_mode: Whether the critics minimise the penalty alone.
-          greedy_eval: See `SacAgent`.
-          exploration: See `SacAgent`.
 
         Raises:
           ValueError: There are several actions, a number is out of range, or an

@@ -103,8 +103,7 @@ class DdpgAgent(actor_critic.ActorCriticAgent):
         (a `target_update_tau` of 0.005 is usual), no discounting, and white noise of
         standard deviation 1 (the paper has `ou_stddev=0.2, ou_damping=0.15`).
 
-        Arguments that many agents share: `target_update_tau` to `n_step_update`, see
-        `TdOptions`; `debug_summaries` to `reward_normalizer`, see `AgentOptions`.
+        `TdOptions` and `AgentOptions` explain the arguments that are not listed here.
 
         Args:
           time_step_spec: A `TimeStep` of specs.

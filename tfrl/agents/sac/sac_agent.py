@@ -164,8 +164,7 @@ class SacAgent(actor_critic.ActorCriticAgent):
     ) -> None:
         """Builds the second critic, the target networks and the policies.
 
-        Arguments that many agents share: `target_update_tau` to `n_step_update`, see
-        `TdOptions`; `debug_summaries` to `reward_normalizer`, see `AgentOptions`.
+        `TdOptions` and `AgentOptions` explain the arguments that are not listed here.
 
         Args:
           time_step_spec: A `TimeStep` of specs.

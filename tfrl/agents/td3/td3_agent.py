@@ -108,8 +108,7 @@ class Td3Agent(actor_critic.ActorCriticAgent):
         targets by `target_update_tau=0.005`, and has noise for actions in [-1, 1],
         `noise_scaled_to_spec=True`.
 
-        Arguments that many agents share: `target_update_tau` to `n_step_update`, see
-        `TdOptions`; `debug_summaries` to `reward_normalizer`, see `AgentOptions`.
+        `TdOptions` and `AgentOptions` explain the arguments that are not listed here.
 
         Args:
           time_step_spec: A `TimeStep` of specs.

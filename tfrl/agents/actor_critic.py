@@ -18,7 +18,6 @@ from tfrl.agents import (
     data_converter,
     options,
     sequences,
-    target_networks,
     tf_agent,
     updates,
 )
@@ -406,10 +405,10 @@ class ActorCriticAgent(tf_agent.TFAgent):
 
     def _get_target_updater(self, tau: Any = 1.0, period: Any = 1) -> Callable[[], Any]:
         """Returns a callable that `_train` calls once in each update."""
-        return target_networks.make_updater(self._target_pairs, tau, period)
+        return updates.make_updater(self._target_pairs, tau, period)
 
     def _initialize(self) -> None:
-        target_networks.copy_weights(self._target_pairs)
+        updates.copy_weights(self._target_pairs)
 
     def _variables(self) -> list[tf.Variable]:
         return variables.as_tf_variables(

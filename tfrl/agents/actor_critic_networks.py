@@ -101,14 +101,15 @@ def make_networks(
         input_spec, wrap = seen, normalization.normalized_networks
     wrapped = wrap(embedding.normalizer, input_spec, *critic_networks)
     if len(wrapped) == 2:
-        critics = [
-            target_networks.with_target(*wrapped, "TargetCriticNetwork", input_spec)
-        ]
+        critic, target = wrapped
+        name = "TargetCriticNetwork"
+        critics = [target_networks.with_target(critic, target, name, input_spec)]
     else:
-        pair = (
+        first, second, target, target_2 = wrapped
+        build = (
             target_networks.critics_with_targets
             if critics_see_actions
             else target_networks.twin_critics
         )
-        critics = pair(*wrapped, input_spec)
+        critics = build(first, second, target, target_2, input_spec)
     return Networks(embedding, actor, target_actor, critics)

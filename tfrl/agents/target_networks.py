@@ -1,4 +1,4 @@
-"""Makes copies of networks, and moves the weights of target networks.
+"""Makes target networks, and second critics.
 
 A target network is a copy whose weights follow those of a trained network slowly (Mnih
 et al. 2015, "Human-level control through deep reinforcement learning", algorithm 1).
@@ -7,7 +7,6 @@ et al. 2015, "Human-level control through deep reinforcement learning", algorith
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,34 +15,6 @@ import tensorflow as tf
 from tfrl.networks import network as network_lib
 from tfrl.networks import seeding
 from tfrl.utils import common
-
-
-def make_updater(
-    pairs: Sequence[tuple[Any, Any]], tau: Any, period: Any
-) -> common.Periodically:
-    """Returns a callable that moves target networks at every `period`-th call.
-
-    The statistics of layers, which are not trained, are copied.
-
-    Args:
-      pairs: Networks and their target networks.
-      tau: The step towards the network's weights, in [0, 1]; 1 copies them.
-      period: The number of calls between updates; None means never.
-    """
-
-    def update() -> None:
-        for network, target in pairs:
-            common.soft_variables_update(
-                network.variables, target.variables, tau=tau, tau_non_trainable=1.0
-            )
-
-    return common.Periodically(update, period, "update_target")
-
-
-def copy_weights(pairs: Sequence[tuple[Any, Any]]) -> None:
-    """Copies the weights of networks into their target networks."""
-    for network, target in pairs:
-        common.soft_variables_update(network.variables, target.variables, tau=1.0)
 
 
 def with_target(

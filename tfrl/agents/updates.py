@@ -1,8 +1,8 @@
-"""The parts of an update, for agents with several optimizers.
+"""The parts of an update: losses with their optimizers, and moves of targets.
 
-An agent lists its parts; an update takes them one after the other. A part sees the
-weights that the parts before it have changed, and the details of their losses. See
-`ActorCriticAgent`.
+An agent with several optimizers lists its parts; an update takes them one after the
+other, and then moves the target networks. A part sees the weights that the parts before
+it have changed, and the details of their losses. See `ActorCriticAgent`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from tfrl import losses
 from tfrl.compilation import variable_substitution
-from tfrl.utils import optimizers, variables
+from tfrl.utils import common, optimizers, variables
 
 if TYPE_CHECKING:
     from tfrl.agents import actor_critic
@@ -224,3 +224,31 @@ def total_loss(
     """
     by_name = {f"{p.label}_loss": part_losses[p.label] for p in parts if p.counts}
     return functools.reduce(tf.add, [by_name[n] for n in order if n in by_name])
+
+
+def make_updater(
+    pairs: Sequence[tuple[Any, Any]], tau: Any, period: Any
+) -> common.Periodically:
+    """Returns a callable that moves target networks at every `period`-th call.
+
+    The statistics of layers, which are not trained, are copied.
+
+    Args:
+      pairs: Networks and their target networks.
+      tau: The step towards the network's weights, in [0, 1]; 1 copies them.
+      period: The number of calls between updates; None means never.
+    """
+
+    def update() -> None:
+        for network, target in pairs:
+            common.soft_variables_update(
+                network.variables, target.variables, tau=tau, tau_non_trainable=1.0
+            )
+
+    return common.Periodically(update, period, "update_target")
+
+
+def copy_weights(pairs: Sequence[tuple[Any, Any]]) -> None:
+    """Copies the weights of networks into their target networks."""
+    for network, target in pairs:
+        common.soft_variables_update(network.variables, target.variables, tau=1.0)

@@ -78,7 +78,7 @@ class DdpgAgent(actor_critic.ActorCriticAgent):
         target_actor_network: types.Network | types.Layer | None = None,
         target_critic_network: types.Network | types.Layer | None = None,
         target_update_tau: float = 1.0,
-        target_update_period: int = 1,
+        target_update_period: int | None = 1,
         dqda_clipping: float | None = None,
         td_errors_loss_fn: types.LossFn | None = None,
         gamma: float = 1.0,

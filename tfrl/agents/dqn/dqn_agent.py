@@ -26,6 +26,7 @@ from tfrl.agents import (
     sequences,
     target_networks,
     tf_agent,
+    updates,
 )
 from tfrl.agents.dqn import exploration
 from tfrl.losses import masking
@@ -293,11 +294,11 @@ class DqnAgent(tf_agent.TFAgent):
         )
 
     def _get_target_updater(
-        self, tau: float = 1.0, period: int = 1
+        self, tau: float = 1.0, period: int | None = 1
     ) -> Callable[[], Any]:
         """Returns a callable that `train` calls after each update of the weights."""
         pairs = [(self._q_network, self._target_q_network)]
-        return target_networks.make_updater(pairs, tau, period)
+        return updates.make_updater(pairs, tau, period)
 
     # Training.
 
@@ -535,7 +536,7 @@ class DqnAgent(tf_agent.TFAgent):
                 )
 
     def _initialize(self) -> None:
-        target_networks.copy_weights([(self._q_network, self._target_q_network)])
+        updates.copy_weights([(self._q_network, self._target_q_network)])
 
     def _variables(self) -> list[tf.Variable]:
         return variables.as_tf_variables(

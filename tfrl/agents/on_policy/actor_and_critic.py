@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from tfrl.agents import normalization, target_networks
+from tfrl.agents import normalization, target_networks, updates
 from tfrl.agents.on_policy import distribution_params, ppo_policy
 from tfrl.networks import network as network_lib
 from tfrl.policies import utils as policy_utils
@@ -79,9 +79,7 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
                 self.actor_net, None, "CollectActorNetwork", spec
             )
             self._collect_pairs, collect_net = [pair], pair[1]
-            self._update = target_networks.make_updater(
-                [pair], 1.0, collect_update_period
-            )
+            self._update = updates.make_updater([pair], 1.0, collect_update_period)
 
         def make_policy(network: Any, **kwargs: Any) -> ppo_policy.PPOPolicy:
             return ppo_policy.PPOPolicy(
@@ -169,7 +167,7 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
 
     def initialize(self) -> None:
         """Copies the actor's weights to the collecting policy's copy of it."""
-        target_networks.copy_weights(self._collect_pairs)
+        updates.copy_weights(self._collect_pairs)
 
     def update_collect_policy(self) -> None:
         """Copies the weights in every `collect_update_period`-th call."""

@@ -119,7 +119,7 @@ class SacAgent(actor_critic.ActorCriticAgent):
     entropy of the steps between.
     """
 
-    _info = SacLossInfo
+    _info: Any = SacLossInfo
     _refused_overrides = REFUSED_OVERRIDES
     _hook_arguments = HOOK_ARGUMENTS
 
@@ -140,8 +140,8 @@ class SacAgent(actor_critic.ActorCriticAgent):
         target_critic_network: types.Network | types.Layer | None = None,
         target_critic_network_2: types.Network | types.Layer | None = None,
         target_update_tau: float = 1.0,
-        target_update_period: int = 1,
-        td_errors_loss_fn: types.LossFn = tf.math.squared_difference,
+        target_update_period: int | None = 1,
+        td_errors_loss_fn: types.LossFn | None = tf.math.squared_difference,
         gamma: float = 1.0,
         reward_scale_factor: float = 1.0,
         initial_log_alpha: float = 0.0,

@@ -82,7 +82,7 @@ class Td3Agent(actor_critic.ActorCriticAgent):
         target_critic_network: types.Network | types.Layer | None = None,
         target_critic_network_2: types.Network | types.Layer | None = None,
         target_update_tau: float = 1.0,
-        target_update_period: int = 1,
+        target_update_period: int | None = 1,
         actor_update_period: int = 1,
         td_errors_loss_fn: types.LossFn | None = None,
         gamma: float = 1.0,

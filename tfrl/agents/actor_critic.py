@@ -105,6 +105,8 @@ class ActorCriticAgent(tf_agent.TFAgent):
     _info: Any
     # The parts of an update, in order.
     _parts: Sequence[updates.Part] = ()
+    # Modules with variables that belong to the agent's state, but that no part trains.
+    _untrained: Sequence[tf.Module] = ()
 
     _hook_arguments: ClassVar[Mapping[str, Sequence[str]]] = {
         "_compute_next_values": ("next_time_step", "seed"),
@@ -219,7 +221,10 @@ class ActorCriticAgent(tf_agent.TFAgent):
             `ObservationEmbedding`.
           seed: The seed of random numbers, int64 `[2]`.
         """
-        raise NotImplementedError
+        raise NotImplementedError(
+            f"{type(self).__name__}: write _compute_next_values, which the critics' "
+            "loss asks for, or give _critic_part another loss."
+        )
 
     def _compute_actor_loss(
         self, time_step: ts.TimeStep, seed: tf.Tensor, training: bool
@@ -235,7 +240,10 @@ class ActorCriticAgent(tf_agent.TFAgent):
           seed: The seed of random numbers, int64 `[2]`.
           training: Whether the actor is applied as in training.
         """
-        raise NotImplementedError
+        raise NotImplementedError(
+            f"{type(self).__name__}: write _compute_actor_loss, which the actor's loss "
+            "asks for, or give _actor_part another loss."
+        )
 
     # The update.
 
@@ -339,7 +347,9 @@ class ActorCriticAgent(tf_agent.TFAgent):
     ) -> tf_agent.LossInfo:
         """Adds up the losses, and writes the summaries."""
         fields = self._info._fields
-        found: dict[str, Any] = dict.fromkeys(fields, tf.constant(0.0))
+        found: dict[str, Any] = {
+            name: tf.constant(0.0) for name in fields if name.endswith("_loss")
+        }
         found |= {f"{label}_loss": loss for label, loss in part_losses.items()}
         found |= details
         info = self._info(*(found[name] for name in fields))
@@ -414,6 +424,7 @@ class ActorCriticAgent(tf_agent.TFAgent):
         return variables.as_tf_variables(
             [
                 *(v for part in self._parts for v in part.held()),
+                *(v for module in self._untrained for v in module.variables),
                 *(v for _, target in self._target_pairs for v in target.variables),
                 *getattr(self._update_target, "variables", tuple)(),
                 self._seed,

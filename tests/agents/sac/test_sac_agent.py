@@ -363,6 +363,7 @@ def test_fixed_temperature():
     loss = agent.train(FRAMES)
     assert loss.extra.alpha_loss == 0
     np.testing.assert_allclose(agent._temperature.log, np.log(ALPHA), rtol=1e-6)
+    assert any(v is agent._temperature.log for v in agent.variables())
     assert "alpha_learning_rate" not in agent.diagnose()
 
 

@@ -456,10 +456,11 @@ def soft_parts(
         agent._critic_part(for_critics, weight=weights[0]),
         agent._actor_part(for_actor, weight=weights[1]),
     ]
+    modules = [agent._temperature]
     if for_alpha is None:
+        agent._untrained = modules
         return parts
-    trained = [agent._temperature]
-    alpha = agent._part("alpha", alpha_loss, trained, for_alpha, weight=weights[2])
+    alpha = agent._part("alpha", alpha_loss, modules, for_alpha, weight=weights[2])
     return [*parts, alpha]
 
 

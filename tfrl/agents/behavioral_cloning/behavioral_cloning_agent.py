@@ -164,7 +164,7 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
         self._cloning_network = network
         self._optimizer = optimizers.OptimizerAdapter(
             optimizer,
-            variables.trainable_variables([network]),
+            network.trainable_variables,
             optimizers.each_to_norm(gradient_clipping),
         )
         self._loss_fn = loss_fn or self._default_loss
@@ -232,7 +232,7 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
     ) -> tf_agent.LossInfo:
         checked, extra = self._gradient_step(
             lambda: self._loss(experience, weights, training=True),
-            variables.trainable_variables([self._cloning_network]),
+            self._cloning_network.trainable_variables,
             self._optimizer,
             self._cloning_network.non_trainable_variables,
         )

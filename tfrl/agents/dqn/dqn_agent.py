@@ -12,6 +12,7 @@ Hasselt et al., "Deep reinforcement learning with double Q-learning" (2016), equ
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -72,8 +73,9 @@ class DqnAgent(tf_agent.TFAgent):
 
     A subclass overrides `_td_error` to change the loss, `_compute_next_q_values` to
     change the value of the next state, and `_values_of` if its network gives several
-    numbers per action. It may set its attributes after `super().__init__(...)`.
-    `docs/agents.md` lists all hooks.
+    numbers per action. It may set its attributes after `super().__init__(...)`, which
+    calls no other hooks than `_check_action_spec`, `_check_network_output`,
+    `_setup_policy` and `_get_target_updater`. `docs/agents.md` lists all hooks.
     """
 
     _refused_overrides: ClassVar[Mapping[str, str]] = {
@@ -264,9 +266,9 @@ class DqnAgent(tf_agent.TFAgent):
         If a subclass overrides `_values_of`, several numbers per action are right, too.
         """
         spec = net.create_variables()
-        shape = [self._num_actions]
+        shape = (self._num_actions,)
         if self._reads_values() and isinstance(spec, tf.TensorSpec):
-            shape += spec.shape[1:]
+            shape += tuple(spec.shape[1:])
         network_utils.check_single_floating_network_output(spec, shape, label=label)
 
     def _setup_policy(
@@ -277,17 +279,16 @@ class DqnAgent(tf_agent.TFAgent):
         emit_log_probability: bool,
     ) -> tuple[tf_policy.TFPolicy, tf_policy.TFPolicy]:
         """Returns the policy to deploy and the collecting policy."""
-        arguments = (
+        make_policy: Callable[..., q_policy.QPolicy] = q_policy.QPolicy
+        if self._reads_values():
+            make_policy = functools.partial(_PolicyOfValues, self._values_of)
+        policy = make_policy(
             time_step_spec,
             action_spec,
             self._q_network,
             emit_log_probability,
             self._observation_and_action_constraint_splitter,
-        )
-        policy = (
-            _PolicyOfValues(self._values_of, *arguments)
-            if self._reads_values()
-            else q_policy.QPolicy(*arguments)
+            validate_action_spec_and_network=not self._reads_values(),
         )
         return exploration.make_policies(
             policy, self._epsilon_greedy, boltzmann_temperature, self._policy_seed
@@ -637,8 +638,8 @@ class DdqnAgent(DqnAgent):
 class _PolicyOfValues(q_policy.QPolicy):
     """Acts by the values that an agent reads from the network's output."""
 
-    def __init__(self, values_of: Callable, *args: Any) -> None:
-        super().__init__(*args, validate_action_spec_and_network=False)
+    def __init__(self, values_of: Callable, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self._read = values_of
 
     def _values_of(self, network_output: tf.Tensor) -> tf.Tensor:

@@ -160,10 +160,7 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
 
     def trained(self) -> list[Any]:
         """Returns the trainable variables of both networks, each once."""
-        networks = (self.actor_net, self.value_net)
-        return list(
-            {id(v): v for n in networks for v in n.trainable_variables}.values()
-        )
+        return variables.trainable_variables([self.actor_net, self.value_net])
 
     def initialize(self) -> None:
         """Copies the actor's weights to the collecting policy's copy of it."""

@@ -158,7 +158,9 @@ class ReinforceAgent(tf_agent.TFAgent):
         self._normalize_returns = normalize_returns
         self._entropy_regularization = entropy_regularization
         self._optimizer = optimizers.OptimizerAdapter(
-            optimizer, self._trained(), optimizers.each_to_norm(gradient_clipping)
+            optimizer,
+            variables.trainable_variables(self._networks()),
+            optimizers.each_to_norm(gradient_clipping),
         )
         self._as_trajectory = data_converter.AsTrajectory(self.data_context)
 
@@ -176,10 +178,6 @@ class ReinforceAgent(tf_agent.TFAgent):
     def _networks(self) -> list[Any]:
         return [n for n in (self._actor_network, self._value_network) if n is not None]
 
-    def _trained(self) -> list[Any]:
-        unique = {id(v): v for n in self._networks() for v in n.trainable_variables}
-        return list(unique.values())
-
     def _variables(self) -> list[tf.Variable]:
         weights = [v for network in self._networks() for v in network.variables]
         return variables.as_tf_variables([*weights, *self._optimizer.variables()])
@@ -189,7 +187,7 @@ class ReinforceAgent(tf_agent.TFAgent):
     ) -> tf_agent.LossInfo:
         checked, extra = self._gradient_step(
             lambda: self._loss(experience, weights=weights, training=True),
-            self._trained(),
+            variables.trainable_variables(self._networks()),
             self._optimizer,
         )
         self._count(checked)

@@ -65,12 +65,7 @@ class DatasetLoop(training_loop.TrainingLoop):
         loop_checks.check_agent(agent)
         if replay_buffer is not None:
             loop_checks.check_replay_buffer(replay_buffer)
-        number_checks.check_integer(
-            "train_steps_per_iteration",
-            train_steps_per_iteration,
-            1,
-            remedy="give a positive number",
-        )
+        number_checks.check_sizes(train_steps_per_iteration=train_steps_per_iteration)
         # The dataset draws all random numbers.
         placed = placement.placement_of(agent.variables(), calls_python=False)
         super().__init__(agent, replay_buffer, 0, False, placed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +11,6 @@ from absl import flags
 from examples import cli, runs
 from tfrl import agents, environments, replay_service
 from tfrl.experimental import distributed
-from tfrl.system import interrupts
 
 NUM_ACTORS = flags.DEFINE_integer(
     "num_actors", 0, "Actors in processes of their own; 0 trains in one process."
@@ -49,18 +47,10 @@ def train_with_actors(
         seed=config.seed,
         **settings,
     )
-    signals = interrupts.requested(
-        [signal.SIGINT, signal.SIGTERM], lambda: "actors and learner"
+    result = distributed.actor_learner.run(
+        experiment, directory, NUM_ACTORS.value, config.num_iterations
     )
-    with signals as is_requested:
-        result = distributed.actor_learner.run(
-            experiment,
-            directory,
-            NUM_ACTORS.value,
-            config.num_iterations,
-            is_stopped=is_requested,
-        )
-    if result is None:  # The learner did not stop when it was asked to.
+    if result is None:  # Stopped before the learner had begun.
         sys.exit(130)
     cli.report(result, directory)
 

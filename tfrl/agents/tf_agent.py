@@ -221,9 +221,10 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
     def update_normalizers(self, frames: trajectory.Trajectory) -> None:
         """Adds collected frames to the statistics of the agent's normalizers.
 
-        Training loops call it once with each frame that they collect. In a loop of your
-        own, give it to the driver: `observers=[buffer.add_batch,
-        agent.update_normalizers]`. Nothing else changes the statistics.
+        Training loops call it once with each frame that they collect, a `Learner` and a
+        `DatasetLoop` with those that they train on. In a loop of your own, give it to
+        the driver: `observers=[buffer.add_batch, agent.update_normalizers]`. Nothing
+        else changes the statistics.
 
         Args:
           frames: Frames `[B, ...]`, or sequences `[B, T, ...]` of them in order of

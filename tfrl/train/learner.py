@@ -165,18 +165,14 @@ class Learner:
                 trigger.set_start(self.train_step_numpy)
         self.triggers.append(
             interval_trigger.IntervalTrigger(
-                checkpoint_interval, self._save, start=self.train_step_numpy
+                checkpoint_interval,
+                lambda: self._checkpointer.save(train_step),
+                start=self.train_step_numpy,
             )
         )
-        self._train_function: Any = tf.function(
-            trace_counts.of_one_object(self._train), autograph=False
-        )
-        self._step_function: Any = tf.function(
-            trace_counts.of_one_object(self._reduced_step), autograph=False
-        )
-        self._loss_function: Any = tf.function(
-            trace_counts.of_one_object(self._loss), autograph=False
-        )
+        self._train_function = _one_graph(self._train)
+        self._step_function = _one_graph(self._reduced_step)
+        self._loss_function = _one_graph(self._loss)
 
     @property
     def train_step_numpy(self) -> Any:
@@ -299,9 +295,6 @@ class Learner:
             self.train_summary_writer, self.train_step, self._summary_interval
         )
 
-    def _save(self) -> None:
-        self._checkpointer.save(self.train_step)
-
 
 def _summary_writer(
     root_dir: str | os.PathLike, interval: int
@@ -311,3 +304,7 @@ def _summary_writer(
     return tf.summary.create_file_writer(
         os.path.join(root_dir, TRAIN_DIR), flush_millis=10_000
     )
+
+
+def _one_graph(method: Callable[..., Any]) -> Any:
+    return tf.function(trace_counts.of_one_object(method), autograph=False)

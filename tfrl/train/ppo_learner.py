@@ -105,11 +105,8 @@ class PPOLearner:
             number is not positive.
         """
         del shuffle_buffer_size
-        _check_numbers(
-            num_samples=num_samples,
-            num_epochs=num_epochs,
-            minibatch_size=minibatch_size,
-        )
+        number_checks.check_sizes(num_samples=num_samples, num_epochs=num_epochs)
+        number_checks.check_sizes(optional=True, minibatch_size=minibatch_size)
         _check_agent(agent, minibatch_size)
         self._agent = agent
         self._num_samples = num_samples
@@ -242,14 +239,6 @@ def _joined(parts: list[Any]) -> Any:
 def _rows(steps: Any, rows: np.ndarray) -> Any:
     """Returns rows of steps as sequences of one step, `[N, 1, ...]`."""
     return tf.nest.map_structure(lambda leaf: leaf[rows][:, np.newaxis], steps)
-
-
-def _check_numbers(**numbers: int | None) -> None:
-    for name, number in numbers.items():
-        if number is not None:
-            number_checks.check_integer(
-                name, number, 1, remedy="give a positive number"
-            )
 
 
 def _check_agent(agent: Any, minibatch_size: int | None) -> None:

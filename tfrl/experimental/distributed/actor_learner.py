@@ -50,7 +50,7 @@ from tfrl.experimental.distributed import reports
 from tfrl.experimental.distributed import reverb_variable_container as variables_lib
 from tfrl.replay_buffers.reverb import reverb_rows
 from tfrl.specs import tensor_spec
-from tfrl.system import function_process, supervisor
+from tfrl.system import function_process, interrupts, supervisor
 from tfrl.utils import number_checks
 
 SERVER, LEARNER = "the replay server", "the learner"
@@ -114,33 +114,35 @@ def run(
 ) -> train.RunResult | None:
     """Trains until `num_iterations` updates are done, and then returns.
 
+    On SIGINT (Ctrl-C) or SIGTERM it saves a checkpoint and stops, as a `train.Run`
+    does.
+
     Args:
       experiment: What to do.
       directory: The directory of the outputs; a run in it is resumed. The learner's
         process locks it.
       num_actors: The number of actors.
       num_iterations: The number of updates in all, those of the resumed run included.
-      is_stopped: Returns whether to stop earlier; a checkpoint is then saved, too.
+      is_stopped: Returns whether to stop in the same way.
       say: See `supervisor.supervise`.
 
     Returns:
-      The result of the learner's `train.Run`; None if it had to be killed.
+      The result of the learner's `train.Run`; None if it was stopped before that began.
 
     Raises:
       ValueError: A number is not positive.
       ChildRaisedError: A process has raised an exception.
       RuntimeError: A process has been killed too often.
     """
-    for name, number in (
-        ("num_actors", num_actors),
-        ("num_iterations", num_iterations),
-        ("sequence_length", experiment.sequence_length),
-        ("stride_length", experiment.stride_length),
-        ("batch_size", experiment.batch_size),
-        ("push_period", experiment.push_period),
-        ("pull_period", experiment.pull_period),
-    ):
-        number_checks.check_integer(name, number, 1, remedy="give a positive number")
+    number_checks.check_sizes(
+        num_actors=num_actors,
+        num_iterations=num_iterations,
+        sequence_length=experiment.sequence_length,
+        stride_length=experiment.stride_length,
+        batch_size=experiment.batch_size,
+        push_period=experiment.push_period,
+        pull_period=experiment.pull_period,
+    )
     server = _ServerProcess(make_tables(experiment), directory.replay_server)
     address = f"localhost:{server.port}"
 
@@ -167,9 +169,17 @@ def run(
             ),
         ),
     ]
-    return supervisor.supervise(
-        members, LEARNER, is_stopped, recovers=(replay_service.ReverbError,), say=say
+    signals = interrupts.requested(
+        [signal.SIGINT, signal.SIGTERM], lambda: "actors and learner"
     )
+    with signals as is_requested:
+        return supervisor.supervise(
+            members,
+            LEARNER,
+            lambda: is_requested() or is_stopped(),
+            recovers=(replay_service.ReverbError,),
+            say=say,
+        )
 
 
 def make_tables(experiment: Experiment) -> list[replay_service.Table]:

@@ -75,9 +75,7 @@ class Collected(tf.Module, tracking.Untracked):
         self._client = client
         self._steps = tf.Variable(0, dtype=tf.int64, trainable=False)
         self._episodes = tf.Variable(0, dtype=tf.int64, trainable=False)
-        self._average_return = tf.Variable(
-            float("nan"), dtype=tf.float64, trainable=False
-        )
+        self._average_return = tf.Variable(0.0, dtype=tf.float64, trainable=False)
         # The newest means of the actors, by their numbers.
         self._set_untracked("_newest", {})
 
@@ -85,7 +83,7 @@ class Collected(tf.Module, tracking.Untracked):
         """Takes new reports; returns `info` with the actors' counters.
 
         The average return is the mean, over the actors, of the mean returns of the last
-        10 episodes of each.
+        10 episodes of each; 0 before the first episode.
         """
         size = self._client.server_info()[DEFAULT_TABLE].current_size
         if size:

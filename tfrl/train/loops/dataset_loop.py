@@ -21,15 +21,14 @@ from tfrl.compilation import fast_dataset
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.train import distribution
 from tfrl.train.loops import loop_checks, placement, replay_updates, training_loop
-from tfrl.utils import number_checks
 
 
 class DatasetLoop(training_loop.TrainingLoop):
     """Trains on the elements of a dataset, which others make; there is no environment.
 
-    An update takes the next element. After it, the element's frames move the statistics
-    of the agent's normalizers. A frame counts as often as the dataset gives it, so a
-    replayed one counts more than once.
+    An iteration is an update on the next element. After it, the element's frames move
+    the statistics of the agent's normalizers. A frame counts as often as the dataset
+    gives it, so a replayed one counts more than once.
 
     The log's numbers of a batch are computed on the last one that was trained on.
     """
@@ -40,7 +39,6 @@ class DatasetLoop(training_loop.TrainingLoop):
         experience_dataset_fn: Callable[[], tf.data.Dataset],
         replay_buffer: replay_buffer_lib.ReplayBuffer | None = None,
         *,
-        train_steps_per_iteration: int = 1,
         update_normalizers: bool = True,
     ) -> None:
         """Creates the loop.
@@ -53,28 +51,19 @@ class DatasetLoop(training_loop.TrainingLoop):
             update sets the priorities of its batch. Checkpoints hold the buffer, and
             its exceptions are raised as they are. None if there is no buffer, or if it
             shall have none of this.
-          train_steps_per_iteration: The number of updates in an iteration.
           update_normalizers: Whether the experience moves the statistics of the agent's
             normalizers; False if what collects it calls `agent.update_normalizers`.
 
         Raises:
-          ValueError: `train_steps_per_iteration` is not positive, or the agent's reward
-            normalizer follows the steps of environments.
+          ValueError: The agent's reward normalizer follows the steps of environments.
           TypeError: A part is of another kind.
         """
         loop_checks.check_agent(agent)
         if replay_buffer is not None:
             loop_checks.check_replay_buffer(replay_buffer)
-        number_checks.check_integer(
-            "train_steps_per_iteration",
-            train_steps_per_iteration,
-            1,
-            remedy="give a positive number",
-        )
         # The dataset draws all random numbers.
         placed = placement.placement_of(agent.variables(), calls_python=False)
         super().__init__(agent, replay_buffer, 0, False, placed)
-        self._train_steps = train_steps_per_iteration
         self._iterator: Any = iter(experience_dataset_fn())
         self._last_batch = _LastBatch(self._iterator.element_spec[0])
         self._update = DatasetStep(
@@ -99,14 +88,7 @@ class DatasetLoop(training_loop.TrainingLoop):
         return self._last_batch.read()
 
     def _iterate(self, position: tuple[Any, ...]) -> tuple[tuple[Any, ...], tf.Tensor]:
-        def update(i: tf.Tensor, loss_sum: tf.Tensor) -> tuple[tf.Tensor]:
-            del i
-            return (loss_sum + self._update(next_element(self._iterator)).loss,)
-
-        (loss_sum,) = self._transform.repeat(
-            self._train_steps, update, (tf.constant(0.0),)
-        )
-        return position, loss_sum / self._train_steps
+        return position, self._update(next_element(self._iterator)).loss
 
 
 class DatasetStep:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
 from collections.abc import Callable, Sequence
@@ -113,9 +114,9 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
         ):
             number_checks.check_integer(name, value, 1, remedy="give a positive number")
         stored = variables.tracked_variables(replay_buffer)
-        replay_device = placement.device_of(stored)
+        self._replay_device = placement.device_of(stored)
         from_dataset = loop_checks.is_from_dataset(
-            sampling, self._jit_compile, replay_device
+            sampling, self._jit_compile, self._replay_device
         )
         self._num_steps = loop_checks.check_sequence_length(sequence_length, agent)
         replay_buffer.check_fits(self._num_steps)
@@ -124,14 +125,8 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
             initial_collect_steps, self._initial_steps, self._num_steps, environment
         )
         self._collect_steps = collect_steps_per_iteration
-        self._updates = replay_updates.ReplayUpdates(
-            agent,
-            replay_buffer,
-            train_steps_per_iteration,
-            sample_batch_size,
-            self._num_steps,
-            replay_device if self._placement.is_split else None,
-        )
+        self._train_steps = train_steps_per_iteration
+        self._batch_size = sample_batch_size
         self._initial_policy = initial_collect_policy or _random_policy(
             environment, agent.collect_policy
         )
@@ -187,7 +182,10 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
 
     def draw_for_log(self) -> Any:
         """Returns a batch as training draws it, by a seed of its own."""
-        return self._updates.sample(tf.stack([self._seed, -1 - self._iteration]))[0]
+        seed = tf.stack([self._seed, -1 - self._iteration])
+        with self._at_replay_buffer():
+            sample = self._replay_buffer.sample(self._batch_size, self._num_steps, seed)
+        return sample[0]
 
     def begin(self) -> tuple[Any, Any]:
         """Resets the environment and takes the initial steps, in a graph.
@@ -301,27 +299,75 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
 
     def _add(self, frame: trajectory.Trajectory) -> tf.Tensor:
         self._agent.update_normalizers(frame)
-        with self._updates.at_buffer():
+        with self._at_replay_buffer():
             return super()._add(frame)
+
+    def _at_replay_buffer(self) -> Any:
+        """Returns the device scope of the buffer's variables."""
+        if self._placement.is_split:
+            return tf.device(self._replay_device)
+        return contextlib.nullcontext()
 
     def _train(self, added: tf.Tensor) -> tf.Tensor:
         """Updates the agent with freshly drawn batches; returns the mean loss."""
-        updates = self._updates
-        train = updates.train if self._prioritized else updates.train_at_once
-        return train(self._transform, self._sample, added)
+        start = self._transform.broadcast(tf.constant(0.0)), added
+        if self._prioritized:
+            loss_sum, _ = self._transform.repeat(
+                self._train_steps, self._prioritized_update, start
+            )
+        else:
+            batches = self._transform.apply(self._draw_batches, added)
+            loss_sum, _ = self._transform.repeat(
+                self._train_steps, self._update, start, (batches,)
+            )
+        return loss_sum if self._train_steps == 1 else loss_sum / self._train_steps
+
+    def _draw_batches(self, added: tf.Tensor) -> Any:
+        """Draws the batches of all train steps, `[train steps, B, ...]` if several."""
+        experience, _ = self._sample(added)
+        if self._train_steps == 1:
+            return experience
+        shape = [self._train_steps, self._batch_size]
+        return tf.nest.map_structure(
+            lambda t: tf.reshape(t, [*shape, *t.shape[1:]]), experience
+        )
+
+    def _update(
+        self, i: tf.Tensor, loss_sum: tf.Tensor, done: tf.Tensor, batches: Any
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Trains with the batch of train step `i`."""
+        batch = batches
+        if self._train_steps > 1:
+            batch = tf.nest.map_structure(lambda t: t[i], batches)
+        return loss_sum + self._agent.train(batch).loss, done
+
+    def _prioritized_update(
+        self, i: tf.Tensor, loss_sum: tf.Tensor, done: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Draws a batch, trains with it and updates its priorities.
+
+        The batch is drawn after `done` has been computed.
+        """
+        del i
+        experience, info = self._sample(done)
+        loss = replay_updates.train_on(
+            self._agent, self._replay_buffer, experience, info, self._at_replay_buffer
+        ).loss
+        with tf.control_dependencies([loss]):
+            return loss_sum + loss, tf.identity(done)
 
     def _sample(self, done: tf.Tensor) -> Any:
         """Draws items and their info after `done` has been computed."""
         # In a graph, some iterators draw as `get_next` does, and again if a writer has
         # overtaken them. No writer does here: a buffer has one, which is the loop.
         if self._iterator is None or fast_dataset.draws_in_graph(self._iterator):
-            with tf.control_dependencies([done]), self._updates.at_buffer():
+            with tf.control_dependencies([done]), self._at_replay_buffer():
                 return self._replay_buffer.get_next(
                     self._drawn_at_once, self._num_steps
                 )
         # A pipeline reads the buffer's variables where TensorFlow's automatic control
         # dependencies do not see the reads, so the order is given explicitly.
-        with tf.control_dependencies([done]), self._updates.at_buffer():
+        with tf.control_dependencies([done]), self._at_replay_buffer():
             return next(self._iterator)
 
 

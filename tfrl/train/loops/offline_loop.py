@@ -74,10 +74,10 @@ class OfflineLoop(training_loop.TrainingLoop):
             ("sample_batch_size", sample_batch_size),
         ):
             number_checks.check_integer(name, value, 1, remedy="give a positive number")
-        num_steps = agent.train_sequence_length
+        self._num_steps = agent.train_sequence_length
         if sequence_length is not None:
-            num_steps = loop_checks.check_sequence_length(sequence_length, agent)
-        _check_contents(replay_buffer, num_steps or 1)
+            self._num_steps = loop_checks.check_sequence_length(sequence_length, agent)
+        _check_contents(replay_buffer, self._num_steps or 1)
         placed = placement.placement_of(agent.variables(), calls_python=False)
         obstacle = jit_compile and (
             loop_checks.obstacle_without_environment(replay_buffer)
@@ -92,13 +92,8 @@ class OfflineLoop(training_loop.TrainingLoop):
             loop_checks.resolve_compilation(jit_compile, obstacle),
             placed,
         )
-        self._updates = replay_updates.ReplayUpdates(
-            agent,
-            replay_buffer,
-            train_steps_per_iteration,
-            sample_batch_size,
-            num_steps,
-        )
+        self._train_steps = train_steps_per_iteration
+        self._batch_size = sample_batch_size
         if agent.observation_normalizer or agent.reward_normalizer:
             agent.update_normalizers(replay_buffer.gather_all())
 
@@ -120,15 +115,23 @@ class OfflineLoop(training_loop.TrainingLoop):
 
     def draw_for_log(self) -> Any:
         """Returns a batch as training draws it, by a seed of its own."""
-        return self._updates.sample(tf.stack([self._seed, -1 - self._iteration]))[0]
+        return self._draw(tf.stack([self._seed, -1 - self._iteration]))[0]
+
+    def _draw(self, seed: tf.Tensor) -> tuple[Any, Any]:
+        return self._replay_buffer.sample(self._batch_size, self._num_steps, seed)
 
     def _iterate(self, position: tuple[Any, ...]) -> tuple[tuple[Any, ...], tf.Tensor]:
-        loss = self._updates.train(
-            self._transform,
-            lambda _: self._updates.sample(self._step_seed()),
-            self._iteration.read_value(),
+        (loss_sum,) = self._transform.repeat(
+            self._train_steps, self._update, (tf.constant(0.0),)
         )
-        return position, loss
+        return position, loss_sum / self._train_steps
+
+    def _update(self, i: tf.Tensor, loss_sum: tf.Tensor) -> tuple[tf.Tensor]:
+        """Draws a batch and trains with it; sets its priorities if there are any."""
+        del i
+        sample = self._draw(self._step_seed())
+        loss_info = replay_updates.train_on(self._agent, self._replay_buffer, *sample)
+        return (loss_sum + loss_info.loss,)
 
 
 def _check_contents(

@@ -12,7 +12,6 @@ import tensorflow as tf
 
 from benchmarks.workers import serving
 from examples import off_policy
-from tfrl import train
 from tfrl.environments import native
 
 
@@ -23,7 +22,7 @@ def dqn_page(**settings: Any) -> serving.Task:
 
 def dqn_loop(**settings: Any) -> serving.Task:
     """Makes the loop of `examples.train_dqn` on a native environment."""
-    return _loop("dqn", settings, _dqn_fields, _off_policy_loop)
+    return _loop("dqn", settings, _dqn_fields, off_policy.make_loop)
 
 
 def sac_page(**settings: Any) -> serving.Task:
@@ -33,7 +32,7 @@ def sac_page(**settings: Any) -> serving.Task:
 
 def sac_loop(**settings: Any) -> serving.Task:
     """Makes the loop of `examples.train_sac` on a native environment."""
-    return _loop("sac", settings, _sac_fields, _off_policy_loop)
+    return _loop("sac", settings, _sac_fields, off_policy.make_loop)
 
 
 def ppo_page(**settings: Any) -> serving.Task:
@@ -45,9 +44,9 @@ def ppo_page(**settings: Any) -> serving.Task:
 
 def ppo_loop(**settings: Any) -> serving.Task:
     """Makes the loop of `examples.train_ppo` on a native environment."""
-    return _loop(
-        "ppo", settings, _ppo_fields, lambda *made: made[0].make_loop(*made[1:])
-    )
+    from examples import train_ppo  # It defines flags.
+
+    return _loop("ppo", settings, _ppo_fields, train_ppo.make_loop)
 
 
 def _off_policy_page(name: str, settings: dict[str, Any]) -> serving.Task:
@@ -79,15 +78,7 @@ def _loop(
     environment = native.load(config.env, config.num_envs, config.seed)
     agent = example.make_agent(config, environment)
     agent.initialize()
-    return _task(make_loop(example, config, environment, agent).run)
-
-
-def _off_policy_loop(
-    example: Any, config: Any, environment: Any, agent: Any
-) -> train.OffPolicyLoop:
-    del example
-    buffer = off_policy.make_replay_buffer(config, environment, agent)
-    return off_policy.make_loop(config, environment, agent, buffer)
+    return _task(make_loop(config, environment, agent).run)
 
 
 def _dqn_fields(settings: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from benchmarks import comparison, measurement, peers, plot, processes, report
 
 NAMES = ("dqn", "tutorial", "reinforce", "compiled", "sweep", "buffer", "startup")
-_ON_DEMAND = ("sac", "td3", "ppo", "atari", "service", "worker_failures")
+_ON_DEMAND = ("sac", "td3", "ppo", "pages", "atari", "service", "worker_failures")
 _ON_ALL_CORES = ("service",)  # Several of its processes work at the same time.
 _WORKERS = "benchmarks/workers"
 _ALONE = ("startup", "atari", "worker_failures")  # They have no contenders.

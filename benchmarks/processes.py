@@ -77,6 +77,7 @@ SYSTEMS = {
         f"{_WORKERS}.with_tfrl",
         variables={"TF_NUM_INTRAOP_THREADS": "0"},
     ),
+    "pages": System("The pages", f"{_WORKERS}.with_pages"),
     "tf_agents": System("TF-Agents", f"{_WORKERS}.with_tf_agents", "tf_agents"),
     "torch": System("PyTorch", f"{_WORKERS}.with_torch", "torch"),
     "jax": System("JAX", f"{_WORKERS}.with_jax", "jax", {"XLA_FLAGS": _JAX_ONE_THREAD}),
@@ -101,7 +102,9 @@ SYSTEMS = {
         one_thread=False,
     ),
 }
-OURS = frozenset({"tfrl", "tfrl_sweep", "replay_service", "replay_unix", "replay_grpc"})
+OURS = frozenset(
+    {"tfrl", "tfrl_sweep", "pages", "replay_service", "replay_unix", "replay_grpc"}
+)
 
 
 def in_checkout(name: str, checkout: pathlib.Path) -> str:

@@ -20,6 +20,7 @@ def get_config() -> ConfigDict:
     config.train_steps_per_iteration = 1  # Updates of the weights.
     config.batch_size = 64  # Frames in an update.
     config.fc_layer_params = (64, 64)  # Units of each network's hidden layers.
+    config.normalize_observations = False  # By the data's mean and variance.
     config.dtype = "float32"  # mixed_bfloat16 for a GPU and large networks.
     config.learning_rate = 1e-3  # Of Adam.
     config.gamma = 0.99  # Discount of a step; bc has none of the settings from here on.

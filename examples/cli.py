@@ -12,7 +12,7 @@ import pathlib
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import ml_collections
@@ -120,6 +120,24 @@ def read_config(flag: Any, replay: str | None = None) -> Config:
                 remedy=f"set --config.{name}, or edit the configuration file",
             )
     return config
+
+
+def agent_name(config: Config, agents: Iterable[str]) -> str:
+    """Returns which of a script's agents the configuration names.
+
+    A configuration without the field `agent` means the script's only one.
+
+    Raises:
+      ValueError: It names another agent.
+    """
+    names = list(agents)
+    name = config.get("agent", names[0])
+    if name not in names:
+        raise ValueError(
+            f"agent: got {name!r}, expected one of {', '.join(map(repr, names))}; set "
+            "--config.agent, or run the script of that agent."
+        )
+    return str(name)
 
 
 def prepare(algorithm: str, config: Config) -> None:

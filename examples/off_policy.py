@@ -26,7 +26,8 @@ def make_replay_buffer(
     if config.replay != "prioritized":
         raise ValueError(
             f"replay: got {config.replay!r}, expected 'uniform' or 'prioritized'; set "
-            "--replay, or edit the configuration file."
+            "--replay, or edit the configuration file. DQN has 'service', too: "
+            "python -m examples.train_dqn_service, with the same other flags."
         )
     import keras
 
@@ -47,9 +48,10 @@ def make_loop(
     config: cli.Config,
     environment: environments.TFPyEnvironment,
     agent: agents.TFAgent,
-    replay_buffer: replay_buffers.ReplayBuffer,
 ) -> train.OffPolicyLoop:
-    """Makes the loop."""
+    """Makes the loop, with its buffer."""
+    with train.device_scope(config.device):
+        replay_buffer = make_replay_buffer(config, environment, agent)
     return train.OffPolicyLoop(
         environment,
         agent,

@@ -13,23 +13,16 @@ examples.play --logdir=logs/d4pg_Pendulum-v1_0`.
 
 from __future__ import annotations
 
-from examples import cli, off_policy, runs
-from tfrl import agents, environments, networks, train
+from examples import cli, off_policy, training
+from tfrl import agents, environments, networks
 
 CONFIG = cli.define_config("d4pg")
 
 
 def main() -> None:
-    """Builds the agent, the buffer and the loop, and runs it."""
+    """Trains D4PG."""
     config = cli.read_config(CONFIG)
-    cli.prepare("d4pg", config)
-    environment = cli.make_environment(config.env, config.num_envs, config.seed)
-    with train.device_scope(config.device):
-        agent = make_agent(config, environment)
-        agent.initialize()
-        replay_buffer = off_policy.make_replay_buffer(config, environment, agent)
-    loop = off_policy.make_loop(config, environment, agent, replay_buffer)
-    runs.run_loop(config, loop, cli.make_directory("d4pg", config), "D4PG")
+    training.run(config, {"d4pg": "D4PG"}, make_agent, off_policy.make_loop)
 
 
 def make_agent(

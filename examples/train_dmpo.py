@@ -17,31 +17,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from examples import actors, cli, off_policy, runs
-from tfrl import agents, environments, losses, networks, train
+from examples import actors, cli, off_policy, training
+from tfrl import agents, environments, losses, networks
 
 CONFIG = cli.define_config("dmpo")
+ALGORITHMS = {"dmpo": "DMPO", "mpo": "MPO"}
 
 
 def main() -> None:
-    """Builds the agent, the buffer and the loop, and runs it."""
+    """Trains the agent that the configuration names, in one process or with actors."""
     config = cli.read_config(CONFIG)
-    if config.agent not in ("dmpo", "mpo"):
-        raise ValueError(f"agent: got {config.agent!r}, expected 'dmpo' or 'mpo'.")
     if actors.NUM_ACTORS.value:
         actors.train_from_replay(
-            config, config.agent, lambda environment: make_agent(config, environment)
+            config,
+            cli.agent_name(config, ALGORITHMS),
+            lambda environment: make_agent(config, environment),
         )
         return
-    cli.prepare(config.agent, config)
-    environment = cli.make_environment(config.env, config.num_envs, config.seed)
-    with train.device_scope(config.device):
-        agent = make_agent(config, environment)
-        agent.initialize()
-        replay_buffer = off_policy.make_replay_buffer(config, environment, agent)
-    loop = off_policy.make_loop(config, environment, agent, replay_buffer)
-    directory = cli.make_directory(config.agent, config)
-    runs.run_loop(config, loop, directory, config.agent.upper())
+    training.run(config, ALGORITHMS, make_agent, off_policy.make_loop)
 
 
 def make_agent(
@@ -51,7 +44,7 @@ def make_agent(
     import keras  # Not at the top: --help does not wait for TensorFlow.
 
     action_spec = environment.action_spec()
-    cli.check_continuous_actions(config.env, action_spec, config.agent.upper())
+    cli.check_continuous_actions(config.env, action_spec, ALGORITHMS[config.agent])
     make, make_critic = {
         "dmpo": (agents.DmpoAgent, make_distributional_critic),
         "mpo": (agents.MpoAgent, make_critic_of_values),

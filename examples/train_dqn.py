@@ -13,44 +13,16 @@ train_dqn_service.py does the same training with replay in a server.
 
 from __future__ import annotations
 
-from examples import cli, runs
-from tfrl import agents, environments, networks, replay_buffers, train, utils
+from examples import cli, off_policy, training
+from tfrl import agents, environments, networks, utils
 
 CONFIG = cli.define_config("dqn")
 
 
 def main() -> None:
-    """Builds the agent, the buffer and the loop, and runs it."""
+    """Trains DQN."""
     config = cli.read_config(CONFIG)
-    cli.prepare("dqn", config)
-    environment = make_environment(config, config.num_envs, config.seed)
-    with train.device_scope(config.device):
-        agent = make_agent(config, environment)
-        agent.initialize()
-        replay_buffer = make_replay_buffer(config, environment, agent)
-    loop = train.OffPolicyLoop(
-        environment,
-        agent,
-        replay_buffer,
-        collect_steps_per_iteration=config.collect_steps_per_iteration,
-        train_steps_per_iteration=config.train_steps_per_iteration,
-        initial_collect_steps=config.initial_collect_steps,
-        sample_batch_size=config.batch_size,
-        seed=config.seed,
-        jit_compile="auto" if config.jit_compile else False,
-    )
-    runs.run_loop(config, loop, cli.make_directory("dqn", config), "DQN")
-
-
-def make_environment(
-    config: cli.Config, num_envs: int, seed: int
-) -> environments.TFPyEnvironment:
-    """Makes the environment, with continuous actions in `num_action_bins` bins."""
-    cli.refuse_games(config.env)
-    bins = config.num_action_bins
-    environment = cli.make_environment(config.env, num_envs, seed, bins)
-    cli.check_discrete_actions(config.env, environment.action_spec())
-    return environment
+    training.run(config, {"dqn": "DQN"}, make_agent, off_policy.make_loop)
 
 
 def make_agent(
@@ -59,6 +31,7 @@ def make_agent(
     """Makes the agent, with a decaying learning rate and a decaying epsilon."""
     import keras  # Not at the top: --help does not wait for TensorFlow.
 
+    cli.check_discrete_actions(config.env, environment.action_spec())
     observation_spec = environment.observation_spec()
     layers, combiner = networks.default_preprocessing(observation_spec)
     network = networks.QNetwork(
@@ -94,41 +67,6 @@ def make_agent(
         gamma=config.gamma,
         seed=config.seed,
         observation_normalizer=cli.make_observation_normalizer(config, environment),
-    )
-
-
-def make_replay_buffer(
-    config: cli.Config,
-    environment: environments.TFPyEnvironment,
-    agent: agents.DqnAgent,
-) -> replay_buffers.TFUniformReplayBuffer | replay_buffers.TFPrioritizedReplayBuffer:
-    """Makes the buffer, which samples uniformly or by the TD errors."""
-    arguments = {
-        "data_spec": agent.collect_data_spec,
-        "batch_size": environment.batch_size,
-        "max_length": config.replay_capacity // environment.batch_size,
-        "seed": config.seed,
-    }
-    if config.replay == "uniform":
-        return replay_buffers.TFUniformReplayBuffer(**arguments)
-    if config.replay != "prioritized":
-        raise ValueError(
-            f"replay: got {config.replay!r}, expected 'uniform' or 'prioritized'; for "
-            "'service' run python -m examples.train_dqn_service, with the same other "
-            "flags."
-        )
-    import keras
-
-    importance_exponent = keras.optimizers.schedules.PolynomialDecay(
-        config.importance_exponent,
-        config.num_iterations * config.train_steps_per_iteration,
-        config.final_importance_exponent,
-    )
-    return replay_buffers.TFPrioritizedReplayBuffer(
-        **arguments,
-        priority_exponent=config.priority_exponent,
-        importance_exponent=importance_exponent,
-        step=agent.train_step_counter,
     )
 
 

@@ -10,7 +10,7 @@ run the same command again; this also resumes a run that an earlier version star
 
 from __future__ import annotations
 
-from examples import cli, runs, train_dqn
+from examples import cli, runs, train_dqn, training
 from tfrl import agents, environments, replay_buffers, replay_service, specs, train
 
 
@@ -18,7 +18,7 @@ def main() -> None:
     """Builds the agent, the server's buffer and the loop, and runs it."""
     config = cli.read_config(train_dqn.CONFIG, replay="service")
     cli.prepare("dqn", config)
-    environment = train_dqn.make_environment(config, config.num_envs, config.seed)
+    environment = training.make_environment(config)
     with train.device_scope(config.device):
         agent = train_dqn.make_agent(config, environment)
         agent.initialize()

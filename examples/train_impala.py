@@ -15,33 +15,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from examples import actors, cli, runs
+from examples import actors, cli, training
 from tfrl import agents, environments, replay_service, train
 
 CONFIG = cli.define_config("impala")
 
 
 def main() -> None:
-    """Builds the agent and the loop, and runs it."""
+    """Trains IMPALA, in one process or with actors."""
     config = cli.read_config(CONFIG)
     if actors.NUM_ACTORS.value:
         train_with_actors(config)
         return
-    cli.prepare("impala", config)
-    cli.refuse_games(config.env)
-    environment = cli.make_environment(config.env, config.num_envs, config.seed)
-    with train.device_scope(config.device):
-        agent = make_agent(config, environment, config.collect_update_period)
-        agent.initialize()
-    loop = train.OnPolicyLoop(
-        environment,
-        agent,
-        collect_steps_per_iteration=config.sequence_length,
-        seed=config.seed,
-        jit_compile="auto" if config.jit_compile else False,
-    )
-    directory = cli.make_directory("impala", config)
-    runs.run_loop(config, loop, directory, "IMPALA")
+    training.run(config, {"impala": "IMPALA"}, make_agent, make_loop)
 
 
 def train_with_actors(config: cli.Config) -> None:
@@ -70,7 +56,7 @@ def train_with_actors(config: cli.Config) -> None:
 def make_agent(
     config: cli.Config,
     environment: environments.TFEnvironment,
-    collect_update_period: int,
+    collect_update_period: int | None = None,
 ) -> agents.ImpalaAgent:
     """Makes the agent, whose actor and critic share no layers."""
     import keras  # Not at the top: --help does not wait for TensorFlow.
@@ -99,9 +85,24 @@ def make_agent(
         value_pred_loss_coef=config.value_loss_weight,
         max_abs_reward=config.max_abs_reward or None,
         gradient_clipping=config.gradient_clipping,
-        collect_update_period=collect_update_period,
+        collect_update_period=collect_update_period or config.collect_update_period,
         observation_normalizer=cli.make_observation_normalizer(config, environment),
         seed=config.seed,
+    )
+
+
+def make_loop(
+    config: cli.Config,
+    environment: environments.TFPyEnvironment,
+    agent: agents.ImpalaAgent,
+) -> train.OnPolicyLoop:
+    """Makes the loop."""
+    return train.OnPolicyLoop(
+        environment,
+        agent,
+        collect_steps_per_iteration=config.sequence_length,
+        seed=config.seed,
+        jit_compile="auto" if config.jit_compile else False,
     )
 
 

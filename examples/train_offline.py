@@ -21,31 +21,28 @@ from typing import Any
 
 import numpy as np
 
-from examples import cli, runs
+from examples import cli, training
 from tfrl import agents, datasets, environments, networks, replay_buffers, train
 
 CONFIG = cli.define_config("offline")
-_AGENTS = {"iql": "IQL", "cql": "CQL", "bc": "Behavioural cloning"}
+ALGORITHMS = {"iql": "IQL", "cql": "CQL", "bc": "Behavioural cloning"}
 
 
 def main() -> None:
-    """Fills the buffer, builds the agent and the loop, and runs it."""
-    config = cli.read_config(CONFIG)
-    if config.agent not in _AGENTS:
-        raise ValueError(
-            f"agent: got {config.agent!r}, expected one of {list(_AGENTS)}; set "
-            "--config.agent."
-        )
-    cli.prepare(config.agent, config)
-    environment = cli.make_environment(config.env, 1, config.seed)
-    name = _AGENTS[config.agent]
-    if config.agent != "bc":
-        cli.check_continuous_actions(config.env, environment.action_spec(), name)
+    """Trains the agent that the configuration names."""
+    training.run(cli.read_config(CONFIG), ALGORITHMS, make_agent, make_loop)
+
+
+def make_loop(
+    config: cli.Config,
+    environment: environments.TFPyEnvironment,
+    agent: agents.TFAgent,
+) -> train.OfflineLoop:
+    """Makes the loop, with a buffer of the data."""
+    del environment  # It only evaluates.
     with train.device_scope(config.device):
-        agent = make_agent(config, environment)
-        agent.initialize()
         replay_buffer = make_replay_buffer(config, agent)
-    loop = train.OfflineLoop(
+    return train.OfflineLoop(
         agent,
         replay_buffer,
         train_steps_per_iteration=config.train_steps_per_iteration,
@@ -53,14 +50,15 @@ def main() -> None:
         seed=config.seed,
         jit_compile="auto" if config.jit_compile else False,
     )
-    directory = cli.make_directory(config.agent, config)
-    runs.run_loop(config, loop, directory, name)
 
 
 def make_replay_buffer(
     config: cli.Config, agent: agents.TFAgent
 ) -> replay_buffers.TFUniformReplayBuffer:
-    """Makes a buffer of all recorded frames, and prints their mean return."""
+    """Makes a buffer of all recorded frames, and prints their mean return.
+
+    It also shows the frames to the agent's normalizer.
+    """
     import tensorflow as tf  # Not at the top: --help does not wait for it.
 
     # Parsed once, for the buffer and for the returns.
@@ -72,6 +70,8 @@ def make_replay_buffer(
         agent.collect_data_spec, batch_size=1, max_length=num_frames, seed=config.seed
     )
     datasets.fill(replay_buffer, frames)
+    one_sequence = tf.nest.map_structure(lambda x: tf.constant(x[np.newaxis]), arrays)
+    agent.update_normalizers(one_sequence)
     returns = datasets.episode_returns(frames)
     mean = f", mean return {returns.mean():.1f}" if len(returns) else ""
     print(f"Data: {num_frames:,} frames, {len(returns)} whole episodes{mean}")
@@ -104,6 +104,9 @@ def make_agent(
         environment.action_spec(),
     )
     specs = (time_step_spec.observation, action_spec)
+    if config.agent != "bc":
+        cli.check_continuous_actions(config.env, action_spec, ALGORITHMS[config.agent])
+    normalizer = cli.make_observation_normalizer(config, environment)
     layers, combiner = networks.default_preprocessing(specs[0])
     sizes = tuple(config.fc_layer_params)
     common = {
@@ -133,7 +136,12 @@ def make_agent(
     )
     if config.agent == "bc":
         return agents.BehavioralCloningAgent(
-            time_step_spec, action_spec, actor, adam(), seed=config.seed
+            time_step_spec,
+            action_spec,
+            actor,
+            adam(),
+            observation_normalizer=normalizer,
+            seed=config.seed,
         )
     critics = networks.CriticNetwork(
         specs, joint_fc_layer_params=sizes, seed=config.seed + 1
@@ -142,6 +150,7 @@ def make_agent(
         "target_update_tau": config.target_update_tau,
         "gamma": config.gamma,
         "reward_scale_factor": config.reward_scale,
+        "observation_normalizer": normalizer,
     }
     if config.agent == "iql":
         return agents.IqlAgent(

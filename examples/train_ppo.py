@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from examples import cli, runs
+from examples import cli, training
 from tfrl import agents, environments, train, utils
 
 CONFIG = cli.define_config("ppo")
@@ -25,23 +25,8 @@ ALGORITHMS = {"ppo": "PPO", "a2c": "A2C"}
 
 
 def main() -> None:
-    """Builds the agent and the loop, and runs it."""
-    config = cli.read_config(CONFIG)
-    if config.agent not in ALGORITHMS:
-        names = ", ".join(map(repr, ALGORITHMS))
-        raise ValueError(f"agent: got {config.agent!r}, expected one of {names}.")
-    cli.prepare(config.agent, config)
-    if not config.conv_layer_params:
-        cli.refuse_games(config.env)
-    environment = cli.make_environment(
-        config.env, config.num_envs, config.seed, is_training=True
-    )
-    with train.device_scope(config.device):
-        agent = make_agent(config, environment)
-        agent.initialize()
-    loop = make_loop(config, environment, agent)
-    directory = cli.make_directory(config.agent, config)
-    runs.run_loop(config, loop, directory, ALGORITHMS[config.agent])
+    """Trains the agent that the configuration names."""
+    training.run(cli.read_config(CONFIG), ALGORITHMS, make_agent, make_loop)
 
 
 def make_agent(

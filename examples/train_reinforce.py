@@ -10,31 +10,16 @@ with a queue of episodes in a server.
 
 from __future__ import annotations
 
-from examples import cli, runs
+from examples import cli, training
 from tfrl import agents, environments, networks, replay_buffers, train
 
 CONFIG = cli.define_config("reinforce")
 
 
 def main() -> None:
-    """Builds the agent, the buffer and the loop, and runs it."""
+    """Trains REINFORCE."""
     config = cli.read_config(CONFIG)
-    cli.prepare("reinforce", config)
-    cli.refuse_games(config.env)
-    environment = cli.make_environment(config.env, config.num_envs, config.seed)
-    with train.device_scope(config.device):
-        agent = make_agent(config, environment)
-        agent.initialize()
-    loop = train.EpisodicLoop(
-        environment,
-        agent,
-        make_replay_buffer(config, environment, agent),
-        collect_episodes_per_iteration=config.collect_episodes_per_iteration,
-        seed=config.seed,
-        jit_compile="auto" if config.jit_compile else False,
-    )
-    directory = cli.make_directory("reinforce", config)
-    runs.run_loop(config, loop, directory, "REINFORCE")
+    training.run(config, {"reinforce": "REINFORCE"}, make_agent, make_loop)
 
 
 def make_agent(
@@ -72,6 +57,22 @@ def make_agent(
         normalize_returns=config.normalize_returns,
         entropy_regularization=config.entropy_regularization,
         seed=config.seed,
+    )
+
+
+def make_loop(
+    config: cli.Config,
+    environment: environments.TFPyEnvironment,
+    agent: agents.ReinforceAgent,
+) -> train.EpisodicLoop:
+    """Makes the loop, with its buffer."""
+    return train.EpisodicLoop(
+        environment,
+        agent,
+        make_replay_buffer(config, environment, agent),
+        collect_episodes_per_iteration=config.collect_episodes_per_iteration,
+        seed=config.seed,
+        jit_compile="auto" if config.jit_compile else False,
     )
 
 

@@ -11,7 +11,7 @@ checkpoints do not include it.
 
 from __future__ import annotations
 
-from examples import cli, runs, train_reinforce
+from examples import cli, runs, train_reinforce, training
 from tfrl import agents, replay_buffers, replay_service, specs, train
 
 
@@ -22,8 +22,7 @@ def main() -> None:
     if config.num_envs != 1:
         # The queue does not record which environment an episode is from.
         raise ValueError(f"num_envs: got {config.num_envs}, expected 1 with a queue.")
-    cli.refuse_games(config.env)
-    environment = cli.make_environment(config.env, config.num_envs, config.seed)
+    environment = training.make_environment(config)
     with train.device_scope(config.device):
         agent = train_reinforce.make_agent(config, environment)
         agent.initialize()

@@ -19,41 +19,30 @@ import functools
 import math
 from typing import Any
 
-from examples import cli, off_policy, runs
-from tfrl import agents, environments, networks, policies, train
+from examples import cli, off_policy, training
+from tfrl import agents, environments, networks, policies
 
 CONFIG = cli.define_config("sac")
 ALGORITHMS = {"sac": "SAC", "tqc": "TQC", "discrete_sac": "Discrete SAC"}
 
 
 def main() -> None:
-    """Builds the agent, the buffer and the loop, and runs it."""
-    config = cli.read_config(CONFIG)
-    if config.agent not in ALGORITHMS:
-        names = ", ".join(map(repr, ALGORITHMS))
-        raise ValueError(f"agent: got {config.agent!r}, expected one of {names}.")
-    cli.prepare(config.agent, config)
-    environment = make_environment(config)
-    with train.device_scope(config.device):
-        make = make_discrete_agent if config.agent == "discrete_sac" else make_agent
-        agent = make(config, environment)
-        agent.initialize()
-        replay_buffer = off_policy.make_replay_buffer(config, environment, agent)
-    loop = off_policy.make_loop(config, environment, agent, replay_buffer)
-    directory = cli.make_directory(config.agent, config)
-    runs.run_loop(config, loop, directory, ALGORITHMS[config.agent])
-
-
-def make_environment(config: cli.Config) -> environments.TFPyEnvironment:
-    """Makes the environment, whose actions must be of the agent's kind."""
-    environment = cli.make_environment(config.env, config.num_envs, config.seed)
-    is_discrete = config.agent == "discrete_sac"
-    check = cli.check_discrete_actions if is_discrete else cli.check_continuous_actions
-    check(config.env, environment.action_spec(), ALGORITHMS[config.agent])
-    return environment
+    """Trains the agent that the configuration names."""
+    training.run(cli.read_config(CONFIG), ALGORITHMS, make_agent, off_policy.make_loop)
 
 
 def make_agent(
+    config: cli.Config, environment: environments.TFPyEnvironment
+) -> agents.SacAgent | agents.DiscreteSacAgent:
+    """Makes the agent that the configuration names, for actions of its kind."""
+    is_discrete = config.agent == "discrete_sac"
+    check = cli.check_discrete_actions if is_discrete else cli.check_continuous_actions
+    check(config.env, environment.action_spec(), ALGORITHMS[config.agent])
+    make = make_discrete_agent if is_discrete else make_continuous_agent
+    return make(config, environment)
+
+
+def make_continuous_agent(
     config: cli.Config, environment: environments.TFPyEnvironment
 ) -> agents.SacAgent:
     """Makes SAC or TQC: a tanh-squashed normal policy, and an ensemble of critics."""

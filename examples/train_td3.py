@@ -13,26 +13,16 @@ policy with `python -m examples.play --logdir=logs/td3_Pendulum-v1_0`.
 
 from __future__ import annotations
 
-from examples import cli, off_policy, runs
-from tfrl import agents, environments, networks, train, utils
+from examples import cli, off_policy, training
+from tfrl import agents, environments, networks, utils
 
 CONFIG = cli.define_config("td3")
+ALGORITHMS = {"td3": "TD3", "ddpg": "DDPG"}
 
 
 def main() -> None:
-    """Builds the agent, the buffer and the loop, and runs it."""
-    config = cli.read_config(CONFIG)
-    if config.agent not in ("td3", "ddpg"):
-        raise ValueError(f"agent: got {config.agent!r}, expected 'td3' or 'ddpg'.")
-    cli.prepare(config.agent, config)
-    environment = cli.make_environment(config.env, config.num_envs, config.seed)
-    with train.device_scope(config.device):
-        agent = make_agent(config, environment)
-        agent.initialize()
-        replay_buffer = off_policy.make_replay_buffer(config, environment, agent)
-    loop = off_policy.make_loop(config, environment, agent, replay_buffer)
-    directory = cli.make_directory(config.agent, config)
-    runs.run_loop(config, loop, directory, config.agent.upper())
+    """Trains the agent that the configuration names."""
+    training.run(cli.read_config(CONFIG), ALGORITHMS, make_agent, off_policy.make_loop)
 
 
 def make_agent(
@@ -42,7 +32,7 @@ def make_agent(
     import keras  # Not at the top: --help does not wait for TensorFlow.
 
     specs = environment.observation_spec(), environment.action_spec()
-    cli.check_continuous_actions(config.env, specs[1], config.agent.upper())
+    cli.check_continuous_actions(config.env, specs[1], ALGORITHMS[config.agent])
     layers, combiner = networks.default_preprocessing(specs[0])
     preprocessing = {
         "preprocessing_layers": layers,

@@ -23,7 +23,7 @@ def main() -> None:
     import tensorflow  # noqa: F401
 
     tensorflow_imported = _clock()
-    from examples import cli, train_dqn
+    from examples import cli, off_policy, train_dqn
     from tfrl import train
     from tfrl.eval import evaluate
     from tfrl.policies import policy_saver
@@ -46,7 +46,7 @@ def main() -> None:
 
     timed(cli, "make_environment", "environments")
     timed(train_dqn, "make_agent", "agent")
-    timed(train_dqn, "make_replay_buffer", "replay buffer")
+    timed(off_policy, "make_replay_buffer", "replay buffer")
     timed(train.OffPolicyLoop, "__init__", "loop")
     timed(evaluate.Evaluator, "run", "first evaluation")
     timed(policy_saver.PolicySaver, "__init__", "policy traced for saving")

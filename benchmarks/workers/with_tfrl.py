@@ -109,8 +109,7 @@ def actor_critic(
     environment = _environment(config.env, native)
     agent = example.make_agent(config, environment)
     agent.initialize()
-    buffer = off_policy.make_replay_buffer(config, environment, agent)
-    return _loop_task(off_policy.make_loop(config, environment, agent, buffer))
+    return _loop_task(off_policy.make_loop(config, environment, agent))
 
 
 def ppo(envs: int, steps: int, native: bool, jit_compile: bool) -> serving.Task:

@@ -696,10 +696,17 @@ def test_train_offline_reads_files_of_minari(agent, run, tmp_path):
         f"--logdir={tmp_path / 'run'}",
         f"--config.agent={agent}",
         f"--config.data={tmp_path / 'main_data.hdf5'}",
+        "--config.normalize_observations",
         *SMALL_OFFLINE,
     )
     assert code == 0, errors
     assert "31 frames, 1 whole episodes, mean return 30.0" in output
+    # The normalizer has seen the data: its mean is 1, as all observations are.
+    checkpoint = tf.train.latest_checkpoint(tmp_path / "run" / "checkpoints")
+    saved = tf.train.load_checkpoint(checkpoint)
+    shapes = saved.get_variable_to_shape_map().items()
+    statistics = [saved.get_tensor(name) for name, shape in shapes if shape == [3]]
+    assert [1.0, 1.0, 1.0] in [array.tolist() for array in statistics]
     assert rows(tmp_path / "run")[-1]["train_steps"] == "4"
 
 

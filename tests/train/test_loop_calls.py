@@ -114,7 +114,9 @@ def test_the_division_into_calls_shows_in_no_result(monkeypatch, kind, arguments
             # The first call of a new loop only traces.
             first = [] if loop.trace_count() else [0]
             patch.setattr(
-                call_sizes.CallSizes, "choose", lambda self, left: min(left, largest)
+                call_sizes.CallSizes,
+                "choose",
+                lambda self, left, largest=largest: min(left, largest),
             )
             spy = Spy(loop, patch)
             infos.append(loop.run(23))

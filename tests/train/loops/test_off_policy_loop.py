@@ -50,16 +50,29 @@ def make_buffer(agent, max_length, seed, replay):
     )
 
 
-# Where the samples come from: by what chances, and by which way.
-SOURCES = pytest.mark.parametrize(
-    "source",
-    [
-        {"replay": replay, "sampling": sampling}
+def sources(*slow):
+    """Where the samples come from: by what chances, and by which way."""
+    cases = [
+        (replay, sampling)
         for replay in ("uniform", "prioritized")
         for sampling in ("dataset", "variables")
-    ],
-    ids=lambda source: "-".join(source.values()),
-)
+    ]
+    return pytest.mark.parametrize(
+        "source",
+        [
+            pytest.param(
+                {"replay": replay, "sampling": sampling},
+                marks=[pytest.mark.slow] * ((replay, sampling) in slow),
+                id=f"{replay}-{sampling}",
+            )
+            for replay, sampling in cases
+        ],
+    )
+
+
+SOURCES = sources()
+# Both ways draw the same, as two tests say.
+ONE_WAY = sources(("uniform", "variables"), ("prioritized", "dataset"))
 
 
 def build_loop(
@@ -140,7 +153,7 @@ def run_forty(replay="uniform", sampling="dataset"):
     return weights(loop), actions
 
 
-@SOURCES
+@ONE_WAY
 def test_the_same_seed_gives_the_same_weights_in_calls_of_any_sizes(source):
     whole, _ = run_forty(**source)
     parts, _ = make_loop(**source)
@@ -162,7 +175,7 @@ def test_another_seed_gives_other_actions():
 SEVERAL_UPDATES = {"train_steps_per_iteration": 2, "n_step": 2}
 
 
-@SOURCES
+@ONE_WAY
 def test_a_restored_loop_goes_on_bit_for_bit(source, tmp_path):
     arguments = {**source, **SEVERAL_UPDATES}
     whole, _ = make_loop(**arguments)

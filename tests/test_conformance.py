@@ -557,16 +557,42 @@ SUITES = dict(
 )
 
 
-# These take long, and show what others show, too.
+# These take long, and show what others show, too: the same agent or network with other
+# parts, or another one of its base.
 SLOW = (
     "agent-CqlSacAgent",
+    "agent-D4pgAgent",
+    "agent-DdpgAgent",
     "agent-DdpgAgent-recurrent",
+    "agent-DdqnAgent",
+    "agent-DiscreteSacAgent",
+    "agent-DmpoAgent",
+    "agent-DqnAgent-n_step",
+    "agent-DqnAgent-nested",
+    "agent-DqnAgent-normalized",
+    "agent-ImpalaAgent-recurrent",
     "agent-PPOAgent",
     "agent-PPOClipAgent-recurrent",
     "agent-PPOKLPenaltyAgent",
     "agent-SacAgent-ensemble",
+    "agent-SacAgent-recurrent",
+    "agent-TqcAgent",
+    "network-ActorDistributionNetwork-nested",
+    "network-ActorDistributionRnnNetwork-nested",
+    "network-CategoricalQNetwork-nested",
     "network-CriticNetwork-nested",
+    "network-LSTMEncodingNetwork-nested",
+    "network-QRnnNetwork-nested",
+    "network-ValueNetwork-nested",
+    "network-ValueRnnNetwork-nested",
+    "replay_buffer-TFPrioritizedReplayBuffer[1]",
+    "replay_buffer-TFUniformReplayBuffer[1]",
+    "tf_environment-RandomTFEnvironment[1]",
 )
+
+
+def test_what_is_slow_exists():
+    assert set(SLOW) <= set(SUITES)
 
 
 @pytest.mark.parametrize(

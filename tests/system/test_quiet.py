@@ -69,12 +69,15 @@ MESSAGES = (
     ERROR,
     "a line of Python",
 )
+FAKE_WITHOUT_DEVICES = """
+from logging import getLogger as get_logger
+class config:
+    list_physical_devices = staticmethod(lambda kind=None: [])
+"""
 FAKE_WITH_MESSAGES = f"""
 import os
 os.write(2, {"".join(line + chr(10) for line in MESSAGES).encode()!r})
-class config:
-    list_physical_devices = staticmethod(lambda: [])
-"""
+{FAKE_WITHOUT_DEVICES}"""
 
 
 @pytest.fixture
@@ -104,9 +107,7 @@ def test_a_tensorflow_that_is_imported_first_is_left_alone(messages):
 
 
 def test_a_closed_standard_error_is_no_obstacle(tmp_path):
-    (tmp_path / "tensorflow.py").write_text(
-        "class config:\n    list_physical_devices = staticmethod(lambda: [])\n"
-    )
+    (tmp_path / "tensorflow.py").write_text(FAKE_WITHOUT_DEVICES)
     result = run("import os, tfrl; os.close(2); import tensorflow", tmp_path)
     assert result.returncode == 0
 
@@ -214,10 +215,11 @@ quiet.quieten_tensorflow()
 """
 
 
-def test_one_line_says_that_tensorflow_cannot_use_the_gpu():
-    result = run(QUIETEN_WITH_GPUS.format(present=True), CUDA_VISIBLE_DEVICES="-1")
+def test_one_line_says_that_tensorflow_cannot_use_the_gpu(tmp_path):
+    (tmp_path / "tensorflow.py").write_text(FAKE_WITHOUT_DEVICES)
+    result = run(QUIETEN_WITH_GPUS.format(present=True), tmp_path)
     *_, line = result.stderr.splitlines()
     assert "NVIDIA GPU, but TensorFlow cannot use it" in line
     assert "pip install 'tfrl[gpu]'" in line
-    without = run(QUIETEN_WITH_GPUS.format(present=False), CUDA_VISIBLE_DEVICES="-1")
+    without = run(QUIETEN_WITH_GPUS.format(present=False), tmp_path)
     assert without.stderr == ""

@@ -148,26 +148,33 @@ CASES = {
 }
 
 
-def assert_compiled_is_plain(make_environment, **arguments):
-    """`make_environment` takes whether the loop is compiled."""
-    infos, states, contents = [], [], []
-    for jit_compile in (False, True):
-        environment = make_environment(jit_compile)
-        loop, replay_buffer = make_loop(jit_compile, environment, **arguments)
-        loop.run(1)
-        infos.append(loop.run(49))
-        states.append(state(loop))
-        contents.append(frames(replay_buffer))
-        assert loop.trace_count() == 1
-        if isinstance(environment, tf_py_environment.TFPyEnvironment):
-            environment.close()
-    assert infos[0].episodes > 0
-    assert infos[0][:4] == infos[1][:4]
-    np.testing.assert_allclose(infos[0][4:], infos[1][4:], rtol=1e-4)
-    assert_same(*states, rtol=1e-4, atol=1e-5)
-    assert_same(*contents, rtol=1e-4, atol=1e-5)
+class Ran:
+    """A loop after 50 iterations, with what it and its buffer held then."""
+
+    def __init__(self, jit_compile, environment, **arguments):
+        self.loop, self.replay_buffer = make_loop(jit_compile, environment, **arguments)
+        self.loop.run(1)
+        self.info = self.loop.run(49)
+        self.state = state(self.loop)
+        self.frames = frames(self.replay_buffer)
+        assert self.loop.trace_count() == 1
 
 
+def ran(case, jit_compile):
+    arguments = dict(CASES[case])
+    make_environment = arguments.pop("environment", cart_poles)
+    return Ran(jit_compile, make_environment(), **arguments)
+
+
+def assert_same_runs(one, other):
+    assert one.info.episodes > 0
+    assert one.info[:4] == other.info[:4]
+    np.testing.assert_allclose(one.info[4:], other.info[4:], rtol=1e-4)
+    assert_same(one.state, other.state, rtol=1e-4, atol=1e-5)
+    assert_same(one.frames, other.frames, rtol=1e-4, atol=1e-5)
+
+
+NATIVE = "native, three, two steps, two updates"
 # These take longest, or show what others show, too.
 SLOW = (
     "native",
@@ -178,18 +185,28 @@ SLOW = (
 )
 
 
+@pytest.fixture(scope="module")
+def native_loop():
+    return ran(NATIVE, jit_compile=True)
+
+
 @pytest.mark.parametrize(
     "case",
     [pytest.param(c, marks=[pytest.mark.slow] * (c in SLOW)) for c in CASES],
 )
-def test_the_results_are_those_of_a_plain_loop(case):
-    arguments = dict(CASES[case])
-    make_environment = arguments.pop("environment", cart_poles)
-    assert_compiled_is_plain(lambda _: make_environment(), **arguments)
+def test_the_results_are_those_of_a_plain_loop(case, request):
+    compiled = (
+        request.getfixturevalue("native_loop") if case == NATIVE else ran(case, True)
+    )
+    assert_same_runs(ran(case, False), compiled)
 
 
-def test_environments_in_processes_of_their_own_are_those_in_this_one():
-    def make_environment(is_parallel):
+@pytest.mark.parametrize(
+    "jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
+def test_environments_in_processes_of_their_own_are_those_in_this_one(jit_compile):
+    runs = []
+    for is_parallel in (False, True):
         load = functools.partial(suite_gym.load, "CartPole-v1")
         environment = tf_py_environment.TFPyEnvironment(
             parallel_py_environment.ParallelPyEnvironment([load] * 2)
@@ -197,21 +214,12 @@ def test_environments_in_processes_of_their_own_are_those_in_this_one():
             else batched_py_environment.BatchedPyEnvironment([load(), load()])
         )
         environment.seed(5)
-        return environment
-
-    assert_compiled_is_plain(make_environment)
+        runs.append(Ran(jit_compile, environment))
+        environment.close()
+    assert_same_runs(*runs)
 
 
 # --- Calls, checkpoints, and the program itself.
-
-
-@pytest.fixture(scope="module")
-def native_loop():
-    loop, replay_buffer = make_loop(
-        environment=cart_poles(3), max_length=1000, train_steps_per_iteration=2
-    )
-    loop.run(1)
-    return loop, replay_buffer
 
 
 def save(loop, directory, name):
@@ -224,7 +232,7 @@ def restore(loop, path):
 
 
 def test_neither_calls_nor_checkpoints_change_the_results(native_loop, tmp_path):
-    loop, replay_buffer = native_loop
+    loop, replay_buffer = native_loop.loop, native_loop.replay_buffer
     start = save(loop, tmp_path, "start")
     loop.run(11)
     middle = save(loop, tmp_path, "middle")
@@ -236,32 +244,31 @@ def test_neither_calls_nor_checkpoints_change_the_results(native_loop, tmp_path)
     assert_same([*state(loop), *frames(replay_buffer)], expected)
     assert loop.trace_count() == 1
 
-    other, other_buffer = make_loop(
-        environment=cart_poles(3), max_length=1000, train_steps_per_iteration=2
-    )
+    arguments = CASES[NATIVE] | {"environment": cart_poles(3)}
+    other, other_buffer = make_loop(**arguments)
     restore(other, middle)
     assert other.run(25) == info
     assert_same([*state(other), *frames(other_buffer)], expected)
 
 
 def test_no_iterations_change_nothing(native_loop):
-    loop, replay_buffer = native_loop
+    loop, replay_buffer = native_loop.loop, native_loop.replay_buffer
     before = [*state(loop), *frames(replay_buffer)]
     assert np.isnan(loop.run(0).loss)
     assert_same([*state(loop), *frames(replay_buffer)], before)
 
 
 def test_the_program_copies_no_buffer(native_loop):
-    loop, replay_buffer = native_loop
+    loop, replay_buffer = native_loop.loop, native_loop.replay_buffer
     call = loop._call.experimental_get_compiler_ir(
         loop._position.get(), tf.constant(1, tf.int64), loop._zero_loss
     )
     (table,) = replay_buffer._table.variables()
-    assert table.shape[0] == 3 * 1001
+    assert table.shape[0] == 3 * 51
     program = call(stage="optimized_hlo")
     words = table.shape[1]
-    assert f"u32[3003,{words}]" in program
-    assert not re.findall(rf"= u32\[(?:3003|1001,3),{words}\]\S* copy\(", program)
+    assert f"u32[153,{words}]" in program
+    assert not re.findall(rf"= u32\[(?:153|51,3),{words}\]\S* copy\(", program)
 
 
 # --- Errors.

@@ -4,6 +4,7 @@ Plain gradient descent and clipping are on: both show a gradient that is scaled 
 clipped at the wrong place, which Adam would hide.
 """
 
+import functools
 import json
 import pathlib
 import re
@@ -11,39 +12,59 @@ import re
 import pytest
 
 SCRIPT = pathlib.Path(__file__).parent / "scripts" / "replicas.py"
-TRAINED = pytest.mark.parametrize("case", ["dqn", "ppo", "sac", "compiled"])
+SLOW = ("ppo", "sac")
+TRAINED = pytest.mark.parametrize(
+    "case",
+    ["dqn", "compiled", *(pytest.param(c, marks=pytest.mark.slow) for c in SLOW)],
+)
 
 
 @pytest.fixture(scope="module")
-def results(run):
-    ended = run(str(SCRIPT))
-    assert ended.code == 0, ended.errors[-3000:]
-    return json.loads(ended.output.splitlines()[-1])
+def printed(run):
+    """What the script prints: a function of its argument."""
+
+    @functools.cache
+    def run_part(part):
+        ended = run(str(SCRIPT), part)
+        assert ended.code == 0, ended.errors[-3000:]
+        return json.loads(ended.output.splitlines()[-1])
+
+    return run_part
+
+
+@pytest.fixture(scope="module")
+def results(printed):
+    return printed("fast")
+
+
+@pytest.fixture
+def result(printed, case):
+    """The result of a case."""
+    return printed("slow" if case in SLOW else "fast")[case]
 
 
 @TRAINED
-def test_two_replicas_learn_what_one_device_learns(results, case):
-    result = results[case]
+def test_two_replicas_learn_what_one_device_learns(result):
     assert result["difference"] < 1e-5
     assert result["moved"] > 0.01
     assert result["train_steps"] == [5, 5]
 
 
 @TRAINED
-def test_the_replicas_stay_equal(results, case):
-    assert results[case]["between_replicas"] == 0
+def test_the_replicas_stay_equal(result):
+    assert result["between_replicas"] == 0
 
 
 @TRAINED
-def test_losses_are_added_up_and_examples_put_together(results, case):
-    alone, shared = results[case]["losses"]
+def test_losses_are_added_up_and_examples_put_together(result):
+    alone, shared = result["losses"]
     assert shared == pytest.approx(alone, rel=1e-4)
-    assert results[case]["td_errors"] < 1e-4
+    assert result["td_errors"] < 1e-4
 
 
 @TRAINED
-def test_each_replica_is_traced_once(results, case):
-    assert results[case]["traces"] == 2
+def test_each_replica_is_traced_once(result):
+    assert result["traces"] == 2
 
 
 def test_parts_from_outside_of_the_scope_are_refused_by_name(results):

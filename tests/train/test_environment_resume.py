@@ -135,8 +135,17 @@ def contents(loop, path):
     return {k: value for k, value in values.items() if "/_generator/" not in k}
 
 
+# One of each environment's kind of state, one of each loop, and one compiled.
+FAST = (
+    "dqn-CartPole-v1-compiled-2",
+    "dqn-FrozenLake-v1-plain-1",
+    "dqn-Pong-plain-2",
+    "reinforce-HalfCheetah-v5-plain-1",
+)
+
+
 def cases():
-    """Yields the arguments of the test; what takes long to compile is slow."""
+    """Yields the arguments of the test."""
     for make, name, half in (
         (make_dqn, "CartPole-v1", 30),
         (make_dqn, "FrozenLake-v1", 30),
@@ -144,15 +153,14 @@ def cases():
         (make_reinforce, "CartPole-v1", 3),
         (make_reinforce, "HalfCheetah-v5", 3),
     ):
-        for jit_compile in (False, True):
-            is_slow = jit_compile and (make, name) != (make_dqn, "CartPole-v1")
+        for kind in ("plain", "compiled"):
             for num_members in (1, 2):
+                case = f"{make.__name__[5:]}-{name}-{kind}-{num_members}"
                 yield pytest.param(
-                    functools.partial(make, name, num_members, jit_compile),
+                    functools.partial(make, name, num_members, kind == "compiled"),
                     half,
-                    marks=[pytest.mark.slow] if is_slow else [],
-                    id=f"{make.__name__[5:]}-{name}-"
-                    f"{'compiled' if jit_compile else 'plain'}-{num_members}",
+                    marks=[pytest.mark.slow] * (case not in FAST),
+                    id=case,
                 )
 
 

@@ -74,6 +74,7 @@ def compiled():
     return loop
 
 
+@pytest.mark.slow
 def test_a_compiled_loop_gives_the_numbers_of_a_plain_one(plain, compiled):
     np.testing.assert_allclose(plain.info_then.loss, compiled.info_then.loss, rtol=1e-4)
     assert plain.info_then.train_steps == ITERATIONS
@@ -81,6 +82,7 @@ def test_a_compiled_loop_gives_the_numbers_of_a_plain_one(plain, compiled):
         np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_compiled_rollout_has_the_frames_of_a_plain_one(plain, compiled):
     """Its actions are 64-bit numbers `[4, 9]`; see `on_policy_loop._with_reached`."""
     assert plain.drawn_then.action.dtype == tf.int64
@@ -112,7 +114,9 @@ def test_older_policies_have_collected(plain):
     assert {"entropy", "explained_variance"} <= {*numbers}
 
 
-@pytest.mark.parametrize("kind", ["plain", "compiled"])
+@pytest.mark.parametrize(
+    "kind", ["plain", pytest.param("compiled", marks=pytest.mark.slow)]
+)
 def test_a_restored_loop_goes_on_bit_for_bit_with_one_trace(kind, request, tmp_path):
     loop = request.getfixturevalue(kind)
     path = tf.train.Checkpoint(**loop.checkpoint_items()).write(str(tmp_path / "c"))

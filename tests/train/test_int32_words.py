@@ -102,8 +102,12 @@ def read_pickle(self, string_value):
 
 @pytest.mark.parametrize(
     ("replay", "jit_compile"),
-    [("uniform", False), ("prioritized", True)],
-    ids=["uniform-plain", "prioritized-compiled"],
+    [
+        ("uniform", False),
+        ("prioritized", False),
+        pytest.param("prioritized", True, marks=pytest.mark.slow),
+    ],
+    ids=["uniform-plain", "prioritized-plain", "prioritized-compiled"],
 )
 def test_a_run_goes_on_as_it_would_have(replay, jit_compile, tmp_path, monkeypatch):
     monkeypatch.setattr(position.Position, "deserialize", read_pickle)

@@ -73,8 +73,8 @@ def state(loop):
     return [v.numpy().copy() for v in held]
 
 
-def assert_same_state(loop, other):
-    for ours, theirs in zip(state(loop), state(other), strict=True):
+def assert_same_states(one, other):
+    for ours, theirs in zip(one, other, strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
@@ -107,20 +107,27 @@ LOOPS = pytest.mark.parametrize(
 
 @LOOPS
 def test_the_division_into_calls_shows_in_no_result(monkeypatch, kind, arguments):
-    whole, cut = make_loop(kind, **arguments), make_loop(kind, **arguments)
-    # The first call of a new loop only traces.
-    first = [] if whole.trace_count() else [0]
-    spy = Spy(whole, monkeypatch)
-    monkeypatch.setattr(call_sizes.CallSizes, "choose", lambda self, left: left)
-    expected = whole.run(23)
-    assert spy.sizes == [*first, 23]
-    first = [] if cut.trace_count() else [0]
-    spy = Spy(cut, monkeypatch)
-    monkeypatch.setattr(call_sizes.CallSizes, "choose", lambda self, left: min(left, 7))
-    assert cut.run(23) == expected
-    assert spy.sizes == [*first, 7, 7, 7, 2]
-    assert cut.trace_count() == 1
-    assert_same_state(whole, cut)
+    sizes, infos, states = [], [], []
+    for largest in (23, 7):
+        with monkeypatch.context() as patch:
+            loop = make_loop(kind, **arguments)
+            # The first call of a new loop only traces.
+            first = [] if loop.trace_count() else [0]
+            patch.setattr(
+                call_sizes.CallSizes,
+                "choose",
+                lambda self, left, largest=largest: min(left, largest),
+            )
+            spy = Spy(loop, patch)
+            infos.append(loop.run(23))
+        sizes.append(spy.sizes[len(first) :])
+        assert spy.sizes[: len(first)] == first
+        states.append(state(loop))
+        assert loop.trace_count() == 1
+        pool.take_back()
+    assert sizes == [[23], [7, 7, 7, 2]]
+    assert infos[0] == infos[1]
+    assert_same_states(*states)
 
 
 def test_what_takes_less_than_half_a_second_is_one_call(monkeypatch):
@@ -134,8 +141,10 @@ def test_what_takes_less_than_half_a_second_is_one_call(monkeypatch):
 
 def test_the_loss_is_the_mean_over_all_calls(monkeypatch):
     monkeypatch.setattr(call_sizes.CallSizes, "choose", lambda self, left: min(left, 4))
-    one_by_one, together = make_loop(), make_loop()
+    one_by_one = make_loop()
     losses = [one_by_one.run(1).loss for _ in range(6)]
+    pool.take_back()
+    together = make_loop()
     np.testing.assert_allclose(together.run(6).loss, np.mean(losses), rtol=1e-12)
 
 
@@ -144,22 +153,25 @@ def test_the_loss_is_the_mean_over_all_calls(monkeypatch):
     [(OffPolicyLoop, {}), (OffPolicyLoop, {"jit_compile": True}), (EpisodicLoop, {})],
 )
 def test_an_interrupt_ends_a_long_run_and_the_loop_goes_on(kind, arguments):
-    loop, other = make_loop(kind, (400,), **arguments), make_loop(kind, **arguments)
+    loop = make_loop(kind, (400,), **arguments)
     with pytest.raises(KeyboardInterrupt):
         loop.run(100_000_000)
     assert 0 < loop.iteration < 100_000_000
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     loop.run(10)
-    other.run(loop.iteration)
-    assert_same_state(loop, other)
-    assert loop.info() == other.info() or np.isnan(loop.info().loss)
+    info, found = loop.info(), state(loop)
     assert loop.trace_count() == 1
+    pool.take_back()
+    other = make_loop(kind, **arguments)
+    other.run(info.iteration)
+    assert_same_states(found, state(other))
+    assert info == other.info() or np.isnan(info.loss)
 
 
 def test_an_interrupt_ends_the_initial_collection_which_goes_on(tmp_path):
     """In the same loop, and in another one that restores its checkpoint."""
     arguments = {"initial_collect_steps": 5_000}
-    loop, other = make_loop(signal_at=(10,), **arguments), make_loop(**arguments)
+    loop = make_loop(signal_at=(10,), **arguments)
     with pytest.raises(KeyboardInterrupt):
         loop.run(3)
     collected = int(loop._step)
@@ -168,10 +180,15 @@ def test_an_interrupt_ends_the_initial_collection_which_goes_on(tmp_path):
     path = tf.train.Checkpoint(**loop.checkpoint_items()).write(str(tmp_path / "c"))
     restored = make_loop(**arguments)
     tf.train.Checkpoint(**restored.checkpoint_items()).read(path)
-    for each in (other, loop, restored):
+    for each in (loop, restored):
         each.run(3)
         assert int(each._step) == 5_003
-        assert_same_state(each, other)
+    states = state(loop), state(restored)
+    pool.take_back()
+    other = make_loop(**arguments)
+    other.run(3)
+    for found in states:
+        assert_same_states(found, state(other))
 
 
 def test_no_iterations_collect_the_initial_experience():

@@ -112,6 +112,7 @@ def test_evaluation_leaves_the_statistics(plain):
         np.testing.assert_array_equal(old, new)
 
 
+@pytest.mark.slow  # So do PPO's loops, with normalizers: `test_on_policy_training.py`.
 def test_a_compiled_loop_gives_the_results_of_a_plain_one(plain):
     _, infos, expected = plain
     loop = make_loop(jit_compile=True)

@@ -59,17 +59,18 @@ SETTINGS = {
     "DmpoAgent": Setting({"n_step_update": 3}, TFPrioritizedReplayBuffer),
     "DiscreteSacAgent": Setting({}, TFUniformReplayBuffer, "CartPole-v1"),
 }
-# The others have all that is special about these, too.
-SLOW = ("DdpgAgent", "D4pgAgent", "SacAgent", "TqcAgent", "MpoAgent")
 
 
-def named(*names):
-    """Makes parameters of names, and marks some as slow."""
-    return [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in names]
+def named(*names, fast):
+    """Makes parameters of names, and marks those that are not fast as slow."""
+    return [pytest.param(n, marks=[pytest.mark.slow] * (n not in fast)) for n in names]
 
 
-DETERMINISTIC = named("DdpgAgent", "Td3Agent")
-CONTINUOUS = [*DETERMINISTIC, *named("SacAgent-ensemble")]
+# What differs between agents is compared on plain loops, in `tests/agents`. XLA takes
+# ten seconds for two loops of one agent, so one stands for all in the fast tests.
+COMPILED = named(*SETTINGS, fast=["SacAgent"])
+DETERMINISTIC = named("DdpgAgent", "Td3Agent", fast=["Td3Agent"])
+CONTINUOUS = [*DETERMINISTIC, *named("SacAgent", fast=["SacAgent"])]
 
 
 def make_loop(
@@ -136,7 +137,7 @@ class Ran:
         self.frames = tf.nest.map_structure(np.asarray, replay_buffer.gather_all())
 
 
-@pytest.fixture(scope="module", params=named(*SETTINGS))
+@pytest.fixture(scope="module", params=COMPILED)
 def name(request):
     return request.param
 
@@ -213,7 +214,7 @@ def test_a_loop_restored_before_its_first_call_goes_on_bit_for_bit(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["native", "Gymnasium"])
-@pytest.mark.parametrize("name", DETERMINISTIC)
+@pytest.mark.parametrize("name", ["DdpgAgent", "Td3Agent"])
 def test_other_environments_compile(name, kind):
     environment = (
         native.load("MountainCarContinuous-v0", seed=0)
@@ -252,7 +253,7 @@ def test_a_sweep_trains_each_run_as_if_it_were_alone(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CONTINUOUS)
+@pytest.mark.parametrize("name", ["DdpgAgent", "Td3Agent", "SacAgent-ensemble"])
 def test_they_learn_to_swing_up_a_pendulum(name):
     loop = make_loop(
         name,

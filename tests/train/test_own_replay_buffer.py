@@ -162,7 +162,10 @@ def test_a_max_length_below_an_examples_is_refused():
         )
 
 
-@pytest.mark.parametrize(("kind", "jit_compile"), [(Ring, False), (CompiledRing, True)])
+@pytest.mark.parametrize(
+    ("kind", "jit_compile"),
+    [(Ring, False), pytest.param(CompiledRing, True, marks=pytest.mark.slow)],
+)
 def test_an_episodic_loop_trains_from_it(kind, jit_compile):
     environment = native.load("CartPole-v1", seed=0)
     agent = reinforce_agent.ReinforceAgent(

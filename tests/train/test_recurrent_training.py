@@ -135,6 +135,7 @@ def test_recurrent_dqn_remembers_the_cue():
     assert success(agent.policy, length=3) >= 0.95
 
 
+@pytest.mark.slow
 def test_feed_forward_dqn_cannot():
     agent = trained_dqn(recurrent=False, length=3, iterations=60)
     assert 0.35 < success(agent.policy, length=3) < 0.65
@@ -227,6 +228,7 @@ def test_recurrent_ppo_remembers_the_cue():
     assert success(agent.policy, length=3) >= 0.95
 
 
+@pytest.mark.slow
 def test_feed_forward_ppo_cannot():
     agent = trained_ppo(recurrent=False, length=3, iterations=20)
     assert 0.35 < success(agent.policy, length=3) < 0.65

@@ -493,6 +493,7 @@ def test_an_observer_in_python_alone_is_refused():
         sweep(lambda seed: make_loop(seed, observers=[print]))
 
 
+@pytest.mark.slow  # `test_host_observers.py` asks the same of a loop.
 def test_tf_print_is_an_error_that_says_so():
     observers = [lambda trajectory: tf.print(trajectory.reward)]
     with pytest.raises(NotImplementedError, match=r"a program with tf\.print"):

@@ -109,6 +109,10 @@ def loss_of(loop):
 
 
 COMPILED = pytest.mark.parametrize("jit_compile", [False, True])
+# XLA takes three seconds for each of these loops, and reads its frames in the same way.
+SLOW_IF_COMPILED = pytest.mark.parametrize(
+    "jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
 
 
 @COMPILED
@@ -126,7 +130,7 @@ def test_both_episodes_of_a_row_are_bootstrapped(jit_compile, length):
     assert loop.trace_count() == 1
 
 
-@COMPILED
+@SLOW_IF_COMPILED
 def test_every_member_is_bootstrapped_where_it_ends(jit_compile):
     """The iteration ends where the last member ends its first episode.
 
@@ -145,7 +149,7 @@ def test_every_member_is_bootstrapped_where_it_ends(jit_compile):
 
 
 # Two episodes and the boundary between them are 11 frames.
-@COMPILED
+@SLOW_IF_COMPILED
 @pytest.mark.parametrize(
     ("make_second", "loss"), [(limited, TRUNCATED), (terminating, TERMINATED)]
 )

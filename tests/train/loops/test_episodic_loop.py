@@ -117,7 +117,7 @@ def assert_same_agents(first, second, **tolerance):
 
 
 def test_the_same_seed_gives_the_same_weights():
-    first, second = take_loop(), take_loop()
+    first, second = take_loop(), make_loop()
     first.run(4)
     second.run(4)
     assert_same_agents(first, second)
@@ -157,7 +157,9 @@ class Growing(testing.RecallEnvironment):
         return super()._reset()
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize(
+    "jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
 def test_episodes_that_do_not_fit_the_buffer_are_an_error(jit_compile):
     environment = Growing(length=17)
     loop = make_loop(environment, max_length=20, jit_compile=jit_compile)
@@ -213,56 +215,57 @@ class Various(testing.RecallEnvironment):
         return time_step
 
 
+def options_with_values(environment):
+    """Everything that can go into REINFORCE's loss."""
+    return {
+        "value_network": value_network.ValueNetwork(
+            environment.observation_spec(), fc_layer_params=(8,), seed=0
+        ),
+        "gamma": 0.9,
+        "entropy_regularization": 0.1,
+        "gradient_clipping": 1.0,
+    }
+
+
 def various(jit_compile):
-    """A loop with everything that can go into REINFORCE's loss."""
     environment = tf_py_environment.TFPyEnvironment(
         batched_py_environment.BatchedPyEnvironment(
             [Various(seed=seed) for seed in range(2)], multithreading=False
         )
     )
-    values = value_network.ValueNetwork(
-        environment.observation_spec(), fc_layer_params=(8,), seed=0
-    )
-    options = {
-        "value_network": values,
-        "gamma": 0.9,
-        "entropy_regularization": 0.1,
-        "gradient_clipping": 1.0,
-    }
     return make_loop(
         environment,
         max_length=300,
-        agent_options=options,
+        agent_options=options_with_values(environment),
         collect_episodes_per_iteration=4,
         jit_compile=jit_compile,
     )
 
 
-def test_a_compiled_loop_gives_the_weights_of_a_plain_one():
+def native_loop(jit_compile):
+    """A native environment, a part of whose episodes a time limit cuts short."""
+    environment = native.load("CartPole-v0", 3, seed=5, max_episode_steps=15)
+    return make_loop(
+        environment,
+        max_length=250,
+        agent_options=options_with_values(environment),
+        collect_episodes_per_iteration=6,
+        jit_compile=jit_compile,
+    )
+
+
+@pytest.mark.parametrize(
+    "make", [native_loop, pytest.param(various, marks=pytest.mark.slow)]
+)
+def test_a_compiled_loop_gives_the_weights_of_a_plain_one(make):
     """Whatever frames of longer iterations are left in its buffer.
 
     Taken for what follows a time limit, those would change the weights by 1e-4.
     """
-    plain, compiled = various(jit_compile=False), various(jit_compile=True)
+    plain, compiled = make(jit_compile=False), make(jit_compile=True)
     for _ in range(3):
         ours, theirs = plain.run(5), compiled.run(5)
         np.testing.assert_allclose(ours.loss, theirs.loss, rtol=1e-5)
         assert ours._replace(loss=0) == theirs._replace(loss=0)
     assert_same_agents(plain, compiled, rtol=1e-5, atol=1e-5)
     assert compiled.trace_count() == 1
-
-
-def native_loop(jit_compile):
-    return make_loop(
-        native.load("CartPole-v0", batch_size=3, seed=5),
-        max_length=250,
-        collect_episodes_per_iteration=6,
-        jit_compile=jit_compile,
-    )
-
-
-def test_a_compiled_loop_on_a_native_environment_gives_the_same_weights_too():
-    plain, compiled = native_loop(jit_compile=False), native_loop(jit_compile=True)
-    ours, theirs = plain.run(6), compiled.run(6)
-    assert ours._replace(loss=0) == theirs._replace(loss=0)
-    assert_same_agents(plain, compiled, rtol=1e-4, atol=1e-5)

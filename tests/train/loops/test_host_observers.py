@@ -46,7 +46,11 @@ class Recorder:
         return tf.nest.map_structure(lambda *x: np.stack(x, axis=1), *self.frames)
 
 
-@pytest.fixture(scope="module", params=CASES)
+# XLA takes three seconds for each loop, and calls Python in the same way.
+SLOW = pytest.param("compiled, Python", marks=pytest.mark.slow)
+
+
+@pytest.fixture(scope="module", params=["plain", "compiled", SLOW])
 def case(request):
     return CASES[request.param]
 
@@ -78,6 +82,11 @@ def test_a_host_observer_gets_the_frames_that_the_buffer_gets_in_their_order(run
     )
 
 
+@pytest.mark.parametrize(
+    "case",
+    ["plain", pytest.param("compiled", marks=pytest.mark.slow), SLOW],
+    indirect=True,
+)
 def test_a_host_observer_does_not_change_the_results(run, case):
     loop, _ = make_loop_of(case)
     loop.run(60)

@@ -50,16 +50,29 @@ def make_buffer(agent, max_length, seed, replay):
     )
 
 
-# Where the samples come from: by what chances, and by which way.
-SOURCES = pytest.mark.parametrize(
-    "source",
-    [
-        {"replay": replay, "sampling": sampling}
+def sources(*slow):
+    """Where the samples come from: by what chances, and by which way."""
+    cases = [
+        (replay, sampling)
         for replay in ("uniform", "prioritized")
         for sampling in ("dataset", "variables")
-    ],
-    ids=lambda source: "-".join(source.values()),
-)
+    ]
+    return pytest.mark.parametrize(
+        "source",
+        [
+            pytest.param(
+                {"replay": replay, "sampling": sampling},
+                marks=[pytest.mark.slow] * ((replay, sampling) in slow),
+                id=f"{replay}-{sampling}",
+            )
+            for replay, sampling in cases
+        ],
+    )
+
+
+SOURCES = sources()
+# Both ways draw the same, as two tests say.
+ONE_WAY = sources(("uniform", "variables"), ("prioritized", "dataset"))
 
 
 def build_loop(
@@ -140,7 +153,7 @@ def run_forty(replay="uniform", sampling="dataset"):
     return weights(loop), actions
 
 
-@SOURCES
+@ONE_WAY
 def test_the_same_seed_gives_the_same_weights_in_calls_of_any_sizes(source):
     whole, _ = run_forty(**source)
     parts, _ = make_loop(**source)
@@ -162,24 +175,27 @@ def test_another_seed_gives_other_actions():
 SEVERAL_UPDATES = {"train_steps_per_iteration": 2, "n_step": 2}
 
 
-@SOURCES
+@ONE_WAY
 def test_a_restored_loop_goes_on_bit_for_bit(source, tmp_path):
     arguments = {**source, **SEVERAL_UPDATES}
     whole, _ = make_loop(**arguments)
     whole.run(25)
     path = tf.train.Checkpoint(**whole.checkpoint_items()).write(str(tmp_path / "c"))
     whole.run(35)
+    expected = weights(whole)
+    pool.take_back()
     after, _ = make_loop(**arguments)
     tf.train.Checkpoint(**after.checkpoint_items()).read(path)
     info = after.run(35)
     assert info.iteration == 60
-    assert_equal_weights(weights(whole), weights(after))
+    assert_equal_weights(expected, weights(after))
 
 
 def test_without_the_environments_state_a_restored_loop_begins_a_new_episode(tmp_path):
     before, _ = make_loop(Stateless())
     before.run(7)
     path = tf.train.Checkpoint(**before.checkpoint_items()).write(str(tmp_path / "c"))
+    pool.take_back()
     after, replay_buffer = make_loop(Stateless())
     tf.train.Checkpoint(**after.checkpoint_items()).read(path)
     after.run(1)
@@ -201,11 +217,13 @@ def test_a_checkpoint_with_a_pickled_position_begins_a_new_episode(
         path = tf.train.Checkpoint(**before.checkpoint_items()).write(
             str(tmp_path / "c")
         )
+    expected = weights(before)
+    pool.take_back()
     after, replay_buffer = make_loop()
     with pytest.warns(RuntimeWarning, match=r"it is a pickle.* with a new episode"):
         tf.train.Checkpoint(**after.checkpoint_items()).read(path)
     assert not (tmp_path / "created").exists()
-    assert_equal_weights(weights(before), weights(after))
+    assert_equal_weights(expected, weights(after))
     assert after.run(1).iteration == 8
     assert replay_buffer.gather_all().step_type[0, 27] == ts.StepType.FIRST
 
@@ -216,6 +234,7 @@ def test_a_restored_loop_without_its_buffer_collects_again(tmp_path):
     path = tf.train.Checkpoint(**before.checkpoint_items(False)).write(
         str(tmp_path / "c")
     )
+    pool.take_back()
     after, replay_buffer = make_loop()
     tf.train.Checkpoint(**after.checkpoint_items(False)).read(path)
     after.run(1)

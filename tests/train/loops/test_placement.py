@@ -1,5 +1,6 @@
 """Loops whose agent is on another device than the CPU that calls Python."""
 
+import functools
 import json
 import os
 import pathlib
@@ -14,9 +15,21 @@ from tfrl import train
 from tfrl.train.loops import placement
 
 SCRIPT = pathlib.Path(__file__).parent / "scripts" / "two_devices.py"
-ROOT = SCRIPT.parents[3]
+ROOT = SCRIPT.parents[4]
 # These hand values on, from wherever they are, and compute nothing.
 CONTROL_FLOW = {"Enter", "Exit", "Identity", "Merge", "NextIteration", "Switch"}
+# What takes long to compile. `dqn compiled` shows what they have in common.
+SLOW = {
+    "dqn dataset on the host",
+    "dqn native",
+    "dqn prioritized",
+    "ppo plain",
+    "td3 plain",
+    "sac compiled",
+    "reinforce compiled",
+    "ppo compiled",
+    "sweep",
+}
 SPLIT = [
     "dqn plain",
     "dqn plain without copies",
@@ -32,81 +45,102 @@ SPLIT = [
 ]
 
 
+def cases(*names):
+    return pytest.mark.parametrize(
+        "case", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in names]
+    )
+
+
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory):
-    """What the script prints, and what TensorFlow logs of an operation's device."""
+    """What the script prints, and what TensorFlow logs of an operation's device.
+
+    A function of the script's part, which it runs once.
+    """
     log = tmp_path_factory.mktemp("placement") / "log"
-    result = subprocess.run(
-        [sys.executable, str(SCRIPT), str(log)],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        # What is compared is compiled alike: neither needs LLVM's optimizations, which
-        # take a fifth of all the time.
-        env={
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "TF_CPP_MIN_LOG_LEVEL": "0",
-            "XLA_FLAGS": "--xla_backend_optimization_level=0",
-        },
-    )
-    assert result.returncode == 0, result.stderr[-3000:] + log.read_text()[-3000:]
-    return result.stdout, log.read_text()
+
+    @functools.cache
+    def run_part(part):
+        result = subprocess.run(
+            [sys.executable, str(SCRIPT), part, str(log)],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            # What is compared is compiled alike: neither needs LLVM's optimizations,
+            # which take a fifth of all the time.
+            env={
+                **os.environ,
+                "PYTHONPATH": str(ROOT),
+                "TF_CPP_MIN_LOG_LEVEL": "0",
+                "XLA_FLAGS": "--xla_backend_optimization_level=0",
+            },
+        )
+        written = log.read_text() if log.exists() else ""
+        assert result.returncode == 0, result.stderr[-3000:] + written[-3000:]
+        return result.stdout, written
+
+    return run_part
 
 
 @pytest.fixture(scope="module")
 def results(printed):
-    return json.loads(printed[0].splitlines()[-1])
+    """What the script found: a function of the case."""
+
+    @functools.cache
+    def found(part):
+        return json.loads(printed(part)[0].splitlines()[-1])
+
+    return lambda case: found("slow" if case in SLOW else "fast")[case]
 
 
-@pytest.mark.parametrize("case", [*SPLIT, "dqn native"])
+@cases(*SPLIT, "dqn native")
 def test_results_are_those_of_one_device(results, case):
     # These two are compared with plain loops, which round otherwise.
     rounds = case in ("ppo compiled", "reinforce compiled", "sac compiled")
-    assert results[case]["difference"] <= (1e-5 if rounds else 0)
-    assert results[case]["same_counts"]
-    assert results[case]["train_steps"] > 0
+    assert results(case)["difference"] <= (1e-5 if rounds else 0)
+    assert results(case)["same_counts"]
+    assert results(case)["train_steps"] > 0
 
 
-@pytest.mark.parametrize("case", [*SPLIT, "dqn native"])
+@cases(*SPLIT, "dqn native")
 def test_a_loop_is_traced_once(results, case):
-    assert results[case]["traces"] == 1
+    assert results(case)["traces"] == 1
 
 
-def test_a_python_environment_does_not_keep_auto_from_compiling(results):
-    assert results["dqn compiled"]["compiled"]
-    assert results["reinforce compiled"]["compiled"]
-    assert results["ppo compiled"]["compiled"]
-    assert results["sac compiled"]["compiled"]
-    assert not results["dqn plain"]["compiled"]
+@cases("dqn compiled", "reinforce compiled", "ppo compiled", "sac compiled")
+def test_a_python_environment_does_not_keep_auto_from_compiling(results, case):
+    assert results(case)["compiled"]
+    assert not results("dqn plain")["compiled"]
 
 
-@pytest.mark.parametrize("case", SPLIT)
+@cases(*SPLIT)
 def test_the_agents_variables_are_on_its_device_and_the_loops_on_the_host(
     results, case
 ):
-    assert results[case]["agent_devices"] == ["CPU:1"]
-    assert results[case]["loop_devices"] == ["CPU:0"]
+    assert results(case)["agent_devices"] == ["CPU:1"]
+    assert results(case)["loop_devices"] == ["CPU:0"]
 
 
+@pytest.mark.slow
 def test_a_native_environment_and_its_loop_are_on_the_agents_device(results):
-    native = results["dqn native"]
+    native = results("dqn native")
     assert native["agent_devices"] == native["loop_devices"] == ["CPU:1"]
 
 
 @pytest.mark.parametrize("kind", ["plain", "compiled"])
 def test_a_restored_loop_goes_on_bit_for_bit(results, kind):
-    assert results[f"resumed {kind}"] == 0.0
+    assert results(f"resumed {kind}") == 0.0
 
 
 def test_the_program_on_the_host_calls_a_host_observer(results):
-    seen, stored = results["seen by a host observer"]
+    seen, stored = results("seen by a host observer")
     assert seen == stored > 3
 
 
+@pytest.mark.slow
 def test_a_sweep_runs_on_the_agents_device(results):
     # Each of its runs is the loop alone, but for rounding.
-    assert max(results["sweep"]) < 1e-4
+    assert max(results("sweep")) < 1e-4
 
 
 def test_every_operation_runs_on_the_device_of_its_program(printed):
@@ -115,7 +149,7 @@ def test_every_operation_runs_on_the_device_of_its_program(printed):
         r"while/body/_\d+/while/(StatefulPartitionedCall(?:_1)?)/(\S+): "
         r"\((\w+)\): \S+/device:(CPU:\d)"
     )
-    _, logged = printed[1].split("The initial collection is done.")
+    _, logged = printed("fast")[1].split("The initial collection is done.")
     placed = {"StatefulPartitionedCall": {}, "StatefulPartitionedCall_1": {}}
     for program, _, kind, device in line.findall(logged):
         if kind not in CONTROL_FLOW:
@@ -143,12 +177,12 @@ def test_every_operation_runs_on_the_device_of_its_program(printed):
     ],
 )
 def test_what_cannot_be_reached_is_an_error(results, case, text):
-    assert text in results["errors"][case]
+    assert text in results("errors")[case]
 
 
 @pytest.mark.parametrize("case", ["observer and schedule, plain", "observer, auto"])
 def test_a_plain_loop_takes_variables_on_any_device(results, case):
-    assert results["errors"][case] is None
+    assert results("errors")[case] is None
 
 
 def test_the_scope_of_no_device_leaves_the_choice_to_tensorflow():

@@ -2,8 +2,9 @@
 
 Python environments are called on CPU:0; agents live on CPU:1, or on CPU:0 for
 comparison. The logical devices of a process cannot be changed later, so this is a
-script. A fork of it, which shares the imports, trains once, plain, while TensorFlow
-writes to the file of the argument where it places each operation.
+script. Its first argument says which results: "fast" or "slow". In the first case a
+fork of it, which shares the imports, trains once, plain, while TensorFlow writes to the
+file of the second argument where it places each operation.
 """
 
 import json
@@ -228,17 +229,14 @@ def devices(variables):
     return sorted({variable.device[-5:] for variable in variables})
 
 
-def resumed(loop, other):
-    """How far a loop that goes on is from one that is restored to before that.
-
-    The two may be the same loop.
-    """
+def resumed(loop):
+    """How far a loop that goes on is from what it does after it is restored."""
     with tempfile.TemporaryDirectory() as directory:
         path = str(pathlib.Path(directory, "saved"))
         saved = tf.train.Checkpoint(**loop.checkpoint_items()).write(path)
         expected = gone_on(loop)
-        tf.train.Checkpoint(**other.checkpoint_items()).read(saved)
-    return difference(expected, gone_on(other))
+        tf.train.Checkpoint(**loop.checkpoint_items()).read(saved)
+    return difference(expected, gone_on(loop))
 
 
 def gone_on(loop):
@@ -300,7 +298,12 @@ def native_cart_pole(device):
         return native.load("CartPole-v1", batch_size=4, seed=3)
 
 
-def main():
+def compared(make, *calls):
+    """Compares the loops that `make` builds on the two devices."""
+    return comparison(*(ran(make(device), *calls) for device in ("CPU:1", "CPU:0")))
+
+
+def fast():
     plain, plain_here = (dqn_loop(d, sampling="variables") for d in ("CPU:1", "CPU:0"))
     # What a host observer sees of the frames of a compiled loop.
     frames = []
@@ -310,16 +313,7 @@ def main():
     compiled_here = dqn_loop("CPU:0", jit_compile="auto")
     for each in (plain, plain_here, compiled, compiled_here):
         ran(each, 10, 10)
-    reinforce, reinforce_here, reinforce_compiled = (
-        ran(reinforce_loop(*arguments), 2, 2)
-        for arguments in (("CPU:1", False), ("CPU:0", False), ("CPU:1", True))
-    )
-    ppo, ppo_here, ppo_compiled = (
-        ran(ppo_loop(*arguments), 2, 2)
-        for arguments in (("CPU:1", False), ("CPU:0", False), ("CPU:1", "auto"))
-    )
-    alone, alone_here = (ran(native_loop(d), 20) for d in ("CPU:1", "CPU:0"))
-    results = {
+    return {
         "dqn plain": comparison(plain, plain_here),
         # The results do not depend on how the loop gets its weights and samples.
         "dqn plain without copies": comparison(
@@ -330,34 +324,9 @@ def main():
             len(frames),
             int(compiled.checkpoint_items()["replay_buffer"].num_frames()),
         ],
-        "dqn prioritized": comparison(
-            *(
-                ran(dqn_loop(d, buffer=TFPrioritizedReplayBuffer, jit_compile=True), 20)
-                for d in ("CPU:1", "CPU:0")
-            )
-        ),
-        "dqn dataset on the host": comparison(
-            ran(dqn_loop("CPU:1", buffer_device="CPU:0", sampling="dataset"), 20),
-            plain_here,
-        ),
-        "dqn native": comparison(alone, alone_here),
-        "td3 plain": comparison(
-            *(
-                ran(continuous_loop("Td3Agent", d, sampling="variables"), 5, 5)
-                for d in ("CPU:1", "CPU:0")
-            )
-        ),
-        "sac compiled": comparison(
-            ran(continuous_loop("SacAgent", "CPU:1", jit_compile=True), 5, 5),
-            ran(continuous_loop("SacAgent", "CPU:0", sampling="variables"), 5, 5),
-        ),
-        "reinforce plain": comparison(reinforce, reinforce_here),
-        "reinforce compiled": comparison(reinforce_compiled, reinforce_here),
-        "ppo plain": comparison(ppo, ppo_here),
-        "ppo compiled": comparison(ppo_compiled, ppo_here),
-        "resumed plain": resumed(plain, dqn_loop("CPU:1")),
-        "resumed compiled": resumed(compiled, compiled),
-        "sweep": [difference(swept, weights(alone)) for swept in swept_weights(20)],
+        "reinforce plain": compared(lambda d: reinforce_loop(d, False), 2, 2),
+        "resumed plain": resumed(plain),
+        "resumed compiled": resumed(compiled),
         "errors": {
             "unknown device": error(lambda: dqn_loop("GPU:7")),
             "dataset": error(lambda: dqn_loop("CPU:1", sampling="dataset")),
@@ -376,7 +345,37 @@ def main():
             "observer, auto": error(lambda: observed(jit_compile="auto")),
         },
     }
-    print(json.dumps(results))
+
+
+def slow():
+    alone, alone_here = (ran(native_loop(d), 20) for d in ("CPU:1", "CPU:0"))
+    return {
+        "dqn native": comparison(alone, alone_here),
+        "dqn dataset on the host": comparison(
+            ran(dqn_loop("CPU:1", buffer_device="CPU:0", sampling="dataset"), 20),
+            ran(dqn_loop("CPU:0", sampling="variables"), 20),
+        ),
+        "dqn prioritized": compared(
+            lambda d: dqn_loop(d, buffer=TFPrioritizedReplayBuffer, jit_compile=True),
+            20,
+        ),
+        "td3 plain": compared(
+            lambda d: continuous_loop("Td3Agent", d, sampling="variables"), 5, 5
+        ),
+        "sac compiled": comparison(
+            ran(continuous_loop("SacAgent", "CPU:1", jit_compile=True), 5, 5),
+            ran(continuous_loop("SacAgent", "CPU:0", sampling="variables"), 5, 5),
+        ),
+        "reinforce compiled": comparison(
+            ran(reinforce_loop("CPU:1", True), 2, 2),
+            ran(reinforce_loop("CPU:0", False), 2, 2),
+        ),
+        "ppo plain": compared(lambda d: ppo_loop(d, False), 2, 2),
+        "ppo compiled": comparison(
+            ran(ppo_loop("CPU:1", "auto"), 2, 2), ran(ppo_loop("CPU:0", False), 2, 2)
+        ),
+        "sweep": [difference(swept, weights(alone)) for swept in swept_weights(20)],
+    }
 
 
 def log_placement(path):
@@ -390,9 +389,13 @@ def log_placement(path):
     traced.run(3)
 
 
+if sys.argv[1] == "slow":
+    make_devices()
+    print(json.dumps(slow()))
+    sys.exit()
 child = os.fork()
 if child:
     make_devices()
-    main()
+    print(json.dumps(fast()))
     sys.exit(os.waitpid(child, 0)[1])
-log_placement(sys.argv[1])
+log_placement(sys.argv[2])

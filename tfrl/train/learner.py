@@ -166,7 +166,7 @@ class Learner:
         self.triggers.append(
             interval_trigger.IntervalTrigger(
                 checkpoint_interval,
-                self._save,
+                lambda: self._checkpointer.save(train_step),
                 start=self.train_step_numpy,
             )
         )
@@ -265,9 +265,6 @@ class Learner:
             # Not an argument, which would lose how this iterator draws in a graph.
             iterator = self._iterator
         return distribution.reduced(self.strategy, self.single_train_step(iterator))
-
-    def _save(self) -> None:
-        self._checkpointer.save(self.train_step)
 
     def _loss(
         self,

@@ -7,8 +7,12 @@ import typing
 import pytest
 import tensorflow as tf
 
+from tests.agents.every_agent import KINDS
 from tfrl import agents
 from tfrl.agents import options
+from tfrl.agents.mpo import mpo_agent
+from tfrl.agents.sac import sac_agent
+from tfrl.trajectories import time_step as ts
 
 RECORDS = {
     options.TdOptions: options.TdSettings,
@@ -93,3 +97,33 @@ def test_none_of_the_typed_keywords_is_required():
     assert not options.Settings.__required_keys__
     assert options.Settings.__optional_keys__ == FIELDS.keys()
     assert typing.is_typeddict(options.Settings)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "agent", "taken"),
+    [
+        (sac_agent.SacSettings, agents.SacAgent, set(FIELDS)),
+        (mpo_agent.MpoSettings, agents.MpoAgent, set()),
+    ],
+)
+def test_agents_that_derive_from_another_take_its_optional_arguments(
+    keywords, agent, taken
+):
+    optional = {
+        name
+        for name, parameter in inspect.signature(agent).parameters.items()
+        if parameter.default is not parameter.empty and "optimizer" not in name
+    }
+    assert keywords.__optional_keys__ - FIELDS.keys() == optional - taken
+
+
+def test_a_loss_of_td_errors_is_refused_by_agents_that_have_another():
+    with pytest.raises(ValueError, match="td_errors_loss_fn: expected None, since D4"):
+        KINDS["D4pgAgent"].make(
+            ts.time_step_spec(tf.TensorSpec([3])), td_errors_loss_fn=tf.abs
+        )
+
+
+def test_an_unknown_keyword_is_refused_with_the_agents_name():
+    with pytest.raises(TypeError, match=r"MpoAgent\(\) got .* argument 'gama'"):
+        KINDS["MpoAgent"].make(ts.time_step_spec(tf.TensorSpec([3])), gama=0.9)

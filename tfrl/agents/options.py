@@ -1,9 +1,9 @@
 """The settings that agents share, each explained and checked once.
 
 An agent of TF-Agents takes these settings one by one, in TF-Agents' order, and makes
-both records of them. An agent that TF-Agents never had takes them as keywords,
-`**settings: Unpack[TdSettings]`, which editors complete, and makes the records by
-`from_settings`. The base classes take the records.
+both records of its arguments by `from_arguments`. An agent that TF-Agents never had
+takes them as keywords, `**settings: Unpack[Settings]`, which editors complete, and
+makes the records by `from_settings`. The base classes take the records.
 """
 
 from __future__ import annotations
@@ -130,6 +130,24 @@ class AgentSettings(TypedDict, total=False):
 
 class Settings(TdSettings, AgentSettings, total=False):
     """The fields of both records as keyword arguments."""
+
+
+def from_arguments(arguments: Mapping[str, Any]) -> tuple[TdOptions, AgentOptions]:
+    """Makes both records of an agent's arguments.
+
+    Args:
+      arguments: All arguments by name, which the constructor gets by `locals()`. Those
+        that are no settings are ignored.
+
+    Raises:
+      TypeError: An argument is of a wrong type.
+      ValueError: A number is out of range.
+    """
+    td, agent = (
+        {field.name: arguments[field.name] for field in dataclasses.fields(record)}
+        for record in (TdOptions, AgentOptions)
+    )
+    return TdOptions(**td), AgentOptions(**agent)
 
 
 def from_settings(

@@ -135,24 +135,7 @@ class DdpgAgent(actor_critic.ActorCriticAgent):
             or a network does not fit the specs.
           NotImplementedError: `n_step_update` is not 1 for recurrent networks.
         """
-        td = options.TdOptions(
-            target_update_tau,
-            target_update_period,
-            td_errors_loss_fn,
-            gamma,
-            reward_scale_factor,
-            gradient_clipping,
-            n_step_update,
-        )
-        common = options.AgentOptions(
-            debug_summaries,
-            summarize_grads_and_vars,
-            train_step_counter,
-            name,
-            seed,
-            observation_normalizer,
-            reward_normalizer,
-        )
+        td, common = options.from_arguments(locals())
         time_step_spec = checks.as_time_step_spec(time_step_spec, "DDPG")
         action_spec = checks.as_continuous_action_spec(action_spec, "DDPG")
         checks.check_dqda_clipping(dqda_clipping)

@@ -214,24 +214,7 @@ class SacAgent(actor_critic.ActorCriticAgent):
             the networks' outputs do not match, or a number is out of range.
           NotImplementedError: N-step updates with a recurrent network.
         """
-        td = options.TdOptions(
-            target_update_tau,
-            target_update_period,
-            td_errors_loss_fn,
-            gamma,
-            reward_scale_factor,
-            gradient_clipping,
-            n_step_update,
-        )
-        common = options.AgentOptions(
-            debug_summaries,
-            summarize_grads_and_vars,
-            train_step_counter,
-            name,
-            seed,
-            observation_normalizer,
-            reward_normalizer,
-        )
+        td, common = options.from_arguments(locals())
         time_step_spec = checks.as_time_step_spec(time_step_spec, "SAC")
         action_spec = checks.as_continuous_action_spec(
             action_spec, "SAC", of_one_value=False

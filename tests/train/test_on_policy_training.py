@@ -165,6 +165,7 @@ def test_a_restored_loop_goes_on_bit_for_bit(kind, request, tmp_path):
         np.testing.assert_array_equal(mine, other)
 
 
+@pytest.mark.slow  # `test_collecting_loop.py` sweeps another loop than `OffPolicyLoop`.
 def test_a_sweeps_runs_are_those_alone(plain):
     result = train.sweep(
         make_loop,

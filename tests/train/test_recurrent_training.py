@@ -223,6 +223,7 @@ def trained_ppo(recurrent, length, iterations, seed=0):
     return agent
 
 
+@pytest.mark.slow
 def test_recurrent_ppo_remembers_the_cue():
     agent = trained_ppo(recurrent=True, length=3, iterations=20)
     assert success(agent.policy, length=3) >= 0.95

@@ -92,7 +92,6 @@ def test_a_run_saves_and_resumes_without_a_replay_buffer(ten, tmp_path):
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.slow  # `test_on_policy_training.py` sweeps another kind of loop.
 def test_a_sweep_takes_any_loop_that_says_so():
     result = train.sweep(
         make, [0, 1, 2], num_iterations=6, eval_interval=3, num_threads=1

@@ -279,7 +279,7 @@ class ActorCriticAgent(tf_agent.TFAgent):
           experience: See `TFAgent.train`.
           weights: See `TFAgent.train`.
           training: See `TFAgent.loss`.
-          seed: The seed of random numbers; None takes that of the next update.
+          seed: The seed of random numbers; None takes the next update's.
         """
         batch = self._batch(self._transitions(experience), weights, training, seed)
         return self._loss_info(

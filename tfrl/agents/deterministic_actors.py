@@ -34,7 +34,7 @@ def critic_loss(
     """Returns the mean loss of all critics together, a scalar.
 
     Args:
-      self: The agent, of which this is a method.
+      self: The agent; this function is one of its methods.
       time_steps: The time steps `[B, ...]` at which the actions were taken. For
         recurrent networks, `[B, T - 1, ...]`; see `agents.sequences.unroll`.
       actions: The nest of actions, of the same outer shape.
@@ -56,7 +56,7 @@ def actor_loss(
     """Returns the mean of -Q(s, mu(s)), a scalar.
 
     Args:
-      self: The agent, of which this is a method.
+      self: The agent; this function is one of its methods.
       time_steps: As for `critic_loss`.
       weights: See `TFAgent.train`.
       training: Whether the actor is applied as in training.

@@ -27,13 +27,13 @@ class ObservationEmbedding(tf.Module):
     """An observation network and its target, or nothing at all.
 
     The critics' loss trains the network, and no other loss does: it embeds the
-    observations of the critics' predictions alone. The target network embeds all
-    others, without gradient: those of the targets, those at which the actor is trained,
-    and so those at which the policies act.
+    observations of the critics' predictions alone. The target network embeds all other
+    observations, without gradient: for the targets, for the actor's loss, and so for
+    the policies.
 
     Attributes:
       spec: The nest of specs of the embedding, which the actor and the critics take;
-        without a network, that of the observations.
+        without a network, the specs of the observations.
       normalizer: The normalizer that remains for the actor and the critics: None if
         there is a network, which is then given normalized observations.
       networks: The network that the critics' loss trains; empty without one.

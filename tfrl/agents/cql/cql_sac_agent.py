@@ -6,7 +6,7 @@ pair (s, a), the mean over both critics of
     alpha' * (1/T log sum_k exp(T Q_i(s, a_k) - log p(a_k)) - Q_i(s, a))
 
 with N actions a_k of the current policy and N uniform ones, and p their densities. So
-they value no action above those of the record without evidence. The weight alpha' is
+they value no action above the recorded ones without evidence. The weight alpha' is
 fixed, or, with a threshold tau on the parenthesis, a Lagrange multiplier that minimises
 
     -alpha' * (parenthesis - tau)
@@ -74,8 +74,8 @@ class CqlSacLossInfo(NamedTuple):
 class CqlSacAgent(sac_agent.SacAgent):
     """A CQL agent on SAC.
 
-    The densities are those of actions in their own units, so the threshold `cql_tau`
-    has TF-Agents' meaning.
+    The densities are of actions in their own units, so the threshold `cql_tau`
+    means what it means in TF-Agents.
     """
 
     _info = CqlSacLossInfo
@@ -308,7 +308,7 @@ class CqlSacAgent(sac_agent.SacAgent):
         width = spec.maximum - spec.minimum
         uniform = tf.cast(spec.minimum + share * width, own.dtype)
         num_dimensions = spec.shape.num_elements()
-        # The log magnitude turns densities of scaled actions into those of actions.
+        # The log magnitude turns densities of scaled actions into actions' own.
         log_uniform = -self._log_magnitude - num_dimensions * math.log(2)
         densities = [
             log_prob - self._log_magnitude,

@@ -88,7 +88,7 @@ class D4pgAgent(actor_critic.ActorCriticAgent):
     ) -> None:
         """Builds the target networks and the policies.
 
-        The defaults are those of Acme: targets that are copied after every 100 updates,
+        The defaults are Acme's: targets that are copied after every 100 updates,
         and returns over 5 steps.
 
         Args:

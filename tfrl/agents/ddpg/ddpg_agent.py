@@ -99,7 +99,7 @@ class DdpgAgent(actor_critic.ActorCriticAgent):
     ) -> None:
         """Builds the target networks and the policies.
 
-        The defaults are those of TF-Agents: targets that are copied after each update
+        The defaults are TF-Agents': targets that are copied after each update
         (a `target_update_tau` of 0.005 is usual), no discounting, and white noise of
         standard deviation 1 (the paper has `ou_stddev=0.2, ou_damping=0.15`).
 

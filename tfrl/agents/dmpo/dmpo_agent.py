@@ -6,7 +6,7 @@ its distribution Z(s, a) and the projection onto the atoms of
 
     r + gamma * d * Z',    Z' the mixture (1/N) sum_i Z_target(s', a_i)
 
-The policy's losses are those of MPO, with the means of Z_target for values. MPO:
+The policy's losses are MPO's, with the means of Z_target for values. MPO:
 Abdolmaleki et al., "Relative entropy regularized policy iteration" (2018,
 arXiv:1812.02256). The critic: Bellemare, Dabney and Munos, "A distributional
 perspective on reinforcement learning" (2017, arXiv:1707.06887), with a continuous

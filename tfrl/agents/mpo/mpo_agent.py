@@ -15,7 +15,7 @@ for the mean and the standard deviation of pi apart. The temperature T and the f
 alpha are dual variables with losses of their own. Abdolmaleki et al., "Maximum a
 posteriori policy optimisation" (2018, arXiv:1806.06920), and "Relative entropy
 regularized policy iteration" (2018, arXiv:1812.02256); the penalty of actions outside
-of their bounds is that of Abdolmaleki et al., "A distributional view on multi-objective
+of their bounds comes from Abdolmaleki et al., "A distributional view on multi-objective
 policy optimization" (2020, arXiv:2005.07513).
 """
 

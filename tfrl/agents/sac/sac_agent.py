@@ -109,10 +109,10 @@ class SacAgent(actor_critic.ActorCriticAgent):
     of its own, by seeds that depend on the agent's seed and the train step counter
     alone.
 
-    The entropy, and so `target_entropy`, is that of actions scaled to [-1, 1], as in
-    Stable-Baselines3, so that it does not depend on the units of the actions. TF-Agents
-    takes that of the actions themselves, which is larger by the sum of the logarithms
-    of half the widths of their ranges; this is the same for ranges of [-1, 1].
+    The entropy, and so `target_entropy`, is measured for actions scaled to [-1, 1], as
+    in Stable-Baselines3, so that it does not depend on the units of the actions.
+    TF-Agents measures it for the actions themselves. That entropy is larger by the sum
+    of the logarithms of half the widths of their ranges, which is 0 for [-1, 1].
 
     The targets follow the critics at once with the default `target_update_tau` of 1,
     which is TF-Agents'; 0.005 is usual. Returns over several steps leave out the
@@ -170,8 +170,8 @@ class SacAgent(actor_critic.ActorCriticAgent):
           time_step_spec: A `TimeStep` of specs.
           action_spec: A nest of bounded floating specs.
           critic_network: A `Network` (or Keras layer) that maps pairs of observations
-            and actions to values `[B]`, such as a `CriticNetwork`; or to those of all
-            critics, `[B, N]`, such as a `CriticEnsembleNetwork`.
+            and actions to values `[B]`, such as a `CriticNetwork`; or to all critics'
+            values `[B, N]`, such as a `CriticEnsembleNetwork`.
           actor_network: A `Network` (or Keras layer) that maps observations to
             distributions of actions, such as an `ActorDistributionNetwork` with a
             `TanhNormalProjectionNetwork`.
@@ -365,7 +365,7 @@ class SacAgent(actor_critic.ActorCriticAgent):
     def _values(
         self, critic: Any, time_step: ts.TimeStep, action: Any, training: bool = False
     ) -> tf.Tensor:
-        """Returns a critic's values `[B]`, or those of an ensemble `[N, B]`."""
+        """Returns the values of a critic, `[B]`, or of an ensemble, `[N, B]`."""
         values = super()._values(critic, time_step, action, training)
         outer_rank = time_step.step_type.shape.rank
         if values.shape.rank == outer_rank:

@@ -103,7 +103,7 @@ class Td3Agent(actor_critic.ActorCriticAgent):
     ) -> None:
         """Builds the second critic, the target networks and the policies.
 
-        The defaults are those of TF-Agents. The paper delays the updates of the actor
+        The defaults are TF-Agents'. The paper delays the updates of the actor
         and of the targets, `actor_update_period=2, target_update_period=2`, moves the
         targets by `target_update_tau=0.005`, and has noise for actions in [-1, 1],
         `noise_scaled_to_spec=True`.
@@ -128,8 +128,8 @@ class Td3Agent(actor_critic.ActorCriticAgent):
           target_actor_network: The target of the actor; a new copy if None.
           target_critic_network: The target of the first critic; a new copy if None.
           target_critic_network_2: The target of the second critic; a new copy if None.
-          actor_update_period: The number of train steps between updates of the actor,
-            of which the first is in the first train step.
+          actor_update_period: The number of train steps between updates of the actor;
+            the first update is in the first train step.
           target_policy_noise: The standard deviation of the noise on the target
             actor's actions.
           target_policy_noise_clip: The largest size of this noise.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class TqcAgent(sac_agent.SacAgent):
-    """A SAC agent whose critics predict quantiles, the largest of which are dropped."""
+    """A SAC agent whose critics predict quantiles; it drops the largest of them."""
 
     def __init__(
         self,

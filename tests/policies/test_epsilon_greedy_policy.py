@@ -167,7 +167,7 @@ def test_a_keras_schedule_without_step_is_an_error():
 
 @pytest.mark.parametrize("epsilon", [-0.1, 1.5])
 def test_a_number_that_is_no_probability_is_an_error(epsilon):
-    with pytest.raises(ValueError, match=r"epsilon: got .* in \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"epsilon: expected .* in \[0, 1\], got"):
         make(epsilon)
 
 

@@ -143,10 +143,10 @@ def test_repeat_keeps_arrays_of_the_specs_dtypes(scripted):
     ],
 )
 def test_lengths_of_time_are_checked(scripted, batch_of, wrapper, name, least):
-    expected = f"expected an integer of at least {least}; "
-    with pytest.raises(ValueError, match=f"{name}: got {least - 1}, {expected}"):
+    expected = f"{name}: expected an integer of at least {least}, got"
+    with pytest.raises(ValueError, match=f"{expected} {least - 1}; "):
         wrapper(scripted(), least - 1)
-    with pytest.raises(TypeError, match=f"{name}: got 2.5 of type float, {expected}"):
+    with pytest.raises(TypeError, match=f"{expected} 2.5 of type float; "):
         wrapper(scripted(), 2.5)
     with pytest.raises(
         ValueError,

@@ -52,6 +52,7 @@ class BoltzmannPolicy(wrapper_policy.WrapperPolicy):
             temperature,
             0,
             excludes_low=True,
+            optional=True,
             remedy="use GreedyPolicy for the limit of 0",
         )
         super().__init__(policy, name, seed=seed, clip=False)

@@ -102,7 +102,9 @@ def test_greedy_actions_are_smoothed_too():
 
 
 def test_a_coefficient_out_of_range_is_an_error():
-    with pytest.raises(ValueError, match=r"smoothing_coefficient: expected .* got 1\.5"):
+    with pytest.raises(
+        ValueError, match=r"smoothing_coefficient: expected .* got 1\.5"
+    ):
         smooth(1.5)
 
 

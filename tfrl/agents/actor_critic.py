@@ -369,13 +369,12 @@ class ActorCriticAgent(tf_agent.TFAgent):
           mean of the first critic's values, and `td_error`, the mean size of the TD
           errors, over the transitions that are not masked.
         """
-        rates = {
-            "learning_rate"
-            if part.label == "critic"
-            else f"{part.label}_learning_rate": part.optimizer.learning_rate()
-            for part in self._parts
-        }
-        values = {name: rate for name, rate in rates.items() if rate is not None}
+        values = {}
+        for part in self._parts:
+            prefix = "" if part.label == "critic" else f"{part.label}_"
+            rate = part.optimizer.learning_rate()
+            if rate is not None:
+                values[f"{prefix}learning_rate"] = rate
         if experience is None:
             return values | self._log_values()
         with tf.summary.record_if(False):

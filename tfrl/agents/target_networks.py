@@ -1,6 +1,6 @@
 """Makes target networks, and second critics.
 
-A target network is a copy whose weights follow those of a trained network slowly (Mnih
+A target network is a copy of a trained network, whose weights it follows slowly (Mnih
 et al. 2015, "Human-level control through deep reinforcement learning", algorithm 1).
 """
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tfrl.typing import types
 
 # The limit of a supervised evaluation, for each episode. The longest episodes that are
-# usual, those of Atari games, have 27,000 steps.
+# usual, in Atari games, have 27,000 steps.
 _STEPS_PER_EPISODE = 100_000
 _MOST_STEPS = 2**31 - 1
 

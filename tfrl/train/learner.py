@@ -86,7 +86,7 @@ class Learner:
           train_step: The agent's train step counter.
           agent: The agent.
           experience_dataset_fn: Makes the dataset. Its elements are pairs
-            `(experience, sample_info)`, such as those of `ReplayBuffer.as_dataset`.
+            `(experience, sample_info)`, as in `ReplayBuffer.as_dataset`.
             None if `run` is always given an iterator.
           after_train_strategy_step_fn: Called in the graph with
             `((experience, sample_info), loss_info)` after each train step, for instance
@@ -189,13 +189,13 @@ class Learner:
 
         Args:
           iterations: The number of train steps.
-          iterator: An iterator of a dataset; None takes that of the learner.
+          iterator: An iterator of a dataset; None takes the learner's own.
           parallel_iterations: Has no effect, since each train step needs the weights of
             the one before.
 
         Returns:
           The `LossInfo` of the last train step. With several replicas scalars are sums,
-          and quantities of examples are those of all replicas, one after the other.
+          and quantities of examples are joined, replica after replica.
 
         Raises:
           ValueError: `iterations` is not positive, or there is no iterator.

@@ -44,7 +44,7 @@ class A2CAgent(on_policy_agent.OnPolicyAgent):
     """An A2C agent, with the defaults of Stable-Baselines3.
 
     `train` takes frames `[B, T + 1]`, such as 6 of each of 16 environments, and does
-    one update. The policies, the ways to train and all options are those of `PPOAgent`.
+    one update. Policies, ways to train and options are as in `PPOAgent`.
     """
 
     _loss_info_type = A2CLossInfo

@@ -28,7 +28,7 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
       value_net: The critic, which normalizes observations by itself.
       policy: Samples actions within their bounds.
       collect_policy: Collects, and records the distributions. Its actions stay
-        unclipped, because the recorded distributions are those of unclipped actions. It
+        unclipped, because the recorded distributions are of unclipped actions. It
         does not compute values, which the agent does for whole sequences.
     """
 
@@ -121,7 +121,7 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
     ) -> tf.Tensor:
         """Returns the critic's values of time steps or frames, `[B, T]`.
 
-        The arguments are those of `distribution`.
+        The arguments are as for `distribution`.
         """
         state = policy_state.get(ppo_policy.VALUE_STATE, ()) if policy_state else ()
         values, _ = self.collect_policy.apply_value_network(

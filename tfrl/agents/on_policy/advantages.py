@@ -17,9 +17,9 @@ class AdvantageEstimator(NamedTuple):
     Attributes:
       discount_factor: The discount of each step, which the environment's multiplies.
       lambda_: The lambda of generalized advantage estimation.
-      use_gae: Whether advantages are those of generalized advantage estimation. If not,
-        they are those of its limit of lambda 1: the discounted return minus the value.
-      use_td_lambda_return: Whether the returns are those of TD(lambda), if `use_gae`,
+      use_gae: Whether to take generalized advantage estimation. If not, an advantage is
+        its limit for a lambda of 1: the discounted return minus the value.
+      use_td_lambda_return: Whether to take the returns of TD(lambda), if `use_gae`,
         instead of discounted returns.
     """
 

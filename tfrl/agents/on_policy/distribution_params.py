@@ -34,7 +34,7 @@ def get_distribution_params_spec(distribution_spec: Any) -> Any:
       distribution_spec: What an actor network's `create_variables` returns, a nest of
         `DistributionSpecV2`s.
     """
-    # A bounded spec, as that of squashed actions, is an argument, not that of a tensor.
+    # The bounded spec of squashed actions is an argument; it describes no tensor.
     return tf.nest.map_structure(
         lambda spec: _leaves(spec.parameters, lambda x: type(x) is tf.TensorSpec),
         distribution_spec,

@@ -321,7 +321,7 @@ class OnPolicyAgent(tf_agent.TFAgent):
     ) -> training_data.TrainingData:
         """Returns the steps of the experience with all that is the same in each epoch.
 
-        The arguments are those of `train`, with normalized rewards.
+        The arguments are as for `train`, with normalized rewards.
         """
         frames = self._as_training_data(experience)
         if self._compute_in_train:

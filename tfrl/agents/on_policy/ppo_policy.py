@@ -64,7 +64,7 @@ class PPOPolicy(actor_policy.ActorPolicy):
           value_network: A network that maps observations to values `[B]`.
           observation_normalizer: Normalizes the observations of both networks.
           clip: Whether `action` clips to the bounds of `action_spec`. The recorded
-            distribution is that of actions before clipping.
+            distribution is of actions before clipping.
           collect: Whether to record distributions.
           compute_value_and_advantage_in_train: Whether to leave out the entry
             `value_prediction` of the info, float32 `[B]`, of a policy that collects.

@@ -344,7 +344,7 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
     def kl_penalty_loss(
         self, dist_params: Any, distribution: Any, weights: tf.Tensor
     ) -> tf.Tensor:
-        """Returns the adaptive penalty on the KL divergence and that of the cutoff.
+        """Returns the adaptive penalty on the KL divergence, and the cutoff's.
 
         Args:
           dist_params: The parameters of the old distributions, `[B, T, ...]`.

@@ -22,7 +22,7 @@ def std_clip_transform(outputs: tf.Tensor) -> tf.Tensor:
     """Returns `exp(outputs)`, with the outputs clipped to [-20, 2].
 
     As the `std_transform` of a `TanhNormalProjectionNetwork`, it keeps deviations
-    finite for observations far from those of the training.
+    finite for observations unlike any of the training.
     """
     return tf.exp(tf.clip_by_value(outputs, -20.0, 2.0))
 

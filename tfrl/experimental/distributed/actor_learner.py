@@ -15,7 +15,7 @@ actor_learner.run(
 )
 ```
 
-The learner is a `train.Run` of a `train.DatasetLoop`, whose outputs are those of every
+The learner is a `train.Run` of a `train.DatasetLoop`, with the outputs of every
 run. An iteration is one update.
 
 A process that is killed is started again, and the others wait for it or go on:

@@ -46,7 +46,7 @@ class DatasetLoop(training_loop.TrainingLoop):
         Args:
           agent: The agent.
           experience_dataset_fn: Makes the dataset. Its elements are pairs
-            `(experience, sample_info)`, such as those of `ReplayBuffer.as_dataset`.
+            `(experience, sample_info)`, as in `ReplayBuffer.as_dataset`.
           replay_buffer: The buffer that the dataset samples. If it is prioritized, each
             update sets the priorities of its batch. Checkpoints hold the buffer, and
             its exceptions are raised as they are. None if there is no buffer, or if it

@@ -1,4 +1,4 @@
-"""The configuration of a run, and its comparison with that of an earlier run."""
+"""The configuration of a run, and its comparison with an earlier run's."""
 
 from __future__ import annotations
 

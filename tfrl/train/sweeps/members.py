@@ -84,7 +84,7 @@ class Members:
           state: If not None, the runs continue from what `state` returned instead.
 
         Raises:
-          ValueError: `state` is that of other loops.
+          ValueError: `state` was taken from other loops.
         """
         _, position = self._check_all_stacked(self._start_program, self._values[0])
         if state is None:
@@ -267,7 +267,7 @@ def _all_variables(
     made: collecting_loop.CollectingLoop,
     evaluation: native_environment.NativeEnvironment,
 ) -> list[tf.Variable]:
-    """Returns all variables of a run, including those of random generators."""
+    """Returns all variables of a run, random generators' included."""
     parts = [
         part
         for module in (made, evaluation)

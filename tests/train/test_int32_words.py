@@ -26,6 +26,8 @@ from tfrl.replay_buffers import tf_prioritized_replay_buffer, tf_uniform_replay_
 from tfrl.train.loops import off_policy_loop, position
 from tfrl.train.runs import run, run_directory
 
+pytestmark = pytest.mark.filterwarnings("error:CHECKPOINT OF OTHER OBJECTS")
+
 DATA = pathlib.Path(__file__).parent / "int32_words"
 BUFFERS = {
     "uniform": tf_uniform_replay_buffer.TFUniformReplayBuffer,

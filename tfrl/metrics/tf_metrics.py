@@ -27,6 +27,8 @@ class _Count(tf_metric.TFStepMetric):
     """Base of metrics that count some of the steps."""
 
     _default_name: str
+    # The attribute of the variable, which is also its key in checkpoints.
+    _variable_name: str
 
     def __init__(
         self,
@@ -43,7 +45,12 @@ class _Count(tf_metric.TFStepMetric):
         """
         super().__init__(self._default_name if name is None else name, prefix)
         self.dtype = dtype
-        self._count = tf.Variable(0, dtype=dtype, name="count")
+        variable = tf.Variable(0, dtype=dtype, name=self._variable_name)
+        setattr(self, self._variable_name, variable)
+
+    @property
+    def _count(self) -> tf.Variable:
+        return getattr(self, self._variable_name)
 
     @abc.abstractmethod
     def _counts(self, trajectory: traj.Trajectory) -> tf.Tensor:
@@ -65,11 +72,8 @@ class EnvironmentSteps(_Count):
     """Counts the steps taken in the environment, without boundaries (resets)."""
 
     _default_name = "EnvironmentSteps"
-
-    @property
-    def environment_steps(self) -> tf.Variable:
-        """The variable that counts."""
-        return self._count
+    _variable_name = "environment_steps"
+    environment_steps: tf.Variable
 
     def _counts(self, trajectory: traj.Trajectory) -> tf.Tensor:
         return tf.logical_not(trajectory.is_boundary())
@@ -79,11 +83,8 @@ class NumberOfEpisodes(_Count):
     """Counts the episodes that ended."""
 
     _default_name = "NumberOfEpisodes"
-
-    @property
-    def number_episodes(self) -> tf.Variable:
-        """The variable that counts."""
-        return self._count
+    _variable_name = "number_episodes"
+    number_episodes: tf.Variable
 
     def _counts(self, trajectory: traj.Trajectory) -> tf.Tensor:
         return trajectory.is_episode_end()

@@ -8,7 +8,7 @@ Critics are networks of pairs of observations and actions. Every loss is a mean 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import tensorflow as tf
 
@@ -37,31 +37,8 @@ if TYPE_CHECKING:
     from tfrl.typing import types
 
 
-class Transitions(NamedTuple):
-    """Transitions for the losses, `[B, ...]`.
-
-    For recurrent networks all shapes are `[B, T - 1, ...]`, except that
-    `next_time_step` holds all `T` steps; see `sequences.unroll`.
-
-    Attributes:
-      time_step: The time steps at which the actions were taken.
-      action: The nest of actions.
-      next_time_step: The time steps after them.
-      reward: The rewards, times `reward_scale_factor`; 0 where masked.
-      discount: Gamma times the environment's discounts; 0 where masked.
-      valid: False where a transition is masked.
-    """
-
-    time_step: ts.TimeStep
-    action: Any
-    next_time_step: ts.TimeStep
-    reward: tf.Tensor
-    discount: tf.Tensor
-    valid: tf.Tensor
-
-
 def distributional_td_error(
-    predictions: Any, transitions: Transitions, next_values: Any
+    predictions: Any, transitions: updates.Transitions, next_values: Any
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the cross entropies and the differences of the means, each `[B]`.
 
@@ -288,7 +265,7 @@ class ActorCriticAgent(tf_agent.TFAgent):
 
     def _batch(
         self,
-        transitions: Transitions,
+        transitions: updates.Transitions,
         weights: tf.Tensor | None,
         training: bool,
         seed: int | tf.Tensor | None = None,
@@ -320,7 +297,7 @@ class ActorCriticAgent(tf_agent.TFAgent):
     def _loss_of(
         self,
         label: str,
-        transitions: Transitions,
+        transitions: updates.Transitions,
         weights: tf.Tensor | None,
         training: bool,
     ) -> tf.Tensor:
@@ -432,7 +409,7 @@ class ActorCriticAgent(tf_agent.TFAgent):
 
     # The losses.
 
-    def _transitions(self, experience: Any) -> Transitions:
+    def _transitions(self, experience: Any) -> updates.Transitions:
         """Converts experience, and masks the rewards and discounts."""
         transition = self._as_transition(experience)
         if self._recurrent:
@@ -445,7 +422,7 @@ class ActorCriticAgent(tf_agent.TFAgent):
 
     def _masked_transitions(
         self, time_step: ts.TimeStep, action: Any, next_time_step: ts.TimeStep
-    ) -> Transitions:
+    ) -> updates.Transitions:
         # Boundaries count in the means with a loss of zero. Dividing by the number of
         # valid transitions would give more weight to batches with many boundaries.
         valid = ~time_step.is_last()
@@ -453,7 +430,7 @@ class ActorCriticAgent(tf_agent.TFAgent):
         # finite would be NaN even where the loss is multiplied by zero.
         reward = self._at_next_steps(next_time_step.reward)
         discount = self._at_next_steps(next_time_step.discount)
-        return Transitions(
+        return updates.Transitions(
             time_step,
             action,
             next_time_step,
@@ -462,7 +439,7 @@ class ActorCriticAgent(tf_agent.TFAgent):
             valid,
         )
 
-    def _q_values(self, transitions: Transitions) -> tf.Tensor:
+    def _q_values(self, transitions: updates.Transitions) -> tf.Tensor:
         """Returns the first critic's values of the actions taken, for the log."""
         time_step = self._embedding.trained(transitions.time_step, training=False)
         return self._values(self._critic_networks[0], time_step, transitions.action)
@@ -556,7 +533,10 @@ class ActorCriticAgent(tf_agent.TFAgent):
         ).total_loss
 
     def _td_error(
-        self, predictions: tf.Tensor, transitions: Transitions, next_values: tf.Tensor
+        self,
+        predictions: tf.Tensor,
+        transitions: updates.Transitions,
+        next_values: tf.Tensor,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the loss and the error of each transition for one critic network.
 

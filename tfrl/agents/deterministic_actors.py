@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import actor_critic
+from tfrl.agents import updates
 from tfrl.trajectories import time_step as ts
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def actor_loss(
       weights: See `TFAgent.train`.
       training: Whether the actor is applied as in training.
     """
-    transitions = actor_critic.Transitions(
+    transitions = updates.Transitions(
         time_steps,
         action=(),
         next_time_step=time_steps,

@@ -15,11 +15,34 @@ import tensorflow as tf
 
 from tfrl import losses
 from tfrl.compilation import variable_substitution
+from tfrl.trajectories import time_step as ts
 from tfrl.utils import common, optimizers, variables
 
 if TYPE_CHECKING:
-    from tfrl.agents import actor_critic
     from tfrl.typing import types
+
+
+class Transitions(NamedTuple):
+    """Transitions for the losses, `[B, ...]`.
+
+    For recurrent networks all shapes are `[B, T - 1, ...]`, except that
+    `next_time_step` holds all `T` steps; see `sequences.unroll`.
+
+    Attributes:
+      time_step: The time steps at which the actions were taken.
+      action: The nest of actions.
+      next_time_step: The time steps after them.
+      reward: The rewards, times `reward_scale_factor`; 0 where masked.
+      discount: Gamma times the environment's discounts; 0 where masked.
+      valid: False where a transition is masked.
+    """
+
+    time_step: ts.TimeStep
+    action: Any
+    next_time_step: ts.TimeStep
+    reward: tf.Tensor
+    discount: tf.Tensor
+    valid: tf.Tensor
 
 
 class Batch(NamedTuple):
@@ -34,7 +57,7 @@ class Batch(NamedTuple):
       shared: What all parts of the update share, such as actions.
     """
 
-    transitions: actor_critic.Transitions
+    transitions: Transitions
     weights: tf.Tensor | None
     seed: tf.Tensor
     training: bool

@@ -29,7 +29,7 @@ import keras
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import actor_critic, checks, updates
+from tfrl.agents import checks, updates
 from tfrl.agents.sac import sac_agent
 from tfrl.distributions import recorded
 from tfrl.policies import actor_policy as actor_policy_lib
@@ -289,9 +289,7 @@ class CqlSacAgent(sac_agent.SacAgent):
         assert self._multiplier is not None
         return self._multiplier.loss(-batch.details["excess"]), {}
 
-    def _penalty(
-        self, transitions: actor_critic.Transitions, seed: tf.Tensor
-    ) -> tf.Tensor:
+    def _penalty(self, transitions: updates.Transitions, seed: tf.Tensor) -> tf.Tensor:
         """Returns the conservative penalty, a mean over the critics, `[B]`."""
         batch_size = tf.shape(transitions.reward)[0]
         for_policy, for_uniform = seeds.split_seed(seed, 2)
@@ -351,7 +349,7 @@ class CqlSacAgent(sac_agent.SacAgent):
         return self._mean(loss, batch, self._actor_network), {}
 
     def _cloning_loss(
-        self, transitions: actor_critic.Transitions, seed: tf.Tensor, training: bool
+        self, transitions: updates.Transitions, seed: tf.Tensor, training: bool
     ) -> tf.Tensor:
         """Returns `alpha log pi(a'|s) - log pi(a|s)`, `[B]`."""
         time_step = transitions.time_step

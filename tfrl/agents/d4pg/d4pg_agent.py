@@ -27,6 +27,7 @@ from tfrl.agents import (
     checks,
     deterministic_actors,
     options,
+    updates,
 )
 from tfrl.policies import gaussian_policy
 from tfrl.trajectories import time_step as ts
@@ -171,7 +172,7 @@ class D4pgAgent(actor_critic.ActorCriticAgent):
     def _check_critic(self, critic: Any) -> None:
         checks.check_gives_discrete_values(critic)
 
-    def _q_values(self, transitions: actor_critic.Transitions) -> tf.Tensor:
+    def _q_values(self, transitions: updates.Transitions) -> tf.Tensor:
         return super()._q_values(transitions).mean()
 
     def _compute_next_values(self, next_time_step: ts.TimeStep, seed: tf.Tensor) -> Any:
@@ -193,7 +194,7 @@ class D4pgAgent(actor_critic.ActorCriticAgent):
         )
 
     def _td_error(
-        self, predictions: Any, transitions: actor_critic.Transitions, next_values: Any
+        self, predictions: Any, transitions: updates.Transitions, next_values: Any
     ) -> tuple[tf.Tensor, tf.Tensor]:
         return actor_critic.distributional_td_error(
             predictions, transitions, next_values

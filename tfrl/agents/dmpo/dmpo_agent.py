@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import tensorflow as tf
 
-from tfrl.agents import actor_critic, checks
+from tfrl.agents import actor_critic, checks, updates
 from tfrl.agents.mpo import mpo_agent
 from tfrl.trajectories import time_step as ts
 
@@ -83,7 +83,7 @@ class DmpoAgent(mpo_agent.MpoAgent):
     def _check_critic(self, critic: Any) -> None:
         checks.check_gives_discrete_values(critic)
 
-    def _q_values(self, transitions: actor_critic.Transitions) -> tf.Tensor:
+    def _q_values(self, transitions: updates.Transitions) -> tf.Tensor:
         return super()._q_values(transitions).mean()
 
     def _action_values(self, evaluation: mpo_agent.Evaluation) -> tf.Tensor:
@@ -101,7 +101,7 @@ class DmpoAgent(mpo_agent.MpoAgent):
         )
 
     def _td_error(
-        self, predictions: Any, transitions: actor_critic.Transitions, next_values: Any
+        self, predictions: Any, transitions: updates.Transitions, next_values: Any
     ) -> tuple[tf.Tensor, tf.Tensor]:
         return actor_critic.distributional_td_error(
             predictions, transitions, next_values

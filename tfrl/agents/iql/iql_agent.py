@@ -193,7 +193,7 @@ class IqlAgent(actor_critic.ActorCriticAgent):
         return self._outputs(self._value_network, time_step, training)
 
     def _advantage(
-        self, transitions: actor_critic.Transitions, training: bool = False
+        self, transitions: updates.Transitions, training: bool = False
     ) -> tf.Tensor:
         """Returns `min_i Q_i'(s, a) - V(s)`, `[B]`."""
         targets = [

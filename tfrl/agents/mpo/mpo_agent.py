@@ -232,7 +232,7 @@ class MpoAgent(actor_critic.ActorCriticAgent):
         return self._evaluate(batch.transitions, seed)
 
     def _evaluate(
-        self, transitions: actor_critic.Transitions, seed: tf.Tensor
+        self, transitions: updates.Transitions, seed: tf.Tensor
     ) -> Evaluation:
         """Draws actions at the next steps, and evaluates them.
 

@@ -373,7 +373,7 @@ class SacAgent(actor_critic.ActorCriticAgent):
         rest = [i for i in range(values.shape.rank) if i != outer_rank]
         return tf.transpose(values, [outer_rank, *rest])
 
-    def _q_values(self, transitions: actor_critic.Transitions) -> tf.Tensor:
+    def _q_values(self, transitions: updates.Transitions) -> tf.Tensor:
         time_step = self._embedding.trained(transitions.time_step, training=False)
         values = self._values_of_all(
             self._critic_networks, time_step, transitions.action
@@ -383,7 +383,7 @@ class SacAgent(actor_critic.ActorCriticAgent):
     def _td_error(
         self,
         predictions: tf.Tensor,
-        transitions: actor_critic.Transitions,
+        transitions: updates.Transitions,
         next_values: tf.Tensor,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         if predictions.shape.rank == next_values.shape.rank:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import actor_critic, checks
+from tfrl.agents import checks, updates
 from tfrl.agents.sac import sac_agent
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import number_checks
@@ -123,7 +123,7 @@ class TqcAgent(sac_agent.SacAgent):
     def _td_error(
         self,
         predictions: tf.Tensor,
-        transitions: actor_critic.Transitions,
+        transitions: updates.Transitions,
         next_values: tf.Tensor,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         ones = tf.ones_like(next_values)

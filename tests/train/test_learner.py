@@ -145,6 +145,7 @@ def trained(shared_agent, tmp_path_factory):
     return types.SimpleNamespace(
         root=root,
         learner=made,
+        train_step=made.train_step_numpy,
         losses=losses,
         triggered=triggered,
         traces=traces,
@@ -155,7 +156,7 @@ def trained(shared_agent, tmp_path_factory):
 
 def test_a_run_does_its_train_steps_on_one_element_each(trained, by_hand):
     assert_equal(trained.values, by_hand[5][0])
-    assert trained.learner.train_step_numpy == 6
+    assert trained.train_step == 6
     assert trained.seen == [1] * 6 + [0]
 
 

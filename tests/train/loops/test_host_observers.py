@@ -57,12 +57,13 @@ def case(request):
 
 @pytest.fixture(scope="module")
 def run(case):
-    """A loop with a host observer, and its buffer and frames after 60 iterations."""
+    """A loop with a host observer, and what there was after 60 iterations."""
     recorder = Recorder()
     observers = [train.host_observer(recorder)]
     loop, replay_buffer = make_loop_of(case, observers=observers)
-    loop.run(60)
-    return loop, replay_buffer, recorder, state(loop)
+    after = loop.run(60)
+    frames = list(recorder.frames), recorder.stacked(), replay_buffer.gather_all()
+    return loop, (after, *frames), recorder, state(loop)
 
 
 def make_loop_of(case, **kwargs):
@@ -73,13 +74,11 @@ def make_loop_of(case, **kwargs):
 
 
 def test_a_host_observer_gets_the_frames_that_the_buffer_gets_in_their_order(run):
-    loop, replay_buffer, recorder, _ = run
-    assert len(recorder.frames) == 20 + 2 * 60
-    assert loop.info().episodes > 0
-    assert all(isinstance(x, np.ndarray) for x in tf.nest.flatten(recorder.frames))
-    tf.nest.map_structure(
-        np.testing.assert_array_equal, recorder.stacked(), replay_buffer.gather_all()
-    )
+    after, frames, stacked, gathered = run[1]
+    assert len(frames) == 20 + 2 * 60
+    assert after.episodes > 0
+    assert all(isinstance(x, np.ndarray) for x in tf.nest.flatten(frames))
+    tf.nest.map_structure(np.testing.assert_array_equal, stacked, gathered)
 
 
 @pytest.mark.parametrize(

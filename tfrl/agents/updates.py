@@ -80,7 +80,7 @@ class Part(tf.Module):
       loss: The loss before its weight. A subclass of an agent may replace it.
       weight: The factor of the loss, which it may replace, too.
       optimizer: The optimizer.
-      counts: Whether the loss is one of those that the agent's loss is the sum of.
+      counts: Whether the agent's loss includes this one.
     """
 
     def __init__(

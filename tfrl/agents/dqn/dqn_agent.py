@@ -151,25 +151,8 @@ class DqnAgent(tf_agent.TFAgent):
         action_spec = tensor_spec.from_spec(action_spec)
         self._check_action_spec(action_spec)
         exploration.check(epsilon_greedy, boltzmann_temperature)
-        td = options.TdOptions(
-            target_update_tau,
-            target_update_period,
-            td_errors_loss_fn,
-            gamma,
-            reward_scale_factor,
-            gradient_clipping,
-            n_step_update,
-        )
         train_step_counter = checks.as_train_step_counter(train_step_counter)
-        agent = options.AgentOptions(
-            debug_summaries,
-            summarize_grads_and_vars,
-            train_step_counter,
-            name,
-            seed,
-            observation_normalizer,
-            reward_normalizer,
-        )
+        td, agent = options.from_arguments(locals())
 
         self._observation_and_action_constraint_splitter = (
             observation_and_action_constraint_splitter
@@ -442,8 +425,8 @@ class DqnAgent(tf_agent.TFAgent):
         subclass whose network gives `m` numbers per action overrides this method.
 
         Args:
-          network_output: `[B, n]` or `[B, n, m]`, of all actions; or that of the
-            actions taken, `[B]` or `[B, m]`. It may have further dimensions in front.
+          network_output: `[B, n]` or `[B, n, m]` for all actions; `[B]` or `[B, m]` for
+            the actions taken. It may have further dimensions in front.
 
         Returns:
           `[B, n]`, or `[B]` for the actions taken.

@@ -307,7 +307,7 @@ def learn(
 
 
 class _LearnerLoop(train.DatasetLoop):
-    """A loop over the sequences in a server, whose checkpoints the run's include."""
+    """A loop over the sequences in a server, which each checkpoint of a run saves."""
 
     def __init__(
         self,

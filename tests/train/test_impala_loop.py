@@ -62,6 +62,8 @@ def plain():
     loop.info_then = loop.run(ITERATIONS)
     loop.held_then = held(loop)
     loop.drawn_then = loop.draw_for_log()
+    loop.collecting_then = [v.numpy() for v in loop.agent.collect_policy.variables()]
+    loop.trained_then = [v.numpy() for v in loop.agent.actor_net.variables]
     return loop
 
 
@@ -106,11 +108,11 @@ def test_a_compiled_loop_gives_the_numbers_of_a_plain_one_with_recurrent_network
 
 
 def test_older_policies_have_collected(plain):
-    weights = [v.numpy() for v in plain.agent.actor_net.variables]
-    collecting = plain.agent.collect_policy.variables()[: len(weights)]
+    collecting = plain.collecting_then[: len(plain.trained_then)]
     # The last of 5 updates that copied the weights is update 3.
-    assert any(np.any(a != b.numpy()) for a, b in zip(weights, collecting, strict=True))
-    numbers = plain.agent.diagnose(plain.draw_for_log())
+    pairs = zip(plain.trained_then, collecting, strict=True)
+    assert any(np.any(trained != old) for trained, old in pairs)
+    numbers = plain.agent.diagnose(plain.drawn_then)
     assert {"entropy", "explained_variance"} <= {*numbers}
 
 

@@ -152,7 +152,7 @@ def test_normalizers_move_after_the_training(setup):
 
 @pytest.fixture(scope="module")
 def sequences(tmp_path_factory):
-    """A learner of whole sequences, with a second dataset for the normalizers."""
+    """Two iterations over whole sequences, with a second dataset for the normalizers."""
     frames = []
 
     def make_normalization_dataset():
@@ -165,26 +165,30 @@ def sequences(tmp_path_factory):
             frames.append(self)
             super().__init__(*args, **kwargs)
 
-    return Delayed(
+    made = Delayed(
         tmp_path_factory.mktemp("sequences"),
         normalization_dataset_fn=make_normalization_dataset,
     )
+    made.loss_infos = []
+    for _ in range(2):
+        made.collect()
+        made.loss_infos.append(made.learner.run())
+    made.mean_then = float(made.mean.numpy().item())
+    made.num_minibatches_then = len(made.minibatches)
+    return made
 
 
 def test_ratios_start_at_one_although_the_normalizers_have_moved(sequences):
-    for _ in range(2):
-        sequences.collect()
-        loss_info = sequences.learner.run()
+    for loss_info in sequences.loss_infos:
         assert abs(float(loss_info.extra.approx_kl)) < 1e-6
         assert float(loss_info.extra.clip_fraction) == 0
-    assert len(sequences.minibatches) == 2
+    assert sequences.num_minibatches_then == 2
     # The second dataset has all 24 frames, the last boundaries included.
-    mean = float(sequences.mean.numpy().item())
-    np.testing.assert_allclose(mean, np.mean(range(24)), rtol=1e-3)
+    np.testing.assert_allclose(sequences.mean_then, np.mean(range(24)), rtol=1e-3)
 
 
-def test_a_dataset_that_ends_early_is_an_error(sequences):
-    sequences.learner._num_samples = 2
+def test_a_dataset_that_ends_early_is_an_error(sequences, monkeypatch):
+    monkeypatch.setattr(sequences.learner, "_num_samples", 2)
     with pytest.raises(ValueError, match="experience_dataset_fn: its dataset ended"):
         sequences.learner.run()
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 
 class Forwards:
-    """Looks attributes that are not found here up in the wrapped object.
+    """Looks up in the wrapped object the attributes that are not found here.
 
     Special names are not looked up, since `copy` and `pickle` ask for some; nor is any
     name before the wrapped object is set.

@@ -175,7 +175,7 @@ class IqlAgent(actor_critic.ActorCriticAgent):
     def _log_values(
         self, batch: updates.Batch | None = None, extra: Any = None
     ) -> dict[str, tf.Tensor]:
-        """Returns, of a batch, the mean `advantage` of the recorded actions."""
+        """Returns the mean `advantage` of the recorded actions of a batch."""
         del extra
         if batch is None:
             return {}

@@ -220,7 +220,7 @@ class MpoAgent(actor_critic.ActorCriticAgent):
     def _log_values(
         self, batch: updates.Batch | None = None, extra: Any = None
     ) -> dict[str, tf.Tensor]:
-        """Returns, of a batch, the scalars of `losses.MPO.statistics`."""
+        """Returns the scalars of `losses.MPO.statistics` for a batch."""
         del extra
         if batch is None:
             return {}

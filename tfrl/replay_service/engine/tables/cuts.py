@@ -16,7 +16,7 @@ class Cut:
     """Copies of arrays, with the values that they had when the cut was made."""
 
     def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Makes the cut. The owner must call `record` before each change.
+        """Starts the copies. The owner must call `record` before each later change.
 
         Args:
           arrays: Arrays of one dimension by name. The owner may replace them by longer

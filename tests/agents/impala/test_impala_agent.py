@@ -98,6 +98,20 @@ def test_the_loss_of_older_frames_is_that_of_numpy(older):
     assert info.extra.approx_kl > 0.01
 
 
+def test_a_cut_row_is_learned_from_as_two_rows():
+    """The row before the cut ends with the last observation that is known."""
+    agent = make(discount_factor=0.9)
+    frames, _ = collect(agent, "fmmmfmmm")
+    moved(agent)
+    halves = [
+        tf.nest.map_structure(lambda leaf, part=part: leaf[:, part], frames)
+        for part in (slice(0, 4), slice(4, 8))
+    ]
+    # Each half has 3 steps, the whole row 7 frames.
+    expected = 3 / 7 * sum(by_numpy(agent, half) for half in halves)
+    np.testing.assert_allclose(agent.loss(frames).loss, expected, rtol=1e-4)
+
+
 def test_rewards_are_clipped(older):
     agent, frames = older
     clipped = frames._replace(reward=tf.clip_by_value(frames.reward, -0.5, 0.5))

@@ -118,6 +118,22 @@ def test_advantages_bootstrap_at_truncations_and_stop_at_boundaries_and_cuts():
     np.testing.assert_array_equal(data.reward[0], WORKED[2])
 
 
+@pytest.mark.parametrize("row", ["fmmfmm", "fmTfmm", "fmT0ff"])
+def test_the_step_before_an_unknown_successor_bootstraps_the_last_known_value(row):
+    agent = of_values()
+    values = [2.0, 4, 6, 100, 100, 100]
+    frames = worked_frames(agent, row, values, [1.0, 2, 99, 99, 99])
+    data = agent.preprocess_sequence(frames)
+    assert data.step_type[0, 2] == 2
+    # A_1 = 2 + 0.5 * 6 - 4 and A_0 = 1 + 0.5 * 4 - 2 + 0.25 A_1.
+    np.testing.assert_allclose(
+        data.policy_info["advantage"][0, :2], [1.25, 1], rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        data.policy_info["return"][0, :2], [3.25, 5], rtol=1e-6
+    )
+
+
 def test_advantages_without_gae_are_discounted_returns_minus_values():
     agent = of_values(use_gae=False, use_td_lambda_return=False)
     frames = worked_frames(agent, *WORKED)

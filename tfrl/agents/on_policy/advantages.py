@@ -72,8 +72,10 @@ def marked(frames: trajectory.Trajectory) -> trajectory.Trajectory:
 
     No frame holds the observation that the last frame before a cut reached: its
     `next_step_type` becomes LAST, and unless it is a termination, where the observation
-    does not count, it becomes a boundary, which losses mask. The frame after a cut
-    becomes FIRST, so that recurrent networks forget.
+    does not count, it becomes a boundary, which losses mask. For the frame before such
+    a boundary, the episode ends there as at a truncation, so that its advantage
+    bootstraps the last value that is known. The frame after a cut becomes FIRST, so
+    that recurrent networks forget.
 
     Args:
       frames: `[B, T, ...]`.
@@ -82,7 +84,8 @@ def marked(frames: trajectory.Trajectory) -> trajectory.Trajectory:
     starts = tf.pad(cut[:, :-1], [[0, 0], [1, 0]])
     step_type = tf.where(starts, ts.StepType.FIRST, frames.step_type)
     unusable = cut & (frames.discount > 0)
+    ends = cut | tf.pad(unusable[:, 1:], [[0, 0], [0, 1]])
     return frames._replace(
         step_type=tf.where(unusable, ts.StepType.LAST, step_type),
-        next_step_type=tf.where(cut, ts.StepType.LAST, frames.next_step_type),
+        next_step_type=tf.where(ends, ts.StepType.LAST, frames.next_step_type),
     )

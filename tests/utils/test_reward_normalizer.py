@@ -79,12 +79,13 @@ def test_returns_pass_over_steps_that_do_not_count(is_padding):
     np.testing.assert_allclose(normalizer.normalize(tf.constant([1.0])), [2], rtol=1e-6)
 
 
-def test_rewards_pass_until_returns_differ():
+def test_rewards_are_clipped_and_not_scaled_until_returns_differ():
     normalizer = RewardNormalizer(gamma=0.0)
-    np.testing.assert_array_equal(normalizer.normalize(tf.constant([7.0])), [7])
+    rewards = tf.constant([7.0, -16.0])
+    np.testing.assert_array_equal(normalizer.normalize(rewards), [7, -10])
     for _ in range(3):
         normalizer.update(tf.constant([3.0]), tf.constant([False]))
-    np.testing.assert_array_equal(normalizer.normalize(tf.constant([7.0])), [7])
+    np.testing.assert_array_equal(normalizer.normalize(rewards), [7, -10])
 
 
 def test_results_are_clipped():

@@ -18,7 +18,7 @@ class RewardNormalizer(tf.Module):
     in `VecNormalize` of Stable-Baselines3 and `NormalizeReward` of Gymnasium. With
     `gamma=0` it is the reward itself, whose standard deviation is what TF-Agents' PPO
     divides by. The mean is not subtracted, because that would change which policy is
-    the best. Rewards pass unchanged until returns have differed.
+    the best. Until returns have differed, rewards are clipped and not scaled.
     """
 
     def __init__(

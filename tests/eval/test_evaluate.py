@@ -175,6 +175,16 @@ def test_at_the_limit_of_steps_running_episodes_count_as_they_are():
     )
 
 
+@pytest.mark.parametrize("max_steps", [10, 11])
+def test_an_episode_that_was_only_reset_has_not_begun(max_steps):
+    # The first ten steps end the first episode; the eleventh resets.
+    env = ScriptedEnvironment([[10, 10, 10]])
+    with pytest.warns(RuntimeWarning, match="after 1 of 3 episodes. 0 that"):
+        result = Evaluator(env, ConstantPolicy(99), 3).run(max_steps)
+    assert result.returns.tolist() == [990]
+    assert (result.lengths.tolist(), result.num_cut) == ([10], 0)
+
+
 def supervised_run(evaluator, max_steps, between_calls=lambda *told: None):
     limits = supervision.Supervision(max_steps, "max_eval_steps", between_calls)
     with supervision.supervised(limits):

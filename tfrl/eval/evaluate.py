@@ -196,7 +196,8 @@ class Evaluator:
     def _result(self, state: _State, field: str) -> EvaluationResult:
         """Returns the finished episodes, and those that the limit of steps has cut."""
         ended = np.minimum(state.ended, self._quota)
-        is_cut = (ended < self._quota) & ~state.time_step.is_last().numpy()
+        is_running = ~(state.time_step.is_first() | state.time_step.is_last()).numpy()
+        is_cut = (ended < self._quota) & is_running
         returns, lengths = (
             np.array(array) for array in tf.nest.flatten(state.episodes)
         )

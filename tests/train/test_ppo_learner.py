@@ -152,7 +152,7 @@ def test_normalizers_move_after_the_training(setup):
 
 @pytest.fixture(scope="module")
 def sequences(tmp_path_factory):
-    """Two iterations over whole sequences, with a second dataset for the normalizers."""
+    """Two iterations over sequences, with a second dataset for the normalizers."""
     frames = []
 
     def make_normalization_dataset():

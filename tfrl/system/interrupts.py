@@ -26,6 +26,9 @@ _PATIENCE = 1.0
 _SLACK = 0.1
 _POLL = 0.02
 
+# The wakeup descriptors that `requested` may replace for a while.
+lent_descriptors: set[int] = set()
+
 Describe = Callable[[], str | None]
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
@@ -148,7 +151,7 @@ class _Watcher:
     def watching(self, session: _Session) -> Iterator[None]:
         """Watches the signals of `session`, unless others receive them already."""
         other = signal.set_wakeup_fd(self._sender.fileno(), warn_on_full_buffer=False)
-        if other != -1:  # An event loop's, say.
+        if other != -1 and other not in lent_descriptors:  # An event loop's, say.
             signal.set_wakeup_fd(other)
             yield
             return
@@ -157,7 +160,7 @@ class _Watcher:
             yield
         finally:
             self._session = None
-            signal.set_wakeup_fd(-1)
+            signal.set_wakeup_fd(other, warn_on_full_buffer=False)
 
     def _watch(self) -> None:
         while True:

@@ -129,9 +129,7 @@ def test_the_step_before_an_unknown_successor_bootstraps_the_last_known_value(ro
     np.testing.assert_allclose(
         data.policy_info["advantage"][0, :2], [1.25, 1], rtol=1e-6
     )
-    np.testing.assert_allclose(
-        data.policy_info["return"][0, :2], [3.25, 5], rtol=1e-6
-    )
+    np.testing.assert_allclose(data.policy_info["return"][0, :2], [3.25, 5], rtol=1e-6)
 
 
 def test_advantages_without_gae_are_discounted_returns_minus_values():

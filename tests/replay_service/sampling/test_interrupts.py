@@ -5,8 +5,10 @@ import signal
 import threading
 
 import pytest
+import tensorflow as tf
 
 from tfrl.replay_service.sampling import interrupts
+from tfrl.system import interrupts as requests
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs signals")
 
@@ -90,6 +92,53 @@ def test_handlers_and_wakeup_descriptors_of_the_program_stay():
         signal.signal(signal.SIGINT, before)
         os.close(reading)
         os.close(writing)
+
+
+@pytest.fixture
+def watch():
+    """A watch that has started, in place of the signal handling of other tests."""
+    watch = interrupts.Watch()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    descriptor = signal.set_wakeup_fd(-1)
+    watch.start()
+    yield watch
+    watch.after_fork()
+    signal.signal(signal.SIGINT, before)
+    signal.set_wakeup_fd(descriptor)
+
+
+def ends_a_wait(watch):
+    """Whether an interrupt ends a wait of the main thread that begins now."""
+
+    def look(_):
+        return tf.numpy_function(lambda: watch.interrupt() != 0, [], tf.bool)
+
+    return bool(next(iter(tf.data.Dataset.range(1).map(look).prefetch(1))))
+
+
+def test_a_signal_that_another_handler_got_ends_no_later_wait(watch):
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    signal.raise_signal(signal.SIGINT)
+    assert not ends_a_wait(watch)
+    signal.signal(signal.SIGINT, before)
+    assert not ends_a_wait(watch)
+
+
+def test_a_request_to_stop_ends_no_later_wait(watch):
+    with requests.requested([signal.SIGINT], lambda: "a step") as stops:
+        signal.raise_signal(signal.SIGINT)
+        assert stops()
+    assert not ends_a_wait(watch)
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_a_new_dataset_forgets_signals_that_were_handled(watch):
+    signal.signal(signal.SIGINT, lambda *_: None)
+    signal.raise_signal(signal.SIGINT)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    watch.start()
+    assert not ends_a_wait(watch)
 
 
 def test_other_threads_start_nothing():

@@ -59,6 +59,10 @@ class Watch:
             self._pipe = os.pipe()
             for descriptor in self._pipe:
                 os.set_blocking(descriptor, False)
+            interrupts.lent_descriptors.add(self._pipe[1])
+        # This is the main thread, so what has arrived is handled.
+        self._has_arrived()
+        self._is_pending = False
         with contextlib.suppress(ValueError):  # Only the main interpreter may do this.
             other = signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
             if other not in (-1, self._pipe[1]):
@@ -92,7 +96,9 @@ class Watch:
         if self._has_arrived():
             self._is_pending = True
             self._count += 1
-        if not self._is_pending or signal.getsignal(signal.SIGINT) != self.handle:
+        if signal.getsignal(signal.SIGINT) != self.handle:
+            self._is_pending = False  # Another handler gets what has arrived.
+        if not self._is_pending:
             return 0
         frame = sys._current_frames().get(threading.main_thread().ident or 0)
         if frame is None or not _is_in_tensorflow(frame):
@@ -104,6 +110,7 @@ class Watch:
         """Gives up the pipe, which the parent reads."""
         pipe, self._pipe = self._pipe, None
         if pipe is not None:
+            interrupts.lent_descriptors.discard(pipe[1])
             with contextlib.suppress(ValueError):
                 signal.set_wakeup_fd(-1)
 

@@ -83,6 +83,29 @@ def test_the_transitions_are_those_of_a_transition_adder(
             np.testing.assert_array_equal(leaf, other_leaf)
 
 
+def test_vectors_of_rewards_and_discounts_count_element_by_element():
+    shared = np.array([0.5, 0.5], np.float32)
+    own = np.array([[0.5, 0.1], [0.5, 0.1]], np.float32)
+    rewards = np.array([[1, 2], [1, 2]], np.float32)
+
+    def result(reward, discount):
+        rows = np.zeros([2, 1], np.float32)
+        item = adders.Trajectory(rows, rows[:1], reward, discount, rows[:1], ())
+        transition = adders.n_step_from_trajectory(item, 0.8)
+        return transition.reward, transition.discount
+
+    # r_0 + 0.8 d_0 r_1, and 0.8 d_0 d_1.
+    both = result(rewards, own)
+    np.testing.assert_allclose(both[0], [1.4, 2.16], rtol=1e-6)
+    np.testing.assert_allclose(both[1], [0.2, 0.008], rtol=1e-6)
+    np.testing.assert_allclose(result(rewards, shared)[0], [1.4, 2.8], rtol=1e-6)
+    np.testing.assert_allclose(result(rewards[:, 0], own)[0], [1.4, 1.08], rtol=1e-6)
+    nested = result({"a": rewards, "b": rewards[:, 0]}, shared)
+    np.testing.assert_allclose(nested[0]["a"], [1.4, 2.8], rtol=1e-6)
+    np.testing.assert_allclose(nested[0]["b"], 1.4, rtol=1e-6)
+    np.testing.assert_allclose(nested[1]["b"], 0.2, rtol=1e-6)
+
+
 def test_a_table_gets_the_signature_of_its_configs():
     configs = adders.create_n_step_transition_config(STEP_SPEC, 3)
     signature = structured.infer_signature(configs, STEP_SPEC)

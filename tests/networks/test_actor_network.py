@@ -67,7 +67,11 @@ def test_sequences_give_one_action_a_step():
 
 @pytest.mark.parametrize(
     "spec",
-    [BoundedTensorSpec([], tf.int32, 0, 3), tf.TensorSpec([2], tf.float32)],
+    [
+        BoundedTensorSpec([], tf.int32, 0, 3),
+        tf.TensorSpec([2], tf.float32),
+        BoundedTensorSpec([2], tf.float32, -np.inf, np.inf),
+    ],
 )
 def test_actions_must_be_bounded_floats(spec):
     with pytest.raises(ValueError, match="expected a bounded spec of floats"):

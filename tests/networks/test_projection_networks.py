@@ -57,6 +57,24 @@ def test_categorical_refuses_other_specs(spec, message):
         Categorical(spec)
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        tf.TensorSpec([2], tf.float32),
+        Spec([2], tf.float32, -np.inf, np.inf),
+        Spec([2], tf.float32, [0, -1], [np.inf, 1]),
+        Spec([2], tf.float32, tf.float32.min, tf.float32.max),
+    ],
+)
+def test_means_without_a_finite_range_are_not_squashed(spec):
+    net = Normal(spec, seed=1)
+    distribution, _ = net(X, 1)
+    kernel, bias = (v.numpy() for v in net.trainable_variables[:2])
+    np.testing.assert_allclose(distribution.mean(), X @ kernel + bias, rtol=1e-5)
+    with pytest.raises(ValueError, match="expected a finite minimum and maximum"):
+        Normal(spec, scale_distribution=True)
+
+
 def test_scalar_action_gives_a_normal():
     net = Normal(Spec([], tf.float32, -1, 1), std_bias_initializer_value=0.0)
     distribution, _ = net(X, 1)

@@ -193,9 +193,9 @@ class ActorNetwork(EncoderActorNetwork):
 def _check_actions(action_spec: Any) -> None:
     sizes.check_not_empty(action_spec, "output_tensor_spec")
     for path, spec in nest_utils.flatten_with_joined_paths(action_spec):
-        if not (tensor_spec.is_bounded(spec) and tensor_spec.is_continuous(spec)):
+        if not (tensor_spec.is_continuous(spec) and actions.has_finite_range(spec)):
             raise ValueError(
                 f"output_tensor_spec {path}".rstrip() + f": got {spec}, expected a "
-                "bounded spec of floats, onto which the network scales a tanh; use an "
-                "ActorDistributionNetwork for discrete actions."
+                "bounded spec of floats, onto whose finite range the network scales a "
+                "tanh; use an ActorDistributionNetwork for other actions."
             )

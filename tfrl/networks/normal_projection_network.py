@@ -12,13 +12,19 @@ import tensorflow as tf
 from tfrl.keras_layers import bias_layer
 from tfrl.networks import network, seeding, utils
 from tfrl.specs import distribution_spec, sizes
+from tfrl.utils import actions
 
 if TYPE_CHECKING:
     from tfrl.typing import types
 
 
 def tanh_squash_to_spec(inputs: tf.Tensor, spec: Any) -> tf.Tensor:
-    """Maps real numbers into the bounds of `spec` by a scaled and shifted tanh."""
+    """Maps real numbers into the bounds of `spec` by a scaled and shifted tanh.
+
+    Returns `inputs` unchanged if the range of `spec` is not finite.
+    """
+    if not actions.has_finite_range(spec):
+        return inputs
     means = (spec.maximum + spec.minimum) / 2.0
     magnitudes = (spec.maximum - spec.minimum) / 2.0
     return means + magnitudes * tf.tanh(inputs)
@@ -52,7 +58,8 @@ class NormalProjectionNetwork(network.DistributionNetwork):
         """Makes the layers that compute the means and standard deviations.
 
         Args:
-          sample_spec: The bounded float spec of the actions.
+          sample_spec: The float spec of the actions. Without a finite range, means are
+            not squashed.
           activation_fn: The activation of both layers.
           init_means_output_factor: The scale of the kernels' `VarianceScaling`.
           std_bias_initializer_value: The initial bias of the standard deviations,
@@ -73,7 +80,8 @@ class NormalProjectionNetwork(network.DistributionNetwork):
             `VarianceScaling`.
 
         Raises:
-          ValueError: If `sample_spec` is not one spec of floats.
+          ValueError: If `sample_spec` is not one spec of floats, or has no finite range
+            with `scale_distribution`.
         """
         check_sample_spec(sample_spec, "Normal")
         super().__init__(
@@ -192,7 +200,16 @@ def normal_distribution_spec(
       spec: The spec of the samples; scalars give a `Normal`, others a
         `MultivariateNormalDiag`.
       scale_distribution: Whether samples are squashed into the bounds.
+
+    Raises:
+      ValueError: If samples are to be squashed into bounds that are not finite.
     """
+    if scale_distribution and not actions.has_finite_range(spec):
+        raise ValueError(
+            f"sample_spec: got {spec}, expected a finite minimum and maximum, into "
+            "which samples are squashed; give the actions bounds, or use a "
+            "NormalProjectionNetwork without scale_distribution."
+        )
 
     def build(loc: tf.Tensor, scale: tf.Tensor) -> Any:
         import tensorflow_probability as tfp

@@ -471,3 +471,11 @@ def test_saving_converts_no_python_by_autograph(tmp_path):
 
     save(Policy(), tmp_path)
     assert set(statuses) == {"DISABLED"}
+
+
+def test_a_directory_that_tensorflow_takes_for_a_pattern_is_refused(tmp_path):
+    saver = policy_saver.PolicySaver(make_q_policy())
+    for save in (saver.save, saver.save_checkpoint):
+        with pytest.raises(ValueError, match=r"export_dir '.*run\[1\]': has '\['"):
+            save(tmp_path / "run[1]")
+    assert not list(tmp_path.iterdir())

@@ -25,6 +25,15 @@ def restored_value(directory):
     return float(variable)
 
 
+def test_the_checkpoints_of_another_directory_are_left_alone(tmp_path):
+    """TensorFlow would delete them as matches of a pattern."""
+    save_some(tmp_path / "run1", [5.0])
+    with pytest.raises(ValueError, match=r"ckpt_dir '.*run\*': has '\*'"):
+        save_some(tmp_path / "run*", range(30))
+    assert [path.name for path in tmp_path.iterdir()] == ["run1"]
+    assert restored_value(tmp_path / "run1") == 5
+
+
 def damage(path):
     with open(path, "r+b") as file:
         file.seek(0)

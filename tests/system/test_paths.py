@@ -1,6 +1,8 @@
 import os
 import uuid
 
+import pytest
+
 from tfrl.system import paths
 
 
@@ -19,6 +21,18 @@ def test_the_identifier_may_be_left_out_and_empty_parts_are(tmp_path):
 def test_a_tilde_is_the_home_directory(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert paths.process_path("~/tfrl", add_uid=False) == str(tmp_path / "tfrl")
+
+
+@pytest.mark.parametrize("name", ["run[1]", "run]", "run*", "run?", "run\\d"])
+def test_names_that_tensorflow_takes_for_patterns_are_refused(name):
+    if name == "run\\d" and os.sep == "\\":
+        pytest.skip("a backslash separates directories")
+    with pytest.raises(ValueError, match=r"ckpt_dir '.*run.*': has '.*choose another"):
+        paths.refuse_patterns("ckpt_dir", os.path.join("some", name, "checkpoints"))
+
+
+def test_other_names_are_not_refused(tmp_path):
+    paths.refuse_patterns("ckpt_dir", tmp_path / "run (1), {a} +~#!é" / "x.y")
 
 
 def test_the_identifier_stays_in_a_process_and_can_be_set(monkeypatch):

@@ -31,6 +31,7 @@ from tfrl.policies.saving.saved_model import (
     specs_from_collect_data_spec,
 )
 from tfrl.specs import tensor_spec
+from tfrl.system import paths
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import number_checks, seeds, variables
@@ -228,7 +229,12 @@ class PolicySaver:
     def save(
         self, export_dir: str, options: tf.saved_model.SaveOptions | None = None
     ) -> None:
-        """Writes the SavedModel to `export_dir`, and then the file with the specs."""
+        """Writes the SavedModel to `export_dir`, and then the file with the specs.
+
+        Raises:
+          ValueError: TensorFlow would take `export_dir` for a pattern.
+        """
+        paths.refuse_patterns("export_dir", export_dir)
         export_dir = os.fspath(export_dir)
         with saved_model.no_parameter_name_warnings():
             tf.saved_model.save(
@@ -250,7 +256,11 @@ class PolicySaver:
 
         `policy_loader` loads them into a model that `save` wrote, and
         `SavedModelPyTFEagerPolicy.update_from_checkpoint` into a loaded policy.
+
+        Raises:
+          ValueError: TensorFlow would take `export_dir` for a pattern.
         """
+        paths.refuse_patterns("export_dir", export_dir)
         prefix = os.path.join(
             os.fspath(export_dir),
             tf.saved_model.VARIABLES_DIRECTORY,

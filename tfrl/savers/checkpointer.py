@@ -68,9 +68,12 @@ class Checkpointer:
           CheckpointError: If there are checkpoints, but none can be used, or their
             variables have other shapes or dtypes.
           ValueError: If there is a checkpoint, but a network in `objects_to_save` has
-            no variables yet, or `time_delta_minutes` is negative.
+            no variables yet, or `time_delta_minutes` is negative, or TensorFlow would
+            take the directory for a pattern.
         """
         del checkpoint_ttl_seconds
+        paths.refuse_patterns("directory", directory)
+        paths.refuse_patterns("subdirectory", subdirectory)
         self._throttle = throttle.Throttle(60 * time_delta_minutes)
         self._checkpointer: whole_checkpoints.Checkpointer | None = None
         if not enable_checkpointing:

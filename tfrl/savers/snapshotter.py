@@ -56,11 +56,14 @@ class Snapshotter:
             either: nothing is deleted by age.
 
         Raises:
-          ValueError: If `time_delta_minutes` is negative.
+          ValueError: If `time_delta_minutes` is negative, or TensorFlow would take the
+            directory for a pattern.
           TypeError: If an object is not a Keras layer.
         """
         del snapshot_ttl_seconds
+        paths.refuse_patterns("directory", directory)
         for name, layer in objects_to_save.items():
+            paths.refuse_patterns("objects_to_save", name)
             if not isinstance(layer, keras.Layer):
                 raise TypeError(
                     f"objects_to_save: {name!r} is a {type(layer).__name__}, expected "

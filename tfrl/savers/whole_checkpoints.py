@@ -16,6 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.savers import checkpoint_files, checkpoint_names, finite
+from tfrl.system import paths
 
 # A message lists at most this many variables.
 _MOST_LINES = 8
@@ -56,7 +57,9 @@ class Checkpointer:
         Raises:
           CheckpointError: If there are checkpoints, but none can be used, or their
             variables have other shapes or dtypes.
+          ValueError: If TensorFlow would take the directory for a pattern.
         """
+        paths.refuse_patterns("ckpt_dir", ckpt_dir)
         self._directory = os.fspath(ckpt_dir)
         os.makedirs(self._directory, exist_ok=True)
         checkpoint_files.repair_state(self._directory)

@@ -10,13 +10,45 @@ True
 from __future__ import annotations
 
 import os
+import re
 import uuid
 
 # Where loggers and savers write if they are given no directory.
 DEFAULT_DIRECTORY = "~/tfrl"
 
+# Windows separates directories by backslashes.
+_PATTERN = re.compile(r"[\[\]*?]" if os.sep == "\\" else r"[\[\]*?\\]")
+
 _ID_VARIABLE = "TFRL_ID"
 _PROCESS_ID = str(uuid.uuid4())
+
+
+def pattern_problem(path: str | os.PathLike[str]) -> str | None:
+    """Says what makes a path a pattern of TensorFlow's; None for a plain path.
+
+    TensorFlow takes the path of a checkpoint or SavedModel for a pattern, where
+    `[`, `]`, `*`, `?` and a backslash do not stand for themselves.
+    """
+    found = _PATTERN.search(os.fspath(path))
+    if found is None:
+        return None
+    return (
+        f"has {found[0]!r}, expected a path without any of []*?\\, since TensorFlow "
+        "takes them for parts of a pattern, and would not find the files again or "
+        "delete those of other directories; choose another name"
+    )
+
+
+def refuse_patterns(argument: str, path: str | os.PathLike[str]) -> None:
+    """Raises a ValueError if the path is a pattern; see `pattern_problem`.
+
+    Args:
+      argument: The argument's name, for the error.
+      path: The path of a checkpoint or a SavedModel, or of a directory above it.
+    """
+    problem = pattern_problem(path)
+    if problem is not None:
+        raise ValueError(f"{argument} {os.fspath(path)!r}: {problem}.")
 
 
 def process_path(

@@ -180,6 +180,12 @@ def test_a_name_that_is_not_utf8_is_an_error(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_name_that_tensorflow_takes_for_a_pattern_is_an_error(tmp_path):
+    with pytest.raises(run_directory.RunDirectoryError, match=r"run\*': has '\*'"):
+        run_directory.RunDirectory(tmp_path / "run*", CONFIG)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_metrics_that_are_not_text_are_an_error_and_stay_as_they_are(tmp_path):
     directory = run_directory.RunDirectory(tmp_path, CONFIG)
     directory.metrics_csv.write_bytes(b"\xff\n\xfe")

@@ -13,7 +13,7 @@ from typing import Any
 
 from tfrl.loggers import csv as csv_logger
 from tfrl.savers import checkpoint_names
-from tfrl.system import directory_lock
+from tfrl.system import directory_lock, paths
 from tfrl.train.runs import finished_runs, full_disk, run_config
 
 _CONFIG = "config.json"
@@ -71,7 +71,8 @@ class RunDirectory:
             run's configuration. `grow` writes the larger ones to it.
 
         Raises:
-          RunDirectoryError: The folder cannot be written, or belongs to a run of
+          RunDirectoryError: The folder cannot be written, or has a name that
+            TensorFlow takes for a pattern, or belongs to a run of
             another configuration (the error lists the different fields), or holds
             outputs but no configuration, or another process uses it.
         """
@@ -330,6 +331,9 @@ def _check_name(path: pathlib.Path) -> None:
             f"logdir {str(path)!r}: has bytes that are not UTF-8, expected a name in "
             "UTF-8, which TensorFlow needs for its files; choose another --logdir."
         ) from None
+    problem = paths.pattern_problem(path)
+    if problem is not None:
+        raise RunDirectoryError(f"logdir {str(path)!r}: {problem} for --logdir.")
 
 
 def _check_writable(path: pathlib.Path) -> None:

@@ -159,6 +159,17 @@ def test_a_layer_that_is_called_with_a_nest_keeps_the_nest(tmp_path):
     np.testing.assert_array_equal(found, 2 * INPUTS)
 
 
+def test_layers_in_a_list_of_a_layer_are_saved_too(tmp_path):
+    layer = keras.layers.RNN([keras.layers.GRUCell(2), keras.layers.GRUCell(3)])
+    sequences = np.tile(INPUTS[:, np.newaxis], [1, 4, 1])
+    expected = layer(sequences)
+    snapshotter = savers.Snapshotter({"rnn": layer}, directory=tmp_path)
+    snapshotter.save()
+    found = load(snapshotter, "rnn")
+    np.testing.assert_allclose(found(sequences), expected, rtol=1e-5)
+    assert len(found.variables) == len(layer.weights)
+
+
 def test_something_that_is_not_a_layer_is_refused(tmp_path):
     with pytest.raises(TypeError, match=r"'net' is a function, expected a Keras layer"):
         savers.Snapshotter({"net": lambda x: x}, directory=tmp_path)

@@ -34,6 +34,49 @@ def test_the_checkpoints_of_another_directory_are_left_alone(tmp_path):
     assert restored_value(tmp_path / "run1") == 5
 
 
+class Chain(keras.layers.Layer):
+    """Has its layers in a list, where TensorFlow does not find them."""
+
+    def __init__(self):
+        super().__init__()
+        self.chain = [keras.layers.Dense(3), keras.layers.Dense(2)]
+
+    def call(self, inputs):
+        for layer in self.chain:
+            inputs = layer(inputs)
+        return inputs
+
+
+class Around(keras.layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.inner = Chain()
+
+    def call(self, inputs):
+        return self.inner(inputs)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [Chain, Around, lambda: keras.layers.RNN([keras.layers.GRUCell(2)] * 2)],
+    ids=["list", "inner list", "stacked cells"],
+)
+@pytest.mark.parametrize("is_built", [False, True])
+def test_weights_that_tensorflow_leaves_out_are_refused(make, is_built, tmp_path):
+    layer = make()
+    inputs = tf.zeros([1, 4, 2])
+    message = r"layer '.*': .*kernel.*\n.*each layer in them an attribute"
+    if is_built:
+        layer(inputs)
+        with pytest.raises(whole_checkpoints.CheckpointError, match=message):
+            whole_checkpoints.Checkpointer(tmp_path, net=layer)
+        return
+    checkpointer = whole_checkpoints.Checkpointer(tmp_path, net=layer)
+    layer(inputs)
+    with pytest.raises(whole_checkpoints.CheckpointError, match=message):
+        checkpointer.save(1)
+
+
 def damage(path):
     with open(path, "r+b") as file:
         file.seek(0)

@@ -154,6 +154,32 @@ def trained_variables(root: Any) -> dict[str, Any]:
     }
 
 
+def unsaved_weights(root: Any) -> dict[str, list[str]]:
+    """Returns the weights of Keras layers that TensorFlow does not save.
+
+    TensorFlow finds the parts of an object by its attributes, but not the layers in a
+    list or a dictionary that is an attribute of a Keras layer.
+
+    Args:
+      root: The object to save, such as a `tf.train.Checkpoint`.
+
+    Returns:
+      The paths of weights by the names of the innermost layers that hold them.
+    """
+    parts = tf.train.TrackableView(root).descendants()
+    saved = {id(part) for part in parts}
+    found: dict[str, list[str]] = {}
+    named = set()
+    # Inner layers come after the layers around them.
+    for part in reversed(parts):
+        if isinstance(part, keras.Layer):
+            missing = [w for w in part.weights if id(w) not in saved | named]
+            if missing:
+                found[part.name] = [weight.path for weight in missing]
+                named |= {id(weight) for weight in missing}
+    return found
+
+
 def not_finite(reader: Any, keys: Iterable[str]) -> list[str]:
     """Returns those keys of a checkpoint whose tensors hold NaN or infinity."""
     saved = reader.get_variable_to_shape_map()

@@ -139,7 +139,9 @@ def _make_snapshot(name: str, layer: Any) -> _Snapshot:
     else:
         snapshot = _Snapshot(lambda inputs: layer(inputs)[0])
     snapshot.__call__.get_concrete_function(*signature)
-    variables = [variable for _, variable in checkpoint_files.named_variables(layer)]
+    found = [variable for _, variable in checkpoint_files.named_variables(layer)]
+    # TensorFlow does not find the layers in a list of a Keras layer; Keras does.
+    variables = {id(v): v for v in [*found, *layer.weights]}.values()
     snapshot.variables = [_tf_variable(v) for v in variables]
     snapshot.trainable_variables = [_tf_variable(v) for v in variables if v.trainable]
     return snapshot

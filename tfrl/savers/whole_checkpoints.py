@@ -56,7 +56,8 @@ class Checkpointer:
 
         Raises:
           CheckpointError: If there are checkpoints, but none can be used, or their
-            variables have other shapes or dtypes.
+            variables have other shapes or dtypes, or TensorFlow would leave out weights
+            of a Keras layer.
           ValueError: If TensorFlow would take the directory for a pattern.
         """
         paths.refuse_patterns("ckpt_dir", ckpt_dir)
@@ -64,6 +65,7 @@ class Checkpointer:
         os.makedirs(self._directory, exist_ok=True)
         checkpoint_files.repair_state(self._directory)
         self._checkpoint = tf.train.Checkpoint(**objects)
+        self._check_all_saved()
         self._manager = tf.train.CheckpointManager(
             self._checkpoint,
             self._directory,
@@ -132,13 +134,29 @@ class Checkpointer:
         """Saves a checkpoint numbered `global_step` and returns its path.
 
         Raises:
-          CheckpointError: If variables that training changes are not finite; nothing
-            was saved.
+          CheckpointError: If variables that training changes are not finite, or
+            TensorFlow would leave out weights of a Keras layer; nothing was saved.
         """
+        self._check_all_saved()
         self.check_finite()
         # By way of a tensor, because int() refuses the variables of several replicas.
         number = int(tf.convert_to_tensor(global_step))
         return self._manager.save(checkpoint_number=number)
+
+    def _check_all_saved(self) -> None:
+        unsaved = checkpoint_files.unsaved_weights(self._checkpoint)
+        lines = [
+            f"  layer {name!r}: {', '.join(weights)}"
+            for name, weights in unsaved.items()
+        ]
+        if lines:
+            raise CheckpointError(
+                f"checkpoint directory {self._directory!r}: these weights would be in "
+                f"no checkpoint:\n{_shortened(lines)}\n"
+                "TensorFlow does not look into the lists and dictionaries of a Keras "
+                "layer; make each layer in them an attribute of its own, or derive "
+                "from tfrl.networks.Network in place of keras.Layer."
+            )
 
     def _not_finite(self) -> dict[str, Any]:
         """Returns the trained variables that are not finite now, by key."""

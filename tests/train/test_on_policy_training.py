@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tests.agents import every_agent
 from tfrl import train
-from tfrl.agents import PPOClipAgent
+from tfrl.agents import PPOClipAgent, PPOKLPenaltyAgent
 from tfrl.agents.ppo import ppo_networks
 from tfrl.environments import PyEnvironment, TFPyEnvironment, native
 from tfrl.networks import (
@@ -191,6 +191,41 @@ def test_the_log_shows_the_last_minibatch(plain):
     assert {"approx_kl", "clip_fraction", "entropy", "explained_variance"} <= {*numbers}
     assert 0 < numbers["entropy"] < np.log(2)
     assert not make_loop().can_draw_for_log()
+
+
+@pytest.mark.parametrize(
+    "recurrent", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize(("learning_rate", "factor"), [(1e-12, 1 / 1.5), (0.3, 1.5)])
+def test_the_kl_penalty_is_adapted_once_an_iteration(learning_rate, factor, recurrent):
+    """After the epochs: Schulman et al. 2017, section 4."""
+    environment = cart_pole()
+    actor_net, value_net = make_networks(environment, recurrent, seed=5)
+    agent = PPOKLPenaltyAgent(
+        environment.time_step_spec(),
+        environment.action_spec(),
+        optimizer=keras.optimizers.Adam(learning_rate),
+        actor_net=actor_net,
+        value_net=value_net,
+        num_epochs=1,
+        initial_adaptive_kl_beta=0.01,
+        adaptive_kl_target=1e-3,
+        adaptive_kl_tolerance=0.3,
+        compute_value_and_advantage_in_train=False,
+        update_normalizers_in_train=False,
+        normalize_rewards=False,
+        normalize_observations=False,
+    )
+    loop = train.OnPolicyLoop(
+        environment,
+        agent,
+        collect_steps_per_iteration=NUM_STEPS,
+        num_epochs=3,
+        minibatch_size=16 if not recurrent else 2 * NUM_STEPS,
+        seed=5,
+    )
+    loop.run(1)
+    np.testing.assert_allclose(agent.adaptive_kl_beta, 0.01 * factor, rtol=1e-5)
 
 
 def test_the_ratios_of_a_recurrent_agent_start_at_one():

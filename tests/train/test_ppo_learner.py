@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 from tfrl import testing
-from tfrl.agents.ppo import ppo_clip_agent
+from tfrl.agents.ppo import ppo_agent
 from tfrl.environments import tf_py_environment
 from tfrl.networks import actor_distribution_network, value_network
 from tfrl.replay_buffers import tf_uniform_replay_buffer
@@ -36,7 +36,7 @@ class Setup:
             )
         )
         specs = environment.observation_spec(), environment.action_spec()
-        self.agent = ppo_clip_agent.PPOClipAgent(
+        self.agent = ppo_agent.PPOAgent(
             environment.time_step_spec(),
             environment.action_spec(),
             keras.optimizers.SGD(0.01),
@@ -47,6 +47,8 @@ class Setup:
             importance_ratio_clipping=0.2,
             use_gae=True,
             num_epochs=1,
+            initial_adaptive_kl_beta=0.01,
+            adaptive_kl_target=100.0,
             compute_value_and_advantage_in_train=False,
             update_normalizers_in_train=False,
         )
@@ -121,6 +123,7 @@ def setup(tmp_path_factory):
         made.moved_to.append(float(made.mean.numpy().item()))
         made.minibatches.clear()
         made.means.clear()
+    made.beta_then = made.agent.adaptive_kl_beta.numpy()
     return made
 
 
@@ -175,7 +178,14 @@ def sequences(tmp_path_factory):
         made.loss_infos.append(made.learner.run())
     made.mean_then = float(made.mean.numpy().item())
     made.num_minibatches_then = len(made.minibatches)
+    made.beta_then = made.agent.adaptive_kl_beta.numpy()
     return made
+
+
+def test_the_kl_penalty_is_adapted_once_a_run(setup, sequences):
+    """The policy moves less than its target in each of two runs."""
+    for made in (setup, sequences):
+        np.testing.assert_allclose(made.beta_then, 0.01 / 1.5**2, rtol=1e-6)
 
 
 def test_ratios_start_at_one_although_the_normalizers_have_moved(sequences):

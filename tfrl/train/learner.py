@@ -14,7 +14,7 @@ one `run` are one call of a `tf.function`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -78,6 +78,7 @@ class Learner:
         *,
         jit_compile: bool = False,
         update_normalizers: bool = True,
+        train_settings: Mapping[str, Any] | None = None,
     ) -> None:
         """Initializes the agent, and restores the latest checkpoint if there is one.
 
@@ -113,6 +114,8 @@ class Learner:
           jit_compile: Whether XLA compiles the losses and their gradients; see
             `TFAgent.jit_compile_losses`.
           update_normalizers: See `train.DatasetLoop`.
+          train_settings: Further keyword arguments of `agent.train`, the same in each
+            train step; None for no more.
 
         Raises:
           ValueError: With a strategy of several replicas, a part was not made in its
@@ -138,6 +141,7 @@ class Learner:
             after_train_strategy_step_fn,
             use_kwargs=use_kwargs_in_agent_train,
             update_normalizers=update_normalizers,
+            train_settings=train_settings,
             strategy=self.strategy,
             options=strategy_run_options,
         )

@@ -124,7 +124,9 @@ class PPOLearner:
             use_kwargs_in_agent_train=use_kwargs_in_agent_train,
             strategy=strategy,
             jit_compile=jit_compile,
-            update_normalizers=False,  # After all epochs.
+            # After all epochs.
+            update_normalizers=False,
+            train_settings={"ends_iteration": False},
         )
         self._experience = experience_dataset_fn()
         self._normalization = (
@@ -136,6 +138,7 @@ class PPOLearner:
             lambda: self._make_batches(), output_signature=self._batch_spec()
         )
         self._update_normalizers = common.function(agent.update_normalizers)
+        self._end_iteration = common.function(agent.end_iteration)
 
     @property
     def train_step_numpy(self) -> Any:
@@ -162,6 +165,8 @@ class PPOLearner:
         loss_info = self._learner.run(
             number // strategy.num_replicas_in_sync, batches, parallel_iterations
         )
+        with strategy.scope():
+            self._end_iteration([experience for experience, _ in elements])
         if self._normalization is not None:
             elements = _drawn(
                 self._normalization, self._num_samples, "normalization_dataset_fn"

@@ -11,7 +11,7 @@ with one optimizer. `PPOAgent` and `A2CAgent` differ in the policy loss.
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -346,10 +346,12 @@ class OnPolicyAgent(tf_agent.TFAgent):
         experience: Any,
         weights: tf.Tensor | None = None,
         policy_state: Any = (),
+        ends_iteration: bool = True,
     ) -> tf_agent.LossInfo:
         data = self._prepare(experience, weights, policy_state)
         loss_info = self._repeat(lambda: self._update_once(data))
-        self._after_epochs(data)
+        if ends_iteration:
+            self._after_epochs([data])
         self._networks.update_collect_policy()
         return loss_info
 
@@ -376,7 +378,19 @@ class OnPolicyAgent(tf_agent.TFAgent):
         self._count(checked)
         return tf_agent.LossInfo(checked, parts)
 
-    def _after_epochs(self, data: training_data.TrainingData) -> None:
+    def end_iteration(self, pieces: Sequence[Any], policy_state: Any = ()) -> None:
+        """Adapts what the algorithm adapts once an iteration, after its updates.
+
+        `train` does so by itself. Whoever divides an iteration into minibatches, and so
+        calls `train(..., ends_iteration=False)`, calls this after the last of them.
+        Does nothing by default.
+
+        Args:
+          pieces: All the experience of the iteration, in pieces as for `train`.
+          policy_state: As for `train`, of each piece.
+        """
+
+    def _after_epochs(self, pieces: Sequence[training_data.TrainingData]) -> None:
         """Adapts what the algorithm adapts after the updates; nothing by default."""
 
     def _loss(

@@ -16,7 +16,7 @@ advantage estimation" (2016, arXiv:1506.02438), or discounted returns minus valu
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import tensorflow as tf
@@ -368,28 +368,47 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
             penalty += tf.nn.scale_regularization_loss(cutoff_penalty)
         return penalty
 
-    def update_adaptive_kl_beta(self, kl_divergence: tf.Tensor) -> None:
-        """Adapts the weight of the penalty to the KL divergence after an update.
+    def update_adaptive_kl_beta(self, kl_divergence: tf.Tensor) -> tf.Tensor | None:
+        """Adapts the weight of the penalty to the KL divergence after an iteration.
 
         Args:
           kl_divergence: The KL divergences of the old and the new policy, or their
             mean.
+
+        Returns:
+          The new weight, or None without a penalty.
         """
+        if self._adaptive_kl_beta is None:
+            return None
+        beta = losses.adapted_kl_beta(
+            self._adaptive_kl_beta,
+            tf.reduce_mean(kl_divergence),
+            self._kl_target,
+            self._kl_tolerance,
+        )
+        self._adaptive_kl_beta.assign(beta)
+        return beta
+
+    def end_iteration(self, pieces: Sequence[Any], policy_state: Any = ()) -> None:
+        """Adapts the weight of the KL penalty; see `OnPolicyAgent.end_iteration`."""
         if self._adaptive_kl_beta is not None:
-            self._adaptive_kl_beta.assign(
-                losses.adapted_kl_beta(
-                    self._adaptive_kl_beta,
-                    tf.reduce_mean(kl_divergence),
-                    self._kl_target,
-                    self._kl_tolerance,
-                )
+            self._after_epochs(
+                [self._prepare(piece, None, policy_state) for piece in pieces]
             )
 
-    def _after_epochs(self, data: training_data.TrainingData) -> None:
-        if self._adaptive_kl_beta is not None:
-            kl = self._kl_divergence(data.dist_params, self._distribution(data))
-            mean_kl = losses.masked_mean(kl, data.valid, replicas.reduce_sum)
-            self.update_adaptive_kl_beta(mean_kl)
+    def _after_epochs(self, pieces: Sequence[training_data.TrainingData]) -> None:
+        if self._adaptive_kl_beta is None:
+            return
+        kl = [
+            self._kl_divergence(data.dist_params, self._distribution(data))
+            for data in pieces
+        ]
+        mean_kl = losses.masked_mean(
+            tf.concat([tf.reshape(values, [-1]) for values in kl], axis=0),
+            tf.concat([tf.reshape(data.valid, [-1]) for data in pieces], axis=0),
+            replicas.reduce_sum,
+        )
+        self.update_adaptive_kl_beta(mean_kl)
 
     def _measure(
         self, data: training_data.TrainingData, distribution: Any

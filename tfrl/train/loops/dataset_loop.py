@@ -11,7 +11,7 @@ train.Run(loop, train.RunDirectory("run", {}), num_iterations=1_000).run()
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -106,6 +106,7 @@ class DatasetStep:
         replay_buffer: replay_buffer_lib.ReplayBuffer | None = None,
         use_kwargs: bool = False,
         update_normalizers: bool = True,
+        train_settings: Mapping[str, Any] | None = None,
         strategy: tf.distribute.Strategy | None = None,
         options: tf.distribute.RunOptions | None = None,
     ) -> None:
@@ -118,6 +119,7 @@ class DatasetStep:
           use_kwargs: Whether experience is a dictionary of the keyword arguments of
             `agent.train`.
           update_normalizers: Whether the frames move the normalizers' statistics.
+          train_settings: Further keyword arguments of `agent.train`.
           strategy: The strategy of the replicas; None takes the current one.
           options: See `tf.distribute.Strategy.run`.
 
@@ -128,6 +130,7 @@ class DatasetStep:
         self._after = after
         self._replay_buffer = replay_buffer
         self._use_kwargs = use_kwargs
+        self._train_settings = dict(train_settings or {})
         self._strategy = strategy or tf.distribute.get_strategy()
         self._options = options
         self._counts_frames = update_normalizers and _counts_frames(agent)
@@ -149,7 +152,8 @@ class DatasetStep:
 
     def _train(self, experience: Any, info: Any) -> tf_agent.LossInfo:
         if self._replay_buffer is None:
-            return self._apply(self._agent.train, experience)
+            train = functools.partial(self._agent.train, **self._train_settings)
+            return self._apply(train, experience)
         return replay_updates.train_on(
             self._agent, self._replay_buffer, experience, info
         )

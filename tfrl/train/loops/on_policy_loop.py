@@ -110,6 +110,10 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
         self._agent_updates_normalizers = getattr(
             agent, "update_normalizers_in_train", False
         )
+        # With one update, an agent ends the iteration itself.
+        self._ends_iterations = hasattr(agent, "end_iteration") and (
+            num_epochs > 1 or minibatch_size is not None
+        )
         self._is_recurrent = bool(
             tf.nest.flatten(agent.collect_policy.policy_state_spec)
         )
@@ -271,9 +275,10 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
         experience, policy_state = self._minibatch(data, rows[i])
 
         def train() -> Any:
-            if not self._is_recurrent:
-                return self._agent.train(experience)
-            return self._agent.train(experience, policy_state=policy_state)
+            kwargs = {"policy_state": policy_state} if self._is_recurrent else {}
+            if self._ends_iterations:
+                kwargs["ends_iteration"] = False
+            return self._agent.train(experience, **kwargs)
 
         if self._target_kl is None:
             return loss_sum + train().loss, num_updates + 1.0, goes_on
@@ -309,6 +314,9 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
         num_updates: tf.Tensor,
     ) -> tf.Tensor:
         """Ends an iteration, after its updates; returns their mean loss."""
+        if self._ends_iterations:
+            experience, policy_state = data
+            self._agent.end_iteration([experience], policy_state)
         if self._last_minibatch:
             minibatch, _ = self._minibatch(data, rows[-1])
             for variable, value in zip(

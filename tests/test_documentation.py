@@ -18,6 +18,12 @@ PACKAGES = ["tfrl", *sorted(module.name for module in MODULES if module.ispkg)]
 PAGES = sorted((REPOSITORY / "docs").glob("*.md"))
 # Returns on CartPole at the ends of pages that train; an untrained agent gets 10 to 25.
 RETURNS = {
+    "actor_learner": ["returns['AverageReturn']", "result.last_return"],
+    "agents": [
+        "average_return.result()",
+        "info.average_return",
+        "normalized_info.average_return",
+    ],
     "callbacks": ["best", "memory.data[-1]['evaluation_return']"],
     "evaluation": ["results['AverageReturn']"],
     "from_stable_baselines3": ["info.average_return"],

@@ -13,6 +13,8 @@
 ...     action_spec,
 ...     q_network=QNetwork(observation_spec, action_spec),
 ...     optimizer=keras.optimizers.Adam(1e-3),
+...     gamma=0.99,
+...     target_update_tau=0.02,
 ... )
 >>> agent.initialize()
 >>> agent.collect_data_spec._fields[:3]

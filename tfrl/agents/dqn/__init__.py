@@ -15,6 +15,7 @@
 ...     optimizer=keras.optimizers.Adam(1e-3),
 ...     n_step_update=3,
 ...     target_update_tau=0.01,
+...     gamma=0.99,
 ... )
 >>> agent.initialize()
 >>> agent.train_sequence_length

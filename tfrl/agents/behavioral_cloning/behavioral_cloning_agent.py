@@ -112,14 +112,7 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
         """
         checks.check_time_step_spec(time_step_spec)
         checks.check_gradient_clipping(gradient_clipping)
-        agent = options.AgentOptions(
-            debug_summaries,
-            summarize_grads_and_vars,
-            train_step_counter,
-            name,
-            seed,
-            observation_normalizer,
-        )
+        (agent,) = options.from_arguments(locals(), [options.AgentOptions])
         time_step_spec = tensor_spec.from_spec(time_step_spec)
         action_spec = tensor_spec.from_spec(action_spec)
         specs = tf.nest.flatten(action_spec)

@@ -230,24 +230,8 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
             optimizer,
             actor_net,
             value_net,
-            on_policy_options.OnPolicyOptions(
-                greedy_eval,
-                lambda_value,
-                discount_factor,
-                entropy_regularization,
-                value_pred_loss_coef,
-                gradient_clipping,
-                update_normalizers_in_train,
-                observation_and_action_constraint_splitter,
-            ),
-            options.AgentOptions(
-                debug_summaries,
-                summarize_grads_and_vars,
-                train_step_counter,
-                name,
-                seed,
-                observation_normalizer,
-                reward_normalizer,
+            *options.from_arguments(
+                locals(), (on_policy_options.OnPolicyOptions, options.AgentOptions)
             ),
             use_gae=use_gae,
             use_td_lambda_return=use_td_lambda_return,

@@ -116,6 +116,7 @@ class ReinforceAgent(tf_agent.TFAgent):
         action_spec = tensor_spec.from_spec(action_spec)
         checks.check_gamma(gamma)
         checks.check_gradient_clipping(gradient_clipping)
+        (agent,) = options.from_arguments(locals(), [options.AgentOptions])
         _check_weights(value_estimation_loss_coef, entropy_regularization)
         observation_spec = time_step_spec.observation
         actor_network, value_network = normalization.normalized_networks(
@@ -137,15 +138,7 @@ class ReinforceAgent(tf_agent.TFAgent):
             greedy_policy.GreedyPolicy(collect_policy),
             collect_policy,
             train_sequence_length=None,
-            **options.AgentOptions(
-                debug_summaries,
-                summarize_grads_and_vars,
-                train_step_counter,
-                name,
-                seed,
-                observation_normalizer,
-                reward_normalizer,
-            ).of_base(),
+            **agent.of_base(),
         )
         self._actor_network = actor_network
         self._value_network: Any = value_network

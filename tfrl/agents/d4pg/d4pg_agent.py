@@ -17,7 +17,7 @@ distributional deterministic policy gradients" (2018, arXiv:1804.08617), algorit
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import tensorflow as tf
 
@@ -31,10 +31,8 @@ from tfrl.agents import (
 )
 from tfrl.policies import gaussian_policy
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import optimizers
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class D4pgInfo(NamedTuple):

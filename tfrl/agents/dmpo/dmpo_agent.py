@@ -17,16 +17,14 @@ a research framework for distributed reinforcement learning", 2020, arXiv:2006.0
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import tensorflow as tf
 
 from tfrl.agents import actor_critic, checks, updates
 from tfrl.agents.mpo import mpo_agent
 from tfrl.trajectories import time_step as ts
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
+from tfrl.typing import types
 
 
 class DmpoAgent(mpo_agent.MpoAgent):

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
@@ -32,14 +32,11 @@ from tfrl.agents.on_policy import (
 from tfrl.compilation import replicas
 from tfrl.policies import utils as policy_utils
 from tfrl.specs import tensor_spec
+from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import number_checks, schedules, variables
 from tfrl.utils.reward_normalizer import RewardNormalizer
-from tfrl.utils.tensor_normalizer import StreamingTensorNormalizer
-
-if TYPE_CHECKING:
-    from tfrl.trajectories import time_step as ts
-    from tfrl.typing import types
-    from tfrl.utils.tensor_normalizer import TensorNormalizer
+from tfrl.utils.tensor_normalizer import StreamingTensorNormalizer, TensorNormalizer
 
 
 class PPOLossInfo(NamedTuple):

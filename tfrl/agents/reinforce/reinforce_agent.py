@@ -13,7 +13,7 @@ introduction" (2018), section 13.4, for the baseline.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -24,6 +24,7 @@ from tfrl.policies import actor_policy, greedy_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import episodes, trajectory
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import (
     common,
     nest_utils,
@@ -32,11 +33,8 @@ from tfrl.utils import (
     summaries,
     variables,
 )
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
-    from tfrl.utils.reward_normalizer import RewardNormalizer
-    from tfrl.utils.tensor_normalizer import TensorNormalizer
+from tfrl.utils.reward_normalizer import RewardNormalizer
+from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 AdvantageFnType = Callable[[tf.Tensor, tf.Tensor | None], tf.Tensor]
 

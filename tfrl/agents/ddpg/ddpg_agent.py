@@ -168,12 +168,7 @@ class DdpgAgent(actor_critic.ActorCriticAgent):
             self._actor_part(actor_optimizer),
         ]
 
-    def _compute_next_values(
-        self, next_time_step: ts.TimeStep, seed: tf.Tensor
-    ) -> tf.Tensor:
-        del seed
-        actions = self._outputs(self._target_actor_network, next_time_step)
-        return self._values(self._target_critic_networks[0], next_time_step, actions)
+    _compute_next_values = deterministic_actors.next_values
 
     def _compute_actor_loss(
         self, time_step: ts.TimeStep, seed: tf.Tensor, training: bool
